@@ -59,7 +59,7 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> AwaitedRoles |
             ENVIRONMENT,
             "watch-address",
             f"cannot listen on port {port}, where roles report that they are alive: {error}",
-            "See what else listens there, and take it out of the image.",
+            "Find out what else listens there, and remove it from the image.",
         ) from error
 
 

@@ -18,8 +18,8 @@ def require_autoload(environ: Mapping[str, str]) -> None:
         raise LaunchError(
             CONFIGURATION,
             "binding-off",
-            "reducers and comm: reach the script by torch's autoload, and "
-            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 turns that off",
+            "reducers and comm: reach the script through torch's autoload, and "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 disables it",
             "Remove the variable from run.env or from the image.",
         )
     found = _torch_version()
@@ -27,9 +27,9 @@ def require_autoload(environ: Mapping[str, str]) -> None:
         raise LaunchError(
             ENVIRONMENT,
             "binding-off",
-            f"reducers and comm: reach the script by torch's autoload, which torch {found} "
+            f"reducers and comm: reach the script through torch's autoload, which torch {found} "
             "does not have",
-            "Take an image.base with torch 2.5 or later.",
+            "Use an image.base with torch 2.5 or later.",
         )
 
 
@@ -46,7 +46,7 @@ def wrap_command(command: list[str], environ: Mapping[str, str]) -> list[str]:
             CONFIGURATION,
             "binding-off",
             f"comm.backend: smddp reaches only Python scripts with torch {_torch_version()}",
-            "Use run.script or run.module in place of run.command.",
+            "Use run.script or run.module instead of run.command.",
         )
     return [*_PYTHON, "-m", "rsctl.node.run_with_binding", *command[2:]]
 

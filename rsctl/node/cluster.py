@@ -137,7 +137,7 @@ def reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
         raise LaunchError(
             USAGE,
             "cluster-invalid",
-            f"the cluster has {count} reducers, and RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
+            f"the cluster has {count} reducers, but RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
             REMEDY,
         )
     return tuple(map(int, texts))

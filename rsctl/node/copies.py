@@ -112,7 +112,7 @@ def _inside(path: str, root: str) -> os.stat_result | None:
 
 def _file(path: str, target: str, facts: os.stat_result) -> File:
     if not stat.S_ISREG(facts.st_mode):
-        raise OSError(errno.EINVAL, "it is no file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return File(path, target, facts.st_size, facts.st_mtime_ns)
 
 
@@ -135,7 +135,10 @@ def _require_space(wanted: Wanted, missing: list[File]) -> None:
     os.makedirs(folder, exist_ok=True)
     free, needed = shutil.disk_usage(folder).free, sum(file.size for file in missing)
     if needed > free:
-        message = f"{wanted.name} needs {needed:,} bytes on this node's disk, which has {free:,}"
+        message = (
+            f"{wanted.name} needs {needed:,} bytes on this node's disk, which has only {free:,} "
+            "free"
+        )
         raise _too_small(message, wanted)
 
 
@@ -177,16 +180,18 @@ def _identity(wanted: Wanted) -> list[object]:
 
 def _failed(wanted: Wanted, problem: OSError) -> LaunchError:
     where = problem.filename if isinstance(problem.filename, str) else wanted.target
-    message = f"{wanted.name} cannot be copied: {where[:300]}: {problem.strerror}"
+    message = f"cannot copy {wanted.name}: {where[:300]}: {problem.strerror}"
     if problem.errno in NO_SPACE:
         return _too_small(message, wanted)
-    remedy = f"See that {wanted.source} is there and can be read."
+    remedy = f"Check that {wanted.source} exists and is readable."
     return LaunchError(TEMPORARY, "input", message, remedy)
 
 
 def _changed(wanted: Wanted, path: str) -> LaunchError:
-    message = f"{wanted.name} cannot be copied: {path[:300]} was changed while it was read"
-    return LaunchError(TEMPORARY, "input", message, "Start the job once nobody writes there.")
+    message = f"cannot copy {wanted.name}: {path[:300]} changed while it was being read"
+    return LaunchError(
+        TEMPORARY, "input", message, "Start the job after all other writers have finished."
+    )
 
 
 def _too_small(message: str, wanted: Wanted) -> LaunchError:

@@ -127,7 +127,7 @@ def _reducer_lost(failure: str) -> dict[str, object]:
     return {
         "severity": "warning",
         "code": "reducer-lost",
-        "message": f"{failure}; the workers go on without reducers",
+        "message": f"{failure}; the workers continue without reducers",
         "remedy": "See its log. With comm.on_reducer_loss: fail the job would have ended.",
     }
 

@@ -67,7 +67,7 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     print(f"rsctl: copying {name} from {source} to {target}", flush=True)
     copied = copies.copy(copies.Wanted(name, folder, here, marker, names))
     if copied is None:
-        print(f"rsctl: {name} is there from an earlier start", flush=True)
+        print(f"rsctl: {name} exists from an earlier start", flush=True)
     else:
         _report(name, copied)
     return target
@@ -76,9 +76,12 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
 def _report(name: str, copied: copies.Copied) -> None:
     if copied.left_out:
         examples = ", ".join(repr(path[:80]) for path in copied.left_out[:_SHOWN])
-        message = f"{len(copied.left_out)} of {name} are no files, or lead out of it: {examples}"
+        message = (
+            f"{len(copied.left_out)} entries of {name} are not files, or point outside it: "
+            f"{examples}"
+        )
         finding = {"severity": "warning", "code": "left-out", "message": message}
-        emit("finding", {**finding, "remedy": "Put files in their place if they are needed."})
+        emit("finding", {**finding, "remedy": "If they are needed, replace them with files."})
     seconds = {"seconds": round(copied.seconds, 3)}
     _emit(name, {"files": copied.files, "bytes": copied.bytes, **seconds})
 
@@ -99,8 +102,8 @@ def _listed(name: str, cluster: Cluster, processes: int, environ: Mapping[str, s
             with open(of_rank(path, local_rank), "w", encoding="utf-8") as file:
                 file.writelines(f"{each}\n" for each in names)
     except OSError as problem:
-        message = f"the shards of {name} cannot be listed in {folder}: {problem.strerror}"
-        raise LaunchError(USAGE, "input", message, "Let it be written to.") from None
+        message = f"cannot list the shards of {name} in {folder}: {problem.strerror}"
+        raise LaunchError(USAGE, "input", message, "Make it writable.") from None
     return path
 
 
@@ -121,7 +124,7 @@ def _expanded(name: str, pattern: str) -> list[str]:
 def _value(name: str, environ: Mapping[str, str]) -> str:
     value = environ.get(_variable(name))
     if not value:
-        message = f"{_variable(name)} is not set, which says where {name} is"
+        message = f"{_variable(name)} is not set, so the location of {name} is unknown"
         raise LaunchError(USAGE, "input", message, "Start the job with `rsctl submit`.")
     return value
 

@@ -21,8 +21,8 @@ def too_old() -> dict[str, object] | None:
     return {
         "severity": "error",
         "code": "python-old",
-        "message": f"{sys.executable} is Python {found}, and rsctl's runtime needs {needed}",
-        "remedy": f"Take an image.base with Python {needed} or newer.",
+        "message": f"{sys.executable} is Python {found}, but rsctl's runtime needs {needed}",
+        "remedy": f"Use an image.base with Python {needed} or newer.",
     }
 
 
@@ -31,6 +31,7 @@ def incomplete(error: ImportError) -> dict[str, object]:
     return {
         "severity": "error",
         "code": "python-incomplete",
-        "message": f"{sys.executable} cannot import what rsctl's runtime needs: {error}",
-        "remedy": "Take an image.base with all of Python's library, unlike python3-minimal.",
+        "message": f"{sys.executable} cannot import a module that rsctl's runtime needs: {error}",
+        "remedy": "Use an image.base with the complete Python standard library, unlike "
+        "python3-minimal.",
     }

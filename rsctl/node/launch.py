@@ -53,13 +53,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = _make_parser()
     options = parser.parse_args(arguments[:end])
     if options.check and command:
-        parser.error("--check runs no COMMAND")
+        parser.error("--check does not run a COMMAND")
     if options.transport and not options.check:
-        parser.error("--transport is for --check; a job uses what its image has")
+        parser.error("--transport requires --check; a job uses the transport of its image")
     if not command and not options.check:
-        parser.error("what to run? Give a COMMAND after --")
+        parser.error("there is nothing to run: give a COMMAND after --")
     if not all("=" in given for given in options.copy):
-        parser.error("--copy takes NAME=PATH")
+        parser.error("--copy requires NAME=PATH")
     if options.processes < 1 or (options.launcher == "once" and options.processes > 1):
         parser.error(f"--processes {options.processes} is not possible with {options.launcher}")
     options.command = [sys.executable, "-u", *command] if options.python else command
@@ -70,14 +70,15 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rsctl-launch",
         usage="%(prog)s [options] -- COMMAND...\n       %(prog)s --check [options]",
-        description="Run this node's part of a job, or check the image that it is in.",
+        description="Run this node's part of a job, or check the image.",
         allow_abbrev=False,
     )
     parser.add_argument(
         "--launcher",
         choices=("torchrun", "mpi", "once"),
         default="torchrun",
-        help="torchrun and mpi start the command once for each rank, once starts it once a node",
+        help=("torchrun and mpi start the command once for each rank; once starts it once "
+        "on each node"),
     )
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="ranks on each node")
     parser.add_argument(
@@ -85,7 +86,7 @@ def _make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a variable that this node has, where the platform gives all nodes the same",
+        help="a variable of only this node, if the platform gives all nodes the same variables",
     )
     parser.add_argument(
         "--python", action="store_true", help="COMMAND is a script, or -m and a module"
@@ -102,7 +103,7 @@ def _make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=PATH",
-        help="copy an input from there to where RSCTL_INPUT_NAME says, once over restarts",
+        help="copy an input from PATH to the location in RSCTL_INPUT_NAME, once for all restarts",
     )
     parser.add_argument(
         "--count",
@@ -116,17 +117,17 @@ def _make_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME",
-        help="tell each rank its part of this input's shards by RSCTL_INPUT_NAME_SHARDS",
+        help="pass each rank its part of this input's shards in RSCTL_INPUT_NAME_SHARDS",
     )
     parser.add_argument(
         "--check",
         action="store_true",
-        help="run nothing: prove that this image can do its job, or say why not",
+        help="run nothing: verify that this image can run its job, or report why not",
     )
     parser.add_argument(
         "--transport",
         choices=("none", "efa", "fast-socket", "reduction-server", "rsctl"),
-        help="the transport of gradients that --check is to prove (default: none)",
+        help="the gradient transport that --check verifies (default: none)",
     )
     return parser
 

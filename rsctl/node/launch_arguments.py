@@ -57,7 +57,7 @@ def _join(parameters: object) -> object:
     count = sum(1 for name in parameters if str(name).startswith(PREFIX))
     pieces = [str(parameters.get(f"{PREFIX}{number}", "")) for number in range(count)]
     if not all(pieces):
-        raise ValueError(f"of {PREFIX}0 to {PREFIX}{count - 1} some are missing")
+        raise ValueError(f"some of {PREFIX}0 to {PREFIX}{count - 1} are missing")
     return json.loads("".join(pieces))
 
 

@@ -100,7 +100,7 @@ class _Connection:
     def _authenticate(self, sock: socket.socket) -> None:
         greeting, _, nonce = read_line(sock).partition(" ")
         if greeting != GREETING:
-            raise OSError("this is no node of the job")
+            raise OSError("this is not a node of the job")
         answer = proof(self._token, self._run, nonce, self._index)
         sock.sendall(f"{self._index} {answer}\n".encode())
         if read_line(sock) != "ok":

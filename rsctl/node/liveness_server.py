@@ -57,7 +57,7 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer
             ENVIRONMENT,
             "watch-address",
             f"cannot listen on port {port}, where workers report that they are alive: {error}",
-            "See what else listens there, and take it out of the image.",
+            "Find out what else listens there, and remove it from the image.",
         ) from error
 
 
@@ -156,7 +156,7 @@ class LivenessServer:
         if not hmac.compare_digest(answer.encode(), expected.encode()):
             raise OSError("the peer does not have the run's token")
         if not 0 <= index < self._workers.count:
-            raise OSError("a worker that this job does not have")
+            raise OSError("a worker that does not belong to this job")
         keep_alive(sock)
         sock.sendall(b"ok\n")
         return index

@@ -29,7 +29,7 @@ def lost_files_finding(
         "code": "files-lost",
         "message": f"files in {folder} are lost with the container: "
         f"{', '.join(names[:_MAX_NAMED])}{more}",
-        "remedy": "write to RSCTL_OUTPUT_DIR, which `{outputs}` in run.args stands for",
+        "remedy": "write to RSCTL_OUTPUT_DIR, for which `{outputs}` in run.args is a placeholder",
     }
 
 

@@ -28,8 +28,9 @@ def named_interface(cluster: Cluster) -> str | None:
     finding = {
         "severity": "warning",
         "code": "interface-missing",
-        "message": f"{cluster.platform} names the network interface {name}, and this node has "
-        f"{', '.join(interface_names())}; the one that leads to the other nodes is used",
+        "message": f"{cluster.platform} names the network interface {name}, but this node has "
+        f"{', '.join(interface_names())}; rsctl uses the one that leads to the other "
+        "nodes",
         "remedy": "Set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env if that is wrong.",
     }
     emit("finding", finding)
@@ -55,7 +56,7 @@ def interface_names() -> list[str]:
 def address_of(interface: str) -> str:
     """The IPv4 address of an interface. Raises OSError if it has none."""
     if sys.platform != "linux":
-        raise OSError("interfaces have addresses on Linux only")
+        raise OSError("addresses of interfaces are available only on Linux")
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -94,5 +94,6 @@ def _missing(what: str, missing: list[str], limit: float) -> LaunchError:
         TEMPORARY,
         "peers-unresolved" if is_name else "peers-silent",
         f"after {limit:g} s {lack}: {', '.join(missing)}",
-        "See whether they started, and why not; a slow start needs a longer RSCTL_RESOLVE_SECONDS.",
+        "Check whether they started, and why not; a slow start needs a longer "
+        "RSCTL_RESOLVE_SECONDS.",
     )

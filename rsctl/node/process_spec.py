@@ -91,8 +91,8 @@ def torch_missing() -> LaunchError:
     return LaunchError(
         ENVIRONMENT,
         "torch-missing",
-        f"the launcher torchrun needs torch, and {sys.executable} has none",
-        "Add torch to image.python, take an image.base that has it, or set run.launcher: once.",
+        f"the launcher torchrun needs torch, and {sys.executable} does not have it",
+        "Add torch to image.python, use an image.base that has it, or set run.launcher: once.",
     )
 
 
@@ -165,7 +165,7 @@ def _require_reducer() -> None:
         raise LaunchError(
             ENVIRONMENT,
             "reducer-missing",
-            "no reducer program is in this image",
+            "this image contains no reducer program",
             "Build the image with rsctl (image.base), or set reducers.count: 0.",
         )
 

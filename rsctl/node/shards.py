@@ -26,13 +26,13 @@ def has_range(text: str) -> bool:
 def count(text: str) -> int:
     """How many names a text stands for. Raises ValueError with what is wrong with its ranges."""
     if _BEGUN.search(_RANGE.sub("", text)) or re.search(r"[{}]", _RANGE.sub("", text)):
-        raise ValueError("a range is written {000..127}, two numbers in braces")
+        raise ValueError("a range has the form {000..127}, two numbers in braces")
     for low, high in _RANGE.findall(text):
         if int(low) > int(high):
-            raise ValueError(f"the range {{{low}..{high}}} has no numbers: it goes down")
+            raise ValueError(f"the range {{{low}..{high}}} is empty: its end is below its start")
     names = math.prod(int(high) - int(low) + 1 for low, high in _RANGE.findall(text))
     if names > MOST:
-        raise ValueError(f"it stands for {names:,} names, and {MOST:,} is the most")
+        raise ValueError(f"it expands to {names:,} names, and the maximum is {MOST:,}")
     return names
 
 

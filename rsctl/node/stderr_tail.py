@@ -81,10 +81,10 @@ def format_failure(status: ExitStatus, who: str) -> str:
 def _who_killed(status: ExitStatus) -> str:
     """What is known of who sent a SIGKILL."""
     if status.oom_kills:
-        return "as the kernel ended processes here for want of memory"
+        return "because the kernel killed processes here when memory was exhausted"
     if status.oom_kills == 0:
-        return "by whom is not known; not by the kernel for want of memory"
-    return "by whom is not known"
+        return "by an unknown sender; not by the kernel because of exhausted memory"
+    return "by an unknown sender"
 
 
 def write_failure_file(path: str, head: str, stderr: str = "") -> None:

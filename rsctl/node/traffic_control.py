@@ -52,7 +52,9 @@ def limit_network(limits: NetworkLimits, interface: str | None) -> None:
     if not limits.bandwidth and not limits.delay:
         return
     if interface is None:
-        raise _cannot_limit("no interface is known to limit", "Remove targets.compose.network.")
+        raise _cannot_limit(
+            "there is no known interface to limit", "Remove targets.compose.network."
+        )
     for command in tc_commands(limits, interface):
         _run(command)
 
@@ -103,7 +105,7 @@ def _run(command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:
         raise _cannot_limit(
-            f"this image has no `{command[0]}`", "Add iproute2 to image.apt."
+            f"this image does not have `{command[0]}`", "Add iproute2 to image.apt."
         ) from None
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
@@ -112,14 +114,14 @@ def _run(command: list[str]) -> None:
 
 def _remedy(command: list[str], reason: str) -> str:
     if "not permitted" in reason:
-        return "Let the container have the capability NET_ADMIN, as rsctl asks of Docker."
+        return "Give the container the capability NET_ADMIN, which rsctl requests from Docker."
     if "Cannot find device" in reason:
-        return "This node has no such interface; see `ip link` in the container."
+        return "This node has no such interface; check `ip link` in the container."
     if "netem" in command and ("unknown" in reason or "not found" in reason):
         return "This host's kernel has no netem: remove targets.compose.network.delay."
-    return "If this host's kernel cannot do this, remove targets.compose.network."
+    return "If this host's kernel does not support this, remove targets.compose.network."
 
 
 def _cannot_limit(reason: str, remedy: str) -> LaunchError:
-    message = f"targets.compose.network cannot be honoured here: {reason}"
+    message = f"cannot apply targets.compose.network here: {reason}"
     return LaunchError(CONFIGURATION, "network-shaping", message, remedy)

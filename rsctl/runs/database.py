@@ -44,7 +44,7 @@ class Database:
                 self._db, version = self._open_on_full_disk()
         if version > VERSION:
             self.close()
-            raise self._unusable("it was written by a newer rsctl", "upgrade rsctl")
+            raise self._unusable("a newer version of rsctl wrote it", "upgrade rsctl")
 
     def close(self) -> None:
         """Close the database."""
@@ -146,14 +146,16 @@ class Database:
             is_locked = isinstance(problem, sqlite3.OperationalError) and "locked" in why
             if is_full(problem, self.path):
                 raise self._full() from None
-            remedy = "end the process that holds it" if is_locked else "move it away"
+            remedy = (
+                "end the process that holds the lock" if is_locked else "move it to another place"
+            )
             raise self._unusable(why, remedy) from None
 
     def _full(self) -> StoreError:
         if is_at_limit(self.path):
-            why = "a file of it is as large as a limit of this process allows"
+            why = "one of its files has reached this process's limit of file sizes"
             return self._unusable(why, "raise the limit: ulimit -f unlimited", DiskFull)
-        return self._unusable("its disk is full", "free some space", DiskFull)
+        return self._unusable("its disk is full", "free disk space", DiskFull)
 
     def _unusable(self, why: str, remedy: str, kind: type[StoreError] = StoreError) -> StoreError:
         message = f"cannot use {self.path}: {why}"

@@ -27,7 +27,8 @@ _TAIL = 400
 _MOST_REPORTED = 40
 _MISSING = re.compile(r"No module named '([A-Za-z_][\w.]*)'")
 _OWN_MODULE = (
-    "{name} lies in the source itself, in folder {root}: start the job from where Python finds it"
+    "{name} is in the source itself, in folder {root}: start the job from a folder where "
+    "Python finds it"
 )
 _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")

@@ -162,5 +162,5 @@ class RunFolder:
 def unwritable(path: str | os.PathLike[str], problem: OSError) -> RsctlError:
     """The error for a folder of a run that cannot be written."""
     message = f"cannot write {path}: {problem.strerror}"
-    remedy = "set RSCTL_HOME to a folder of your own with space in it"
+    remedy = "set RSCTL_HOME to your own folder with free space"
     return RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy))

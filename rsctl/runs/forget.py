@@ -53,8 +53,8 @@ def _forget_at_last(store: Store, run: str) -> None:
     try:
         store.forget(run)
     except DiskFull as problem:
-        message = f"the files of {run} are removed, its record stays: {problem}"
-        remedy = f"free some space, then: rsctl forget {run}"
+        message = f"the files of {run} are removed, but its record remains: {problem}"
+        remedy = f"free disk space, then: rsctl forget {run}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("store", message, remedy)) from None
 
 
@@ -68,7 +68,9 @@ def remove_folder(run: str, with_results: bool = False) -> list[Path]:
     try:
         _remove(path, kept)
     except OSError as problem:
-        message = f"{run} is forgotten, but {problem.filename} stays: {problem.strerror}"
+        message = (
+            f"removed the records of {run}, but {problem.filename} remains: {problem.strerror}"
+        )
         remedy = f"remove it yourself: sudo rm -r {path}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy)) from None
     return kept
@@ -99,8 +101,8 @@ def _lock(folder: RunFolder) -> int | None:
     try:
         return folder.lock()
     except BlockingIOError:
-        message = f"somebody looks after {folder.run}: it runs, or its log is read"
-        remedy = f"end it first: rsctl cancel {folder.run}"
+        message = f"{folder.run} is in use: it is running, or a process reads its log"
+        remedy = f"cancel it first: rsctl cancel {folder.run}"
         raise RsctlError(ExitCode.USAGE, error("run", message, remedy)) from None
     except OSError:  # its folder cannot be written: then nobody else takes the lock either
         return None

@@ -28,8 +28,9 @@ def require_run_id(text: str) -> str:
     """A run id that somebody gives. Raises RsctlError (usage) for what can be none."""
     if _RUN_ID.fullmatch(text):
         return text
-    message = f"{text[:80]!r} is no run id"
+    message = f"{text[:80]!r} is not a valid run ID"
     remedy = (
-        "give lower-case letters, digits and -, at most 63 and a letter first, such as bert-7f3k2a"
+        "use lower-case letters, digits and -, at most 63 characters, starting with a "
+        "letter, such as bert-7f3k2a"
     )
     raise RsctlError(ExitCode.USAGE, error("run-id", message, remedy))

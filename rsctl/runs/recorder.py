@@ -163,14 +163,14 @@ class Recorder:
             self._metrics_lost += len(waiting) - len(self._metrics)
             self.flush()
             if self._metrics:
-                effect = "; the last values that are shown are not those of the job"
+                effect = "; the last values shown may differ from the job's last values"
             self._metrics_lost += len(self._metrics)
             self._metrics = []
         if self._metrics_lost:
             message = (
                 f"{self._metrics_lost} values of metrics are not stored: {self._problem}{effect}"
             )
-            remedy = "free some space; the log has the values, where it is complete"
+            remedy = "free disk space; if the log is complete, it has the values"
             self.finding(warning("metrics-lost", message, remedy))
 
     def disk_full(self) -> None:
@@ -180,7 +180,7 @@ class Recorder:
         self.finding(
             warning(
                 "disk-full",
-                f"{_why_full(folder)}: logs are incomplete from here on, the job goes on",
+                f"{_why_full(folder)}: logs are incomplete from here on, the job continues",
                 _remedy(),
             )
         )
@@ -231,11 +231,14 @@ def _is_limited() -> bool:
 
 def _why_full(folder: Path) -> str:
     if _is_limited():
-        return f"the disk of {folder} is full, or a file as large as this process may make it"
+        return (
+            f"the disk of {folder} is full, or a file has reached this process's limit of file "
+            "sizes"
+        )
     return f"the disk of {folder} is full"
 
 
 def _remedy() -> str:
     if _is_limited():
-        return "raise the limit, `ulimit -f unlimited`, or free some space"
-    return "free some space, or set RSCTL_HOME to a larger disk"
+        return "raise the limit, `ulimit -f unlimited`, or free disk space"
+    return "free disk space, or set RSCTL_HOME to a larger disk"

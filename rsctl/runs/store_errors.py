@@ -51,8 +51,8 @@ def is_at_limit(path: Path) -> bool:
 
 def damaged(run: str, why: str, severity: Severity) -> Finding:
     """A run that cannot be read."""
-    message = f"{run} cannot be read: {why}"
-    remedy = f"give it up: rsctl forget {run}"
+    message = f"cannot read {run}: {why}"
+    remedy = f"remove its records: rsctl forget {run}"
     return Finding(severity=severity, code="damaged", message=message, remedy=remedy)
 
 
@@ -60,10 +60,12 @@ def not_found(reference: str, matches: list[str]) -> Finding:
     """A reference that names no run, or several."""
     if matches:
         names = ", ".join(matches[:4]) + (", ..." if matches[4:] else "")
-        return error("run", f"{reference!r} fits several runs: {names}", "give more of the id")
+        return error(
+            "run", f"{reference!r} matches several runs: {names}", "give more characters of the ID"
+        )
     if reference == "@last":
         return error("run", "there are no runs yet", "start one: rsctl submit JOB")
-    return error("run", f"no run {reference!r}", "see `rsctl list`")
+    return error("run", f"there is no run {reference!r}", "see `rsctl list`")
 
 
 def _space(folder: Path) -> int:

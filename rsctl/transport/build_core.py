@@ -56,7 +56,7 @@ def command(compiler: Sequence[str], output: Path, sanitize: str | None = None) 
 def build(output: Path = LIBRARY, sanitize: str | None = None) -> str | None:
     """Build the library; why it could not be built, or None. The old one stays until then."""
     if not sys.platform.startswith("linux"):
-        return f"the core is for Linux, not {sys.platform}"
+        return f"the core is only for Linux, not for {sys.platform}"
     found = compiler()
     if found is None:
         return "there is no C++ compiler: install ziglang or g++"

@@ -190,7 +190,7 @@ def _plan(settings: Settings, can_share: bool) -> Schedule:
         choose = schedule.plan if can_share else schedule.pure
         return choose(links, settings.frame, settings.window)
     except (ValueError, ZeroDivisionError):
-        text = "RSCTL_REDUCERS names no reducer, and the workers know no addresses of each other"
+        text = "RSCTL_REDUCERS names no reducer, and the workers have no addresses of each other"
         raise TransportError(Code.SETTINGS, text) from None
 
 

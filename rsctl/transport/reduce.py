@@ -53,7 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="rsctl-reduce",
-        description="Sum the gradients of a run's workers. RSCTL_RUN and RSCTL_TOKEN say which.",
+        description="Sum the gradients of a run's workers. RSCTL_RUN and RSCTL_TOKEN "
+        "identify the run.",
     )
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--bind", metavar="ADDRESS", help="listen on this address only")
@@ -64,9 +65,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         type=int,
         default=1,
         metavar="N",
-        help="ranks of a node that reduce among themselves first: each is a run of its own",
+        help="number of ranks of a node that first reduce among themselves: each is a separate run",
     )
-    parser.add_argument("--once", action="store_true", help="end when all workers have left")
+    parser.add_argument("--once", action="store_true", help="exit when all workers have left")
     parser.add_argument(
         "--telemetry", type=float, default=30.0, metavar="SECONDS", help="0: only the last line"
     )

@@ -120,7 +120,7 @@ def plan(links: Links, frame: int | None = None, window: int | None = None) -> S
     if links.workers > 1 and cost_model.hybrid_worker_share(links) > 0:
         candidates.append(_schedule(links, cost_model.hybrid_shares(links), frame, window))
     if not candidates:
-        raise ValueError("no reducer, and no second worker to reduce with")
+        raise ValueError("there is no reducer, and no second worker to reduce with")
     return min(candidates, key=lambda schedule: schedule.seconds(links, _TYPICAL_BYTES))
 
 

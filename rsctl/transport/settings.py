@@ -121,7 +121,7 @@ def read_run(environ: Mapping[str, str]) -> str:
     """The run's id. Raises TransportError if there is none that the protocol can carry."""
     run = environ.get("RSCTL_RUN", "")
     if not 1 <= len(run.encode()) <= MAX_RUN_BYTES:
-        raise _invalid(f"RSCTL_RUN must be a run id of 1 to {MAX_RUN_BYTES} bytes, not {run!r}")
+        raise _invalid(f"RSCTL_RUN must be a run ID of 1 to {MAX_RUN_BYTES} bytes, not {run!r}")
     return run
 
 
@@ -160,7 +160,7 @@ def _bandwidths(environ: Mapping[str, str], count: int) -> tuple[float, ...]:
     name = "RSCTL_REDUCER_BANDWIDTH"
     texts = [text for text in environ.get(name, "").split(",") if text.strip()]
     if len(texts) not in (0, 1, count):
-        raise _invalid(f"{name} has {len(texts)} numbers for {count} reducers")
+        raise _invalid(f"{name} has {len(texts)} numbers, but there are {count} reducers")
     values = tuple(_number({name: text}, name, None) for text in texts)
     return values * count if len(values) == 1 else values
 

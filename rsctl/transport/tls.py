@@ -46,7 +46,7 @@ class Tls:
         except (ValueError, binascii.Error, ssl.SSLError):
             # Not the reason: it might quote the secret.
             text = (
-                f"{TLS_VARIABLE} asks for TLS, and {IDENTITY_VARIABLE} has no certificate with its "
+                f"{TLS_VARIABLE} requests TLS, but {IDENTITY_VARIABLE} has no certificate with its "
             )
             text += "key"
             raise TransportError(Code.SETTINGS, text) from None
@@ -91,15 +91,15 @@ class Tls:
             raise ssl.SSLCertVerificationError("another certificate")
         binding = tls.get_channel_binding("tls-unique")
         if not binding:
-            raise TransportError(Code.SETTINGS, "this Python has no tls-unique channel binding")
+            raise TransportError(
+                Code.SETTINGS, "this Python does not support the tls-unique channel binding"
+            )
         return Channel(self._relay.forward(wire, tls, incoming, outgoing), wire, binding)
 
 
 def _unequal(server: bool) -> TransportError:
     one, other = ("reducer", "worker") if server else ("worker", "reducer")
-    text = (
-        f"{TLS_VARIABLE} is set for this {one}, and not for the {other}, which speaks without TLS"
-    )
+    text = f"{TLS_VARIABLE} is set for this {one}, but not for the {other}, which does not use TLS"
     return TransportError(Code.MISMATCH, text)
 
 

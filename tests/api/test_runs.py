@@ -99,7 +99,7 @@ def test_a_submission_with_an_id_can_be_repeated(write_job: Write, tmp_path: Pat
     other = rsctl.api.load(path, set={"workers.count": 3})
     with pytest.raises(RsctlError, match="a run nightly-1 of another job"):
         rsctl.api.submit(other, run_id="nightly-1")
-    with pytest.raises(RsctlError, match="is no run id"):
+    with pytest.raises(RsctlError, match="is not a valid run ID"):
         rsctl.api.submit(path, run_id="Nightly 1")
 
 

@@ -72,7 +72,7 @@ def test_a_table_and_one_sentence(rsctl: Cli) -> None:
         "tree *        -         1.82 s  11%         workers' network",
         "central *     1         3.49 s  5.7%        server's network",
         "",
-        "Take 4 reducers (pool): a step of 1.06 s ± 15%, 25% less than the 1.41 s without.",
+        "Use 4 reducers (pool): a step of 1.06 s ± 15%, 25% less than the 1.41 s without reducers.",
         "Throughput: 120.8 samples/s.",
         "Reducers: 4 make the workers the bottleneck, a pool alone beats a ring from 3.",
     ]
@@ -152,7 +152,7 @@ def test_a_run_whose_script_waits_for_its_input(rsctl: Cli) -> None:
     with closing(Store()) as store:
         keep_steps(store, "train-aaaaaa", part)
     done = rsctl("advise", rsctl.write(SHAPED), "--run", "train-aaaaaa")
-    assert "Take no reducers (ring): a step of 500 ms ± 15%, bound by input data." in done.out
+    assert "Use no reducers (ring): a step of 500 ms ± 15%, limited by input data." in done.out
     assert "instead: the step waits 80% of its time for input data" in done.err
     shown = rsctl("advise", "job.yaml", "--run", "train-aaaaaa", "-o", "json").json
     assert shown["profile"]["source"] == "run train-aaaaaa"
@@ -252,7 +252,7 @@ def test_errors_of_the_job_come_with_their_lines(rsctl: Cli) -> None:
 def test_a_sharded_script_gets_no_reducers(rsctl: Cli, source: Path) -> None:
     (source / "train.py").write_text("from torch.distributed.fsdp import fully_shard\n")
     done = rsctl("advise", rsctl.write(SHAPED))
-    assert "Take no reducers (ring)" in done.out
+    assert "Use no reducers (ring)" in done.out
     assert "why: train.py shards its model (fully_shard)" in done.err
 
 
@@ -260,7 +260,7 @@ def test_machines_with_a_transport_of_their_own_need_none(rsctl: Cli) -> None:
     job = rsctl.write(CLOUD.replace("v100:8", "a100-40gb:8").replace("auto", "0"))
     done = rsctl("advise", job)
     assert done.code == 0
-    assert "Take no reducers" in done.out
+    assert "Use no reducers" in done.out
     assert "EFA" in done.err
     assert "nodes have 400 Gbit/s: reducers speak TCP" in done.err
 

@@ -285,7 +285,7 @@ def test_a_store_that_cannot_be_used_ends_with_3(
     assert (done.code, done.out) == (3, "")
     assert done.err == (
         f"error: cannot use {rsctl_home}/runs.db: file is not a database\n"
-        "    -> move it away, or set RSCTL_HOME to another folder\n"
+        "    -> move it to another place, or set RSCTL_HOME to another folder\n"
     )
 
 
@@ -310,7 +310,7 @@ def test_a_store_that_breaks_while_it_is_read_ends_with_3(
     for command in ("status @last", "logs @last", "metrics @last", "cancel @last"):
         done = rsctl(*command.split())
         assert done.code == 3
-        assert done.err.startswith("error: job-aaaaaa cannot be read: ")
+        assert done.err.startswith("cannot read error: job-aaaaaa: ")
 
 
 def test_the_schema_is_the_schema(rsctl: Cli) -> None:

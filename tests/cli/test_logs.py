@@ -154,7 +154,7 @@ def test_no_run_and_several(rsctl: Cli, make_run: Make) -> None:
     done = rsctl("logs", "job")
     assert (done.code, done.err) == (
         2,
-        "error: 'job' fits several runs: job-bbbbbb, job-aaaaaa\n"
+        "error: 'job' matches several runs: job-bbbbbb, job-aaaaaa\n"
         "    -> give more characters of the ID\n",
     )
 

@@ -227,7 +227,7 @@ def test_code_for_a_folder_that_no_sdk_uploads(rsctl: Cli) -> None:
     )
     done = rsctl("plan", "job.yaml", "-t", "vertex", "-o", "python")
     assert (done.code, done.out) == (2, "")
-    assert "run.package: google-cloud-aiplatform uploads no folder" in done.err
+    assert "run.package: google-cloud-aiplatform does not upload folders" in done.err
 
 
 def test_settings_and_the_run_id_are_in_the_plan(rsctl: Cli) -> None:

@@ -83,7 +83,8 @@ def test_a_rehearsal_needs_no_account(rsctl: Cli, seen: Seen) -> None:
     done = rsctl(*REHEARSE, "--behaviour", "mood=bad", "--behaviour", "pace=0.5")
     assert done.code == ExitCode.REFUSED
     assert (
-        "note: the job does not say, and this rehearsal takes: targets.vertex.project" in done.err
+        "note: the job does not set these values, and this rehearsal uses: "
+        "targets.vertex.project" in done.err
     )
     assert "note: this is a rehearsal on this machine, in processes of this Python" in done.err
     assert "no machines" in done.err

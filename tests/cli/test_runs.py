@@ -167,7 +167,7 @@ def test_the_status_of_a_run_with_reducers(rsctl: Cli, three: None) -> None:
         for name, value in told.items()
     ]
     Store().add_metrics("job-aaaaaa", events)
-    line = "  gradients   12 all-reduces of 5 MB in all, 0.5 Gbit/s"
+    line = "  gradients   12 all-reduces of 5 MB in total, 0.5 Gbit/s"
     assert rsctl("status", "job-aaaaaa").out.splitlines()[-1] == line
     assert rsctl("status", "job-aaaaaa", "-o", "json").json["gradients"] == {
         "operations": 12,

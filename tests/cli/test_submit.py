@@ -144,7 +144,7 @@ def test_a_job_that_fails_says_who_was_first_and_why(rsctl: Cli) -> None:
         "  Traceback (most recent call last):",
         "  ModuleNotFoundError: No module named 'nope'",
         "cause: a Python module is missing: nope",
-        "    -> add it to image.python; on target process install it where rsctl runs",
+        "    -> add it to image.python; on target process, install it in the environment of rsctl",
     ]
     assert lines[-1].startswith(f"{run.run} failed after 0:0")
     status = rsctl("status", "@last", "-o", "json").json
@@ -268,10 +268,9 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
     name = job(rsctl, "echo loss=1 speed=fast; echo loss=nan", metrics=metrics)
     done = rsctl.process("submit", name)
     warnings = [
-        "metrics.speed.regex: metric speed: 'fast' is not a number, and is left out",
+        "metrics.speed.regex: metric speed: 'fast' is not a number, and is ignored",
         "metrics.loss: the last loss is nan on worker-0: the training may have diverged",
-        "metrics.typo.regex: metric typo has no value: "
-        "no line of the log has a number by its regex",
+        "metrics.typo.regex: metric typo has no value: its regex matches no line of the log",
         "metrics.unlogged: metric unlogged has no value: "
         "it has no regex, and the script has not logged it",
     ]

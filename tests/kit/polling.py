@@ -26,4 +26,4 @@ def wait_until(
         if found := condition():
             return found
         time.sleep(0.005)
-    pytest.fail(f"waited in vain for {what}")
+    pytest.fail(f"timed out waiting for {what}")

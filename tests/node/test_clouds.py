@@ -231,7 +231,7 @@ def test_an_interface_that_is_not_there(
     assert (finding["severity"], finding["code"]) == ("warning", "interface-missing")
     message = finding["message"]
     assert message.startswith("sagemaker names the network interface ethwe, and this node has lo")
-    assert message.endswith("; the one that leads to the other nodes is used")
+    assert message.endswith("; rsctl uses the one that leads to the other nodes")
 
 
 def test_a_place_that_makes_no_sense_is_told_to_the_platform(
@@ -241,8 +241,8 @@ def test_a_place_that_makes_no_sense_is_told_to_the_platform(
     node = launch(*ONCE, "true", RSCTL_TARGET="sagemaker", RSCTL_ROOT=str(tmp_path))
     assert node.wait() == 2
     assert (tmp_path / "opt/ml/output/failure").read_text() == (
-        "/opt/ml/input/config/resourceconfig.json has hosts that are no list of host names. "
-        "The platform writes it. See targets.sagemaker.overlay if that changes the groups."
+        "/opt/ml/input/config/resourceconfig.json has hosts that is not a list of host names. "
+        "The platform writes it. Check whether targets.sagemaker.overlay changes the groups."
     )
 
 
@@ -341,7 +341,7 @@ def test_a_reducer_that_workers_can_do_without(job: Callable[..., Job]) -> None:
     assert (finding["severity"], finding["code"], finding["message"]) == (
         "warning",
         "reducer-lost",
-        "reducer-0 failed (exit code 3); the workers go on without reducers",
+        "reducer-0 failed (exit code 3); the workers continue without reducers",
     )
 
 

@@ -44,7 +44,7 @@ def test_ports_that_are_not_one_for_each_reducer_are_refused(ports: str) -> None
     with pytest.raises(LaunchError) as caught:
         read(RSCTL_CLUSTER=json.dumps(fields), RSCTL_REDUCER_PORTS=ports)
     assert caught.value.message == (
-        f"the cluster has 1 reducers, and RSCTL_REDUCER_PORTS is {ports!r}"
+        f"the cluster has 1 reducers, but RSCTL_REDUCER_PORTS is {ports!r}"
     )
 
 
@@ -80,10 +80,16 @@ def test_missing() -> None:
         (json.dumps({**TWO_WORKERS, "workers": []}), "has no workers"),
         (json.dumps({**TWO_WORKERS, "workers": "a,b"}), "has workers that are no list"),
         (json.dumps({**TWO_WORKERS, "reducers": [""]}), "has reducers that are no list"),
-        (json.dumps({**TWO_WORKERS, "index": 2}), "has the index 2, and 2 workers"),
-        (json.dumps({**TWO_WORKERS, "index": True}), "has the index True, and 2 workers"),
-        (json.dumps({**TWO_WORKERS, "role": "reducer"}), "has the index 1, and 0 reducers"),
-        (json.dumps({**TWO_WORKERS, "interface": 3}), "has the interface 3, which is no name"),
+        (json.dumps({**TWO_WORKERS, "index": 2}), "has the index 2, but there are 2 workers"),
+        (json.dumps({**TWO_WORKERS, "index": True}), "has the index True, but there are 2 workers"),
+        (
+            json.dumps({**TWO_WORKERS, "role": "reducer"}),
+            "has the index 1, but there are 0 reducers",
+        ),
+        (
+            json.dumps({**TWO_WORKERS, "interface": 3}),
+            "has the interface 3, which is not a valid name",
+        ),
     ],
 )
 def test_malformed(text: str, problem: str) -> None:

@@ -91,7 +91,7 @@ def test_a_copy_that_was_cut_short_is_continued_and_not_used(
     with pytest.raises(LaunchError) as caught:
         copies.copy(data)
     assert (caught.value.exit_code, caught.value.code) == (TEMPORARY, "input")
-    assert caught.value.message == f"train cannot be copied: {data.target}: the mount is gone"
+    assert caught.value.message == f"cannot copy train: {data.target}: the mount is gone"
     assert not Path(data.marker).exists()
     assert "sub/b" not in files(data.target)
     monkeypatch.setattr(os, "preadv", read)
@@ -110,7 +110,7 @@ def test_a_file_that_changes_meanwhile_is_refused(
         finish(file)
 
     monkeypatch.setattr(file_parts, "_finish", changed)
-    with pytest.raises(LaunchError, match="was changed while it was read"):
+    with pytest.raises(LaunchError, match="changed while it was being read"):
         copies.copy(wanted(source))
 
 
@@ -167,7 +167,7 @@ def test_too_small_a_disk_is_said_before_and_meanwhile(
         copies.copy(data)
     error = caught.value
     assert (error.exit_code, error.code) == (CONFIGURATION, "disk")
-    assert error.message == "train needs 7 bytes on this node's disk, which has 6"
+    assert error.message == "train needs 7 bytes on this node's disk, which has only  free6"
     assert error.remedy == "Set a larger workers.disk, or inputs.train.mode: mount."
     monkeypatch.undo()
 
@@ -184,6 +184,6 @@ def test_too_small_a_disk_is_said_before_and_meanwhile(
 def test_what_is_not_there_is_said(source: Path) -> None:
     with pytest.raises(LaunchError) as caught:
         copies.copy(wanted(source, "a", "gone"))
-    missing = f"train cannot be copied: {source}/gone: No such file or directory"
+    missing = f"cannot copy train: {source}/gone: No such file or directory"
     assert caught.value.message == missing
-    assert caught.value.remedy == f"See that {source} is there and can be read."
+    assert caught.value.remedy == f"Check that {source} exists and is readable."

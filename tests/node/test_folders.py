@@ -51,5 +51,5 @@ def test_new_files_outside_the_runs_folders_are_named(tmp_path: Path) -> None:
         "code": "files-lost",
         "message": f"files in {tmp_path} are lost with the container: "
         "logs/1, logs/2, logs/3 and 1 more",
-        "remedy": "write to RSCTL_OUTPUT_DIR, which `{outputs}` in run.args stands for",
+        "remedy": "write to RSCTL_OUTPUT_DIR, for which `{outputs}` in run.args is a placeholder",
     }

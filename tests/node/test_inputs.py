@@ -73,7 +73,7 @@ def test_a_node_copies_its_own_part_of_the_shards(
     assert metrics.pop("input.train.seconds") >= 0
     assert metrics == {"rsctl": "metrics", "input.train.files": 2, "input.train.bytes": 4}
     inputs.provide(node(1), given, environ)
-    assert capfd.readouterr().out.splitlines()[1] == "rsctl: train is there from an earlier start"
+    assert capfd.readouterr().out.splitlines()[1] == "rsctl: train exists from an earlier start"
 
 
 def test_reducers_copy_nothing_and_other_roles_all_of_it(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_job_whose_data_cannot_be_copied_does_not_start(launch: LaunchNode) ->
             "rsctl": "finding",
             "severity": "error",
             "code": "input",
-            "message": "train cannot be copied: /nowhere: No such file or directory",
-            "remedy": "See that /nowhere is there and can be read.",
+            "message": "cannot copy train: /nowhere: No such file or directory",
+            "remedy": "Check that /nowhere exists and is readable.",
         }
     ]
     assert "\nstarted" not in started.out

@@ -241,7 +241,7 @@ def test_an_image_without_the_reducers_program(launch: Launch, tmp_path: Path) -
     (finding,) = node.lines("finding")
     assert (finding["code"], finding["message"]) == (
         "reducer-missing",
-        "no reducer program is in this image",
+        "this image contains no reducer program",
     )
 
 
@@ -261,8 +261,8 @@ def without_torch() -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "what to run? Give a COMMAND after --"),
-        (("--",), "what to run? Give a COMMAND after --"),
+        ((), "there is nothing to run: give a COMMAND after --"),
+        (("--",), "there is nothing to run: give a COMMAND after --"),
         (("train.py",), "unrecognized arguments: train.py"),
         (("--processes", "0", "--", "true"), "--processes 0 is not possible with torchrun"),
         (("--processes", "2", *ONCE, "true"), "--processes 2 is not possible with once"),

@@ -56,8 +56,8 @@ def test_gives_up_at_the_limit() -> None:
         "severity": "error",
         "code": "peers-unresolved",
         "message": "after 300 s these nodes have no address: n-900",
-        "remedy": "See whether they started, and why not; "
-        "a slow start needs a longer RSCTL_RESOLVE_SECONDS.",
+        "remedy": "Check whether they started, and why not; a slow start needs a longer "
+        "RSCTL_RESOLVE_SECONDS.",
     }
 
 

@@ -125,13 +125,16 @@ def test_nodes_wait_for_those_that_rsctl_starts() -> None:
     ("given", "problem"),
     [
         (local("data"), "RSCTL_CLUSTER has the role 'data'; roles are worker, reducer, ps and"),
-        (local("ps", 2), "RSCTL_CLUSTER has the index 2, and 2 nodes of role ps"),
+        (local("ps", 2), "RSCTL_CLUSTER has the index 2, but there are 2 nodes of role ps"),
         (local("ps", roles={"ps": []}), "RSCTL_CLUSTER has 'ps' among the roles"),
         (local("ps", roles={"worker": ["w"]}), "RSCTL_CLUSTER has 'worker' among the roles"),
-        (local("ps", roles=["ps"]), "RSCTL_CLUSTER has roles that are no JSON object"),
-        (local("ps", roles={"ps": "ps-0"}), "RSCTL_CLUSTER has ps that are no list of host names"),
-        (local("ps", ps=["one:1"]), "RSCTL_ROLE_HOSTS has 1 addresses of ps, and 2 nodes"),
-        (local("ps", ps="one:1"), "RSCTL_ROLE_HOSTS has ps that are no list of host names"),
+        (local("ps", roles=["ps"]), "RSCTL_CLUSTER has roles that are not a JSON object"),
+        (
+            local("ps", roles={"ps": "ps-0"}),
+            "RSCTL_CLUSTER has ps that is not a list of host names",
+        ),
+        (local("ps", ps=["one:1"]), "RSCTL_ROLE_HOSTS has 1 addresses of ps, but 2 nodes"),
+        (local("ps", ps="one:1"), "RSCTL_ROLE_HOSTS has ps that is not a list of host names"),
         ({**local("ps"), "RSCTL_ROLE_HOSTS": "{"}, "RSCTL_ROLE_HOSTS is not JSON"),
         ({**local("ps"), "RSCTL_ROLE_HOSTS": "[]"}, "RSCTL_ROLE_HOSTS is not a JSON object"),
     ],
@@ -162,7 +165,7 @@ def test_pools_of_vertex() -> None:
 def test_pools_that_are_no_list_and_addresses_twice() -> None:
     for pools, problem in (
         ({"workerpool3": ["a:2222"]}, "CLUSTER_SPEC names a:2222 twice"),
-        ({"workerpool3": "c:2222"}, "CLUSTER_SPEC has workerpool3 that is no list"),
+        ({"workerpool3": "c:2222"}, "CLUSTER_SPEC has workerpool3 that is not a list"),
     ):
         with pytest.raises(LaunchError) as refused:
             read_cluster(vertex("workerpool0", **pools))

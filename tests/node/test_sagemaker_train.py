@@ -18,8 +18,8 @@ from .sagemaker import Job
 
 pytest.importorskip("torch")
 
-UNKNOWN = "by whom is not known" + (
-    "; not by the kernel for want of memory" if oom_kills() is not None else ""
+UNKNOWN = "by an unknown sender" + (
+    "; not by the kernel because of exhausted memory" if oom_kills() is not None else ""
 )
 Addresses = Callable[[int], list[str]]
 Script = Callable[[str], str]

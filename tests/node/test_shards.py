@@ -29,15 +29,15 @@ def test_a_range_is_expanded_as_by_a_shell(text: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{3..1}", "the range {3..1} has no numbers: it goes down"),
-        ("{a..z}", "a range is written {000..127}, two numbers in braces"),
-        ("{0..3", "a range is written {000..127}, two numbers in braces"),
-        ("{..}", "a range is written {000..127}, two numbers in braces"),
-        ("{0..3}{a,b}", "a range is written {000..127}, two numbers in braces"),
-        ("{{0..3}}", "a range is written {000..127}, two numbers in braces"),
-        ("{0..-1}", "a range is written {000..127}, two numbers in braces"),
-        ("{0..999999999}", "it stands for 1,000,000,000 names, and 100,000 is the most"),
-        ("{0..999}{0..999}", "it stands for 1,000,000 names, and 100,000 is the most"),
+        ("{3..1}", "the range {3..1} is empty: its end is below its start"),
+        ("{a..z}", "a range has the form {000..127}, two numbers in braces"),
+        ("{0..3", "a range has the form {000..127}, two numbers in braces"),
+        ("{..}", "a range has the form {000..127}, two numbers in braces"),
+        ("{0..3}{a,b}", "a range has the form {000..127}, two numbers in braces"),
+        ("{{0..3}}", "a range has the form {000..127}, two numbers in braces"),
+        ("{0..-1}", "a range has the form {000..127}, two numbers in braces"),
+        ("{0..999999999}", "it expands to 1,000,000,000 names, and the maximum is 100,000"),
+        ("{0..999}{0..999}", "it expands to 1,000,000 names, and the maximum is 100,000"),
     ],
 )
 def test_what_is_no_range_is_said(text: str, why: str) -> None:

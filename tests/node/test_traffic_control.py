@@ -85,7 +85,7 @@ def test_an_image_without_iproute2(launch: Launch, tmp_path: Path) -> None:
         "rsctl": "finding",
         "severity": "error",
         "code": "network-shaping",
-        "message": "targets.compose.network cannot be honoured here: this image has no `tc`",
+        "message": "cannot apply targets.compose.network here: this image does not have `tc`",
         "remedy": "Add iproute2 to image.apt.",
     }
 
@@ -101,17 +101,17 @@ def test_an_image_without_iproute2(launch: Launch, tmp_path: Path) -> None:
         (
             "RTNETLINK answers: Operation not permitted",
             {"RSCTL_NET_BANDWIDTH": "1000000"},
-            "Let the container have the capability NET_ADMIN, as rsctl asks of Docker.",
+            "Give the container the capability NET_ADMIN, which rsctl requests from Docker.",
         ),
         (
             'Cannot find device "eth0"',
             {"RSCTL_NET_BANDWIDTH": "1000000"},
-            "This node has no such interface; see `ip link` in the container.",
+            "This node has no such interface; check `ip link` in the container.",
         ),
         (
             "Error: Specified qdisc kind is unknown.",
             {"RSCTL_NET_BANDWIDTH": "1000000"},
-            "If this host's kernel cannot do this, remove targets.compose.network.",
+            "If this host's kernel does not support this, remove targets.compose.network.",
         ),
     ],
 )
@@ -120,7 +120,7 @@ def test_what_tc_complains_of(
 ) -> None:
     fake_tool(tmp_path, "tc", complaint)
     finding = refused(launch, tmp_path, **network)
-    assert finding["message"].startswith("targets.compose.network cannot be honoured here: `tc ")
+    assert finding["message"].startswith("cannot apply targets.compose.network here: `tc ")
     assert finding["message"].endswith(f"`: {complaint}")
     assert finding["remedy"] == remedy
 
@@ -128,7 +128,7 @@ def test_what_tc_complains_of(
 def test_no_interface_is_known(launch: Launch) -> None:
     node = launch("--launcher", "once", "--", "true", RSCTL_NET_BANDWIDTH="1000000")
     assert node.wait() == 78
-    assert node.lines("finding")[0]["message"].endswith("no interface is known to limit")
+    assert node.lines("finding")[0]["message"].endswith("there is no known interface to limit")
 
 
 _numbers = itertools.count(os.getpid() * 100)

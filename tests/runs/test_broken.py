@@ -39,7 +39,7 @@ def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
     Store(tmp_path / "runs.db").close()
     with sqlite3.connect(tmp_path / "runs.db") as database:
         database.execute("PRAGMA user_version=99")
-    with pytest.raises(StoreError, match="it was written by a newer rsctl"):
+    with pytest.raises(StoreError, match="a newer version of rsctl wrote it"):
         Store(tmp_path / "runs.db")
 
 
@@ -48,7 +48,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="file is not a database") as caught:
         Store(tmp_path / "runs.db")
     [finding] = caught.value.findings
-    assert finding.remedy == "move it away, or set RSCTL_HOME to another folder"
+    assert finding.remedy == "move it to another place, or set RSCTL_HOME to another folder"
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,13 @@ def test_one_damaged_run_does_not_hide_the_others(store: Store, damage: str) -> 
     assert [run.run for run in store.unfinished()] == ["job-2"]
     assert store.find("job-2").run == "job-2"
     [finding] = store.damage()
-    assert finding.message.startswith("job-1 cannot be read: ")
-    assert (finding.severity, finding.remedy) == ("warning", "give it up: rsctl forget job-1")
+    assert finding.message.startswith("cannot read job-1: ")
+    assert (finding.severity, finding.remedy) == (
+        "warning",
+        "remove its records: rsctl forget job-1",
+    )
     for use in (lambda: store.get("job-1"), lambda: store.find("job-1")):
-        with pytest.raises(StoreError, match="job-1 cannot be read: ") as caught:
+        with pytest.raises(StoreError, match="cannot read job-1: ") as caught:
             use()
         assert caught.value.exit_code == ExitCode.ENVIRONMENT
     store.forget(store.identify("job-1"))
@@ -159,7 +162,7 @@ def test_a_database_that_another_process_holds(
         with pytest.raises(StoreError, match="database is locked") as caught:
             write()
     assert caught.value.findings[0].remedy == (
-        "end the process that holds it, or set RSCTL_HOME to another folder"
+        "end the process that holds the lock, or set RSCTL_HOME to another folder"
     )
     holder.execute("ROLLBACK")
     store.add(a_run("job-1"))

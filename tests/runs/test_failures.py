@@ -54,7 +54,7 @@ def test_a_report_of_a_rank(fields: dict[str, Any], signal: str | None, time: st
 @pytest.mark.parametrize(
     ("reported", "known", "code", "end"),
     [
-        (None, None, "killed", "by whom is not known"),
+        (None, None, "killed", "by an unknown sender"),
         (0, None, "killed", "not by the kernel for want of memory"),
         (2, None, "memory", "for want of memory"),
         (None, True, "memory", "for want of memory"),

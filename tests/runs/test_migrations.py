@@ -98,7 +98,7 @@ def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
     path = written_by(VERSION - 1, tmp_path / "runs.db")
     with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version={VERSION + 1}")
-    with pytest.raises(sqlite3.Error, match="written by a newer rsctl"):
+    with pytest.raises(sqlite3.Error, match="a newer version of rsctl wrote it"):
         Store(path)
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)

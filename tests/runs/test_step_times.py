@@ -103,6 +103,6 @@ def test_a_profile_says_what_it_rests_on() -> None:
     profile = profile_of_record(record, "run job-aaaaaa")
     assert (profile.step_seconds, profile.data_seconds, profile.data_overlaps) == (0.4, 0.1, True)
     assert profile.assumed == (
-        "input is waited for as long as with communication",
+        "the wait for input is assumed to be as long as with communication",
         "the median of 20 steps, half of which took 0.49 to 0.52 s",
     )

@@ -194,7 +194,7 @@ def test_an_id_wins_over_a_prefix_and_several_are_named(store: Store) -> None:
     for second, run in enumerate(["job", "job-1", "job-2", "job-3", "job-4", "job-5"]):
         store.add(a_run(run, second))
     assert store.find("job").run == "job"
-    with pytest.raises(RsctlError, match="'job-' fits several runs: job-5, job-4, job-3, job-2"):
+    with pytest.raises(RsctlError, match="'job-' matches several runs: job-5, job-4, job-3, job-2"):
         store.find("job-")
 
 

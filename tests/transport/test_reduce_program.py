@@ -130,12 +130,12 @@ def test_the_token_is_in_no_argument_and_no_line(programs: list[Program]) -> Non
     ("environ", "message"),
     [
         ({"RSCTL_TOKEN": "short"}, "RSCTL_TOKEN must be a secret of at least 16 bytes"),
-        ({"RSCTL_RUN": ""}, "RSCTL_RUN must be a run id of 1 to 127 bytes, not ''"),
+        ({"RSCTL_RUN": ""}, "RSCTL_RUN must be a run ID of 1 to 127 bytes, not ''"),
         ({"RSCTL_TRANSPORT_TLS": "?"}, "RSCTL_TRANSPORT_TLS must be 1 or 0, not '?'"),
         (
             {"RSCTL_TRANSPORT_TLS": "1", "RSCTL_TLS_IDENTITY": ""},
-            "RSCTL_TRANSPORT_TLS asks for TLS, and RSCTL_TLS_IDENTITY has no certificate with its "
-            "key",
+            "RSCTL_TRANSPORT_TLS requests TLS, but RSCTL_TLS_IDENTITY has no certificate with "
+            "its key",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def test_bandwidths_give_the_links() -> None:
         ({"RSCTL_TOKEN": ""}, "RSCTL_TOKEN must be a secret of at least 16 bytes"),
         (
             {"RSCTL_RUN": "x" * 128},
-            f"RSCTL_RUN must be a run id of 1 to 127 bytes, not {'x' * 128!r}",
+            f"RSCTL_RUN must be a run ID of 1 to 127 bytes, not {'x' * 128!r}",
         ),
         ({"RANK": "4"}, "RANK must be a number of at least 0 and at most 3, not '4'"),
         ({"WORLD_SIZE": "many"}, "WORLD_SIZE must be a number of at least 1, not 'many'"),
@@ -57,7 +57,7 @@ def test_bandwidths_give_the_links() -> None:
         ),
         (
             {"RSCTL_REDUCER_BANDWIDTH": "1e9,1e9"},
-            "RSCTL_REDUCER_BANDWIDTH has 2 numbers for 3 reducers",
+            "RSCTL_REDUCER_BANDWIDTH has 2 numbers, but there are 3 reducers",
         ),
         (
             {"RSCTL_TRANSPORT_FRAME": "12"},

@@ -148,8 +148,8 @@ def test_a_worker_without_tls_is_told(pool: Pool) -> None:
     pool.start(1)
     assert _refusal(pool, tls=None) == (
         Code.MISMATCH,
-        "reducer 0 (127.0.0.1:PORT) refused: RSCTL_TRANSPORT_TLS is set for this reducer, and not "
-        "for the worker, which speaks without TLS",
+        "reducer 0 (127.0.0.1:PORT) refused: RSCTL_TRANSPORT_TLS is set for this reducer, but "
+        "not for the worker, which does not use TLS",
     )
 
 
@@ -159,8 +159,8 @@ def test_a_reducer_without_tls_is_not_talked_to(pool: Pool) -> None:
     pool.start(1)
     assert _refusal(pool, tls=secured) == (
         Code.MISMATCH,
-        "reducer 0 (127.0.0.1:PORT) refused: RSCTL_TRANSPORT_TLS is set for this worker, and not "
-        "for the reducer, which speaks without TLS",
+        "reducer 0 (127.0.0.1:PORT) refused: RSCTL_TRANSPORT_TLS is set for this worker, but not "
+        "for the reducer, which does not use TLS",
     )
 
 

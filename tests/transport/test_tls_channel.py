@@ -133,8 +133,8 @@ def test_the_environment_asks_for_it(run_identity: str) -> None:
         *(
             (
                 {TLS_VARIABLE: "1", **given},
-                "RSCTL_TRANSPORT_TLS asks for TLS, and RSCTL_TLS_IDENTITY has no certificate with "
-                "its key",
+                "RSCTL_TRANSPORT_TLS requests TLS, but RSCTL_TLS_IDENTITY has no certificate "
+                "with its key",
             )
             for given in (
                 {},

@@ -79,9 +79,12 @@ def _best(situation: Situation, profile: Profile) -> Automatic:
     best = recommended([base, *with_reducers(situation, profile, constants)], situation)
     without = f"a step of {base.step_seconds:.3g} s without"
     if not best.reducers:
-        reason = "they would cost more than they gain" if situation.is_priced else "no gain"
-        return Automatic(0, f"{reason}, by model.step_seconds: {without}; see rsctl advise")
+        reason = "they would cost more than they save" if situation.is_priced else "no gain"
+        return Automatic(
+            0, f"{reason}, according to model.step_seconds: {without}; see rsctl advise"
+        )
     return Automatic(
         best.reducers,
-        f"by model.step_seconds {without}, {best.step_seconds:.3g} s with them; see rsctl advise",
+        f"according to model.step_seconds {without}, {best.step_seconds:.3g} s with "
+        "them; see rsctl advise",
     )

@@ -82,7 +82,7 @@ def calibrate(observations: Sequence[Observation], start: Calibration) -> Calibr
     is that of the fit itself.
     """
     if not observations:
-        raise ValueError("no run to fit to")
+        raise ValueError("there is no run to fit to")
     fitted = _fit(observations, start, start)
     errors = [one.error(fitted) for one in observations]
     if len(observations) >= FEWEST_TO_CHECK:

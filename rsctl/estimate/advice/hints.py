@@ -57,22 +57,20 @@ def _reasons(
 ) -> Iterator[Hint]:
     cluster = situation.cluster
     if cluster.workers == 1:
-        yield _why("there is one node, which exchanges nothing over a network")
+        yield _why("there is only one node, which exchanges nothing over a network")
         return
     if situation.refused:
         yield _why(situation.refused)
     if cluster.workers == 2 and not best.reducers:
         yield _why("a ring of two nodes sends each gradient once, as with reducers: 2(N-1)/N is 1")
     if cluster.worker_bits is None:
-        yield _why(
-            "no network limits this target, and reducers are one more hop for the same cores"
-        )
+        yield _why("no network limits this target, and reducers add a hop on the same cores")
     elif cluster.worker_bits >= FAST_NETWORK_BITS:
         gbps = cluster.worker_bits / 1e9
         cores = cluster.worker_bits / 8 / GB * calibration.reducer_cpu_seconds_per_gb
         yield _why(
-            f"nodes have {gbps:g} Gbit/s: reducers speak TCP, and one would need {cores:.0f} cores "
-            "to take that in"
+            f"nodes have {gbps:g} Gbit/s: reducers use TCP, and one would need {cores:.0f} cores "
+            "to receive that rate"
         )
     if best.reducers:
         return
@@ -80,10 +78,11 @@ def _reasons(
     if added < NOTICED * base.step_seconds:
         part = max(0.0, added) / base.step_seconds
         yield _why(
-            f"communication hides behind the computation: all of it would gain {part:.1%} of a step"
+            "communication overlaps with computation: even without any communication, a "
+            f"step would be only {part:.1%} faster"
         )
     elif base.bottleneck == "latency":
-        yield _why("the model is small: its exchange is bound by latency, not by bandwidth")
+        yield _why("the model is small: latency limits its exchange, not bandwidth")
 
 
 def _price(base: Option, offered: Sequence[Option]) -> Iterator[Hint]:
@@ -97,16 +96,16 @@ def _price(base: Option, offered: Sequence[Option]) -> Iterator[Hint]:
     where = f" on {near.reducer_machine}" if near.reducer_machine else ""
     gain, needed = base.step_seconds / near.step_seconds, rate / other
     yield _why(
-        f"reducers do not pay: with {near.reducers} {noun}{where} a step is {gain:.3f} times as "
-        f"fast, and must be {needed:.3f} times as fast to earn their price"
+        f"reducers do not pay off: with {near.reducers} {noun}{where} a step is {gain:.3f} times "
+        f"as fast, and must be {needed:.3f} times as fast to justify their price"
     )
 
 
 def _input(profile: Profile) -> Hint:
     part = profile.data_seconds / profile.step_seconds
     text = (
-        f"the step waits {part:.0%} of its time for input data: no topology makes up for that; "
-        "read shards in sequence from a local disk, with more DataLoader workers"
+        f"the step spends {part:.0%} of its time waiting for input data, which no topology "
+        "reduces; read shards sequentially from a local disk, with more DataLoader workers"
     )
     return Hint(kind="instead", text=text)
 

@@ -52,6 +52,6 @@ def measure_findings(job: Job) -> list[Finding]:
     """Why the script of a job cannot be measured, if so."""
     if job.run.is_launched:
         return []
-    message = "steps are measured by rsctl's binding to PyTorch, which launcher none leaves out"
+    message = "rsctl's binding to PyTorch measures steps, and launcher none does not load it"
     remedy = "use launcher torchrun or once, or write model.parameters and model.step_seconds"
     return [error("measure", message, remedy, "run.launcher")]

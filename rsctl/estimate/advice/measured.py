@@ -54,7 +54,7 @@ def profile_of_record(record: StepRecord, source: str) -> Profile:
         raise ValueError("no bucket was recorded")
     assumed = []
     if record.communicates and record.prefetches:
-        assumed.append("input is waited for as long as with communication")
+        assumed.append("the wait for input is assumed to be as long as with communication")
     spread = (record.high - record.low) / record.seconds if record.seconds else 0.0
     if spread >= SPREAD_SHOWN_FROM:
         assumed.append(

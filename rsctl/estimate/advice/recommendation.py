@@ -163,25 +163,25 @@ def _sentence(made: Recommendation, best: Option, base: Option) -> str:
     step = f"a step of {format_seconds(made.step_seconds)}" + (f" ± {error:.0%}" if error else "")
     if not best.reducers:
         how = "" if best.topology == "none" else f" ({best.topology})"
-        return f"Take no reducers{how}: {step}, bound by {made.bottleneck}."
+        return f"Use no reducers{how}: {step}, limited by {made.bottleneck}."
     where = f" on {made.reducer_machine}" if made.reducer_machine else ""
     noun = "reducer" if made.reducers == 1 else "reducers"
     text = (
-        f"Take {made.reducers} {noun}{where} ({made.topology}): {step}, {made.gain:.0%} less than "
-        f"the {format_seconds(base.step_seconds)} without"
+        f"Use {made.reducers} {noun}{where} ({made.topology}): {step}, {made.gain:.0%} less than "
+        f"the {format_seconds(base.step_seconds)} without reducers"
     )
     if made.saving is not None:
-        text += f", at {made.saving:.0%} less money"
-    return text + ("." if made.is_certain else "; that is within the error of the model.")
+        text += f", at a {made.saving:.0%} lower cost"
+    return text + ("." if made.is_certain else "; this is within the error of the model.")
 
 
 def _accuracy(calibration: Calibration) -> str:
     if calibration.median_error is None:
-        return f"not calibrated here: step times may be {calibration.error:.0%} off, or more"
+        return f"not calibrated here: step times may differ by {calibration.error:.0%} or more"
     runs = len(calibration.fitted_from)
     if not runs:
         error = f"{calibration.median_error:.1%}"
-        return f"not calibrated here: runs that were predicted had a median error of {error}"
+        return f"not calibrated here: earlier predictions had a median error of {error}"
     return f"calibrated on {runs} runs: median error of step times {calibration.median_error:.1%}"
 
 

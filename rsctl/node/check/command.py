@@ -48,5 +48,8 @@ def _check_torch(launcher: str, seconds: float) -> list[Finding]:
     if failure is None:
         return []
     message = f"torch {torch.version} cannot be imported: {failure}"
-    remedy = "Take versions in image.python that go together and with the base, or another base."
+    remedy = (
+        "In image.python, use versions that are compatible with each other and with the base "
+        "image, or use another base image."
+    )
     return [Finding("error", "torch-broken", message, remedy)]

@@ -86,14 +86,19 @@ def _refused(path: str, reason: str, loader: Loader, severity: str) -> PluginSea
     lacking = [name for name in _DRIVER if reason.startswith(f"{name}: ")]
     others = [name for name in loader.missing(path) if name not in _DRIVER] if lacking else []
     if lacking and not others:
-        message = f"{path} needs {lacking[0]}, part of the GPU driver that this machine lacks"
-        remedy = "Nothing to do here: on a node with a GPU it is loaded before the job begins."
+        message = (
+            f"{path} needs {lacking[0]}, part of the GPU driver, which this machine does not have"
+        )
+        remedy = "No action is needed: on a node with a GPU it is loaded before the job begins."
         note = Finding("note", "driver-missing", message, remedy)
         return PluginSearch(Plugin(path, plugin_versions(path)), [note])
     if others:
-        reason = f"it needs {', '.join(others)}, to which no file answers"
+        reason = f"it needs {', '.join(others)}, which no file provides"
     message = f"{path} does not load: {reason}"
-    remedy = "Install what it lacks, or put that on the loader's path (ld.so.conf and ldconfig)."
+    remedy = (
+        "Install the missing libraries, or add their folder to the loader's path (ld.so.conf and "
+        "ldconfig)."
+    )
     return PluginSearch(None, [Finding(severity, "plugin-load", message, remedy)])
 
 
@@ -102,7 +107,7 @@ def _unloadable(path: str, ended: child.ChildResult, severity: str) -> Finding:
         severity,
         "plugin-load" if ended.returncode is not None else "plugin-hang",
         f"{path} does not load: a process that tried {ended.how}",
-        "Take a version of the plugin that is made for this image's system and CUDA.",
+        "Use a version of the plugin that is built for this image's system and CUDA.",
     )
 
 
@@ -112,7 +117,7 @@ def _doubled(name: str, path: str, files: Mapping[str, list[str]], severity: str
         return []
     order = ", ".join([path, *others])
     message = f"{name} is more than one file, in the loader's order: {order}; NCCL takes {path}"
-    remedy = "Remove all but one, or set NCCL_NET_PLUGIN to the path of the one to take."
+    remedy = "Remove all but one, or set NCCL_NET_PLUGIN to the path of the one to use."
     return [Finding(severity, "plugin-doubled", message, remedy)]
 
 

@@ -88,7 +88,7 @@ def _missing(transport: Transport, environ: Mapping[str, str]) -> list[Finding]:
         value = environ["NCCL_NET_PLUGIN"]
         message = f"NCCL_NET_PLUGIN={value} keeps NCCL from loading {transport.plugin}"
         return [Finding("error", "plugin-missing", message, "Do not set NCCL_NET_PLUGIN.")]
-    message = f"NCCL would not find {transport.plugin}: no file answers to {' or '.join(names)}"
+    message = f"NCCL would not find {transport.plugin}: no file has the name {' or '.join(names)}"
     misplaced = [
         path
         for folder in transport.folders
@@ -97,8 +97,8 @@ def _missing(transport: Transport, environ: Mapping[str, str]) -> list[Finding]:
     if not misplaced:
         return [Finding("error", "plugin-missing", message, transport.remedy)]
     folder = os.path.dirname(misplaced[0])
-    remedy = f"Put {folder} on the loader's path (ld.so.conf and ldconfig), with such a name in it."
-    message += f"; {misplaced[0]} is there, but not on the loader's path by that name"
+    remedy = f"Add {folder} to the loader's path (ld.so.conf and ldconfig), with such a name in it."
+    message += f"; {misplaced[0]} exists, but not on the loader's path under that name"
     return [Finding("error", "plugin-missing", message, remedy)]
 
 
@@ -109,25 +109,29 @@ def _compare(
     if nccl is None:
         if transport.plugin is None:
             return []
-        lack = f"torch {torch.version} brings no NCCL" if torch else "no NCCL is on this image"
+        lack = f"torch {torch.version} contains no NCCL" if torch else "the image contains no NCCL"
         message = f"{lack}, so the versions of {plugin.path} could not be compared"
-        return [Finding("note", "nccl-missing", message, "A job on GPUs needs a torch for CUDA.")]
+        return [
+            Finding("note", "nccl-missing", message, "A job on GPUs needs a torch build for CUDA.")
+        ]
     if plugin.versions & nccl.takes:
         return []
     message = f"{plugin.path} has {_span(plugin.versions)} of ncclNetPlugin, and "
     message += f"{_owner(nccl, torch)} takes {_span(nccl.takes)}"
-    remedy = "Take a version of the plugin that is made for this NCCL, or an older or newer torch."
+    remedy = "Use a version of the plugin that is built for this NCCL, or an older or newer torch."
     return [Finding(severity, "plugin-abi", message, remedy)]
 
 
 def _identify(plugin: Plugin, transport: Transport, packages: set[str]) -> list[Finding]:
     if transport.plugin is None:
-        message = f"the base brings a network plugin for NCCL, {plugin.path}, and it is kept"
+        message = (
+            f"the base image contains a network plugin for NCCL, {plugin.path}, which rsctl keeps"
+        )
         return [Finding("note", "plugin-kept", message)]
     if packages == {transport.rival}:
-        reason = f"the package {transport.rival} brings a plugin of the same name"
+        reason = f"the package {transport.rival} installs a plugin of the same name"
     elif transport.marker and not _has(plugin.path, re.escape(transport.marker)):
-        reason = f"nowhere in the file is {transport.marker.decode()}"
+        reason = f"the file does not contain {transport.marker.decode()}"
     elif not transport.marker and transport.package and transport.package not in packages:
         reason = f"the package {transport.package} is not installed"
     else:
@@ -141,8 +145,8 @@ def _opened(plugin: Plugin, transport: Transport, loader: Loader) -> list[Findin
         Finding(
             "warning",
             "library-missing",
-            f"{plugin.path} opens {name} when it starts, and no file answers to that name",
-            f"Link {name} to the one of its versions that is there, on the loader's path.",
+            f"{plugin.path} opens {name} when it starts, and no file has that name",
+            f"Link {name} to one of its existing versions, on the loader's path.",
         )
         for name in transport.opens
         if _has(plugin.path, rb"\0" + re.escape(name.encode()) + rb"\0")

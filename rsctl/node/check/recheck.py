@@ -113,7 +113,7 @@ def _unknown(transport: str) -> dict[str, object]:
         "severity": "warning",
         "code": "transport-unknown",
         "message": f"{_FILE} names the transport {transport!r}, which this version does not have",
-        "remedy": "Build the image anew.",
+        "remedy": "Build the image again.",
     }
 
 

@@ -82,7 +82,7 @@ def _index(host: str, cluster: Cluster) -> int:
         return names.index(host.lower())
     found = [n for n, name in enumerate(names) if name.partition(".")[0] == host.lower()]
     if len(found) != 1:
-        raise LookupError("it is no node of this job")
+        raise LookupError("it is not a node of this job")
     return found[0]
 
 

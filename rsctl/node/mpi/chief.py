@@ -48,6 +48,6 @@ def _hold(
                     TEMPORARY,
                     "peers-silent",
                     f"after {timeout:g} s {address[0]}, port {address[1]} does not answer: {error}",
-                    "See whether that node started, and whether a firewall is between the nodes.",
+                    "Check whether that node started, and whether a firewall is between the nodes.",
                 ) from error
             time.sleep(_RETRY_SECONDS)

@@ -18,8 +18,8 @@ HOSTFILE = "RSCTL_HOSTFILE"
 
 _VERSION_SECONDS = 20.0
 _REMEDY = (
-    "Add openmpi-bin to image.apt, take an image.base that has Open MPI, or set "
-    "run.launcher: torchrun."
+    "Add openmpi-bin to image.apt, use an image.base that has Open MPI, or set run.launcher: "
+    "torchrun."
 )
 
 
@@ -27,7 +27,7 @@ def require_mpirun(environ: Mapping[str, str]) -> str:
     """The first line of what Open MPI's mpirun says of its version. Raises LaunchError."""
     mpirun = shutil.which("mpirun", path=environ.get("PATH"))
     if mpirun is None:
-        message = "the launcher mpi needs Open MPI's mpirun, and there is none on PATH"
+        message = "the launcher mpi needs Open MPI's mpirun, and PATH has none"
         raise LaunchError(ENVIRONMENT, "mpirun-missing", message, _REMEDY)
     try:
         said = subprocess.run(
@@ -43,7 +43,10 @@ def require_mpirun(environ: Mapping[str, str]) -> str:
         said = str(error)
     version = said.strip().partition("\n")[0]
     if "Open MPI" not in version and "OpenRTE" not in version:
-        message = f"the launcher mpi needs Open MPI's mpirun, and {mpirun} is not: {version[:200]}"
+        message = (
+            f"the launcher mpi needs Open MPI's mpirun, but {mpirun} is a different program: "
+            f"{version[:200]}"
+        )
         raise LaunchError(ENVIRONMENT, "mpirun-unknown", message, _REMEDY)
     return version
 
@@ -54,8 +57,10 @@ def require_token(environ: Mapping[str, str]) -> bytes:
         raise LaunchError(
             USAGE,
             "token-missing",
-            "RSCTL_TOKEN is not set, by which the nodes of a job with launcher mpi know each other",
-            "Start the job with `rsctl submit`; by hand, give all containers the same long secret.",
+            "RSCTL_TOKEN is not set, which the nodes of a job with launcher mpi need to "
+            "authenticate each other",
+            "Start the job with `rsctl submit`; if you start containers by hand, set the "
+            "same long secret in all of them.",
         )
     return environ["RSCTL_TOKEN"].encode()
 

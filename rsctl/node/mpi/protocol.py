@@ -55,7 +55,7 @@ def request(address: tuple[str, int], identity: Identity, fields: dict[str, Any]
     try:
         greeting, _, nonce = read_line(sock).partition(" ")
         if greeting != GREETING:
-            raise OSError("what listens there is no node of this job")
+            raise OSError("the program that listens there is not a node of this job")
         body = json.dumps({"nonce": secrets.token_hex(16), **fields}).encode()
         proof = _proof(identity, "chief", nonce, body)
         sock.sendall(f"{proof} {len(body)}\n".encode() + body)

@@ -55,7 +55,7 @@ class Starter:
                 ENVIRONMENT,
                 "starter-address",
                 f"cannot listen on port {cluster.port}, where the chief starts MPI: {error}",
-                "See what else listens there, and take it out of the image.",
+                "Find out what else listens there, and remove it from the image.",
             ) from error
 
     def wait(self, timeout: float) -> int | None:
@@ -65,7 +65,7 @@ class Starter:
         does not come.
         """
         if not self._is_held.wait(timeout):
-            message = f"after {timeout:g} s the chief has not asked this node for its part"
+            message = f"after {timeout:g} s the chief has not requested this node's part"
             remedy = "See the chief's log; a slow start needs a longer RSCTL_RESOLVE_SECONDS."
             raise LaunchError(TEMPORARY, "peers-silent", message, remedy)
         self._has_ended.wait()
@@ -171,9 +171,9 @@ def run_for_chief(cluster: Cluster, environ: Mapping[str, str]) -> int:
 def _daemon(command: object) -> list[str]:
     """A daemon's command line, its program found where this node's mpirun is."""
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
-        raise ValueError("this is no command line")
+        raise ValueError("this is not a valid command line")
     if not command or command[0] not in protocol.DAEMONS:
-        raise ValueError(f"only {' and '.join(protocol.DAEMONS)} are started")
+        raise ValueError(f"only {' and '.join(protocol.DAEMONS)} can be started")
     beside = os.path.dirname(os.path.realpath(shutil.which("mpirun") or ""))
     program = shutil.which(command[0]) or os.path.join(beside, command[0])
     return [program, *command[1:]]

@@ -46,9 +46,9 @@ def read(environ: Mapping[str, str]) -> Cluster:
         raise _invalid("has no workers")
     if type(index) is not int or not 0 <= index < len(pools[role]):
         of_role = f"{role}s" if role in _ROLES else f"nodes of role {role}"
-        raise _invalid(f"has the index {index!r}, and {len(pools[role])} {of_role}")
+        raise _invalid(f"has the index {index!r}, but there are {len(pools[role])} {of_role}")
     if interface is not None and not isinstance(interface, str):
-        raise _invalid(f"has the interface {interface!r}, which is no name")
+        raise _invalid(f"has the interface {interface!r}, which is not a valid name")
     return Cluster(
         role=role,
         index=index,
@@ -64,11 +64,11 @@ def read(environ: Mapping[str, str]) -> Cluster:
 
 def _roles(value: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(value, dict):
-        raise _invalid("has roles that are no JSON object")
+        raise _invalid("has roles that are not a JSON object")
     roles = {str(name): _hosts(value, name) for name in value}
     empty = next((name for name in roles if name in _ROLES or not roles[name]), None)
     if empty is not None:
-        raise _invalid(f"has {empty!r} among the roles, which has no hosts or is no name for one")
+        raise _invalid(f"has the role {empty!r}, which has no hosts or is not a valid name")
     return roles
 
 
@@ -87,7 +87,7 @@ def _role_hosts(
     hosts = {str(name): _hosts(given, name, ROLE_HOSTS) for name in given}
     for name, nodes in pools.items():
         if len(hosts.get(name, ())) != len(nodes):
-            counts = f"{len(hosts.get(name, ()))} addresses of {name}, and {len(nodes)} nodes"
+            counts = f"{len(hosts.get(name, ()))} addresses of {name}, but {len(nodes)} nodes"
             raise _invalid(f"has {counts}", ROLE_HOSTS)
     return hosts
 
@@ -96,7 +96,7 @@ def _hosts(fields: dict[str, object], key: str, variable: str = "RSCTL_CLUSTER")
     hosts = fields.get(key, [])
     if isinstance(hosts, list) and all(isinstance(host, str) and host for host in hosts):
         return tuple(hosts)
-    raise _invalid(f"has {key} that are no list of host names", variable)
+    raise _invalid(f"has {key} that is not a list of host names", variable)
 
 
 def _invalid(problem: str, variable: str = "RSCTL_CLUSTER") -> LaunchError:

@@ -65,8 +65,8 @@ def read(environ: Mapping[str, str]) -> Cluster:
     roles = {each: groups[each] for each in groups if each not in (CHIEF, name, REDUCERS)}
     if name not in groups or not all(_ROLE.fullmatch(role) for role in roles):
         raise _invalid(
-            f"has the groups {', '.join(sorted(groups))}; rsctl-launch knows {CHIEF}, {WORKERS}, "
-            f"{REDUCERS}, and those of roles beside {WORKERS}"
+            f"has the groups {', '.join(sorted(groups))}; rsctl-launch supports {CHIEF}, "
+            f"{WORKERS}, {REDUCERS}, and those of roles besides {WORKERS}"
         )
     workers = groups[name] if is_alone else groups.get(CHIEF, ()) + groups[name]
     reducers = () if is_alone else groups.get(REDUCERS, ())
@@ -101,7 +101,7 @@ def _role_hosts(
             for role in pools
         }
     except (ValueError, TypeError, KeyError) as error:
-        message = f"{ROLE_PORTS} has no port for each node: {_shown(text)}"
+        message = f"{ROLE_PORTS} does not have a port for each node: {_shown(text)}"
         raise LaunchError(USAGE, "cluster-invalid", message, REMEDY) from error
 
 
@@ -110,14 +110,16 @@ def resources(environ: Mapping[str, str]) -> Resources:
     fields = _parsed(sagemaker_path(environ, RESOURCE_CONFIG))
     host = fields.get("current_host")
     if not isinstance(host, str) or not _HOST.fullmatch(host):
-        raise _invalid(f"has the current_host {_shown(host)}, which is no host name")
+        raise _invalid(f"has the current_host {_shown(host)}, which is not a valid host name")
     groups = _groups(fields)
     group = _current_group(fields, groups, host)
     interface = fields.get("network_interface_name")
     if interface is not None and not (
         isinstance(interface, str) and _INTERFACE.fullmatch(interface)
     ):
-        raise _invalid(f"has the network_interface_name {_shown(interface)}, which is no name")
+        raise _invalid(
+            f"has the network_interface_name {_shown(interface)}, which is not a valid name"
+        )
     kind = fields.get("current_instance_type")
     return Resources(host, group, groups, kind if isinstance(kind, str) else "", interface)
 
@@ -130,7 +132,7 @@ def _parsed(path: str) -> dict[str, object]:
         raise LaunchError(
             USAGE,
             "cluster-missing",
-            f"RSCTL_TARGET is sagemaker, and {path} cannot be read: {error.strerror}",
+            f"RSCTL_TARGET is sagemaker, but {path} cannot be read: {error.strerror}",
             "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
             "and RSCTL_TARGET=compose.",
         ) from error
@@ -145,7 +147,7 @@ def _groups(fields: dict[str, object]) -> dict[str, tuple[str, ...]]:
     """The hosts of each group; one group of all where the file has none."""
     entries = fields.get("instance_groups") or []
     if not isinstance(entries, list):
-        raise _invalid("has instance_groups that are no list")
+        raise _invalid("has instance_groups that are not a list")
     if not entries:
         return {_SINGLE_GROUP: _hosts(fields.get("hosts"), "hosts")}
     groups: dict[str, tuple[str, ...]] = {}
@@ -162,7 +164,7 @@ def _groups(fields: dict[str, object]) -> dict[str, tuple[str, ...]]:
 
 def _hosts(hosts: object, what: str) -> tuple[str, ...]:
     if not isinstance(hosts, list) or not hosts:
-        raise _invalid(f"has {what} that are no list of host names")
+        raise _invalid(f"has {what} that are not a list of host names")
     invalid = [host for host in hosts if not (isinstance(host, str) and _HOST.fullmatch(host))]
     if invalid:
         raise _invalid(f"has {_shown(invalid[0])} among the {what}")
@@ -183,7 +185,7 @@ def _current_group(fields: dict[str, object], groups: dict[str, tuple[str, ...]]
         raise _invalid(f"has the current_host {host}, which is in no group and not among the hosts")
     given = fields.get("current_group_name") or fields.get("current_instance_group") or member
     if given != member and (len(groups) > 1 or fields.get("instance_groups")):
-        raise _invalid(f"has {host} in group {member}, and {_shown(given)} as the current group")
+        raise _invalid(f"has {host} in group {member}, but {_shown(given)} as the current group")
     return member
 
 
@@ -196,5 +198,5 @@ def _invalid(problem: str) -> LaunchError:
         USAGE,
         "cluster-invalid",
         f"{RESOURCE_CONFIG} {problem}",
-        "The platform writes it. See targets.sagemaker.overlay if that changes the groups.",
+        "The platform writes it. Check whether targets.sagemaker.overlay changes the groups.",
     )

@@ -40,7 +40,7 @@ def read(environ: Mapping[str, str]) -> Cluster:
     addresses = {name: _addresses(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS, *named)}
     if len(addresses[_CHIEF]) != 1:
         raise _invalid(
-            f"has {len(addresses[_CHIEF])} hosts in {_CHIEF}, which is for the chief alone"
+            f"has {len(addresses[_CHIEF])} hosts in {_CHIEF}, which is only for the chief"
         )
     workers = addresses[_CHIEF] + addresses[_WORKERS]
     reducers = addresses[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
@@ -48,7 +48,7 @@ def read(environ: Mapping[str, str]) -> Cluster:
     _require_different(workers + reducers + tuple(chain(*roles.values())))
     role, index = _role(_object(fields.get("task"), "task"), addresses, named)
     if role == "reducer" and not reducers:
-        raise _foreign(f"{_REDUCERS} has no reducers of rsctl's")
+        raise _foreign(f"{_REDUCERS} has no reducers of rsctl")
     return Cluster(
         role=role,
         index=index,
@@ -73,7 +73,7 @@ def _parsed(environ: Mapping[str, str]) -> object:
         raise LaunchError(
             USAGE,
             "cluster-missing",
-            "RSCTL_TARGET is vertex, and CLUSTER_SPEC is not set, so this node does not know its "
+            "RSCTL_TARGET is vertex, but CLUSTER_SPEC is not set, so this node does not know its "
             "role and the other nodes",
             "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
             "and RSCTL_TARGET=compose.",
@@ -86,7 +86,7 @@ def _parsed(environ: Mapping[str, str]) -> object:
 
 def _object(value: object, key: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise _invalid(f"has {key} that is no JSON object" if key else "is not a JSON object")
+        raise _invalid(f"has {key} that is not a JSON object" if key else "is not a JSON object")
     return value
 
 
@@ -103,7 +103,7 @@ def _addresses(pools: dict[str, object], name: str) -> tuple[_Address, ...]:
     """The hosts and ports of a pool; a pool that was left empty may be missing."""
     entries = pools.get(name) or []
     if not isinstance(entries, list):
-        raise _invalid(f"has {name} that is no list")
+        raise _invalid(f"has {name} that is not a list")
     return tuple(_address(entry, name) for entry in entries)
 
 
@@ -133,7 +133,7 @@ def _role(
         raise _foreign(f"this node is in {str(pool)[:80]!r}")
     if type(index) is not int or not 0 <= index < len(addresses[pool]):
         hosts = len(addresses[pool])
-        raise _invalid(f"has the task index {str(index)[:80]}, and {hosts} hosts in {pool}")
+        raise _invalid(f"has the task index {str(index)[:80]}, but {hosts} hosts in {pool}")
     if pool in named:
         return named[pool], index
     if pool == _REDUCERS:
@@ -146,7 +146,7 @@ def _foreign(problem: str) -> LaunchError:
         USAGE,
         "cluster-foreign",
         f"rsctl-launch has nothing to run here: {problem}",
-        f"Give nodes beyond {_CHIEF} and {_WORKERS} an image and a command of their own.",
+        f"Give nodes other than {_CHIEF} and {_WORKERS} a separate image and command.",
     )
 
 

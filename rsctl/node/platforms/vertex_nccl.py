@@ -24,9 +24,9 @@ _SHELLS_OWN = ("_", "SHLVL", "PWD", "OLDPWD")
 _SOURCE = 'source "$1" >&2; exec "$2" -I -S -c "$3"'
 _PRINT = "import os; os.write(1, open('/proc/self/environ', 'rb').read() + b'end')"
 """What a shell has exported; Python adds to os.environ in the C locale."""
-_SLOW = "NCCL may use TCP in place of the machine's RDMA network, at a part of its rate"
+_SLOW = "NCCL may use TCP instead of the machine's RDMA network, at a fraction of its rate"
 _REMEDY = (
-    "install Google's gIB plugin for NCCL in the image, which brings the script, or set its "
+    "install Google's gIB plugin for NCCL in the image, which contains the script, or set its "
     "variables in run.env; NCCL_DEBUG=INFO shows the network that NCCL uses"
 )
 
@@ -39,7 +39,7 @@ def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
     is_expected = environ.get(SETUP) == "gib"
     if not os.path.isfile(SCRIPT):
         if is_expected:
-            _warn(f"{SCRIPT} is not in this container: {_SLOW}")
+            _warn(f"{SCRIPT} does not exist in this container: {_SLOW}")
         return {}
     if not is_expected and not _has_rdma():
         return {}  # An image can bring the script to machines where its settings make NCCL fail.
@@ -48,7 +48,7 @@ def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
     try:
         after = _sourced(environ)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        _warn(f"{SCRIPT} could not be sourced ({error}): {_SLOW}")
+        _warn(f"could not source {SCRIPT} ({error}): {_SLOW}")
         return {}
     return {name: text for name, text in after.items() if _is_new(name, text, environ)}
 

@@ -134,7 +134,7 @@ def dots_chart(data: BenchData, name: str) -> DotChart:
         for cell, values in zip(data.bench.cells, data.values(name), strict=True)
     ]
     axis = f"{name} ({unit})" if unit else name
-    return DotChart(name, axis, rows, note="A dot is a run, the stroke their median.")
+    return DotChart(name, axis, rows, note="Each dot is a run, each stroke a median.")
 
 
 def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
@@ -173,7 +173,7 @@ def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
     yield LineChart(
         title=f"Scaling efficiency of {name}",
         x="ranks",
-        y="% of a rank's with the fewest ranks",
+        y="% of the efficiency with the fewest ranks",
         lines=[_efficiency(line) for line in lines if line.points[0][1]],
         from_zero=True,
         reference=Line("ideal", [(ranks, 100.0) for ranks in all_ranks]),

@@ -56,7 +56,7 @@ def add_bench(page: Page, data: BenchData) -> None:
                 *(("image", image) for image in bench.images.values()),
             ]
         ),
-        details("Job file, with what --set laid over it", document(bench.spec)),
+        details("Job file, with the overrides of --set", document(bench.spec)),
     )
 
 
@@ -98,8 +98,8 @@ def _cost(data: BenchData) -> tuple[str, str]:
         why = next((figure.reason for figure in costs if figure.reason), "no run has started")
         return "unknown", why
     left = len(costs) - len(known)
-    lacking = f"; that of {counted(left, 'run')} is not known" if left else ""
-    return f"{sum(known):,.2f} USD", f"by the catalogue's prices{lacking}"
+    lacking = f"; the cost of {counted(left, 'run')} is unknown" if left else ""
+    return f"{sum(known):,.2f} USD", f"from the catalogue's prices{lacking}"
 
 
 def _cells(data: BenchData, names: Sequence[str]) -> Child:
@@ -130,8 +130,8 @@ def _scaling(page: Page, data: BenchData) -> list[Child]:
     if not drawn:
         return []
     text = (
-        "Efficiency is the throughput of one rank as a part of that with the fewest ranks. "
-        "A throughput is taken to be that of all ranks together."
+        "Efficiency is the throughput per rank, relative to the configuration with the fewest "
+        "ranks. A throughput is assumed to be the total of all ranks."
     )
     return [element("h3", "Throughput and scaling"), paragraph(text, class_="faint"), drawn]
 
@@ -153,7 +153,7 @@ def _failures(data: BenchData) -> list[Child]:
     left = len(lost) - FAILURES
     return [
         *parts,
-        paragraph(f"{counted(left, 'more run')} left out here", class_="faint")
+        paragraph(f"{counted(left, 'more run')} not shown here", class_="faint")
         if left > 0
         else None,
     ]

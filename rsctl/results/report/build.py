@@ -40,8 +40,8 @@ MOST_BYTES = 1_500_000
 
 _COLUMNS = 3
 _THINNED = (
-    f"Lines are drawn with at most {DRAWN} points, the highest and the lowest of each stretch "
-    "among them; the tables behind charts have evenly spread rows."
+    f"Lines have at most {DRAWN} points, including the highest and the lowest of each segment; "
+    "the tables behind charts have evenly spaced rows."
 )
 
 
@@ -75,10 +75,13 @@ def make_report(
     left_out = _add_whole_runs(page, reader, runs, locations)
     labels = [_label(source) for source in sources]
     title = f"rsctl report: {', '.join(labels[:3])}{' …' if labels[3:] else ''}"
-    made = f"Made {now()[:19].replace('T', ' ')} UTC by rsctl {__version__} of {_counted(sources)}."
+    made = (
+        f"Created {now()[:19].replace('T', ' ')} UTC by rsctl {__version__} from "
+        f"{_counted(sources)}."
+    )
     introduction: list[Child] = [paragraph(made, class_="faint")]
     if left_out:
-        why = "Without a section of their own, for the size of this file; rsctl report RUN has it:"
+        why = "Without a section here, to limit the size of this file; rsctl report RUN shows them:"
         names = [*left_out[:100], *([f"and {len(left_out) - 100} more"] if left_out[100:] else [])]
         introduction += [
             details(

@@ -29,9 +29,9 @@ def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Fl
     page.add(
         "Comparison",
         paragraph(
-            f"{last.kind} {last.label} against {first.kind} {first.label}. The effect is the "
-            "median of all differences of two runs as a part of the first side's median, with a "
-            "90 % interval and a two-sided exact permutation test.",
+            f"{last.kind} {last.label} compared with {first.kind} {first.label}. The effect is "
+            "the median of all pairwise differences of runs, relative to the first side's "
+            "median, with a 90 % interval and a two-sided exact permutation test.",
             class_="faint",
         ),
         *_verdict(sides[0], sides[-1], floors),
@@ -47,7 +47,7 @@ def _differences(comparison: Comparison) -> list[Child]:
         return []
     rows = [(d.name, _known(d.baseline), _known(d.candidate)) for d in comparison.differences[:60]]
     count = counted(len(comparison.differences), "thing")
-    title = f"They differ in {count} beside what was measured"
+    title = f"They differ in {count} besides the measurements"
     return [details(title, table(("", "first", "last"), rows))]
 
 
@@ -71,7 +71,7 @@ def _table(comparison: Comparison, metrics: Sequence[Compared]) -> list[Child]:
     if known:
         parts += _filled_table(head, [_row(m, columns) for m in known[:_ROWS]])
     if lacking:
-        title = f"{counted(len(lacking), 'row')} without data on a side that is compared"
+        title = f"{counted(len(lacking), 'row')} without data on one of the compared sides"
         rows = [_row(m, columns) for m in lacking[:_ROWS]]
         parts.append(details(title, *_filled_table(head, rows)))
     return parts
@@ -157,11 +157,11 @@ def _verdict(first: Results, last: Results, floors: Mapping[str, Floor]) -> list
         for check in gate.checks[:_ROWS]
     ]
     refused = [
-        paragraph("Measured otherwise, and so not comparable:"),
+        paragraph("Measured under other conditions, and therefore not comparable:"),
         items(map(str, gate.refused)),
     ]
     return [
-        element("h3", "Verdict by the job file's gate, without a confirmation"),
+        element("h3", "Verdict by the job file's gate, without confirmation runs"),
         facts([("verdict", gate.verdict.value)]),
         *(refused if gate.refused else []),
         table(("check", "verdict", "allowed", "p, adjusted", "reason"), rows),

@@ -40,7 +40,7 @@ def gradient_charts(data: RunData) -> Iterator[Chart]:
     yield BarChart("Gradient bytes sent", f"{unit} in all", bars, note)
     yield from _time_charts(data, latest)
     for name, title in (
-        ("node.transport.gbit_per_second", "Workers: sent while a gradient was under way"),
+        ("node.transport.gbit_per_second", "Workers: sent while a gradient was in progress"),
         ("node.reducer.gbps_in", "Reducers: received"),
     ):
         series = data.metrics.get(name)
@@ -63,16 +63,17 @@ def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator
             "s",
             [
                 Bar("measured, the slowest rank", travel.seconds),
-                Bar("the least that the links allow with these reducers", travel.wire_seconds),
+                Bar("the minimum that the links allow with these reducers", travel.wire_seconds),
                 Bar("model: a ring of the workers with the same delays", travel.ring_seconds),
             ],
             note="The ring is a model: 2 (n - 1) / n of the bytes over each of n links "
-            "(Patarasuk and Yuan 2009), and the seconds beside the wire that were measured here.",
+            "(Patarasuk and Yuan 2009), plus the measured time that is not spent on the "
+            "wire.",
         )
     stalled = latest.get("node.transport.stalled_seconds", {})
     for title, found in (
         ("Time of gradients on each worker", latest.get("node.transport.busy_seconds", {})),
-        ("Time that a full window kept gradients back", stalled),
+        ("Time that a full window delayed gradients", stalled),
     ):
         if any(found.values()):
             yield BarChart(title, "s", [Bar(replica, value) for replica, value in found.items()])
@@ -105,7 +106,7 @@ def straggler_charts(data: RunData) -> Iterator[Chart]:
     if waits:
         yield _delays(
             "How long reducers wait for each rank",
-            "ms a block on average, after the first",
+            "ms per block on average, after the first",
             {f"rank {rank}": waits[rank] for rank in sorted(waits)},
         )
     behind = _behind(data)
@@ -114,8 +115,8 @@ def straggler_charts(data: RunData) -> Iterator[Chart]:
             "How far each replica is behind the first at the same step",
             "s, median over steps",
             behind,
-            note="By the times at which lines of the same step were logged; "
-            "between machines their clocks' difference is part of it.",
+            note="Calculated from the times at which lines of the same step were logged; between "
+            "machines this includes the difference of their clocks.",
         )
 
 

@@ -33,7 +33,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
             paragraph(element("strong", headline(failure, run))),
             *causes,
             preformatted(failure.lines[-lines:]) if failure.lines else None,
-            paragraph(f"In its wake: {wake}") if others else None,
+            paragraph(f"Failed as a result: {wake}") if others else None,
             class_="failure",
         ),
         level=3,

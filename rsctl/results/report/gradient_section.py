@@ -15,20 +15,20 @@ def gradients_part(page: Page, data: RunData) -> Markup:
     """What the transport has counted, or that no gradients went over reducers."""
     travel = data.gradients
     if travel is None:
-        why = "No gradients went over reducers, so that none were measured."
+        why = "No gradients were exchanged through reducers, so there are no measurements."
         return section("Gradients", paragraph(why, class_="faint"), level=3)
     wire, link, late = travel.wire_seconds, travel.link_gbps, travel.late_ms
-    slow = f"rank {travel.latest_rank}, {late:.3g} ms a block on average" if late else None
+    slow = f"rank {travel.latest_rank}, {late:.3g} ms per block on average" if late else None
     rows: list[tuple[str, object]] = [
-        ("all-reduces of one rank", f"{travel.operations:,}"),
-        ("bytes of one rank", format_bytes(travel.bytes)),
-        ("a gradient was under way", f"{format_number(travel.seconds)} s"),
-        ("the links allow at best", f"{format_number(wire)} s" if wire else _why_not(data)),
+        ("all-reduces per rank", f"{travel.operations:,}"),
+        ("bytes per rank", format_bytes(travel.bytes)),
+        ("a gradient was in progress", f"{format_number(travel.seconds)} s"),
+        ("minimum that the links allow", f"{format_number(wire)} s" if wire else _why_not(data)),
         ("a ring would have needed (model)", _ring(data, travel)),
-        ("sent meanwhile by the slowest rank", f"{travel.gbps:.3g} Gbit/s"),
-        ("link of a node", f"{link:.3g} Gbit/s" if link else "unknown"),
+        ("sent in that time by the slowest rank", f"{travel.gbps:.3g} Gbit/s"),
+        ("link per node", f"{link:.3g} Gbit/s" if link else "unknown"),
         ("window full", f"{travel.stalled:.0%} of that time"),
-        ("reducers wait most for", slow),
+        ("reducers wait longest for", slow),
     ]
     charts = [chart for chart in gradient_charts(data) if not is_empty(chart)]
     return section("Gradients", facts(rows), page.figures(charts), level=3)
@@ -46,7 +46,7 @@ def _ring(data: RunData, travel: Gradients) -> str:
 def _why_not(data: RunData) -> str:
     nodes, ranks = worker_nodes(data), data.run.plan.get("world_size")
     if nodes == 1:
-        return "unknown: one worker alone has no ring"
+        return "unknown: a single worker has no ring"
     if nodes != ranks and not data.is_rehearsed:
-        return "unknown: the model is of workers with one rank each"
-    return "unknown: the bandwidth of the links is not"
+        return "unknown: the model covers only workers with one rank each"
+    return "unknown: the bandwidth of the links is unknown"

@@ -34,14 +34,14 @@ def origin_parts(data: RunData) -> Iterator[Child]:
         facts(data.shown.items()),
     )
     if run.spec is not None:
-        yield details("Spec, as it was read, without secrets", text_document(run.spec))
+        yield details("Spec as read, without secrets", text_document(run.spec))
     if run.metrics_spec:
         specs = {name: msgspec.to_builtins(spec) for name, spec in run.metrics_spec.items()}
-        yield details("Metrics as the job file defines them", document(specs))
+        yield details("Metrics as defined in the job file", document(specs))
     if plan.get("env"):
-        yield details("Environment; the value of a secret is null", document(plan["env"]))
+        yield details("Environment; secrets are shown as null", document(plan["env"]))
     if plan.get("request"):
-        title = "Request as it was sent, without secrets"
+        title = "Request as sent, without secrets"
         yield details(title, document(public_document(plan["request"])))
 
 
@@ -60,7 +60,7 @@ def _run_facts(run: RunRecord) -> Child:
 def _pools_table(pools: list[dict[str, Any]]) -> Child:
     keys = ("role", "count", "machine", "accelerator", "gbps")
     rows = [[pool.get(key) for key in keys] for pool in pools]
-    return table(("role", "nodes", "machine", "accelerator", "Gbit/s a node"), rows)
+    return table(("role", "nodes", "machine", "accelerator", "Gbit/s per node"), rows)
 
 
 def _versions_table(versions: Mapping[str, Mapping[str, str]]) -> Child:

@@ -91,10 +91,12 @@ def _chosen(runs: Sequence[RunCurves], name: str) -> tuple[list[str], str]:
             goal = figure.goal or goal
     most = LINES - 1
     if goal is None:
-        return labels[:most], f"In colour the first {most} of {len(labels)}; all others are grey."
+        return labels[:most], (
+            f"The first {most} of {len(labels)} are in color; all others are grey."
+        )
     sign = 1 if goal == "min" else -1
     best = sorted(values, key=lambda label: sign * quantile(values[label], 0.5))
-    return best[:most], f"In colour the best {most} of {len(labels)}; all others are grey."
+    return best[:most], f"The best {most} of {len(labels)} are in color; all others are grey."
 
 
 def _chart(

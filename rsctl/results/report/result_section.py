@@ -32,7 +32,7 @@ def cost_text(cost: tuple[float | None, str | None]) -> str:
     """`12.30 USD, by the catalogue's prices`, or why it is not known."""
     if cost[0] is None:
         return f"unknown: {cost[1]}"
-    return f"{cost[0]:,.2f} USD, by the catalogue's prices"
+    return f"{cost[0]:,.2f} USD, from the catalogue's prices"
 
 
 def result_cards(data: RunData) -> Markup:
@@ -47,7 +47,7 @@ def result_cards(data: RunData) -> Markup:
     cards = [
         card("state", state_mark(run.state.value), why),
         card("time", took, of),
-        card("cost", cost or "unknown", data.cost[1] or "by the catalogue's prices"),
+        card("cost", cost or "unknown", data.cost[1] or "from the catalogue's prices"),
     ]
     for name in data.logged()[:CARDS]:
         headline = data.headlines.get(name, ())

@@ -179,7 +179,7 @@ def machine_charts(data: RunData) -> Iterator[Chart]:
     if series := metrics.get("node.cpu_percent"):
         yield over_time(data, "CPU", "% of one core", series, from_zero=True)
     if series := metrics.get("node.rss_bytes"):
-        note = "Resident memory of the job's processes; what they share counts once for each."
+        note = "Resident memory of the job's processes; shared memory counts once for each process."
         yield bytes_over_time(data, "Memory", series, note)
     for name, title in (
         ("node.net_tx_bytes", "Network, sent"),
@@ -213,7 +213,7 @@ def _rates(data: RunData, title: str, series: Series) -> LineChart:
         ]
     most = max((y for points in timed.values() for _, y in points), default=0.0)
     scale, unit = byte_unit(most)
-    note = "Mean between two readings of the interface's counter."
+    note = "Mean rate between two readings of the interface's counter."
     return _time_chart(title, f"{unit}/s", timed, scale, note=note)
 
 
@@ -233,5 +233,5 @@ def cloud_charts(data: RunData) -> Iterator[Chart]:
         words = _CLOUD_UNIT.sub("", what).replace(".", " ").replace("_", " ")
         title = _CLOUD_NAMES.get(words, words)
         yield over_time(
-            data, f"{title}, as the cloud reports it", unit, series, scale, from_zero=True
+            data, f"{title}, reported by the cloud", unit, series, scale, from_zero=True
         )

@@ -33,7 +33,7 @@ _PHASES = {
     "queue": "queued",
     "start": "starting",
     "first_step": "running, until the first metric",
-    "time": "running, in all",
+    "time": "running, in total",
     "total": "from the submission to the end",
 }
 
@@ -51,7 +51,7 @@ def run_parts(page: Page, data: RunData) -> list[Child]:
             "CPU, memory, network and GPU",
             chain(machine_charts(data), gpu_charts(data), cloud_charts(data)),
         )
-        or _absent("CPU, memory, network and GPU", "No node has reported what it uses."),
+        or _absent("CPU, memory, network and GPU", "No node has reported its resource usage."),
         gradients_part(page, data),
         _charts(page, "Stragglers", straggler_charts(data)),
         section("What ran", _head(data), *origin_parts(data), level=3),
@@ -95,7 +95,7 @@ def _phases(data: RunData) -> list[Child]:
     lacking = [(title, why) for title, value, why in found if value is None]
     return [
         table(("phase of the last attempt", "time"), rows) if rows else None,
-        details(f"{counted(len(lacking), 'phase')} not known", table(("", "reason"), lacking))
+        details(f"{counted(len(lacking), 'phase')} unknown", table(("", "reason"), lacking))
         if lacking
         else None,
     ]
@@ -119,7 +119,7 @@ def _states(data: RunData) -> Markup | None:
     if not rows:
         return None
     left = len(data.run.replicas) - len(rows)
-    text = f"{counted(left, 'more replica')} left out here"
+    text = f"{counted(left, 'more replica')} not shown here"
     more = paragraph(text, class_="faint") if left > 0 else None
     head = ("replica", "state", "since (UTC)", "exit code", "reason")
     return details(

@@ -118,12 +118,12 @@ def missing_lines(run: RunRecord) -> list[str]:
     for tracker, cursor in unfinished(run):
         name = f"{tracker.kind} {tracker.location}"
         if not is_sent(run, tracker):
-            lines.append(f"a rehearsal is not sent to {name}")
+            lines.append(f"data of a rehearsal is not sent to {name}")
         elif cursor.problem:
-            again = f"send the rest later: rsctl track {run.run}"
-            lines.append(f"{name} is behind: {cursor.problem}   {again}")
+            again = f"to send the rest later: rsctl track {run.run}"
+            lines.append(f"{name} has not received all data: {cursor.problem}   {again}")
         else:
-            lines.append(f"{name} is still being sent, in the background")
+            lines.append(f"data is still being sent to {name} in the background")
     return lines
 
 

@@ -44,7 +44,7 @@ class MlflowServer:
         try:
             from mlflow import MlflowClient
         except ImportError:
-            message = "tracking by MLflow needs its client, which is not installed"
+            message = "tracking with MLflow needs its client, which is not installed"
             remedy = f"install it: {install_command('mlflow')}"
             raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
         logging.getLogger("mlflow").setLevel(logging.ERROR)

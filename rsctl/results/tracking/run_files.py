@@ -56,7 +56,7 @@ def missing_report(job: Job) -> list[Finding]:
     takers = {"mlflow", "wandb"} & {name for tracker in job.tracking for name in tracker.given}
     if not takers or can_draw():
         return []
-    message = "trackers get no report of the run: what draws its charts is not installed"
+    message = "trackers get no report of the run: the libraries for its charts are not installed"
     return [note("extra", message, f"install it: {install_command('report')}", "tracking")]
 
 

@@ -45,7 +45,7 @@ class WandbProject:
         try:
             import wandb
         except ImportError:
-            message = "tracking by Weights & Biases needs its client, which is not installed"
+            message = "tracking with Weights & Biases needs its client, which is not installed"
             remedy = f"install it: {install_command('wandb')}"
             raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
         self._wandb: Any = wandb
@@ -162,4 +162,4 @@ def _name(tag: str) -> str:
 def _require(is_there: bool, what: str) -> None:
     """Raise TrackerError if the server has not what it was sent."""
     if not is_there:
-        raise TrackerError(f"the W&B server did not take the run's {what}")
+        raise TrackerError(f"the W&B server did not accept the run's {what}")

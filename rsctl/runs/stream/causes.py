@@ -37,46 +37,46 @@ CAUSES = (
     cause(
         "gpu-start",
         r"CU(?:BLAS|DNN)_STATUS_NOT_INITIALIZED",
-        "cuBLAS or cuDNN could not start, most often because the GPU's memory is full",
-        "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the image "
-        "go together",
+        "cuBLAS or cuDNN could not start, usually because the GPU's memory is full",
+        "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the "
+        "image are compatible",
     ),
     cause(
         "gpu-assert",
         r"device-side assert triggered",
-        "a check on the GPU failed, most often of an index: a label or token beyond its range",
+        "a check on the GPU failed, usually of an index: a label or token out of range",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, or run a step on the CPU",
     ),
     cause(
         "gpu-access",
         r"an illegal memory access was encountered",
-        "code on the GPU used memory that is not its own",
-        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn must "
-        "fit torch and the GPU",
+        "code on the GPU accessed memory that does not belong to it",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn "
+        "must match torch and the GPU",
     ),
     cause(
         "gpu-hardware",
         r"uncorrectable ECC error|GPU has fallen off the bus",
         "a GPU failed, not the script",
-        "submit again; with limits.retries and checkpoints a job goes on by itself",
+        "submit again; with limits.retries and checkpoints, a job resumes automatically",
     ),
     cause(
         "gpu-binary",
         r"no kernel image is available for execution on th(?:e|is) device",
         "torch, or an extension of it, was not built for this GPU",
-        "take an image.base whose torch and CUDA know the GPU, or another workers.accelerator",
+        "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
     ),
     cause(
         "driver",
         r"NVIDIA driver on your system is too old|Driver/library version mismatch"
         r"|CUDA driver version is insufficient",
-        "CUDA in the image and the driver of the machine do not go together",
-        "take an image.base with an older CUDA",
+        "CUDA in the image and the driver of the machine are not compatible",
+        "use an image.base with an older CUDA",
     ),
     cause(
         "open-files",
         r"Too many open files|received 0 items of ancdata",
-        "a process has as many files open as it may",
+        "a process has reached its limit of open files",
         "call torch.multiprocessing.set_sharing_strategy('file_system'), use fewer data loader "
         "workers, or raise the limit in the script (resource.setrlimit)",
     ),
@@ -84,9 +84,9 @@ CAUSES = (
         "checkpoint",
         r"PytorchStreamReader failed|Error while deserializing header|"
         r"invalid load key, '(?:v|<)'",
-        "a checkpoint or model is not whole, or is not what its name says",
-        "fetch it again; write checkpoints under another name and rename them; a file that begins "
-        "with `version https://git-lfs` needs `git lfs pull`",
+        "a checkpoint or model is incomplete, or its format differs from its name",
+        "download it again; write checkpoints under another name and rename them; a file that "
+        "starts with `version https://git-lfs` needs `git lfs pull`",
     ),
     cause(
         "shared-memory",
@@ -105,57 +105,57 @@ CAUSES = (
         "timeout",
         r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for",
         "a collective operation did not end in time",
-        "look for a rank that is slow, stuck or gone; all must do the same operations in the "
-        "same order",
+        "look for a rank that is slow, stuck or lost; all ranks must run the same operations in "
+        "the same order",
     ),
     cause(
         "rendezvous",
         r"DistStoreError|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+"
         r"|Timed out initializing process group in store based barrier",
-        "not all ranks came together at the start",
+        "not all ranks connected at the start",
         "see the logs of the replicas that are missing",
     ),
     cause(
         "launcher",
         r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
         r"|Default process group has not been initialized()",
-        "the script wants a process group, and nothing has set it up: {names}",
+        "the script requires a process group, and none has been set up: {names}",
         "set run.launcher: torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the "
         "script calls init_process_group",
     ),
     cause(
         "mismatch",
         r"Detected mismatch between collectives on ranks",
-        "ranks did different collective operations",
-        "let all ranks take the same way through the script; branches on the rank may only do what "
-        "needs no other rank",
+        "ranks ran different collective operations",
+        "make all ranks follow the same path through the script; branches on the rank may only "
+        "contain work that needs no other rank",
     ),
     cause(
         "unused-parameters",
         r"Expected to have finished reduction in the prior iteration",
-        "parameters of the model were not part of the loss",
-        "use all of them, or DistributedDataParallel(..., find_unused_parameters=True)",
+        "some parameters of the model were not part of the loss",
+        "use all parameters, or DistributedDataParallel(..., find_unused_parameters=True)",
     ),
     cause(
         "nccl-network",
         r"socketStartConnect: Connect to ([\da-fA-F.:]{2,45})<\d{1,5}> failed",
-        "NCCL uses a network interface by which the other nodes are not reached: {names}",
+        "NCCL uses a network interface that cannot reach the other nodes: {names}",
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
-        "exclude others such as docker0 and lo by ^docker0,lo",
+        "exclude others such as docker0 and lo with ^docker0,lo",
     ),
     cause(
         "efa",
         r"NET/OFI Only EFA provider is supported",
         "aws-ofi-nccl found no EFA device",
-        "take a machine type with EFA and security groups that allow all traffic among the nodes, "
-        "or leave the EFA transport out of the image",
+        "use a machine type with EFA and security groups that allow all traffic among the nodes, "
+        "or remove the EFA transport from the image",
     ),
     cause(
         "processes",
         r"cannot be larger than the device count|CUDA error: invalid device ordinal"
         r"|Duplicate GPU detected",
-        "there are more ranks on a node than it has GPUs, or two ranks use the same GPU",
+        "a node has more ranks than GPUs, or two ranks use the same GPU",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
     ),
     cause(
@@ -169,15 +169,15 @@ CAUSES = (
         "cpu-torch",
         r"'torch\._C' has no attribute '_cuda_\w+'|Torch not compiled with CUDA"
         r"|torch\.cuda\.\w+ requires CUDA support",
-        "the installed torch is a build for CPUs, and the script uses a GPU",
-        "take an image.base, or a torch in image.python, that is built for CUDA, and ask for a GPU "
-        "by workers.accelerator; or use CUDA only where torch.cuda.is_available()",
+        "the installed torch is a CPU build, but the script uses a GPU",
+        "use an image.base, or a torch in image.python, that is built for CUDA, and request a "
+        "GPU with workers.accelerator; or use CUDA only where torch.cuda.is_available()",
     ),
     cause(
         "no-gpu",
         r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!",
-        "the script wants a GPU and finds none",
-        "ask for one by workers.accelerator, or let the script run without",
+        "the script requires a GPU and finds none",
+        "request one with workers.accelerator, or let the script run without a GPU",
     ),
     cause(
         "plugin",
@@ -189,23 +189,23 @@ CAUSES = (
         "module",
         r"ModuleNotFoundError: No module named '([\w.]+)'",
         "a Python module is missing: {names}",
-        "add it to image.python; on target process install it where rsctl runs",
+        "add it to image.python; on target process, install it in the environment of rsctl",
     ),
     cause(
         "requirements",
         r"InstallModuleError|InstallRequirementsError"
         r"|Could not find a version that satisfies the requirement ([\w.\[\]-]{1,80})",
-        "pip could not install what the script needs: {names}",
-        "correct its name and version for the image's Python, or install it in the image by "
-        "image.python: without a way to the internet pip finds nothing",
+        "pip could not install a requirement of the script: {names}",
+        "correct its name and version for the image's Python, or install it in the image with "
+        "image.python: without internet access pip finds nothing",
     ),
     cause(
         "cuda-library",
         rf"Could not load library ({_CUDA_LIBRARY})"
         rf"|({_CUDA_LIBRARY}): cannot open shared object file",
         "a package was built for a CUDA library that the image does not have: {names}",
-        "install a build of the package for the CUDA of the image, or take an image.base with the "
-        "CUDA version that it needs",
+        "install a build of the package for the CUDA of the image, or use an image.base with the "
+        "required CUDA version",
     ),
     cause(
         "library",
@@ -223,33 +223,35 @@ CAUSES = (
     cause(
         "weights-only",
         r"Weights only load failed",
-        "torch.load does not load a checkpoint that has more than tensors, by default since 2.6",
+        "since version 2.6, torch.load does not load a checkpoint with objects other "
+        "than tensors by default",
         "if you trust the checkpoint, load it with torch.load(..., weights_only=False), or allow "
-        "its classes by torch.serialization.add_safe_globals",
+        "its classes with torch.serialization.add_safe_globals",
     ),
     cause(
         "neuron-device",
         r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d",
-        "a process found no Neuron device that is free",
-        "start one process for each NeuronCore and no other one that uses them; see that "
-        "workers.machine has them",
+        "a process found no free Neuron device",
+        "start one process for each NeuronCore, and no other processes that use them; check that "
+        "workers.machine has NeuronCores",
     ),
     cause(
         "tpu-device",
         r"TPU initialization failed: open\(/dev/\w{1,40}\)|Couldn't open device: /dev/accel\d",
-        "a process could not open the TPU, which another process may have open",
+        "a process could not open the TPU, perhaps because another process has opened it",
         "set run.launcher: once, and let JAX or PyTorch/XLA start the processes of a host's TPUs",
     ),
     cause(
         "script",
         r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
-        "the script is not there: {names}",
-        "name it relative to image.source, and see that .dockerignore does not leave it out",
+        "the script does not exist: {names}",
+        "give its path relative to image.source, and check that .dockerignore does not exclude it",
     ),
     cause(
         "binary",
         r"([\w.+-]{1,150}\.so[\w.]{0,20}): undefined symbol",
-        "a compiled extension was not built for the torch, or other library, in the image: {names}",
+        "a compiled extension was built for a different torch, or other library, than "
+        "the one in the image: {names}",
         "install its build for the versions of Python, torch and CUDA in the image, or build it "
         "there; a wheel that pip has cached may be for another torch",
     ),
@@ -257,19 +259,19 @@ CAUSES = (
         "libc",
         r"version [`'\u2018]((?:GLIBC|GLIBCXX|CXXABI)_[\d.]{1,12})'? not found",
         "a library of the image is too old for a program or extension: it needs {names}",
-        "take a newer image.base, or a build of it for the older one",
+        "use a newer image.base, or a build of it for the older one",
     ),
     cause(
         "architecture",
         WRONG_ARCHITECTURE,
-        "the image is for another kind of processor than the machine's",
+        "the image is for a different processor architecture than the machine's",
         "build it for the machine's: amd64, or arm64 for Grace and Graviton",
     ),
     *SERVICE_CAUSES,
     cause(
         "neuron-cores",
         r"Unsupported topology\. Supported number of Neuron Cores",
-        "the number of ranks does not fit the NeuronCores of the machine",
+        "the number of ranks does not match the NeuronCores of the machine",
         "start 1, 2, 8, 16 or a multiple of 32 ranks: one for each NeuronCore that is used",
     ),
     cause(
@@ -284,13 +286,13 @@ CAUSES = (
         r"([\w.-]{1,253})|(?:ORTE|PRTE) daemon has unexpectedly failed|(?:ORTE|PRTE) has lost "
         r"communication",
         "mpirun lost a node: {names}",
-        "see that node's log: its machine may have had no memory left, or was taken away",
+        "see that node's log: its machine may have run out of memory, or may have been preempted",
     ),
     cause(
         "disk",
         NO_SPACE,
         "a disk is full",
-        "free space, or raise workers.disk",
+        "free disk space, or raise workers.disk",
     ),
     cause(
         "port",
@@ -302,21 +304,21 @@ CAUSES = (
         "entrypoint",
         r'exec: "rsctl-launch": executable file not found',
         "the image does not have rsctl-launch",
-        "build it with image.base; on a cloud, image.source brings it along; or set "
-        "run.launcher: none; if run.env sets PATH, /usr/local/bin has to be in it",
+        "build it with image.base; on a cloud, image.source delivers it; or set run.launcher: "
+        "none; if run.env sets PATH, it must contain /usr/local/bin",
     ),
     cause(
         "python",
         r'exec: "python3": executable file not found',
         "the image does not have python3, which unpacks image.source",
-        "take an image with Python 3.10 or newer on its PATH, or build on it with image.base",
+        "use an image with Python 3.10 or newer on its PATH, or build one on it with image.base",
     ),
     cause(
         "line-endings",
         r"env: [^\w\n]{0,2}([\w./-]{1,100})(?:\\r|\r|\^M)[^\w\n]{0,2}: No such file"
         r"|(\$'\\r'): command not found|([\w./-]{1,200}\^M): bad interpreter",
-        "a script has the line endings of Windows: its interpreter is not found",
-        "save the script with line endings of Unix: `sed -i 's/\\r$//' SCRIPT`; with git, "
+        "a script has Windows line endings, so its interpreter is not found",
+        "save the script with Unix line endings: `sed -i 's/\\r$//' SCRIPT`; with git, "
         "core.autocrlf=false keeps them",
     ),
     cause(
@@ -328,7 +330,7 @@ CAUSES = (
         r"(?:command )?not found"
         r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
         r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:]{1,200}): (?:command )?not found",
-        "the image does not have the command that is to run: {names}",
+        "the image does not contain the command to run: {names}",
         "correct run.command, or add the program to the image (image.apt, image.python); on "
         "SageMaker an image without a command is started as `train`",
     ),
@@ -337,16 +339,16 @@ CAUSES = (
         r'exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
-        "the command that is to run may not be executed: {names}",
-        "make it executable (`chmod +x`) before the image is built, or start it by its "
+        "the command to run is not executable: {names}",
+        "make it executable (`chmod +x`) before the image is built, or start it with its "
         "interpreter, such as `bash SCRIPT`",
     ),
     cause(
         "package",
         r"rsctl cannot start the source: |package\.tar\.gz is not what was submitted",
-        "image.source could not be had from the staging bucket",
-        "let the job's account read the bucket; if the package there is damaged, delete it, and "
-        "submit again",
+        "could not download image.source from the staging bucket",
+        "give the job's account permission to read the bucket; if the package there is damaged, "
+        "delete it and submit again",
     ),
     cause(
         "image",
@@ -360,8 +362,8 @@ CAUSES = (
         r"|Orted process exited|MPI communication peer process has unexpectedly disconnected"
         r"|Horovod has been shut down"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",
-        "a peer went away in the middle of a collective operation",
-        "its own log says why",
+        "a peer disconnected during a collective operation",
+        "see its own log for the reason",
     ),
 )
 """In the order in which they are shown, the most specific first."""
@@ -372,20 +374,20 @@ GENERAL_CAUSES = (
         r"Termination reason: StartError|failed to create (?:containerd|shim) task|"
         r"OCI runtime create failed|could not be started: ",
         "the container could not be started",
-        "see the message: most often the command, its permissions or the image's processor are "
+        "see the message: usually the command, its permissions or the image's architecture are "
         "wrong",
     ),
     cause(
         "json",
         r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded|JSONDecodeError",
-        "a text that should be JSON cannot be read",
+        "a text that must be JSON cannot be parsed",
         "see the lines above for its file; hyperparameters of SageMaker are JSON values, too",
     ),
     cause(
         "mpi-abort",
         r"MPI_ABORT was invoked on rank (\d{1,6})",
         "a rank ended the MPI job: {names}",
-        "see what that rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
+        "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
 )
 """What is shown where none of the others is found."""

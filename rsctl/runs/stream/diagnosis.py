@@ -19,18 +19,21 @@ _TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedE
 _MAX_LINES = 30
 _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
-_FAULT_HANDLER = "set PYTHONFAULTHANDLER=1 in run.env: the log then has where it was"
+_FAULT_HANDLER = (
+    "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash"
+)
 _ENDINGS: Mapping[int | str, Finding] = {
     "SIGSEGV": note("crash", "native code crashed", _FAULT_HANDLER),
     "SIGABRT": note(
         "abort",
-        "native code gave up (SIGABRT), as after a failed assertion or a watchdog's timeout",
+        "native code aborted (SIGABRT), as after a failed assertion or a watchdog's timeout",
         f"see the last lines of the log; {_FAULT_HANDLER}",
     ),
     "SIGILL": note(
         "processor",
-        "native code has an instruction that the machine's processor does not know (SIGILL)",
-        "install builds for older processors (without AVX-512), or take a newer machine type",
+        "native code contains an instruction that the machine's processor does not "
+        "support (SIGILL)",
+        "install builds for older processors (without AVX-512), or use a newer machine type",
     ),
     "SIGFPE": note("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
     "SIGBUS": note(
@@ -41,19 +44,19 @@ _ENDINGS: Mapping[int | str, Finding] = {
     128: note(
         "start",
         "the container could not be started",
-        "check run.command, and that the image has it and is for the machine's processor",
+        "check run.command, and that the image contains it and is for the machine's architecture",
     ),
     126: note(
         "executable",
-        "a command may not be executed (exit code 126)",
-        "make it executable (`chmod +x`), or start it by its interpreter; check that it is for the "
-        "machine's processor",
+        "a command is not executable (exit code 126)",
+        "make it executable (`chmod +x`), or start it with its interpreter; check that it is for "
+        "the machine's architecture",
     ),
     127: note(
         "command",
         "a command was not found (exit code 127)",
-        "correct run.command, or add the program to the image; an image may have `python3` and no "
-        "`python`",
+        "correct run.command, or add the program to the image; an image may contain `python3` "
+        "but no `python`",
     ),
 }
 """What a signal or an exit code alone shows, as a cause.
@@ -163,8 +166,8 @@ def _signal_of(exit_code: int) -> str | None:
 def _ended_by(command: str) -> Finding:
     return note(
         "killed",
-        f"somebody ended its container through docker ({command}); it did not fail by itself",
-        "look for who did: a user, a script; rsctl cancel is what ends a run as cancelled",
+        f"its container was ended through docker ({command}); it did not fail itself",
+        "find out who ended it: a user or a script; only rsctl cancel ends a run as cancelled",
     )
 
 
@@ -174,18 +177,19 @@ def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
         how = "it was killed by SIGKILL, and " if is_killed else ""
         return note(
             "memory",
-            f"out of memory: {how}the kernel ended processes there for want of memory",
+            f"out of memory: {how}the kernel killed processes there because memory was exhausted",
             f"{LESS_MEMORY}, or raise the memory limit",
         )
     if out_of_memory is False:
         return note(
             "killed",
-            "it was killed by SIGKILL, by whom is not known; not by the kernel for want of memory",
-            "look for who ends processes there: a user, a script, the platform",
+            "it was killed by SIGKILL; the sender is unknown, but it was not the kernel "
+            "because of exhausted memory",
+            "find out who kills processes there: a user, a script, the platform",
         )
     return note(
         "killed",
-        "it was killed by SIGKILL, by whom is not known",
-        "if it was for want of memory, the node's memory in `rsctl metrics` and `dmesg` on its "
+        "it was killed by SIGKILL; the sender is unknown",
+        "if memory was exhausted, the node's memory in `rsctl metrics` and `dmesg` on its "
         "machine show it",
     )

@@ -52,7 +52,7 @@ class Gradients(msgspec.Struct, kw_only=True):
         """One line for people."""
         link = f" of {self.link_gbps:.3g}" if self.link_gbps else ""
         parts = [
-            f"{self.operations} all-reduces of {format_bytes(self.bytes)} in all",
+            f"{self.operations} all-reduces of {format_bytes(self.bytes)} in total",
             f"{self.gbps:.3g}{link} Gbit/s",
         ]
         if self.stalled >= _SHOWN_FROM_PART:
@@ -60,12 +60,13 @@ class Gradients(msgspec.Struct, kw_only=True):
         if self.wire_seconds and self.ring_seconds and self.seconds:
             times = self.ring_seconds / self.seconds
             parts.append(
-                f"took {self.seconds:.3g} s where the network alone needs {self.wire_seconds:.3g} s"
+                f"took {self.seconds:.3g} s; the network alone needs {self.wire_seconds:.3g} s"
             )
             parts.append(f"a ring with the same delays {self.ring_seconds:.3g} s ({times:.2f} x)")
         if self.late_ms is not None and self.late_ms >= _SHOWN_FROM_MS:
             parts.append(
-                f"reducers wait most for rank {self.latest_rank}, {self.late_ms:.3g} ms on average"
+                f"reducers wait longest for rank {self.latest_rank}, {self.late_ms:.3g} "
+                "ms on average"
             )
         return ", ".join(parts)
 

@@ -64,7 +64,7 @@ def metric_findings(
         odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
         if odd:
             message = f"the last {name} is {odd[0]}: the training may have diverged"
-            remedy = "see where it begins: `rsctl metrics --plot`"
+            remedy = "to see where it starts: `rsctl metrics --plot`"
             found.append(warning("metric-nan", message, remedy, f"metrics.{name}"))
     return found
 
@@ -72,13 +72,13 @@ def metric_findings(
 def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
     """A metric without a value; names with a dot are those that rsctl itself measures."""
     if spec.regex:
-        message = f"metric {name} has no value: no line of the log has a number by its regex"
-        remedy = "compare the regex with `rsctl logs`; --grep tries one"
+        message = f"metric {name} has no value: its regex matches no line of the log"
+        remedy = "compare the regex with `rsctl logs`; --grep tests one"
         yield warning("metric-unseen", message, remedy, f"metrics.{name}.regex")
     elif "." not in name:
         message = f"metric {name} has no value: it has no regex, and the script has not logged it"
         line = f'{STRUCTURED}metrics", "{name}": 0.5}}'
-        remedy = f"add metrics.{name}.regex, or have the script print {line}"
+        remedy = f"add metrics.{name}.regex, or let the script print {line}"
         yield warning("metric-unseen", message, remedy, f"metrics.{name}")
 
 
@@ -169,7 +169,7 @@ class MetricReader:
             return pattern.limit.run(sum(map(len, texts)), function)
         except TooSlow:
             self._patterns = [other for other in self._patterns if other is not pattern]
-            message = f"metric {pattern.name} is not read any more: its regex takes too long"
+            message = f"metric {pattern.name} is no longer read: its regex takes too long"
             remedy = "write it without repetitions inside repetitions, such as (a+)+ or (a|aa)*"
             path = f"metrics.{pattern.name}.regex"
             self._findings.append(warning("metric-slow", message, remedy, path))
@@ -177,17 +177,17 @@ class MetricReader:
 
 
 def _no_number(name: str, text: str) -> Finding:
-    message = f"metric {name}: {text[:60]!r} is not a number, and is left out"
-    remedy = f"let the group take the number alone: {name}={_NUMBER_GROUP}"
+    message = f"metric {name}: {text[:60]!r} is not a number, and is ignored"
+    remedy = f"let the group match only the number: {name}={_NUMBER_GROUP}"
     return warning("metric-value", message, remedy, f"metrics.{name}.regex")
 
 
 def _missed(name: str, text: str) -> Finding:
     message = (
-        f"the log has {text} where metric {name} has its number, and its regex does not take it: "
-        "the training may have diverged"
+        f"the log has {text} where metric {name} has its number, and its regex does not match "
+        "it: the training may have diverged"
     )
-    remedy = f"let the group take it too: {name}={_NUMBER_GROUP}"
+    remedy = f"let the group match it too: {name}={_NUMBER_GROUP}"
     return warning("metric-nan", message, remedy, f"metrics.{name}.regex")
 
 
@@ -197,10 +197,10 @@ def _not_metrics(record: Mapping[str, Any]) -> Iterator[Finding]:
         if name in _NOT_METRICS:
             continue
         if not _NAME.fullmatch(name):
-            message = f"metric name {name[:60]!r} does not match {_NAME.pattern}, and is left out"
+            message = f"metric name {name[:60]!r} does not match {_NAME.pattern}, and is ignored"
             yield warning("metric-value", message, f"rename it: {EXAMPLE}")
         elif number(raw) is None:
-            message = f"metric {name}: {_shown(raw)} is not a number, and is left out"
+            message = f"metric {name}: {_shown(raw)} is not a number, and is ignored"
             remedy = f"print a number for each key: {EXAMPLE}"
             yield warning("metric-value", message, remedy, f"metrics.{name}")
 

@@ -19,27 +19,27 @@ SERVICE_CAUSES = (
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
         r"|\((?:403|AccessDenied|Forbidden)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload)\w{0,30}) operation",
-        "the job's account may not do this in the bucket: {names}",
+        "the job's account has no permission for this operation in the bucket: {names}",
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
     ),
     cause(
         "bucket-region",
         OTHER_REGION,
-        "a bucket is in another location than the job: {names}",
-        "take a bucket in the job's own region, or run the job in the bucket's",
+        "a bucket is in a different location than the job: {names}",
+        "use a bucket in the job's own region, or run the job in the bucket's",
     ),
     cause(
         "scopes",
         r"insufficient authentication scopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT|insufficient_scope",
-        "the credentials in the job may not be used for this service: their scopes are too narrow",
-        "name a service account of your own (targets.vertex.service_account), or ask in the script "
-        "for the scope https://www.googleapis.com/auth/cloud-platform",
+        "the credentials in the job do not permit this service: their scopes are too narrow",
+        "set your own service account (targets.vertex.service_account), or request the scope "
+        "https://www.googleapis.com/auth/cloud-platform in the script",
     ),
     cause(
         "denied",
         r"Permission '?((?!storage\.)[a-z]\w{1,40}\.\w{1,60}\.\w{1,60})'? denied (?:on|for) "
         r"|is not authorized to perform:? ([a-z][\w-]{1,40}:\w{1,60})",
-        "the job's account lacks a permission: {names}",
+        "the job's account has no permission for this: {names}",
         "give it that permission: to the job's service account on Google Cloud "
         "(roles/aiplatform.user has those of aiplatform), to the role on AWS",
     ),
@@ -58,15 +58,15 @@ SERVICE_CAUSES = (
         r"|HTTP Error 429(): Too Many Requests",
         "a server allows no more downloads for now: {names}",
         "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
-        "and take it from inputs",
+        "and read it from inputs",
     ),
     cause(
         "throttled",
         r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
         r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
         r"|rateLimitExceeded|userRateLimitExceeded",
-        "a cloud's service allows no more calls for now: {names}",
-        "let fewer ranks call it, with pauses that grow (botocore: AWS_RETRY_MODE=adaptive)",
+        "a cloud service limits the rate of calls: {names}",
+        "let fewer ranks call it, with increasing pauses (botocore: AWS_RETRY_MODE=adaptive)",
     ),
     cause(
         "hyperparameters",
@@ -80,30 +80,30 @@ SERVICE_CAUSES = (
     cause(
         "tracker-key",
         r"api_key not configured \(no-tty\)",
-        "Weights & Biases has no key in the job",
-        "set it as a secret, WANDB_API_KEY in run.env by `${{WANDB_API_KEY}}`, or set "
+        "Weights & Biases has no API key in the job",
+        "set it as a secret, WANDB_API_KEY in run.env with `${{WANDB_API_KEY}}`, or set "
         "WANDB_MODE=disabled",
     ),
     cause(
         "credentials",
         r"Unable to locate credentials|Your default credentials were not found"
         r"|Could not automatically determine credentials",
-        "the job has no credentials for a cloud's service",
-        "on that cloud a job has those of its service account or role; elsewhere give it some as "
-        "secrets in run.env",
+        "the job has no credentials for a cloud service",
+        "on that cloud, a job uses the credentials of its service account or role; elsewhere, "
+        "provide them as secrets in run.env",
     ),
     cause(
         "mount",
         r"[Tt]ransport endpoint is not connected",
-        "a mounted bucket went away: gcsfuse, or its like, has ended",
-        "see that the node has memory left; let fewer processes read at a time, or set mode: copy "
-        "for the input",
+        "a mounted bucket is no longer available: gcsfuse, or a similar program, has ended",
+        "check that the node has free memory; let fewer processes read at the same time, or set "
+        "mode: copy for the input",
     ),
     cause(
         "network",
         r"Temporary failure in name resolution|Could not resolve host"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL",
-        "a server on the network is not reached",
+        "a server on the network cannot be reached",
         "check the job's network: subnets need a NAT device or an endpoint of the service; with "
         "network isolation a job has no network at all",
     ),

@@ -58,16 +58,14 @@ def unread_line(text: str) -> Finding | None:
     found = _METRICS_ANYWHERE.search(text) if may_be_structured(text) else None
     if found is not None:
         reason = _reason(text, found)
-        return _unread(f"a line of metrics is not read: {reason}" if reason else None)
+        return _unread(f"a line of metrics is ignored: {reason}" if reason else None)
     if is_structured(text) and structured(text) is None:
-        return _unread("a line of the runtime is not read: it is cut off, or it is not valid JSON")
+        return _unread("a line of the runtime is ignored: it is truncated, or it is not valid JSON")
     return None
 
 
 def _unread(message: str | None) -> Finding | None:
-    remedy = (
-        f"print it as one line of JSON of its own: {EXAMPLE}; see it: `rsctl logs --grep rsctl`"
-    )
+    remedy = f"print it as a separate line of JSON: {EXAMPLE}; to see it: `rsctl logs --grep rsctl`"
     return warning("metric-line", message, remedy) if message else None
 
 
@@ -78,17 +76,17 @@ def _reason(text: str, found: re.Match[str]) -> str | None:
     if record is not None and (record["rsctl"] == "metrics" or before != "{"):
         return None
     if "'" in found[0]:
-        return "it has single quotes, which JSON does not have (json.dumps writes JSON)"
+        return "it has single quotes, which are not valid in JSON (json.dumps writes JSON)"
     if found[3] != "metrics":
         return f"its kind is {found[3]!r}, which must be 'metrics'"
     if before == "":
-        return "its object does not begin on the same line"
+        return "its object does not start on the same line"
     if not before.startswith("{"):
-        return "other text stands before it on the same line"
+        return "other text precedes it on the same line"
     if before != "{":
         return '"rsctl" must be its first key'
     if not text.rstrip().endswith("}"):
-        return "it is cut off, or other text follows it"
+        return "it is truncated, or other text follows it"
     return "it is not valid JSON"
 
 

@@ -50,7 +50,7 @@ def python_code(value: Any, indent: int = 0) -> str:
     Raises ValueError for what `invalid_names` finds: printed as it is, it would be somebody's code.
     """
     if wrong := next(invalid_names(value), None):
-        raise ValueError(f"{wrong} is no name in Python")
+        raise ValueError(f"{wrong} is not a valid name in Python")
     return _python_code(value, indent)
 
 

@@ -40,7 +40,7 @@ from rsctl.targets.variables import secret_names, secret_values, user_env
 
 _WORKER = "worker-0"
 _CANCELLED = "cancelled"
-_ONE = Unsupported("it runs one process", "leave it out, or take another target")
+_ONE = Unsupported("it runs one process", "remove it, or use another target")
 
 
 class FakeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +57,10 @@ INFO = TargetInfo(
     target="rsctl.targets.testing.fake:TARGET",
     options="rsctl.targets.testing.fake:FakeOptions",
     refused={"workers.count": _ONE, "reducers.count": _ONE},
-    unused={"workers.machine": "it runs on this machine", "image.base": "it has no containers"},
+    unused={
+        "workers.machine": "the job runs on this machine",
+        "image.base": "it has no containers",
+    },
 )
 
 
@@ -71,7 +74,7 @@ class FakeTarget:
         """The command and its environment. Nothing but the job and the run's id goes in."""
         findings: list[Finding] = []
         if job.run.launcher == "torchrun":
-            message, remedy = "target fake starts the command alone", "use run.launcher: once"
+            message, remedy = "target fake starts only the command", "use run.launcher: once"
             findings.append(error("unsupported", message, remedy, "run.launcher"))
         env = {
             **{given.variable: str(given.location) for given in inputs_of(job, self.info.name)},

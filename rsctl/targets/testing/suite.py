@@ -134,7 +134,7 @@ class Suite:
         """Until something is so, or the deadline has passed."""
         until = time.monotonic() + self.deadline
         while not condition():
-            assert time.monotonic() < until, f"waited in vain for {what}"
+            assert time.monotonic() < until, f"timed out waiting for {what}"
             time.sleep(0.05)
 
 

@@ -117,7 +117,7 @@ class VertexExperiment:
             if self._call("GET", path, ok=(200, 404)).status_code == 200:
                 return
             sleep(self._pause)
-        raise TrackerError("Vertex AI does not make the project's default metadata store")
+        raise TrackerError("Vertex AI does not create the project's default metadata store")
 
     def _have_context(
         self, name: str, shown: str, schema: str, metadata: dict[str, Any]
@@ -135,7 +135,9 @@ class VertexExperiment:
             return body_of(made)
         found = body_of(self._call("GET", f"{path}/{name}"))
         if found.get("schemaTitle") != schema:
-            raise TrackerError(f"{name} is a {found.get('schemaTitle')} there, no {schema}")
+            raise TrackerError(
+                f"{name} already exists as a {found.get('schemaTitle')}, not as a {schema}"
+            )
         return found
 
     def _call(self, method: str, path: str, ok: tuple[int, ...] = (200,), **options: Any) -> Any:

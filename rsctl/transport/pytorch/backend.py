@@ -42,10 +42,10 @@ def wrap_init_process_group(real: Callable[..., Any], comm: CommSettings) -> Cal
 def require(name: str) -> None:
     """Raise BindingError if this interpreter does not have the backend."""
     if name == "nccl" and not dist.is_nccl_available():
-        remedy = "Set comm.backend: gloo, or take an image with a CUDA build of torch."
+        remedy = "Set comm.backend: gloo, or use an image with a CUDA build of torch."
         raise BindingError(KEY, "this build of torch has no NCCL", remedy)
     if name == "gloo" and not dist.is_gloo_available():
-        remedy = "Set comm.backend: auto, or take another build of torch."
+        remedy = "Set comm.backend: auto, or use another build of torch."
         raise BindingError(KEY, "this build of torch has no gloo", remedy)
     if name == "smddp":
         _load_smddp()
@@ -87,7 +87,7 @@ def _load_smddp() -> None:
         importlib.import_module(_SMDDP)
     except Exception as error:
         message = f"SageMaker's data parallel library cannot be loaded: {error}"
-        remedy = "Take an AWS deep learning container as image.base, or set comm.backend: nccl."
+        remedy = "Use an AWS deep learning container as image.base, or set comm.backend: nccl."
         raise BindingError(KEY, message, remedy) from error
 
 
@@ -106,7 +106,7 @@ def _drop_foreign(arguments: dict[str, Any], name: str, asked: object) -> list[s
 def _report(name: str, asked: object, dropped: list[str]) -> None:
     text = f"process group: backend {name}"
     if asked is not None and str(asked).lower() != name:
-        text += f" in place of the script's {asked}"
+        text += f" instead of the script's {asked}"
     if dropped:
         text += f", without its {' and '.join(dropped)}"
     print_line(text)

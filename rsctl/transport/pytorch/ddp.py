@@ -89,12 +89,12 @@ def _set_bucket_size(
     if comm.bucket_mb is not None:
         arguments.pop("bucket_cap_mb_list", None)
         arguments["bucket_cap_mb"] = comm.bucket_mb
-        replaced = f" in place of the script's {listed or own}" if is_own else ""
+        replaced = f" instead of the script's {listed or own}" if is_own else ""
         return f"{comm.bucket_mb} MB{replaced}"
     if listed:
-        return f"{listed} MB, as the script asks"
+        return f"{listed} MB, as set by the script"
     if is_own:
-        return f"{own} MB, as the script asks"
+        return f"{own} MB, as set by the script"
     if comm.reducers:
         arguments["bucket_cap_mb"] = REDUCER_BUCKET_MB
         return f"{REDUCER_BUCKET_MB} MB"
@@ -111,7 +111,7 @@ def _register_hook(model: DistributedDataParallel, comm: CommSettings, buckets: 
     selected = select_hook(model, comm)
     if selected.hook is not None:
         if getattr(model, "_use_python_reducer", False):
-            message = "this model's gradients are reduced by torch.compile, which takes no hooks"
+            message = "torch.compile reduces this model's gradients, and does not support hooks"
             raise BindingError(
                 "comm", message, 'Set torch._dynamo.config.optimize_ddp to "ddp_optimizer".'
             )
@@ -135,6 +135,6 @@ def _report_script_hook(model: DistributedDataParallel, name: str, buckets: str)
     if dist.get_backend(model.process_group) == "rsctl":
         effect = "its all-reduces use the reducers; comm.compression does not apply"
     else:
-        effect = "of comm, backend and bucket_mb apply, compression and reducers do not"
+        effect = "of comm, backend and bucket_mb apply; compression and reducers do not"
     used = "the hook that this script has registered is used"
     print_once(f"{_GRADIENTS}: {used} ({name}), buckets of {buckets}; {effect}")

@@ -32,7 +32,7 @@ _LAST_SECONDS = 2.0
 """How long an orderly end waits for operations that no caller waits for."""
 
 
-AFTER_FAILURE = "an earlier collective has failed, and none can follow it"
+AFTER_FAILURE = "an earlier collective has failed, so no further collective is possible"
 """What a collective that comes after a failed one says."""
 
 

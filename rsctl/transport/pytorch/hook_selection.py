@@ -60,5 +60,5 @@ def _require_dtype(group: dist.ProcessGroup, device: torch.device, compression: 
         dist.all_reduce(torch.ones(1, dtype=dtype, device=device), group=group)
     except RuntimeError as error:
         message = f"backend {dist.get_backend(group)} cannot reduce {compression}: {error}"
-        remedy = "Set another comm.compression or comm.backend, or take a newer torch."
+        remedy = "Set another comm.compression or comm.backend, or use a newer torch."
         raise BindingError(KEY, message, remedy) from error

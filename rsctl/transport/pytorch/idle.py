@@ -24,8 +24,8 @@ _GROUP_REMEDIES = (
     (("deepspeed",), "Call deepspeed.initialize() or deepspeed.init_distributed() on all ranks."),
     (
         ("accelerate",),
-        "Pass model and optimizer through Accelerator.prepare(); a launcher of the script's own "
-        "must get the number of nodes and their rank.",
+        "Pass model and optimizer through Accelerator.prepare(); the script's own launcher must "
+        "get the number of nodes and their rank.",
     ),
 )
 _GROUP_REMEDY = (
@@ -100,15 +100,15 @@ def _idle_cause(comm: CommSettings) -> tuple[str, str]:
     from rsctl.transport.pytorch import ddp, sharded
 
     if "deepspeed" in sys.modules and not ddp.wrapped_models:
-        return "DeepSpeed reduces them by itself", f"Train by DistributedDataParallel, {_WITHOUT}"
+        return "DeepSpeed reduces them by itself", f"Train with DistributedDataParallel, {_WITHOUT}"
     if sharded.was_noticed:
         remedy = f"Use all_reduce_hook between nodes, {_WITHOUT}"
-        return "sharded gradients (FSDP) travel without reducers", remedy
+        return "sharded gradients (FSDP) are exchanged without reducers", remedy
     if ddp.wrapped_models:
         remedy = f"Remove the hook, set comm.backend: rsctl, {_WITHOUT}"
-        return "a hook of the script's own reduces them, or no step was made", remedy
+        return "a hook of the script reduces them, or the script ran no step", remedy
     if comm.backend == "rsctl":
-        return "the script called no all-reduce that they can do", "Set reducers.count: 0."
+        return "the script called no all-reduce that reducers support", "Set reducers.count: 0."
     remedy = "Wrap the model in DistributedDataParallel, set comm.backend: rsctl"
     if "accelerate" in sys.modules:
         remedy = "Pass the model through Accelerator.prepare(), set comm.backend: rsctl"

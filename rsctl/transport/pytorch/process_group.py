@@ -96,7 +96,7 @@ class ReducerGroup(dist.ProcessGroup):
         options = _options(opts)
         reason = self._refusal(tensors, tensor, options)
         if reason is not None:
-            print_once(f"backend rsctl: all-reduce of {reason} does not travel by reducers")
+            print_once(f"backend rsctl: all-reduce of {reason} does not use reducers")
             several = [tensors] if isinstance(tensors, torch.Tensor) else tensors
             return self.plain.allreduce(several, options)
         pipeline = self._open(tensor.device)
@@ -136,7 +136,7 @@ class ReducerGroup(dist.ProcessGroup):
 
     def _refusal(self, tensors: Any, tensor: torch.Tensor, options: Any) -> str | None:
         if self.size() != dist.get_world_size():
-            return "groups that are not all workers"
+            return "groups other than all workers"
         if not isinstance(tensors, torch.Tensor) and len(tensors) != 1:
             return "several tensors"
         if options.reduceOp.op not in _OPS:

@@ -205,16 +205,16 @@ def _report_short(has_gradients: bool, recorded: int, wanted: int) -> None:
         emit_finding(
             "error",
             "measure-gradients",
-            "the script has ended and no gradient of a DistributedDataParallel was seen",
-            "Wrap the model in DistributedDataParallel also with one rank, measure with "
-            "--set workers.processes=2, or write model.parameters and model.step_seconds.",
+            "the script has ended without a gradient of a DistributedDataParallel",
+            "Wrap the model in DistributedDataParallel even with one rank, measure with --set "
+            "workers.processes=2, or write model.parameters and model.step_seconds.",
         )
         return
     least = WARM_UP_STEPS + wanted + 1
     emit_finding(
         "warning" if recorded >= _FEWEST_STEPS else "error",
         "measure-short",
-        f"the script has ended after {recorded} steps beyond {WARM_UP_STEPS} of warm-up, "
-        f"{wanted} were to be measured",
-        f"Let it train for at least {least} steps, by its arguments: --set run.args.NAME=VALUE.",
+        f"the script has ended after {recorded} steps beyond {WARM_UP_STEPS} of warm-up, but the "
+        f"measurement needs {wanted}",
+        f"Let it train for at least {least} steps, with its arguments: --set run.args.NAME=VALUE.",
     )

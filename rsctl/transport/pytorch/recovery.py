@@ -64,7 +64,7 @@ class Recovery:
         last, willing = everyone.view(-1, 2).unbind(1)
         unwilling = [self._ranks[m] for m, able in enumerate(willing.tolist()) if not able]
         if unwilling:
-            raise RecoveryFailed(f"rank {unwilling[0]} cannot go on")
+            raise RecoveryFailed(f"rank {unwilling[0]} cannot continue")
         return [int(number) for number in last.tolist()]
 
     def all_reduce(self, data: torch.Tensor, average: bool) -> None:

@@ -55,7 +55,7 @@ class _ReducerHook:
             return self._session.pipeline.reduce(
                 gradient, wire, last=bucket.is_last(), timeout=timeout
             )
-        print_once(f"gradients that are {reason} do not travel by reducers but by all-reduce")
+        print_once(f"gradients that are {reason} do not use reducers but all-reduce")
         plain: torch.futures.Future[torch.Tensor] = default_hooks.allreduce_hook(
             self._group, bucket
         )

@@ -16,8 +16,8 @@ from rsctl.transport.pytorch.topology import Topology
 _POLL_SECONDS = 0.01
 _COMMIT_SECONDS = 30.0
 _LOSS_REMEDY = (
-    "Look at the log of what it names. With comm.on_reducer_loss: fallback the workers go on "
-    "without reducers."
+    "See the log of the node that it names. With comm.on_reducer_loss: fallback the workers "
+    "continue without reducers."
 )
 _SAME_CALLS = (
     "Let all ranks call the same collectives, equally often and in the same order, with tensors of "
@@ -30,8 +30,9 @@ _TIMED_OUT = ("has made no progress for", "Timed out waiting")
 """How a passed-on failure and gloo say that a time has run out."""
 
 _TIMEOUT_REMEDY = (
-    "Look at the log of the rank that is waited for: it is slow, stuck or gone, or does other "
-    "collectives. The timeout is that of init_process_group, or RSCTL_TRANSPORT_TIMEOUT in run.env."
+    "See the log of the rank that the others wait for: it is slow, stuck or lost, or runs other "
+    "collectives. The timeout is that of init_process_group, or RSCTL_TRANSPORT_TIMEOUT in "
+    "run.env."
 )
 
 
@@ -139,8 +140,8 @@ class ReducerLoss:
             emit_finding(
                 "warning",
                 "reducer-lost",
-                f"{error}; the workers go on by themselves from operation {last + 1}",
-                "The numbers stay the same; the network carries more than with reducers.",
+                f"{error}; the workers continue without reducers from operation {last + 1}",
+                "The results stay the same; the network load is higher than with reducers.",
             )
 
     def report_unless_reported(self, error: Exception) -> None:
@@ -172,7 +173,7 @@ def _emit(error: Exception) -> None:
     elif isinstance(error, (TransportError, RecoveryFailed)):
         emit_finding("error", "reducer-lost", text, _LOSS_REMEDY)
     else:
-        remedy = "Look at the log of the other ranks of this node."
+        remedy = "See the log of the other ranks of this node."
         emit_finding("error", "gradients-failed", text, remedy)
 
 

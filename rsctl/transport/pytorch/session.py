@@ -135,7 +135,7 @@ def _connect(topology: Topology, exchange: RankExchange, timeout: float | None) 
         raise BindingError(
             "reducers",
             topology.name_ranks(error.message),
-            "Look at the reducers' logs, or set reducers.count: 0.",
+            "See the reducers' logs, or set reducers.count: 0.",
         ) from error
 
 

@@ -24,8 +24,8 @@ def with_notice(real: Callable[..., Any]) -> Callable[..., Any]:
         global was_noticed
         was_noticed = True
         print_once(
-            "sharded gradients (FSDP): reduce-scatter and all-gather travel as without reducers; "
-            "only an all-reduce between nodes can use them (all_reduce_hook)"
+            "sharded gradients (FSDP): reduce-scatter and all-gather do not use reducers; only "
+            "an all-reduce between nodes can use them (all_reduce_hook)"
         )
         # Of `with_findings` and of here, the caller is the third.
         return warn_if_deprecated(real, 3)(*args, **kwargs)
@@ -49,7 +49,9 @@ def all_reduce_hook() -> Callable[[torch.Tensor], None]:
         raise BindingError("reducers", "there are none", "Set reducers.count.")
     session = open_session(_device(), comm)
     if session.topology.local_world != int(os.environ.get("LOCAL_WORLD_SIZE") or "1"):
-        message = "FSDP's all-reduce between nodes needs several nodes with equally many ranks"
+        message = (
+            "FSDP's all-reduce between nodes needs several nodes with the same number of ranks"
+        )
         raise BindingError("reducers", message, "Set reducers.count: 0.")
 
     def all_reduce(gradient: torch.Tensor) -> None:

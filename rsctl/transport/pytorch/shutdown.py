@@ -95,7 +95,7 @@ def _failure() -> RuntimeError | None:
 
 
 def _say_failure(failure: RuntimeError) -> None:
-    write_line(f"rank {rank()} ends with exit code 1, since a collective has failed: {failure}")
+    write_line(f"rank {rank()} ends with exit code 1, because a collective has failed: {failure}")
 
 
 def _warn_idle(comm: CommSettings) -> None:

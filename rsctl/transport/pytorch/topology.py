@@ -50,8 +50,8 @@ class RankExchange:
         except RuntimeError as error:
             if "timeout" not in str(error):
                 raise
-            message = f"rank {rank} did not come to connect to the reducers: {first_line(error)}"
-            remedy = "Look at its log: it is slow, stuck or gone, or does other collectives."
+            message = f"rank {rank} did not connect to the reducers: {first_line(error)}"
+            remedy = "See its log: it is slow, stuck or lost, or runs other collectives."
             raise BindingError("reducers", message, remedy, "collective-timeout") from error
 
 

@@ -60,8 +60,8 @@ def test_dear_reducers_do_not_pay() -> None:
     assert made.fastest.reducers == 8
     assert made.pool_sizes.cheapest == 0
     assert whys(made) == [
-        "reducers do not pay: with 1 reducer on cpu-16 a step is 1.089 times as fast, and must be "
-        "1.312 times as fast to earn their price"
+        "reducers do not pay off: with 1 reducer on cpu-16 a step is 1.089 times as fast, and "
+        "must be 1.312 times as fast to justify their price"
     ]
 
 
@@ -100,7 +100,7 @@ def test_one_reducer_thread_a_lane_is_a_limit_of_its_own() -> None:
 def test_one_node_exchanges_nothing() -> None:
     made = advice(replace(SITUATION, cluster=replace(CLUSTER, workers=1)))
     assert [option.topology for option in made.options] == ["none"]
-    assert whys(made) == ["there is one node, which exchanges nothing over a network"]
+    assert whys(made) == ["there is only one node, which exchanges nothing over a network"]
     assert made.recommendation.efficiency == 1.0
 
 
@@ -127,13 +127,15 @@ def test_latency_is_no_matter_of_reducers() -> None:
     made = make_advice(slow_servers, even_profile(100_000, 0.0001), UNCALIBRATED)
     assert whys(made) == [
         "reducers are refused here",
-        "the model is small: its exchange is bound by latency, not by bandwidth",
+        "the model is small: latency limits its exchange, not bandwidth",
     ]
 
 
 def test_four_hundred_gigabit_are_too_many_for_tcp() -> None:
     fast = replace(SITUATION, cluster=replace(CLUSTER, worker_bits=400e9), refused="it brings EFA")
-    why = "nodes have 400 Gbit/s: reducers speak TCP, and one would need 28 cores to take that in"
+    why = (
+        "nodes have 400 Gbit/s: reducers use TCP, and one would need 28 cores to receive that rate"
+    )
     assert why in whys(advice(fast))
 
 
@@ -145,9 +147,7 @@ def test_no_network_is_said() -> None:
     )
     made = advice(here)
     assert made.recommendation.reducers == 0
-    assert whys(made) == [
-        "no network limits this target, and reducers are one more hop for the same cores"
-    ]
+    assert whys(made) == ["no network limits this target, and reducers add a hop on the same cores"]
     assert made.pool_sizes.saturating is None
 
 
@@ -155,8 +155,8 @@ def test_a_job_that_waits_for_input_is_told_so() -> None:
     made = advice(profile=even_profile(1_000_000, 1.0, data_seconds=0.6))
     assert made.recommendation.bottleneck == "input data"
     assert [hint.text for hint in made.hints if hint.kind == "instead"] == [
-        "the step waits 60% of its time for input data: no topology makes up for that; read shards "
-        "in sequence from a local disk, with more DataLoader workers"
+        "the step spends 60% of its time waiting for input data, which no topology reduces; read "
+        "shards sequentially from a local disk, with more DataLoader workers"
     ]
 
 
@@ -187,7 +187,7 @@ def test_more_certain_once_calibrated() -> None:
     made = make_advice(SITUATION, LARGE, known)
     assert made.recommendation.high == pytest.approx(1.03 * made.recommendation.step_seconds)
     assert made.assumptions[-1] == "calibrated on 3 runs: median error of step times 3.0%"
-    assert advice().assumptions[-1] == ("not calibrated here: step times may be 15% off, or more")
+    assert advice().assumptions[-1] == ("not calibrated here: step times may differ by 15% or more")
 
 
 def test_options_that_rsctl_cannot_choose_come_last_and_are_never_recommended() -> None:

@@ -25,10 +25,13 @@ def problem(code: str, message: str, remedy: str, severity: str = "error") -> di
 
 
 EFA_REMEDY = "Install AWS's EFA software, or set image.transport: none."
-LACKS = "Install what it lacks, or put that on the loader's path (ld.so.conf and ldconfig)."
-OTHER_PLUGIN = "Take a version of the plugin that is made for this image's system and CUDA."
-OTHER_NCCL = "Take a version of the plugin that is made for this NCCL, or an older or newer torch."
-ONE_OF_THEM = "Remove all but one, or set NCCL_NET_PLUGIN to the path of the one to take."
+LACKS = (
+    "Install the missing libraries, or add their folder to the loader's path (ld.so.conf and "
+    "ldconfig)."
+)
+OTHER_PLUGIN = "Use a version of the plugin that is built for this image's system and CUDA."
+OTHER_NCCL = "Use a version of the plugin that is built for this NCCL, or an older or newer torch."
+ONE_OF_THEM = "Remove all but one, or set NCCL_NET_PLUGIN to the path of the one to use."
 
 
 def test_a_plugin_that_nccl_takes(image: Any) -> None:
@@ -46,7 +49,7 @@ def test_a_plugin_that_nccl_takes(image: Any) -> None:
 
 def test_no_plugin(image: Any) -> None:
     image.cuda_torch(8)
-    missing = "NCCL would not find aws-ofi-nccl: no file answers to libnccl-net.so"
+    missing = "NCCL would not find aws-ofi-nccl: no file has the name libnccl-net.so"
     assert image.check() == (3, [problem("plugin-missing", missing, EFA_REMEDY)], [])
 
 
@@ -125,8 +128,10 @@ def needs_driver(image: Any, *others: str) -> Path:
 def test_only_the_gpu_driver_is_missing(image: Any) -> None:
     image.cuda_torch(7, 8)
     plugin = needs_driver(image)
-    message = f"{plugin} needs libcuda.so.1, part of the GPU driver that this machine lacks"
-    remedy = "Nothing to do here: on a node with a GPU it is loaded before the job begins."
+    message = (
+        f"{plugin} needs libcuda.so.1, part of the GPU driver, which this machine does not have"
+    )
+    remedy = "No action is needed: on a node with a GPU it is loaded before the job begins."
     assert image.check() == (
         0,
         [problem("driver-missing", message, remedy, severity="note")],
@@ -139,7 +144,7 @@ def test_only_the_gpu_driver_is_missing(image: Any) -> None:
 
 def test_a_missing_driver_hides_no_other_missing_library(image: Any) -> None:
     plugin = needs_driver(image, "libefa-of-nobody.so.1")
-    message = f"{plugin} does not load: it needs libefa-of-nobody.so.1, to which no file answers"
+    message = f"{plugin} does not load: it needs libefa-of-nobody.so.1, which no file provides"
     assert image.check().findings == [problem("plugin-load", message, LACKS)]
 
 
@@ -194,7 +199,7 @@ def test_nccl_net_plugin_names_it(image: Any, name: str, setting: str) -> None:
 
 def test_nccl_net_plugin_names_nothing_that_is_there(image: Any) -> None:
     image.plugin(8)
-    missing = "NCCL would not find aws-ofi-nccl: no file answers to x or libnccl-net-x.so"
+    missing = "NCCL would not find aws-ofi-nccl: no file has the name x or libnccl-net-x.so"
     checked = image.check(NCCL_NET_PLUGIN="x")
     assert checked == (3, [problem("plugin-missing", missing, EFA_REMEDY)], [])
 

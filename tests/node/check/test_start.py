@@ -39,7 +39,7 @@ def test_what_is_proven_is_in_the_log(image: Any, efa_node: Launch) -> None:
 def test_no_plugin_ends_the_job(efa_node: Launch, gone: Callable[[int], None]) -> None:
     node = efa_node(*FOREVER)
     assert node.wait() == 3
-    missing = "NCCL would not find aws-ofi-nccl: no file answers to libnccl-net.so"
+    missing = "NCCL would not find aws-ofi-nccl: no file has the name libnccl-net.so"
     assert node.lines("finding") == [
         {
             "rsctl": "finding",

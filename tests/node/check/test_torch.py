@@ -15,8 +15,11 @@ from rsctl.node import interpreter, launch
 from rsctl.node.check import elf
 
 ROOT = Path(__file__).parents[3]
-GO_TOGETHER = "Take versions in image.python that go together and with the base, or another base."
-FOR_CUDA = "A job on GPUs needs a torch for CUDA."
+GO_TOGETHER = (
+    "In image.python, use versions that are compatible with each other and with the base image, or "
+    "use another base image."
+)
+FOR_CUDA = "A job on GPUs needs a torch build for CUDA."
 
 
 def test_torch_is_imported(image: Any) -> None:
@@ -32,9 +35,10 @@ def test_no_torch(image: Any) -> None:
             {
                 "severity": "error",
                 "code": "torch-missing",
-                "message": f"the launcher torchrun needs torch, and {sys.executable} has none",
-                "remedy": "Add torch to image.python, take an image.base that has it, "
-                "or set run.launcher: once.",
+                "message": f"the launcher torchrun needs torch, and {sys.executable} "
+                "does not have it",
+                "remedy": "Add torch to image.python, use an image.base that has it, or set "
+                "run.launcher: once.",
             }
         ],
         [],
@@ -73,7 +77,7 @@ def test_a_torch_without_what_torchrun_needs(image: Any) -> None:
 def test_a_torch_for_cpus_brings_no_nccl(image: Any) -> None:
     image.torch(version="2.8.0+cpu")
     plugin = image.plugin(8, 10)
-    lack = f"torch 2.8.0+cpu brings no NCCL, so the versions of {plugin} could not be compared"
+    lack = f"torch 2.8.0+cpu contains no NCCL, so the versions of {plugin} could not be compared"
     note = {"severity": "note", "code": "nccl-missing", "message": lack, "remedy": FOR_CUDA}
     said = [f"rsctl: transport efa: {plugin} has v8, v10 of ncclNetPlugin"]
     assert image.check() == (0, [note], said)
@@ -132,8 +136,8 @@ def test_an_old_python_is_told(
         "rsctl": "finding",
         "severity": "error",
         "code": "python-old",
-        "message": f"{sys.executable} is Python 3.7.12, and rsctl's runtime needs 3.10",
-        "remedy": "Take an image.base with Python 3.10 or newer.",
+        "message": f"{sys.executable} is Python 3.7.12, but rsctl's runtime needs 3.10",
+        "remedy": "Use an image.base with Python 3.10 or newer.",
     }
 
 
@@ -172,8 +176,10 @@ def test_a_python_without_a_part_of_its_library(image: Any) -> None:
     assert finding == {
         "severity": "error",
         "code": "python-incomplete",
-        "message": f"{sys.executable} cannot import what rsctl's runtime needs: no mmap here",
-        "remedy": "Take an image.base with all of Python's library, unlike python3-minimal.",
+        "message": f"{sys.executable} cannot import a module that rsctl's runtime needs: "
+        "no mmap here",
+        "remedy": "Use an image.base with the complete Python standard library, unlike "
+        "python3-minimal.",
     }
 
 

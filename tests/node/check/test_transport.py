@@ -62,7 +62,7 @@ def test_reduction_server_without_its_package(gpu_image: Any) -> None:
 def test_the_package_of_the_other(gpu_image: Any, transport: str, title: str, package: str) -> None:
     gpu_image.dpkg(package)
     plugin = gpu_image.plugin(7, texts=["FastSocket"])
-    message = f"{plugin} is not {title}: the package {package} brings a plugin of the same name"
+    message = f"{plugin} is not {title}: the package {package} installs a plugin of the same name"
     assert brief(gpu_image.check(transport)) == (3, [("error", "plugin-foreign", message)])
 
 
@@ -81,7 +81,7 @@ def test_both_packages(gpu_image: Any) -> None:
 
 def test_another_plugin_than_that_of_efa(gpu_image: Any) -> None:
     plugin = gpu_image.plugin(7, texts=["FastSocket"])
-    message = f"{plugin} is not aws-ofi-nccl: nowhere in the file is NET/OFI"
+    message = f"{plugin} is not aws-ofi-nccl: the file does not contain NET/OFI"
     assert gpu_image.check("efa").findings == [
         {
             "severity": "error",
@@ -100,10 +100,8 @@ def test_the_plugin_opens_a_library_that_is_not_there(gpu_image: Any) -> None:
         {
             "severity": "warning",
             "code": "library-missing",
-            "message": f"{plugin} opens libcudart.so when it starts, "
-            "and no file answers to that name",
-            "remedy": "Link libcudart.so to the one of its versions that is there, "
-            "on the loader's path.",
+            "message": f"{plugin} opens libcudart.so when it starts, and no file has that name",
+            "remedy": "Link libcudart.so to one of its existing versions, on the loader's path.",
         }
     ]
     gpu_image.library("libcudart.so")
@@ -152,7 +150,7 @@ def test_an_old_plugin_needs_the_settings_of_its_time(gpu_image: Any) -> None:
 
 def test_a_plugin_of_the_base_is_kept(gpu_image: Any) -> None:
     plugin = gpu_image.plugin(7)
-    message = f"the base brings a network plugin for NCCL, {plugin}, and it is kept"
+    message = f"the base image contains a network plugin for NCCL, {plugin}, which rsctl keeps"
     kept = {"severity": "note", "code": "plugin-kept", "message": message, "remedy": None}
     said = f"{plugin} has ncclNetPlugin_v7, NCCL 2.27.3 of torch 2.8.0+cu128 takes v5 to v8"
     assert gpu_image.check("none") == (0, [kept], [f"rsctl: transport none: {said}"])
@@ -206,10 +204,10 @@ def test_a_plugin_that_the_installer_has_put_where_nobody_looks(image: Any) -> N
     assert finding._asdict() == {
         "severity": "error",
         "code": "plugin-missing",
-        "message": "NCCL would not find it: no file answers to libnccl-net.so; "
-        f"{plugin} is there, but not on the loader's path by that name",
-        "remedy": f"Put {plugin.parent} on the loader's path (ld.so.conf and ldconfig), "
-        "with such a name in it.",
+        "message": f"NCCL would not find it: no file has the name libnccl-net.so; {plugin} "
+        "exists, but not on the loader's path under that name",
+        "remedy": f"Add {plugin.parent} to the loader's path (ld.so.conf and ldconfig), with "
+        "such a name in it.",
     }
 
 
@@ -222,8 +220,8 @@ def test_the_command_line_knows_all_transports(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--check", "--", "true"], "--check runs no COMMAND"),
-        (["--transport", "efa", "--", "true"], "--transport is for --check"),
+        (["--check", "--", "true"], "--check does not run a COMMAND"),
+        (["--transport", "efa", "--", "true"], "--transport requires --check"),
         (["--check", "--transport", "pigeon"], "invalid choice: 'pigeon'"),
     ],
 )

@@ -102,7 +102,7 @@ def test_no_file(tmp_path: Path) -> None:
     assert caught.value.code == "cluster-missing"
     path = tmp_path / "opt/ml/input/config/resourceconfig.json"
     assert caught.value.message == (
-        f"RSCTL_TARGET is sagemaker, and {path} cannot be read: No such file or directory"
+        f"cannot read RSCTL_TARGET is sagemaker, and {path}: No such file or directory"
     )
 
 
@@ -113,19 +113,22 @@ ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
     ("config", "problem"),
     [
         ([], "is not a JSON object"),
-        ({}, "has the current_host None, which is no host name"),
-        ({**ALONE, "current_host": "-x"}, "has the current_host '-x', which is no host name"),
+        ({}, "has the current_host None, which is not a valid host name"),
+        (
+            {**ALONE, "current_host": "-x"},
+            "has the current_host '-x', which is not a valid host name",
+        ),
         ({**ALONE, "current_host": "algo-2"}, "has the current_host algo-2, which is in no group"),
-        ({**ALONE, "hosts": []}, "has hosts that are no list of host names"),
-        ({**ALONE, "hosts": "algo-1"}, "has hosts that are no list of host names"),
+        ({**ALONE, "hosts": []}, "has hosts that is not a list of host names"),
+        ({**ALONE, "hosts": "algo-1"}, "has hosts that is not a list of host names"),
         ({**ALONE, "hosts": ["algo-1", "a,b"]}, "has 'a,b' among the hosts"),
         ({**ALONE, "hosts": ["algo-1", ["x"]]}, "has ['x'] among the hosts"),
         ({**ALONE, "hosts": ["algo-1", "algo-1"]}, "has a host twice among the hosts"),
         (
             {**ALONE, "network_interface_name": "../eth0"},
-            "has the network_interface_name '../eth0', which is no name",
+            "has the network_interface_name '../eth0', which is not a valid name",
         ),
-        ({**ALONE, "instance_groups": {"a": 1}}, "has instance_groups that are no list"),
+        ({**ALONE, "instance_groups": {"a": 1}}, "has instance_groups that are not a list"),
         ({**ALONE, "instance_groups": ["workers"]}, "has a group of the name None"),
         (
             resource_config({"workers": ["algo-1"], "reducers": ["algo-1"]}, "algo-1"),
@@ -133,17 +136,17 @@ ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
         ),
         (
             {**resource_config(GROUPS, "algo-1"), "current_group_name": "reducers"},
-            "has algo-1 in group workers, and 'reducers' as the current group",
+            "has algo-1 in group workers, but 'reducers' as the current group",
         ),
         (
             resource_config({**GROUPS, "Data!": ["algo-4"]}, "algo-4"),
-            "has the groups Data!, reducers, workers; rsctl-launch knows chief, workers, "
-            "reducers, and those of roles beside workers",
+            "has the groups Data!, reducers, workers; rsctl-launch supports chief, workers, "
+            "reducers, and those of roles besides workers",
         ),
         (
             resource_config({"a": ["algo-1"], "b": ["algo-2"]}, "algo-1"),
-            "has the groups a, b; rsctl-launch knows chief, workers, reducers, and those of roles "
-            "beside workers",
+            "has the groups a, b; rsctl-launch supports chief, workers, reducers, and those of "
+            "roles besides workers",
         ),
     ],
 )

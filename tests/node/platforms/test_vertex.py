@@ -95,7 +95,7 @@ def test_reducers_of_google_are_left_alone(kind: str) -> None:
     cluster = read(spec("workerpool1", 1), RSCTL_REDUCER_KIND=kind)
     assert (cluster.workers, cluster.reducers, cluster.reducer_addresses) == (WORKERS, (), "")
     assert error_message(spec("workerpool2", 0), RSCTL_REDUCER_KIND=kind) == (
-        "rsctl-launch has there is nothing to run here: workerpool2 has no reducers of rsctl's"
+        "rsctl-launch has there is nothing to run here: workerpool2 has no reducers of rsctl"
     )
 
 
@@ -129,11 +129,11 @@ def test_no_cluster_spec() -> None:
         ("{", "is not JSON: Expecting property name"),
         ("[" * 100_000, "is not JSON: "),
         ("[]", "is not a JSON object"),
-        ({"task": {}}, "has cluster that is no JSON object"),
-        ({**spec(), "task": "workerpool0"}, "has task that is no JSON object"),
-        (spec(workerpool0=[]), "has 0 hosts in workerpool0, which is for the chief alone"),
+        ({"task": {}}, "has cluster that is not a JSON object"),
+        ({**spec(), "task": "workerpool0"}, "has task that is not a JSON object"),
+        (spec(workerpool0=[]), "has 0 hosts in workerpool0, which is only for the chief"),
         (spec(workerpool0=["a:1", "b:1"]), "has 2 hosts in workerpool0, which is for the chief"),
-        (spec(workerpool1="a:1"), "has workerpool1 that is no list"),
+        (spec(workerpool1="a:1"), "has workerpool1 that is not a list"),
         (spec(workerpool1=["a"]), "has 'a' in workerpool1, which is not HOST:PORT"),
         (spec(workerpool1=["a:0"]), "has 'a:0' in workerpool1, which is not HOST:PORT"),
         (spec(workerpool1=["a:65536"]), "has 'a:65536' in workerpool1, which is not HOST:PORT"),
@@ -144,10 +144,10 @@ def test_no_cluster_spec() -> None:
         (spec(workerpool1=[7]), "has '7' in workerpool1, which is not HOST:PORT"),
         (spec(workerpool1=["a:1", "a:1"]), "names a:1 twice"),
         (spec(chief=["a:1"]), "has both workerpool0 and chief"),
-        (spec(index=1), "has the task index 1, and 1 hosts in workerpool0"),
-        (spec(index=True), "has the task index True, and 1 hosts in workerpool0"),
-        (spec(index="0"), "has the task index 0, and 1 hosts in workerpool0"),
-        (spec("workerpool1", -1), "has the task index -1, and 2 hosts in workerpool1"),
+        (spec(index=1), "has the task index 1, but 1 hosts in workerpool0"),
+        (spec(index=True), "has the task index True, but 1 hosts in workerpool0"),
+        (spec(index="0"), "has the task index 0, but 1 hosts in workerpool0"),
+        (spec("workerpool1", -1), "has the task index -1, but 2 hosts in workerpool1"),
     ],
 )
 def test_malformed(fields: Any, problem: str) -> None:

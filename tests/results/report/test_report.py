@@ -68,18 +68,18 @@ def test_a_run_with_everything(rsctl: Cli, whole_run: MadeRun) -> None:
         "Network, received",
         "GPU in use",
         "GPU memory",
-        "CPU, as the cloud reports it",
+        "CPU, reported by the cloud",
         "Gradient bytes sent",
         "Time of gradients on each worker",
-        "Time that a full window kept gradients back",
-        "Workers: sent while a gradient was under way",
+        "Time that a full window delayed gradients",
+        "Workers: sent while a gradient was in progress",
         "How long reducers wait for each rank",
         "How far each replica is behind the first at the same step",
     ]
     tree = parsed(page)
     assert len(tree.findall(".//figure/details/div/table")) == len(titles(page))
     assert "unknown: machines of one" in page
-    assert "bytes of one rank</th><td>75 MB</td>" in page
+    assert "bytes per rank</th><td>75 MB</td>" in page
     behind = tree.findall(".//figure")[-1]
     cells = [cell.text for cell in behind.iterfind(".//tbody/tr/*")]
     assert cells == ["worker-0", "0", "worker-1", "0.25"]
@@ -130,15 +130,15 @@ def test_a_failed_run_shows_who_failed_first(rsctl: Cli, make_run: Make) -> None
     )
     assert "Traceback (most recent call last):\nValueError: &lt;x&gt;</pre>" in page
     assert "out of memory → use a smaller batch" in page
-    assert "In its wake: worker-0" in page
+    assert "Failed as a result: worker-0" in page
 
 
 def test_a_run_that_has_nothing(rsctl: Cli, make_run: Make) -> None:
     make_run().succeed(2)
     page = text_of(rsctl, "@last")
     assert titles(page) == ["States of the job and its replicas"]
-    assert "No gradients went over reducers" in page
-    assert "No node has reported what it uses." in page
+    assert "No gradients were exchanged through reducers" in page
+    assert "No node has reported its resource usage." in page
     parsed(page)
 
 
@@ -203,7 +203,7 @@ def test_throughput_over_ranks_has_its_efficiency(rsctl: Cli) -> None:
     assert [c.text for c in figure.iterfind(".//tbody/tr/*")] == ["1", "100", "2", "50"]
     drawn = [text.text for text in figure.iterfind("./svg//text")]
     assert drawn[:3] == ["1", "2", "ranks"]
-    assert "% of a rank's with the fewest ranks" in drawn
+    assert "% of the efficiency with the fewest ranks" in drawn
 
 
 def test_a_hundred_runs_stay_below_two_megabytes(rsctl: Cli, make_run: Make) -> None:

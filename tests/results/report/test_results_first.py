@@ -99,7 +99,7 @@ def test_of_many_runs_the_best_have_a_colour(rsctl: Cli, make_run: Make) -> None
         names.append(made.succeed(40).run)
     page = text_of(rsctl, *names)
     assert legend(page, "loss over steps") == [*reversed(names[5:]), "5 others"]
-    assert "In colour the best 7 of 12; all others are grey." in page
+    assert "The best 7 of 12 are in color; all others are grey." in page
 
 
 def test_a_bench_has_the_learning_curves_of_its_cells(rsctl: Cli) -> None:
@@ -211,7 +211,7 @@ def test_the_many_that_fail_in_the_wake_of_the_first_are_counted(
     for replica in made.replicas:
         made.state(8, JobState.FAILED, replica=replica, exit_code=1)
     made.fail(9, failure)
-    assert "In its wake: 63 others" in text_of(rsctl, "@last")
+    assert "Failed as a result: 63 others" in text_of(rsctl, "@last")
 
 
 def events(count: int) -> list[MetricEvent]:

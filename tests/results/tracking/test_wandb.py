@@ -108,7 +108,7 @@ def test_a_server_that_is_down_or_refuses_gets_it_later(server: WandbServer, sen
     job.log([1.0])
     job.end()
     server.refuses = 403
-    assert send(job.run).problem == "the W&B server did not take the run's values"
+    assert send(job.run).problem == "the W&B server did not accept the run's values"
     server.refuses = None
     assert send(job.run).is_complete
     stored = server.runs["job-a"]

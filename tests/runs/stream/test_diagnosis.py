@@ -259,17 +259,17 @@ def test_without_a_message_the_way_it_ended_tells(
 @pytest.mark.parametrize(
     ("out_of_memory", "code", "message"),
     [
-        (None, "killed", "it was killed by SIGKILL, by whom is not known"),
+        (None, "killed", "it was killed by SIGKILL; the sender is unknown"),
         (
             False,
             "killed",
-            "it was killed by SIGKILL, by whom is not known; not by the kernel for want of memory",
+            "it was killed by SIGKILL; the sender is unknown; not by the kernel for want of memory",
         ),
         (
             True,
             "memory",
-            "out of memory: it was killed by SIGKILL, and the kernel ended processes there for "
-            "want of memory",
+            "out of memory: it was killed by SIGKILL, and the kernel killed processes there "
+            "because memory was exhausted",
         ),
     ],
 )
@@ -284,7 +284,7 @@ def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
     [cause] = known_causes(["it said nothing"], 1, None, Killer(out_of_memory=True))
     assert (cause.code, cause.message) == (
         "memory",
-        "out of memory: the kernel ended processes there for want of memory",
+        "out of memory: the kernel killed processes there because memory was exhausted",
     )
 
 
@@ -293,7 +293,7 @@ def test_the_command_that_ended_it_comes_first() -> None:
     first, second = known_causes(["Connection reset by peer"], 143, None, killer)
     assert (first.code, first.message, second.code) == (
         "killed",
-        "somebody ended its container through docker (docker stop); it did not fail by itself",
+        "its container was ended through docker (docker stop); it did not fail itself",
         "peer",
     )
 

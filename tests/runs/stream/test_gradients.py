@@ -49,10 +49,9 @@ def test_the_slowest_rank_and_the_latest_one_are_shown() -> None:
         late_ms=12.5,
     )
     assert made.format() == (
-        "180 all-reduces of 27.6 MB in all, 0.15 of 0.2 Gbit/s, window full 50% of the time, "
-        "took 1.25 s where the network alone needs 1.16 s, "
-        "a ring with the same delays 1.83 s (1.46 x), "
-        "reducers wait most for rank 2, 12.5 ms on average"
+        "180 all-reduces of 27.6 MB in total, 0.15 of 0.2 Gbit/s, window full 50% of the time, "
+        "took 1.25 s; the network alone needs 1.16 s, a ring with the same delays 1.83 s (1.46 "
+        "x), reducers wait longest for rank 2, 12.5 ms on average"
     )
 
 
@@ -60,7 +59,7 @@ def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
     made = gradients(figures(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
     assert made is not None
     assert made.format() == (
-        "180 all-reduces of 27.6 MB in all, 0.195 Gbit/s, window full 20% of the time"
+        "180 all-reduces of 27.6 MB in total, 0.195 Gbit/s, window full 20% of the time"
     )
 
 

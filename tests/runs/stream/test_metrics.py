@@ -172,21 +172,21 @@ def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ('{"rsctl": "metrics", "step": 10, "los', "it is cut off, or other text follows it"),
-        ('{"rsctl": "metrics", "loss": 1} done', "it is cut off, or other text follows it"),
+        ('{"rsctl": "metrics", "step": 10, "los', "it is truncated, or other text follows it"),
+        ('{"rsctl": "metrics", "loss": 1} done', "it is truncated, or other text follows it"),
         ('{"rsctl": "metrics", "loss": tensor(0.5)}', "it is not valid JSON"),
         ('{"rsctl": "metrics", "loss": None}', "it is not valid JSON"),
         ('{"rsctl": "metric", "loss": 1}', "its kind is 'metric', which must be 'metrics'"),
         ('{"loss": 1, "rsctl": "metrics"}', '"rsctl" must be its first key'),
         (
             "{'rsctl': 'metrics', 'loss': 0.5}",
-            "it has single quotes, which JSON does not have (json.dumps writes JSON)",
+            "it has single quotes, which are not valid in JSON (json.dumps writes JSON)",
         ),
         (
             ' 50%|##   | 5/10{"rsctl": "metrics", "loss": 0.5}',
-            "other text stands before it on the same line",
+            "other text precedes it on the same line",
         ),
-        ('    "rsctl": "metrics",', "its object does not begin on the same line"),
+        ('    "rsctl": "metrics",', "its object does not start on the same line"),
     ],
 )
 def test_a_line_of_metrics_that_is_not_read_is_a_finding(line: str, reason: str) -> None:
@@ -197,7 +197,7 @@ def test_a_line_of_metrics_that_is_not_read_is_a_finding(line: str, reason: str)
         assert list(reader.read(LogEvent(TIME, "worker-0", "0", "stdout", line))) == []
     [finding] = reader.take_findings()
     assert (finding.severity, finding.code) == ("warning", "metric-line")
-    assert finding.message == f"a line of metrics is not read: {reason}"
+    assert finding.message == f"a line of metrics is ignored: {reason}"
 
 
 def test_a_cut_line_of_the_runtime_is_a_finding() -> None:
@@ -210,13 +210,13 @@ def test_a_cut_line_of_the_runtime_is_a_finding() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ('"loss": null', "metric loss: null is not a number, and is left out"),
-        ('"loss": "low"', 'metric loss: "low" is not a number, and is left out'),
-        ('"loss": [1,2]', "metric loss: [1,2] is not a number, and is left out"),
+        ('"loss": null', "metric loss: null is not a number, and is ignored"),
+        ('"loss": "low"', 'metric loss: "low" is not a number, and is ignored'),
+        ('"loss": [1,2]', "metric loss: [1,2] is not a number, and is ignored"),
         (
             '"val loss": 1',
-            "metric name 'val loss' does not match "
-            "[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}, and is left out",
+            "metric name 'val loss' does not match [A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}, and is "
+            "ignored",
         ),
     ],
 )

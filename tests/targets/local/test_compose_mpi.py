@@ -62,5 +62,5 @@ def test_ranks_on_two_nodes_reduce_and_the_first_failure_has_its_replica(
 def test_an_image_without_mpirun_is_not_built(rsctl: Rsctl, job: str) -> None:
     done = rsctl("submit", job, "-t", "compose", "--set", "image.apt=[]")
     assert done.exit_code == 2
-    assert "the launcher mpi needs Open MPI's mpirun, and there is none on PATH" in done.stderr
+    assert "the launcher mpi needs Open MPI's mpirun, and PATH has none" in done.stderr
     assert "Add openmpi-bin to image.apt" in done.stderr

@@ -130,7 +130,7 @@ def test_a_killed_container_is_the_first_failure(rsctl: Rsctl) -> None:
     found = after["first_failure"]
     assert (found["replica"], found["exit_code"]) == ("worker-1", 137)
     assert [cause["message"] for cause in found["causes"]] == [
-        "somebody ended its container through docker (docker kill); it did not fail by itself"
+        "its container was ended through docker (docker kill); it did not fail itself"
     ]
     [worker] = [r["reason"] for r in after["replicas"] if r["replica"] == "worker-1"]
     assert worker == "ended through docker: docker kill"
@@ -207,8 +207,8 @@ def test_out_of_memory_is_said(rsctl: Rsctl) -> None:
     [cause] = done.result["first_failure"]["causes"]
     assert (cause["code"], cause["message"]) == (
         "memory",
-        "out of memory: it was killed by SIGKILL, and the kernel ended processes there for want of "
-        "memory",
+        "out of memory: it was killed by SIGKILL, and the kernel killed processes there because "
+        "memory was exhausted",
     )
 
 

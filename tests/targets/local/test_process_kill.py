@@ -164,7 +164,7 @@ def test_a_full_disk_costs_log_lines_and_nothing_else(rsctl: Rsctl, small_disk: 
     )
     done = rsctl("submit", job, RSCTL_HOME=str(small_disk))
     assert done.exit_code == 0
-    assert "logs are incomplete from here on, the job goes on" in done.stderr
+    assert "logs are incomplete from here on, the job continues" in done.stderr
     rsctl.env["RSCTL_HOME"] = str(small_disk)
     assert rsctl.status("@last")["state"] == "succeeded"
 
@@ -221,7 +221,7 @@ def test_a_job_that_eats_the_whole_disk_ends_as_it_ended(
     listed = rsctl("list", "-o", "json")
     assert (listed.exit_code, "Traceback" in listed.stderr) == (0, False)
     assert [run["state"] for run in json.loads(listed.stdout)["runs"]] == [state]
-    assert "move it away" not in listed.stderr
+    assert "move it to another place" not in listed.stderr
     assert rsctl.status("@last")["state"] == state
     for path in small_disk.glob("runs/*/outputs/*"):
         path.unlink()

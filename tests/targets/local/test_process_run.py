@@ -105,7 +105,7 @@ def test_a_failure_in_plain_text(rsctl: Rsctl) -> None:
         '    File "<string>", line 1, in <module>',
         "  ModuleNotFoundError: No module named 'no_such_module'",
         "cause: a Python module is missing: no_such_module",
-        "    -> add it to image.python; on target process install it where rsctl runs",
+        "    -> add it to image.python; on target process, install it in the environment of rsctl",
         lines[start + 6],
     ]
     assert " failed after 0:0" in lines[start + 6]

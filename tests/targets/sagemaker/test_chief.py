@@ -225,5 +225,5 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
 def test_arguments_of_the_chief_alone_are_no_command_of_the_sdk(tmp_path: Path) -> None:
     changes = {"workers": {"count": 2}, "chief": {"args": ["--chief"]}}
     submission = make_plan(read_job(tmp_path, job_of(changes)), TARGET, RUN)
-    with pytest.raises(RsctlError, match="arguments or variables of the chief alone"):
+    with pytest.raises(RsctlError, match="arguments or variables of only the chief"):
         code(submission)

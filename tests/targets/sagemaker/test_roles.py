@@ -228,7 +228,7 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
 
 def test_what_roles_run_is_no_command_of_the_sdk(tmp_path: Path) -> None:
     submission = make_plan(read_job(tmp_path, job_of({"roles": {"ps": {}}})), TARGET, RUN)
-    with pytest.raises(RsctlError, match="what roles run by themselves"):
+    with pytest.raises(RsctlError, match="programs of roles"):
         code(submission)
 
 

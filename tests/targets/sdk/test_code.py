@@ -113,7 +113,7 @@ def test_a_job_without_a_bucket_is_none_that_the_sdk_can_have(plan_of: PlanOf) -
     with pytest.raises(RsctlError) as caught:
         vertex.code(plan_of("vertex", text))
     (finding,) = caught.value.findings
-    assert finding.message == "aiplatform.CustomJob insists on a bucket, and this job has none"
+    assert finding.message == "aiplatform.CustomJob requires a bucket, and this job has none"
     assert (finding.path, finding.remedy) == (
         "targets.vertex.staging",
         "set targets.vertex.staging or outputs, or use -o json",
@@ -266,9 +266,9 @@ def test_names_in_a_request_are_no_code(plan_of: PlanOf) -> None:
     plan.request["body"]["InputDataConfig"] = [channel]
     with pytest.raises(RsctlError, match="ModelTrainer cannot express '"):
         sagemaker.code(submission)
-    with pytest.raises(ValueError, match="no name in Python"):
+    with pytest.raises(ValueError, match="not a valid name in Python"):
         python_code([{"a": Call("f", {HOSTILE: 1})}])
-    with pytest.raises(ValueError, match="no name in Python"):
+    with pytest.raises(ValueError, match="not a valid name in Python"):
         python_code(Call("f(); g", {}))
 
 
@@ -292,7 +292,7 @@ def test_texts_in_a_request_are_no_code(plan_of: PlanOf, tmp_path: Path) -> None
 @pytest.mark.parametrize("run", ['"""\nimport os', "A", "-a", "a b", "", "a\n", "a" * 64])
 def test_what_is_no_run_id_is_refused(run: str, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("name: t\nrun: {command: [ls], launcher: once}\n" + VERTEX)
-    with pytest.raises(RsctlError, match="is no run id"):
+    with pytest.raises(RsctlError, match="is not a valid run ID"):
         vertex.custom_job(str(tmp_path / "job.yaml"), run)
 
 
@@ -313,4 +313,4 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "target process has no SDK" in done.stderr
     done = plan("job.yaml", "-t", "vertex", "-o", "python", "--run-id", '"""\nimport os')
     assert (done.returncode, done.stdout) == (2, "")
-    assert "is no run id" in done.stderr
+    assert "is not a valid run ID" in done.stderr

@@ -232,8 +232,8 @@ def test_without_the_sdk_it_says_where_to_have_it(
     (finding,) = raised.value.findings
     assert (finding.code, finding.remedy) == (
         "sdk",
-        "in an environment of its own: pip install 'sagemaker<3' rsctl-train; version 3 has "
-        "model_trainer in its place",
+        "in a separate environment: pip install 'sagemaker<3' rsctl-train; version 3 has "
+        "model_trainer instead",
     )
 
 

@@ -111,7 +111,7 @@ def test_googles_reducers_are_stood_in_for_and_a_failure_is_found(rsctl: Rsctl) 
         "worker-0  | worker-0 of vertex",
         "worker-1  | worker-1 of vertex",
     ]
-    assert "rsctl's own reducers in the place of Google's" in done.stderr
+    assert "rsctl's own reducers replace Google's" in done.stderr
     run = rsctl.status("@last")
     assert (run["state"], run["first_failure"]["replica"]) == ("failed", "worker-1")
     assert run["first_failure"]["exit_code"] == 3

@@ -28,7 +28,7 @@ def test_backend_bucket_size_and_fp16(torchrun: Run, plain: Any) -> None:
         RSCTL_COMM_COMPRESSION="fp16",
     )
     assert ended.messages == [
-        "process group: backend gloo in place of the script's nccl",
+        "process group: backend gloo instead of the script's nccl",
         "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 32 MB, "
         "compression fp16",
     ]
@@ -44,8 +44,8 @@ def test_powersgd_over_several_buckets(run: Run, plain: Any) -> None:
         RSCTL_POWERSGD_START="2",
     )
     assert ended.messages == [
-        "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 0.02 MB, as the "
-        "script asks, compression powersgd (rank 2, from step 2)"
+        "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 0.02 MB, as "
+        "set by the script, compression powersgd (rank 2, from step 2)"
     ]
     assert ended.digest != plain.digest
 
@@ -62,8 +62,8 @@ def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
     assert ended.messages == [
         "process group: backend gloo",
         "gradients of DistributedDataParallel: the hook that this script has registered is used "
-        "(fp16_compress_hook), buckets of 2 MB in place of the script's 4.0; of comm, backend and "
-        "bucket_mb apply, compression and reducers do not",
+        "(fp16_compress_hook), buckets of 2 MB instead of the script's 4.0; of comm, backend and "
+        "bucket_mb apply; compression and reducers do not",
     ]
     assert ended.digest == own.digest != plain.digest
 
@@ -74,18 +74,18 @@ def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
         (
             {"RSCTL_COMM_BACKEND": "nccl"},
             "comm.backend: this build of torch has no NCCL",
-            "Set comm.backend: gloo, or take an image with a CUDA build of torch.",
+            "Set comm.backend: gloo, or use an image with a CUDA build of torch.",
         ),
         (
             {"RSCTL_COMM_BACKEND": "smddp"},
             "comm.backend: SageMaker's data parallel library cannot be loaded: "
             "No module named 'smdistributed'",
-            "Take an AWS deep learning container as image.base, or set comm.backend: nccl.",
+            "Use an AWS deep learning container as image.base, or set comm.backend: nccl.",
         ),
         (
             {"RSCTL_REDUCERS": "127.0.0.1:1", "RSCTL_RUN": "r"},
             "reducers: RSCTL_TOKEN must be a secret of at least 16 bytes",
-            "Look at the reducers' logs, or set reducers.count: 0.",
+            "See the reducers' logs, or set reducers.count: 0.",
         ),
     ],
 )

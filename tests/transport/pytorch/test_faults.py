@@ -117,7 +117,7 @@ def test_a_reducer_that_breaks_within_an_operation_changes_no_number(
     assert ended.digest == undisturbed
     (finding,) = ended.printed("finding")
     assert (finding["severity"], finding["code"]) == ("warning", "reducer-lost")
-    assert "the workers go on by themselves from operation" in finding["message"]
+    assert "the workers continue without reducers from operation" in finding["message"]
 
 
 def test_fallback_gives_the_same_numbers(
@@ -127,7 +127,7 @@ def test_fallback_gives_the_same_numbers(
     assert ended.digest == undisturbed
     (finding,) = ended.printed("finding")
     assert (finding["severity"], finding["code"]) == ("warning", "reducer-lost")
-    assert "the workers go on by themselves from operation 6" in finding["message"]
+    assert "the workers continue without reducers from operation 6" in finding["message"]
 
 
 def test_failure_names_reducer_and_operation(lose_a_reducer: Run, reducers: Run) -> None:
@@ -165,7 +165,7 @@ def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
 def test_agreement(run: Run, case: str) -> None:
     ended = run("agreement.py", case, ranks=3)
     if case == "one cannot go on":
-        error = "the transport broke; rank 2 cannot go on"
+        error = "the transport broke; rank 2 cannot continue"
         assert [line["results"] for line in ended.ranks] == [[error] * 2] * 3
         return
     # What rank 1 had from the reducers is everyone's; the next is added in the order of ranks.

@@ -37,8 +37,8 @@ def only(ended: Any) -> tuple[str, str, str]:
         ),
         (
             ["accelerate"],
-            "Pass model and optimizer through Accelerator.prepare(); a launcher of the script's "
-            "own must get the number of nodes and their rank.",
+            "Pass model and optimizer through Accelerator.prepare(); the script's own launcher "
+            "must get the number of nodes and their rank.",
         ),
     ],
 )
@@ -90,7 +90,7 @@ def test_reducers_beside_ranks_that_train_alone(
         (
             ["deepspeed"],
             "DeepSpeed reduces them by itself",
-            "Train by DistributedDataParallel, or set reducers.count: 0.",
+            "Train with DistributedDataParallel, or set reducers.count: 0.",
         ),
     ],
 )

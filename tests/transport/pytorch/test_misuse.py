@@ -65,13 +65,13 @@ def test_a_script_that_goes_on_ends_with_an_error(misuse: Misuse, case: str, des
     ended = misuse(case, DESTROY=destroy)
     assert codes(ended) == {"collective-mismatch"}
     assert ended.code == 1
-    assert "ends with exit code 1, since a collective has failed" in ended.err
+    assert "ends with exit code 1, because a collective has failed" in ended.err
 
 
 def test_a_script_that_leaves_without_exit_handlers_ends_with_an_error(misuse: Misuse) -> None:
     ended = misuse("swallowed", LEAVE="1")
     assert ended.code == 1
-    assert "ends with exit code 1, since a collective has failed" in ended.err
+    assert "ends with exit code 1, because a collective has failed" in ended.err
     assert ended.out.count('{"child": 0}') == 2, "a forked child ends as it says"
 
 

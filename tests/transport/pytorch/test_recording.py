@@ -85,7 +85,7 @@ def test_accumulated_gradients_are_one_step(run: Callable[..., Ended]) -> None:
     (finding,) = ended.printed("finding")
     assert (finding["severity"], finding["code"]) == ("warning", "measure-short")
     assert finding["message"] == (
-        "the script has ended after 8 steps beyond 5 of warm-up, 10 were to be measured"
+        "the script has ended after 8 steps beyond 5 of warm-up, but the measurement needs 10"
     )
 
 

@@ -38,9 +38,8 @@ def test_the_python_engine_and_the_workers_own_reducers(
 ) -> None:
     ended = run("train.py", "--bucket", "0.02", **reducers(1, engine="off").environ)
     assert ended.messages == [
-        "gradients of DistributedDataParallel: 2 workers, 1 reducer sums a part, workers the rest "
-        "(hybrid), Python engine, buckets of "
-        "0.02 MB, as the script asks, compression none"
+        "gradients of DistributedDataParallel: 2 workers, 1 reducer sums a part, workers the "
+        "rest (hybrid), Python engine, buckets of 0.02 MB, as set by the script, compression none"
     ]
     assert ended.some == pytest.approx(plain.some, rel=1e-5)
 
@@ -64,9 +63,7 @@ def test_gradients_of_a_dtype_that_reducers_do_not_know(run: Run, reducers: Redu
     own = run("train.py", "--dtype", "float64", "--backend", "gloo")
     ended = run("train.py", "--dtype", "float64", **reducers(2).environ)
     assert ended.digest == own.digest
-    assert ended.messages[1:] == [
-        "gradients that are float64 do not travel by reducers but by all-reduce"
-    ]
+    assert ended.messages[1:] == ["gradients that are float64 do not use reducers but all-reduce"]
     assert ended.printed("telemetry")[0]["transport"]["operations"] == 0
 
 
@@ -106,11 +103,11 @@ def test_the_backend_by_name(run: Run, reducers: Reducers) -> None:
     assert ended.ranks == [{"rank": 0, "part": 0.0, **same}, {"rank": 1, "part": 2.0, **same}]
     assert ended.printed("telemetry")[0]["transport"]["operations"] == 2
     assert sorted(ended.messages) == [
-        "backend rsctl: all-reduce of groups that are not all workers does not travel by reducers",
-        "backend rsctl: all-reduce of int64 does not travel by reducers",
-        "backend rsctl: all-reduce of max does not travel by reducers",
-        "sharded gradients (FSDP): reduce-scatter and all-gather travel as without reducers; "
-        "only an all-reduce between nodes can use them (all_reduce_hook)",
+        "backend rsctl: all-reduce of groups other than all workers does not use reducers",
+        "backend rsctl: all-reduce of int64 does not use reducers",
+        "backend rsctl: all-reduce of max does not use reducers",
+        "sharded gradients (FSDP): reduce-scatter and all-gather do not use reducers; only an "
+        "all-reduce between nodes can use them (all_reduce_hook)",
     ]
 
 

@@ -27,7 +27,7 @@ def main() -> int:
     stop = StopSignals(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     folder, rehearsal = run_directory(sys.argv[1]), emulator_settings(sys.argv[1])
     if rehearsal is None:
-        print("rehearsal.json is not there", file=sys.stderr)
+        print("rehearsal.json does not exist", file=sys.stderr)
         return int(ExitCode.ENVIRONMENT)
     _take_lock(folder / "emulator.lock")
     program = Program(Path(rehearsal.source), entrypoint=tuple(rehearsal.entrypoint))

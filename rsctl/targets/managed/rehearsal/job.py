@@ -56,9 +56,9 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
         changed = replace(changed, image=_with_repository(changed, target, repository))
     if not defaults:
         return RehearsedJob(changed, [])
-    message = f"the job does not say, and this rehearsal takes: {', '.join(defaults)}"
+    message = f"the job does not set these values, and this rehearsal uses: {', '.join(defaults)}"
     return RehearsedJob(
-        changed, [note("rehearsal", message, "the real cloud needs values of yours")]
+        changed, [note("rehearsal", message, "the real cloud needs your own values")]
     )
 
 
@@ -81,15 +81,19 @@ def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:
 
 def _transport_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
     transport = plan.image.transport
-    what = "containers" if runner == "docker" else "processes of this Python, with no image built"
-    message = f"this is a rehearsal on this machine, in {what}; it is not the cloud"
+    what = (
+        "containers"
+        if runner == "docker"
+        else ("processes of this Python, without building an image")
+    )
+    message = f"this is a rehearsal on this machine, in {what}, not in the cloud"
     if transport in NEEDS_VENDOR and not job.run.is_launched:
-        message += f". {transport} cannot be had here, and nothing is in its place"
+        message += f". {transport} is not available here, and nothing replaces it"
     elif transport in NEEDS_VENDOR:
         instead = replacement_transport(plan)
-        message += f". {transport} cannot be had here: transport {instead} is in its place"
+        message += f". {transport} is not available here: transport {instead} replaces it"
     if transport == "reduction-server" and job.run.is_launched:
-        message += ", and rsctl's own reducers in the place of Google's"
+        message += ", and rsctl's own reducers replace Google's"
     yield note("rehearsal", message)
 
 
@@ -103,11 +107,11 @@ def _data_findings(job: Job, target: str) -> Iterator[Finding]:
         if is_pattern := re.search(r"[{*?\[]", location) is not None:
             if _matches(location):
                 continue
-            remedy = f"put one file at least there whose name fits {folder.name}"
-        nothing = "no file that fits" if is_pattern else "nothing"
+            remedy = f"put at least one file there whose name matches {folder.name}"
+        nothing = "no file that matches" if is_pattern else "nothing"
         yield error(
             "rehearsal-data",
-            f"in a rehearsal {location} is {folder}, and {nothing} is there",
+            f"in a rehearsal {location} is {folder}, and {nothing} exists there",
             remedy,
             given.key,
         )
@@ -137,10 +141,10 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
     if job.run.launcher == "torchrun":
         yield from _missing_torch()
     elif job.run.launcher == "mpi":
-        message = "mpirun takes nodes that are processes of this machine for one"
+        message = "mpirun treats nodes that are processes of this machine as one"
         yield error("mpi", message, "use --rehearse-with docker", "run.launcher")
     if plan.request.get("body", {}).get("EnableNetworkIsolation"):
-        message = "processes have this machine's network: they cannot be isolated from it"
+        message = "processes use this machine's network: they cannot be isolated from it"
         path = "targets.sagemaker.network_isolation"
         yield error("isolation", message, "use --rehearse-with docker", path)
 
@@ -160,8 +164,8 @@ def _without_image(job: Job) -> Iterator[Finding]:
     yield note("rehearsal", message, f"{docker} to run the image", "image.uri")
     is_there = script is None or os.path.isfile(os.path.join(folder, script))
     if not is_there and (job.run.script or not shutil.which(str(script))):
-        message = f"there is no {script} on this machine, seen from {folder}"
-        remedy = f"start rsctl in the folder that has it, set image.source, or {docker}"
+        message = f"{script} does not exist on this machine, relative to {folder}"
+        remedy = f"start rsctl in the folder that contains it, set image.source, or {docker}"
         yield error("rehearsal", message, remedy, started)
 
 
@@ -177,8 +181,8 @@ def _missing_pip() -> Iterator[Finding]:
     from importlib.util import find_spec
 
     if find_spec("pip") is None:
-        message = f"a package is installed by pip, which {sys.executable} does not have"
-        remedy = "have it by: python -m ensurepip, or use --rehearse-with docker"
+        message = f"pip installs a package, and {sys.executable} has no pip"
+        remedy = "install it: python -m ensurepip, or use --rehearse-with docker"
         yield error("pip", message, remedy, "run.package")
 
 

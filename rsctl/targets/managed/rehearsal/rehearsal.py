@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rsctl.targets.managed.emulator.nodes import Kind
     from rsctl.targets.managed.rehearsal.job import RehearsedJob
 
-BEHAVIOURS = "docs/clouds.md says what each of them does"
+BEHAVIOURS = "docs/clouds.md describes each of them"
 
 
 @dataclass(frozen=True)

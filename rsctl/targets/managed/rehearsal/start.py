@@ -63,11 +63,11 @@ def _is_ready(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _not_started(why: str) -> RsctlError:
-    remedy = "run it again; emulator.log in the run's folder has more"
+    remedy = "run the command again; emulator.log in the run's folder has more details"
     message = f"the emulator does not start: {why}"
     return RsctlError(ExitCode.ENVIRONMENT, error("rehearsal", message, remedy))
 
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return sanitize_line(lines[-1])[:500] if lines else "it ended and wrote nothing"
+    return sanitize_line(lines[-1])[:500] if lines else "it ended without writing anything"

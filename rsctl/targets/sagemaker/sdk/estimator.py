@@ -62,9 +62,9 @@ def _sdk() -> dict[str, Any]:
         from sagemaker.pytorch import PyTorch
         from sagemaker.session import Session
     except ImportError:
-        message = "version 2 of the SageMaker SDK, which has estimators, is not installed here"
-        remedy = "in an environment of its own: pip install 'sagemaker<3' rsctl-train; "
-        remedy += "version 3 has model_trainer in its place"
+        message = "version 2 of the SageMaker SDK, which has estimators, is not installed"
+        remedy = "in a separate environment: pip install 'sagemaker<3' rsctl-train; "
+        remedy += "version 3 has model_trainer instead"
         raise RsctlError(ExitCode.ENVIRONMENT, error("sdk", message, remedy)) from None
 
     def session(region: str, **more: Any) -> Any:

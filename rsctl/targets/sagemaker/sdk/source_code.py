@@ -45,9 +45,9 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
         return _of_source(plan, job, arguments)
     if entry:
         if decode_arguments(body, CHIEF) != arguments:
-            raise _unsupported("arguments or variables of the chief alone")
+            raise _unsupported("arguments or variables of only the chief")
         if any(decode_arguments(body, role) != arguments for role in job.roles):
-            raise _unsupported("what roles run by themselves")
+            raise _unsupported("programs of roles")
         return Call("SourceCode", _started([*entry, *arguments]))
     if arguments:
         raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")

@@ -86,7 +86,7 @@ def code(submission: Submission) -> str:
     _require_image(job)
     body = _with_code(plan.request["body"])
     if not body["jobSpec"].get("baseOutputDirectory"):
-        message = f"{_CLASS} insists on a bucket, and this job has none"
+        message = f"{_CLASS} requires a bucket, and this job has none"
         remedy = "set targets.vertex.staging or outputs, or use -o json"
         finding = error("sdk", message, remedy, "targets.vertex.staging")
         raise RsctlError(ExitCode.USAGE, finding)
@@ -106,8 +106,8 @@ def _require_image(job: Job) -> None:
     if is_packaged(job):
         raise inexpressible(_SDK, ["image.source beside image.uri"])
     if is_local(job):
-        message = f"{_SDK} uploads no folder"
-        remedy = "submit the job with rsctl, or name a source distribution: gs://BUCKET/PATH.tar.gz"
+        message = f"{_SDK} does not upload folders"
+        remedy = "submit the job with rsctl, or use a source distribution: gs://BUCKET/PATH.tar.gz"
         raise RsctlError(ExitCode.USAGE, error("sdk", message, remedy, "run.package"))
 
 

@@ -74,9 +74,8 @@ def test_sagemaker_keeps_what_is_given(tmp_path: Path) -> None:
         make_job(tmp_path, targets={"sagemaker": given}, image=image), "sagemaker"
     )
     assert finding.message == (
-        "the job does not say, and this rehearsal takes: "
-        f"targets.sagemaker.role: arn:aws:iam::{ACCOUNT}:role/rehearsal, "
-        f"image.repository: {REGISTRY}/j"
+        "the job does not set these values, and this rehearsal uses: targets.sagemaker.role: "
+        f"arn:aws:iam::{ACCOUNT}:role/rehearsal, image.repository: {REGISTRY}/j"
     )
     assert job.targets.sagemaker.staging == "s3://mine/x"
     assert getattr(job.image.repository, "vertex", None) == "us-docker.pkg.dev/p/r/j"
@@ -193,14 +192,14 @@ def test_notes_say_what_stands_in(tmp_path: Path) -> None:
     assert docker == (
         "note",
         None,
-        "this is a rehearsal on this machine, in containers; it is not the cloud. "
-        "reduction-server cannot be had here: transport rsctl is in its place, "
-        "and rsctl's own reducers in the place of Google's",
+        "this is a rehearsal on this machine, in containers, not in the cloud. reduction-server "
+        "is not available here: transport rsctl replaces it, and rsctl's own reducers replace "
+        "Google's",
     )
     [process] = told(rehearsal_findings(Submission(make_plan("vertex"), job), "process"))
     assert process[2] == (
-        "this is a rehearsal on this machine, in processes of this Python, with no image built; "
-        "it is not the cloud"
+        "this is a rehearsal on this machine, in processes of this Python, without building an "
+        "image, not in the cloud"
     )
 
 
@@ -234,8 +233,8 @@ def test_a_pattern_of_names_needs_one_file(
     folder.mkdir(parents=True)
     (folder / "README").touch()
     [_, missing] = rehearsal_findings(Submission(make_plan("vertex"), job), "process")
-    assert missing.message.endswith("and no file that fits is there")
-    assert missing.remedy == f"put one file at least there whose name fits {Path(pattern).name}"
+    assert missing.message.endswith("and no file that matches is there")
+    assert missing.remedy == f"put at least one file there whose name matches {Path(pattern).name}"
     (folder / sample).touch()
     assert len(rehearsal_findings(Submission(make_plan("vertex"), job), "process")) == 1
 
