@@ -15,7 +15,7 @@ BASE = KnownError(
     "take another than {base}",
     pattern=re.compile(r"no image (\S+)"),
     source=re.compile("FROM "),
-    summary="{base} is not there: {names}",
+    summary="{base} does not exist: {names}",
 )
 TABLE = (ROLE, REQUEST, BASE)
 
@@ -40,10 +40,10 @@ def test_what_fits(text: str, codes: list[str], source: str, expected: list[Know
 @pytest.mark.parametrize(
     ("text", "summary"),
     [
-        ("no image a\nno image b\nno image a", "B is not there: a, b"),
-        ("no image {base}", "B is not there: {base}"),
-        ("", "B is not there"),
-        ("\n".join(f"no image {n}" for n in range(9)), "B is not there: 0, 1, 2, 3, 4"),
+        ("no image a\nno image b\nno image a", "B does not exist: a, b"),
+        ("no image {base}", "B does not exist: {base}"),
+        ("", "B does not exist"),
+        ("\n".join(f"no image {n}" for n in range(9)), "B does not exist: 0, 1, 2, 3, 4"),
     ],
 )
 def test_texts_are_filled_in(text: str, summary: str) -> None:

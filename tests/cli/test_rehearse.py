@@ -158,8 +158,8 @@ def test_local_targets_are_rehearsals_already(rsctl: Cli, target: str) -> None:
     done = rsctl("submit", "job.yaml", "--rehearse", "--target", target)
     assert done.code == ExitCode.USAGE
     assert done.err == (
-        f"error: target {target} runs on this machine: it is a rehearsal already\n"
-        "    -> leave --rehearse out, or name a cloud: --target vertex or sagemaker\n"
+        f"error: target {target} already runs on this machine, so there is nothing to rehearse\n"
+        "    -> omit --rehearse, or name a cloud: --target vertex or sagemaker\n"
     )
 
 

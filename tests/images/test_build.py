@@ -227,7 +227,7 @@ REFUSED = {
         "the base has no python and no python3",
     ),
     "no torch": ("FROM {base}\nRUN rm -rf /opt/venv/lib/python3*/site-packages/torch\n", "torch"),
-    "a base that is not there": ("", "image.base"),
+    "a base that does not exist": ("", "image.base"),
 }
 
 

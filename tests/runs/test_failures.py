@@ -54,11 +54,11 @@ def test_a_report_of_a_rank(fields: dict[str, Any], signal: str | None, time: st
 @pytest.mark.parametrize(
     ("reported", "known", "code", "end"),
     [
-        (None, None, "killed", "by an unknown sender"),
-        (0, None, "killed", "not by the kernel for want of memory"),
-        (2, None, "memory", "for want of memory"),
-        (None, True, "memory", "for want of memory"),
-        (0, True, "memory", "for want of memory"),
+        (None, None, "killed", "the sender is unknown"),
+        (0, None, "killed", "it was not the kernel because of exhausted memory"),
+        (2, None, "memory", "because memory was exhausted"),
+        (None, True, "memory", "because memory was exhausted"),
+        (0, True, "memory", "because memory was exhausted"),
     ],
 )
 def test_who_killed_a_rank(reported: int | None, known: bool | None, code: str, end: str) -> None:

@@ -21,7 +21,7 @@ OVERLAY = "targets.sagemaker.overlay"
 JOB = Job(name="job", run=RunBlock())
 
 PATCHES = {
-    "a field that is not there": (
+    "a field that does not exist": (
         sagemaker(overlay={"StoppingCondtion": {}}),
         [
             f"error {OVERLAY}: with this patch, StoppingCondtion: SageMaker has no such field "
@@ -89,7 +89,7 @@ PATCHES = {
             "with InstancePreferences -> correct the patch"
         ],
     ),
-    "an instance group that is not there": (
+    "an instance group that does not exist": (
         reducers(
             2,
             inputs={"a": "s3://bucket/a/"},

@@ -55,7 +55,7 @@ REFUSED = {
         ),
         ["error targets.vertex.boot_disk: a4-highgpu-8g takes ... not pd-standard -> remove it"],
     ),
-    "a disk of a role that is not there": (
+    "a disk of a role that does not exist": (
         both(H200, vertex(boot_disk={"worker": "pd-ssd"})),
         ["error targets.vertex.boot_disk.worker: no role 'worker' -> chief, workers, reducers"],
     ),

@@ -63,18 +63,18 @@ class EmulatorBehaviour:
     def change(self, wanted: Any) -> None:
         """Set some fields by name. Raises ValueError, having changed nothing."""
         if not isinstance(wanted, dict):
-            raise ValueError("an object with fields to change is expected")
+            raise ValueError("expected an object with the fields to change")
         known = {one.name: getattr(self, one.name) for one in fields(self)}
         choices = _choices(type(self))
         for name, value in wanted.items():
             if name not in known:
                 raise ValueError(f"there is no field {name!r}; use {', '.join(known)}")
             if not _is_like(value, known[name]):
-                raise ValueError(f"{name} is like {known[name]!r}, not {value!r}")
+                raise ValueError(f"{name} must have the type of {known[name]!r}, unlike {value!r}")
             if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-                raise ValueError(f"{name} is a list of texts, not {value!r}")
+                raise ValueError(f"{name} must be a list of texts, not {value!r}")
             if value not in choices.get(name, (value,)):
-                raise ValueError(f"{name} is one of {', '.join(choices[name])}, not {value!r}")
+                raise ValueError(f"{name} must be one of {', '.join(choices[name])}, not {value!r}")
         for name, value in wanted.items():
             setattr(self, name, value)
 

@@ -27,10 +27,10 @@ def emulator_of(target: str) -> EmulatorInfo:
     info = target_info(target)
     if info.emulator is not None:
         return info.emulator
-    message = f"target {target} runs on this machine: it is a rehearsal already"
+    message = f"target {target} already runs on this machine, so there is nothing to rehearse"
     if info.is_managed:
         message = f"target {target} has no emulator to rehearse with"
-    remedy = f"leave --rehearse out, or name a cloud: --target {' or '.join(emulator_names())}"
+    remedy = f"omit --rehearse, or name a cloud: --target {' or '.join(emulator_names())}"
     raise RsctlError(ExitCode.USAGE, error("rehearse", message, remedy))
 
 

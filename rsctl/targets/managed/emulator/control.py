@@ -96,7 +96,9 @@ class Control:
         wanted = self._object(request)
         known = {field.name for field in fields(Fault)}
         if not set(wanted) <= known or not isinstance(wanted.get("route"), str):
-            raise self._invalid(f"a fault has a route, and some of {', '.join(sorted(known))}")
+            raise self._invalid(
+                f"a fault needs a route, and at least one of {', '.join(sorted(known))}"
+            )
         self._emulator.faults.add(Fault(**wanted))
         return Reply.of({})
 
@@ -120,7 +122,7 @@ class Control:
         except ValueError:
             content = None
         if not isinstance(content, dict):
-            raise self._invalid("a JSON object is expected")
+            raise self._invalid("expected a JSON object")
         return content
 
     def _invalid(self, message: str) -> Refused:

@@ -179,7 +179,7 @@ class Emulator:
             return refused.reply
         except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             traceback.print_exc()
-            message = "the emulator itself failed; its own output says how"
+            message = "the emulator itself failed; see its own output"
             return self.error_for(request, 500, self.internal, message)
 
     def find(self, request: Request) -> tuple[Route | None, Request]:

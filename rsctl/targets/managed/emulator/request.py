@@ -65,13 +65,13 @@ def read_head(method: str, target: str, headers: Message) -> tuple[int, Request]
     Nothing is guessed about where a body ends: what followed would be taken for a request.
     """
     if "Transfer-Encoding" in headers:
-        raise Malformed(411, "the length of the body must be given")
+        raise Malformed(411, "the request must give the length of its body")
     lengths = {value.strip() for value in headers.get_all("Content-Length", ["0"])}
     length = lengths.pop()
     if lengths or not _LENGTH.fullmatch(length):
-        raise Malformed(400, "Content-Length is no number of bytes")
+        raise Malformed(400, "Content-Length is not a valid number of bytes")
     if int(length) > LONGEST_BODY:
-        raise Malformed(413, f"no more than {LONGEST_BODY} bytes at once")
+        raise Malformed(413, f"the body is longer than {LONGEST_BODY} bytes")
     if "\0" in unquote(target):
         raise Malformed(400, "the path has the character NUL")
     try:

@@ -144,7 +144,7 @@ class AwsEmulator(Emulator):
         fields = dict(parse_qsl(request.body.decode(errors="replace")))
         name = fields.get("Action", "")
         if service is None or name not in service.operations:
-            raise Refused(error_query(400, "InvalidAction", f"no action {name} here"))
+            raise Refused(error_query(400, "InvalidAction", f"there is no action {name} here"))
         result = service.operations[name](fields)
         inner = "".join(f"<{key}>{escape(str(value))}</{key}>" for key, value in result.items())
         body = f"<{name}Response><{name}Result>{inner}</{name}Result></{name}Response>"

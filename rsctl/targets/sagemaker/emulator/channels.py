@@ -102,7 +102,7 @@ def _listed(objects: FolderObjects, uri: str) -> Iterator[tuple[str, Path]]:
         bucket, prefix = split_uri(head["prefix"])
         keys = {str(name): f"{prefix}{name}" for name in names}
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise OSError(f"{uri} is no manifest") from None
+        raise OSError(f"{uri} is not a valid manifest") from None
     for name, key in keys.items():
         path = objects.path(bucket, key)
         if path is None or ".." in name.split("/") or name.startswith("/"):

@@ -38,7 +38,7 @@ class SageMakerEmulator(AwsEmulator):
     to are made. `runner` runs the containers; `behaviour` has waits, limits and faults.
     """
 
-    control_terms = ControlTerms("host", _INVALID, _INVALID, "no such job is training")
+    control_terms = ControlTerms("host", _INVALID, _INVALID, "there is no such job in training")
 
     def __init__(
         self,

@@ -20,9 +20,9 @@ def read_token(token: str, query: dict[str, Any], seconds: float) -> Any:
     try:
         asked, position, made = json.loads(base64.urlsafe_b64decode(token))
     except (ValueError, TypeError, RecursionError, binascii.Error):
-        raise ValueError("no token of ours") from None
+        raise ValueError("this emulator did not issue this token") from None
     if asked != _normal(query) or time.time() - made > seconds:
-        raise ValueError("of another query, or too old")
+        raise ValueError("it belongs to another query, or is too old")
     return position
 
 

@@ -197,7 +197,10 @@ class S3:
         with self._writing:
             require_write(request.headers, self._objects.facts(bucket, key))
             if not self._objects.put(bucket, key, content, known):
-                message = "This emulator keeps objects as files, and this key cannot be one"
+                message = (
+                    "This emulator stores objects as files, and this key is not a valid path of a "
+                    "file"
+                )
                 raise refused(400, "InvalidRequest", message)
             return self._objects.facts(bucket, key) or Facts(0, 0.0, '""')
 

@@ -38,14 +38,14 @@ def provide_code(objects: FolderObjects, record: JobRecord, machines: list[Machi
     uri = str(decode(record["HyperParameters"]["sagemaker_submit_directory"]))
     content = objects.content(*split_uri(uri))
     if content is None:
-        raise OSError(f"{uri} is not there")
+        raise OSError(f"{uri} does not exist")
     for machine in machines:
         make_folder(machine.code)
         try:
             with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
                 archive.extractall(machine.code, filter="data")
         except (tarfile.TarError, EOFError) as problem:
-            raise OSError(f"{uri} cannot be unpacked: {problem}") from None
+            raise OSError(f"cannot unpack {uri}: {problem}") from None
 
 
 def command(record: JobRecord, runner: Kind) -> list[str] | None:
@@ -59,7 +59,7 @@ def command(record: JobRecord, runner: Kind) -> list[str] | None:
         return None
     given = record["HyperParameters"]
     if any(decode(given.get(f"sagemaker_{name}_enabled", "false")) is True for name in _BY_MPI):
-        raise OSError("its image starts it by mpirun, so rehearse it in containers: with docker")
+        raise OSError("its image starts it with mpirun, so rehearse it in containers: with docker")
     program = str(decode(given.get("sagemaker_program", "")))
     ranks = 0
     if decode(given.get("sagemaker_torch_distributed_enabled", "false")) is True:

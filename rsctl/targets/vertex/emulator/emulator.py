@@ -43,7 +43,9 @@ class VertexEmulator(GoogleEmulator):
     faults.
     """
 
-    control_terms = ControlTerms("task", "INVALID_ARGUMENT", "NOT_FOUND", "no such job is running")
+    control_terms = ControlTerms(
+        "task", "INVALID_ARGUMENT", "NOT_FOUND", "there is no such job in progress"
+    )
 
     def __init__(
         self,

@@ -18,11 +18,11 @@ NOTES: dict[Kind, str] = {
     "none": "",
     "rsctl": (
         "rsctl emulator: Google's Reduction Server cannot run here; rsctl's own reducers and "
-        "binding stand in for it"
+        "binding replace it"
     ),
     "absent": (
         "rsctl emulator: Google's Reduction Server cannot run here, and the workers do not run "
-        "rsctl-launch, so that nothing stands in for it: there are no reducers"
+        "rsctl-launch, so nothing replaces it: there are no reducers"
     ),
 }
 

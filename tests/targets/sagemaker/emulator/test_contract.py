@@ -180,7 +180,7 @@ def test_a_manifest_that_makes_no_sense(account: Account) -> None:
                                            S3DataType="ManifestFile")])  # fmt: skip
     assert refused(account.sagemaker.create_training_job, **wanted) == (
         "ValidationException",
-        "Invalid S3Uri s3://staging/list.json: s3://staging/list.json is no manifest",
+        "Invalid S3Uri s3://staging/list.json: s3://staging/list.json is not a valid manifest",
     )
 
 

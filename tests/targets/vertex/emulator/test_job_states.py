@@ -199,7 +199,7 @@ def test_our_reducers_stand_in_for_googles(project: Project) -> None:
     assert "ps" not in chief.env["TF_CONFIG"]
     note = (
         "rsctl emulator: Google's Reduction Server cannot run here; rsctl's own reducers and "
-        "binding stand in for it"
+        "binding replace it"
     )
     assert project.service_log(job)[1] == note
     assert project.emulator.stand_ins() == {job: "rsctl"}

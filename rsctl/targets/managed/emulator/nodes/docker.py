@@ -38,7 +38,7 @@ def obstacle() -> Finding | None:
     """Why this machine cannot run containers, or None."""
     remedy = "install and start Docker, or let the nodes run as processes"
     if shutil.which("docker") is None:
-        return error("docker", "no docker command here", remedy)
+        return error("docker", "the docker command is not installed", remedy)
     done = run_command(["docker", "version", "--format", "{{.Server.Version}}"])
     if done.returncode:
         return error("docker", f"no Docker engine answers: {last_line(done)}", remedy)
@@ -149,7 +149,7 @@ class DockerNodes:
         """The environment is on no command line and in no file."""
         lines, others = split_env(node.env)
         if ours := [name for name in others if _redirects(name)]:
-            message = f"docker cannot pass {ours[0]} on: its value is too long or has several lines"
+            message = f"docker cannot pass {ours[0]}: its value is too long or has several lines"
             raise RsctlError(ExitCode.REFUSED, error("docker", message, "shorten it"))
         argv = ["docker", "create", "--name", container, *self._label_options()]
         argv += ["--network", self._name, *create_options(node), "--env-file", "/dev/stdin"]

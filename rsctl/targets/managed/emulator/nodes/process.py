@@ -70,10 +70,12 @@ class ProcessRunner:
     def nodes(self, job: str, listener: Listener, isolated: bool = False) -> ProcessNodes:
         """Where the nodes of a job will run. Raises RsctlError, or OSError for RSCTL_HOME."""
         if isolated:
-            message = "processes have this machine's network: they cannot be isolated from it"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("runner", message, "let Docker run them"))
+            message = "processes use this machine's network: they cannot be isolated from it"
+            raise RsctlError(
+                ExitCode.ENVIRONMENT, error("runner", message, "use the docker runner")
+            )
         if sys.platform != "linux":
-            message = "nodes run as processes on Linux only: they need a loopback address each"
+            message = "nodes run as processes only on Linux: each needs its own loopback address"
             raise RsctlError(
                 ExitCode.ENVIRONMENT, error("runner", message, "install and start Docker")
             )
