@@ -91,9 +91,8 @@ def _of_python(source: str, path: Path) -> Iterator[tuple[int, str]]:
             skipped.add(id(node.value))
             if isinstance(node.value.value, str):
                 yield node.lineno, node.value.value
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if ours and id(node) not in skipped:
-                yield node.lineno, node.value
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ours:
+            yield from [] if id(node) in skipped else [(node.lineno, node.value)]
 
 
 if __name__ == "__main__":
