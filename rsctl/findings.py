@@ -1,7 +1,7 @@
 """Findings, exit codes, job states, and the exception that carries findings.
 
-Every problem, from a misspelt key to a full quota, is one `Finding`: where it is, what is wrong,
-and what to do about it. Code that cannot go on raises `RsctlError` with its findings.
+Every problem, from a misspelled key to a full quota, is one `Finding`: its position, the problem,
+and the remedy. Code that cannot continue raises `RsctlError` with its findings.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_error(self) -> bool:
-        """Whether the command cannot go on."""
+        """Whether the command cannot continue."""
         return self.severity == "error"
 
 
 def error(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
-    """A finding for which the command cannot go on."""
+    """A finding after which the command cannot continue."""
     return Finding(severity="error", code=code, message=message, remedy=remedy, path=path)
 
 
 def warning(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
-    """A finding that the user should act on; the command goes on."""
+    """A finding that the user should act on; the command continues."""
     return Finding(severity="warning", code=code, message=message, remedy=remedy, path=path)
 
 
@@ -70,7 +70,7 @@ def note(code: str, message: str, remedy: str | None = None, path: str | None = 
 
 
 class RsctlError(Exception):
-    """The command cannot go on. Carries the findings to show and the exit code to end with."""
+    """The command cannot continue. Carries the findings to show and the exit code."""
 
     def __init__(self, exit_code: ExitCode, *findings: Finding) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -97,7 +97,7 @@ class JobState(str, Enum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a command that followed the job to this state exits with."""
+        """The exit code of a command that followed the job to this state."""
         return _FINAL.get(self, ExitCode.INTERRUPTED)
 
 

@@ -7,7 +7,7 @@ import shlex
 import sys
 
 DISTRIBUTION = "rsctl-train"
-"""The name to install rsctl by. The distribution called rsctl on PyPI is somebody else's."""
+"""The distribution name of rsctl. The distribution called rsctl on PyPI is another project."""
 
 _OF_EXTRA = r"""(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[\w-]+)['"]"""
 

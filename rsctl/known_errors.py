@@ -67,7 +67,7 @@ class KnownError(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, summary=summary, remedy=remedy)
 
     def _names(self, text: str) -> list[str]:
-        """What the pattern captures, each once."""
+        """The texts that the pattern captures, without duplicates."""
         matches = islice(self.pattern.finditer(text), _MAX_MATCHES) if self.pattern else ()
         found = (next(filter(None, match.groups()), "") for match in matches)
         return list(filter(None, dict.fromkeys(found)))[:_MAX_NAMES]

@@ -1,7 +1,7 @@
-"""Job and target to Submission: what would be sent, and every finding about it. Nothing is sent.
+"""Plans a job on a target: the request that would be sent, and every finding. Sends nothing.
 
-`make_plan` is the only way to `Target.render`, so that whoever plans a job, from the command
-line or from Python, gets the same checks.
+Only `make_plan` calls `Target.render`, so that every caller, from the command line or from Python,
+gets the same checks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rsctl.targets.placements import render_places
 
 
 def choose_target(document: Document, name: str | None) -> Target:
-    """The target asked for, else the file's own."""
+    """The requested target, otherwise the file's own."""
     return get(name or (document.job.target if document.job else "process"))
 
 
@@ -86,7 +86,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
 
 
 def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
-    """What the job has that its target or its base cannot do."""
+    """The settings of the job that its target or its base image does not support."""
     yield from capability_findings(job, target.info)
     yield from check_python(job)
     yield from check_tracking_on(job, target.info.name)

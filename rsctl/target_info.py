@@ -1,6 +1,6 @@
-"""What a target is, as data, and which targets are installed.
+"""Targets as data, and the list of installed targets.
 
-A target of others is a distribution with an entry point; see docs/targets.md:
+A third-party target is a distribution with an entry point; see docs/targets.md:
 
     [project.entry-points."rsctl.targets"]
     mycloud = "mycloud.info:INFO"
@@ -54,14 +54,14 @@ class Unsupported(NamedTuple):
 
 
 class AutomaticTransport(NamedTuple):
-    """What `image.transport: auto` means, and why."""
+    """The meaning of `image.transport: auto`, and the reason."""
 
     transport: str
     reason: str
 
 
 class Quota(NamedTuple):
-    """What a target takes: submissions a minute, and polls of all jobs of a bench a minute."""
+    """A target's rates: submissions per minute, and polls of all jobs of a bench per minute."""
 
     submissions: int
     polls: float
@@ -99,7 +99,7 @@ class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rest of rsctl knows of a target. References are texts, MODULE:NAME.
+    """The data that the rest of rsctl has about a target. References are texts, MODULE:NAME.
 
     The name is the target's everywhere: in job files, after `--target`, as the scheme of its runs'
     URLs, and as the name of its entry point.
@@ -113,7 +113,7 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     options: str = "rsctl.target_info:NoOptions"
     """A msgspec.Struct with a default for each field: what a job file may have in targets.NAME."""
     is_managed: bool = False
-    """Whether jobs run elsewhere, and go on without this machine."""
+    """Whether jobs run elsewhere, and continue without this machine."""
     is_billed: bool = False
     """Whether machines are paid for by the hour."""
     has_places: bool = False
@@ -135,8 +135,9 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     fetched_schemes: frozenset[str] = frozenset()
     """Where else inputs can be that are copied, or whose URLs the script opens itself."""
     input_modes: frozenset[str] = frozenset({"mount"})
-    """What it makes of an input's mode: `mount`, `copy`, `stream`; `shards` where rsctl-launch is
-    told of them, so that each rank has its part."""
+    """The implementation of an input's mode: `mount`, `copy`, `stream`; `shards` if rsctl-launch
+    gets them, so that each rank has its part.
+    """
     refused: Mapping[str, Unsupported] = {}
     """Keys that it cannot honour: errors if they are set to anything but their default."""
     unused: Mapping[str, str] = {}
@@ -144,23 +145,23 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     `refused`, NAME stands for each role: `roles.NAME.disk`."""
 
     honoured: frozenset[str] = frozenset()
-    """Those of `OPTIONAL_KEYS` that it honours; the others are errors if they are set."""
+    """The keys of `OPTIONAL_KEYS` that it supports; the others are errors if they are set."""
 
     platform: Optional[str] = None
     """The platform of its machines, such as linux/amd64; None for the image builder's own."""
     transports: frozenset[str] = frozenset({"none", "rsctl"})
     """The gradient transports that work there."""
     transport_with_reducers: Optional[AutomaticTransport] = None
-    """The one for several nodes with accelerators and reducers; else it is `rsctl`."""
+    """The transport for several nodes with accelerators and reducers; otherwise it is `rsctl`."""
     transport_with_accelerators: Optional[AutomaticTransport] = None
-    """The one for several nodes with accelerators and no reducers; else it is `none`."""
+    """The transport for several nodes with accelerators and no reducers; otherwise it is `none`."""
     staging_scheme: Optional[str] = None
     """The scheme of its option `staging`, where source goes that is in no image."""
     remote_build: Optional[RemoteBuild] = None
     """The service that builds images where this machine cannot."""
 
     needs: frozenset[str] = frozenset()
-    """What must be on this machine: `torch` for launcher torchrun, `docker`."""
+    """The requirements on this machine: `torch` for launcher torchrun, `docker`."""
     log_in_check: Optional[str] = None
     """For `doctor` without a job: a function of the severity of a failure that returns a Check."""
     job_checks: tuple[str, ...] = ()
@@ -168,7 +169,7 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     sdk_code: Optional[str] = None
     """For `plan -o python`: a function of the submission that returns code."""
     emulator: Optional[EmulatorInfo] = None
-    """What `emulate` and `submit --rehearse` run."""
+    """The emulator that `emulate` and `submit --rehearse` run."""
 
     def options_of(self, job: Any) -> Any:
         """The job's options for this target; their defaults if the file does not mention it."""
@@ -182,7 +183,7 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_names() -> tuple[str, ...]:
-    """All targets: ours, then those of others in the order of their names."""
+    """All targets: built-in ones, then third-party ones by name."""
     return (*BUILT_IN, *sorted(_others()))
 
 
@@ -216,14 +217,14 @@ def all_targets() -> list[TargetInfo]:
 
 
 def import_object(reference: str) -> Any:
-    """What MODULE:NAME names."""
+    """The object that MODULE:NAME names."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 
 @cache
 def _others() -> dict[str, EntryPoint]:
-    """The entry points of others by name; ours cannot be replaced."""
+    """The entry points of third-party targets by name; built-in targets cannot be replaced."""
     from importlib.metadata import entry_points
 
     return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}

@@ -160,7 +160,7 @@ def _no_profile(spec: Job) -> Finding:
 
 
 def _assumptions(spec: Job, situation: Situation) -> list[str]:
-    """What is taken for granted about the machines."""
+    """The assumptions about the machines."""
     cluster = situation.cluster
     found = ["the compute time of a worker does not depend on the number of workers"]
     if cluster.worker_bits:

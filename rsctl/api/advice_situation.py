@@ -23,7 +23,7 @@ _LONGEST_SCRIPT = 1_000_000
 
 
 def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
-    """What a job's options depend on. Raises RsctlError where a bandwidth is not known."""
+    """The facts that a job's options depend on. Raises RsctlError if a bandwidth is unknown."""
     plan, info = planned.plan, target.info
     worker = _workers(plan)
     given = _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
@@ -67,14 +67,14 @@ def _workers(plan: Plan) -> Pool:
 
 
 def _per_worker(job: Job, info: TargetInfo, plan: Plan) -> float | None:
-    """What a worker costs an hour, on average."""
+    """The average price of a worker per hour."""
     pools = [pool for pool in plan.pools if pool.role == "worker"]
     total = _dollars(job, info, pools)
     return None if total is None else total / count_of_role(pools, "worker")
 
 
 def _dollars(job: Job, info: TargetInfo, pools: list[Pool]) -> float | None:
-    """What all nodes of these pools cost an hour; None if that is not known."""
+    """The price of all nodes of these pools per hour; None if it is unknown."""
     total = 0.0
     for pool in pools:
         each = dollars_of(job, info.catalog, pool.machine, pool.accelerator)
@@ -139,7 +139,7 @@ def _bits(info: TargetInfo, pool: Pool) -> float | None:
 
 
 def _cores(info: TargetInfo, pool: Pool) -> float | None:
-    """Of a node; on this machine all that there are, which the nodes share."""
+    """The cores of a node; on this machine all cores, which the nodes share."""
     if info.catalog is None:
         from rsctl.targets.local.host import this_host
 
@@ -166,7 +166,7 @@ def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
 
 
 def rate_assumption(target: str, worker_machine: str | None, worker_bits: float) -> str:
-    """What is taken for the rate of the workers' cards, and what that depends on."""
+    """The assumed rate of the workers' cards, and its conditions."""
     info = target_info(target)
     known = catalog.load(info.catalog).machines if info.catalog else {}
     machine = known.get(worker_machine or "")

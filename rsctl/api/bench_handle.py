@@ -1,4 +1,4 @@
-"""One bench: its cells, what came of their runs, their figures, and its end."""
+"""One bench: its cells, the results of their runs, their figures, and its end."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ class Bench:
 
     @property
     def state(self) -> JobState:
-        """The state as of `record`; it is that of a bench in progress also if its process died."""
+        """The state as of `record`; a bench whose process died is still in progress here."""
         return self.record.state
 
     @property
     def exit_code(self) -> ExitCode:
-        """That of its worst run; while some are missing, that of a bench which was interrupted."""
+        """The worst exit code of its runs; while runs are missing, the code of an interrupted
+        bench.
+        """
         return self.record.exit_code
 
     @property
@@ -58,7 +60,7 @@ class Bench:
 
     @property
     def total(self) -> int:
-        """How many runs it is to have."""
+        """The planned number of runs."""
         return len(self.record.cells) * self.record.repeat
 
     @property
@@ -82,13 +84,13 @@ class Bench:
         return BenchFolder(self.id).log
 
     def reload(self) -> BenchRecord:
-        """What the store has of it by now. Raises RsctlError."""
+        """The stored record of the bench. Raises RsctlError."""
         with closing(Store()) as store:
             self.record = Benches(store).get(self.id) or self.record
         return self.record
 
     def watch(self) -> Iterator[BenchRecord]:
-        """What is known of it, now and whenever that changes, until no process runs it any more."""
+        """The state of the bench, now and after each change, until no process runs it."""
         yield self.record
         while not self.state.is_final:
             is_driven, before = self.is_driven, self.record
@@ -115,20 +117,22 @@ class Bench:
             return summarize(store, self.record)
 
     def results(self, repetitions: range | None = None) -> Results:
-        """What was measured, to compare and to judge: of all repetitions or of some of them."""
+        """The measurements, for comparison and for a gate: of all repetitions or of some of
+        them.
+        """
         with closing(Store()) as store:
             return bench_results(store, self.record, repetitions)
 
     def ask_to_end(self) -> None:
-        """Ask its runs that go on to end, and wait for none. Raises RsctlError."""
+        """Ask its active runs to end, without waiting. Raises RsctlError."""
         with closing(Store()) as store:
             ask_to_end(store, self.record)
 
     def cancel(self, timeout: float = CANCEL_SECONDS) -> BenchRecord:
-        """End all its runs, and start none any more; what is known of it then.
+        """End all its runs, and start no more; returns the record afterwards.
 
-        One that has ended is left alone. Raises RsctlError (exit code 6) if runs go on after
-        `timeout` seconds.
+        Leaves a bench that has ended unchanged. Raises RsctlError (exit code 6) if runs are still
+        active after `timeout` seconds.
         """
         if not self.state.is_final:
             with closing(Store()) as store:

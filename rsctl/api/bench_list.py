@@ -1,4 +1,4 @@
-"""Benches of the store: one by its id, or the latest; and whatever a reference names."""
+"""Benches of the store: one by its ID, or the latest; and the runs and benches of a reference."""
 
 from __future__ import annotations
 

@@ -25,12 +25,14 @@ BenchJob = Union[JobFile, str, "os.PathLike[str]"]
 
 
 def never() -> Stop:
-    """For a bench that nobody stops."""
+    """The controls of a bench that runs without interruptions."""
     return None
 
 
 def claim(record: BenchRecord, anew: bool) -> Bench:
-    """The latest bench of the store that measures the same; else, or `anew`, this one, recorded."""
+    """The latest bench of the store that measures the same; otherwise, or if `anew`, this one,
+    recorded.
+    """
     with closing(Store()) as store:
         return Bench(Benches(store).claim(record, anew))
 
@@ -62,10 +64,10 @@ class PreparedBench:
         return self.plan.metric_specs
 
     def claim(self, repeat: int | None = None, *, anew: bool = False) -> Bench:
-        """The latest bench of the store that measures the same, else, or `anew`, a new one.
+        """The latest bench of the store that measures the same; otherwise, or if `anew`, a new one.
 
-        It is to have each cell `repeat` times: by default as often as `gate.repeat` says, else
-        once. Raises RsctlError.
+        It has `repeat` repetitions of each cell: by default the number in `gate.repeat`, otherwise
+        one. Raises RsctlError.
         """
         gate = self.plan.job.gate
         times = repeat or (gate.repeat if gate else None) or 1
@@ -80,7 +82,7 @@ class PreparedBench:
         observer: BenchObserver | None = None,
         stop: Callable[[], Stop] = never,
     ) -> Bench:
-        """Run what is missing of a bench that was claimed; see `rsctl.api.run_bench`."""
+        """Run the remaining runs of a claimed bench; see `rsctl.api.run_bench`."""
         if self.plan.job.tracking:
             bench.start_trackers()
         bench.record = driver.run_bench(
@@ -120,7 +122,8 @@ def run_bench(
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = never,
 ) -> Bench:
-    """Run what is missing of a job file's matrix, or failed before; returns once all has ended.
+    """Run the cells of a job file's matrix that have not succeeded yet; returns when all have
+    ended.
 
     Each cell is run `repeat` times (default: `gate.repeat` of the file, else 1). A second call
     finds the bench of the first, and runs only what that lacks, unless `anew`. `parallel` is how

@@ -43,10 +43,10 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibration_of(target: str) -> Calibration:
-    """A target's own constants, else the defaults; with the median error of its runs.
+    """A target's own constants, otherwise the defaults; with the median error of its runs.
 
-    That error is of the target's runs that were predicted with these constants before they ran; if
-    there are none, it is what the fit gave.
+    The error is that of earlier predictions with these constants; without any, the error of the
+    fit.
     """
     found = saved_calibration(target) or uncalibrated(target)
     with closing(Store()) as store:

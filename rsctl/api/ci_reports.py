@@ -20,7 +20,7 @@ CI_REPORTS = {
     "github-benchmark": "github-action-benchmark: FILE.smaller.json and FILE.bigger.json",
     "bencher": "Bencher Metric Format",
 }
-"""What each kind is."""
+"""A description of each kind."""
 
 FIGURES_ALONE = tuple(kind for kind in CI_REPORTS if kind != "markdown")
 """The kinds that need no verdict."""

@@ -1,4 +1,4 @@
-"""What was measured, of runs, benches and baselines, side by side."""
+"""Measurements of runs, benches and baselines, side by side."""
 
 from __future__ import annotations
 

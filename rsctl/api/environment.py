@@ -1,4 +1,4 @@
-"""What a submission needs of this machine and of its cloud."""
+"""The requirements of a submission on this machine and in its cloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a run as somebody follows it, and the result at the end."""
+"""The events of a run for a follower, and the result at the end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class EventBatches:
             emulator.end(run.id)
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
-        """How the run ended, with its figures; it may go on, if the caller left before its end."""
+        """How the run ended, with its figures; the run may still be active if the caller stopped
+        early.
+        """
         return self._run.result(exit_code)
 
 

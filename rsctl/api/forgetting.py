@@ -16,7 +16,7 @@ from rsctl.targets import in_cloud
 
 
 class Forgotten(msgspec.Struct, frozen=True):
-    """A run that was forgotten: the folders that stay, and the job that may go on in a cloud."""
+    """A forgotten run: the folders that remain, and the job that may still run in a cloud."""
 
     run: str
     kept: list[Path]

@@ -1,4 +1,4 @@
-"""What a gate judges: a bench of the store, or one that a job file is to become."""
+"""The candidate of a gate: a bench of the store, or a job file whose bench is run first."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.suggestions import close_match
 
 REPEAT = 5
-"""How often a cell of a job file is run for a gate, unless somebody sets it."""
+"""The default number of runs of each cell of a job file for a gate."""
 
 RunBench = Callable[[PreparedBench, Bench], object]
-"""Runs what is missing of a bench to its end; raises RsctlError where that is not reached."""
+"""Runs the remaining runs of a bench until it ends; raises RsctlError if it does not complete."""
 
 Judged = Union[Bench, JobFile, str, "os.PathLike[str]"]
 """A bench or its reference, or a job file or its path."""
@@ -33,12 +33,12 @@ MaxRegression = Union[Mapping[str, str], Iterable[str]]
 
 
 def just_run(prepared: PreparedBench, bench: Bench) -> object:
-    """Run a bench with nobody watching."""
+    """Run a bench without showing progress."""
     return prepared.run(bench)
 
 
 class Candidate:
-    """A bench to be judged; of a job file, what is missing of it is run by `measure`.
+    """A bench to judge; for a job file, `measure` runs the remaining runs.
 
     `prepared` is None for a bench of the store.
     """
@@ -79,7 +79,7 @@ class Candidate:
         repeat: int | None = None,
         confirm: int | None = None,
     ) -> Rules:
-        """The rules of the job file's `gate:`, with these laid over. Raises RsctlError."""
+        """The rules of the job file's `gate:`, overridden by these. Raises RsctlError."""
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self._record.spec.get("gate") or {}
@@ -108,7 +108,7 @@ class Candidate:
         require_goals(floors, baseline, Results(label=self.name, kind="bench", series=series))
 
     def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
-        """The figures; what is missing of a job file's bench is run first. Raises RsctlError."""
+        """The figures; runs the remaining runs of a job file's bench first. Raises RsctlError."""
         if self.prepared is None:
             return Bench(self._record).results()
         wanted = self.repeat(repeat)

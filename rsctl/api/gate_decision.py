@@ -27,14 +27,16 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 @dataclass(frozen=True)
 class PreparedGate:
-    """A candidate, its baseline and the rules; what is missing of the candidate has not run yet."""
+    """A candidate, its baseline and the rules; the candidate may have runs that remain."""
 
     candidate: Candidate
     baseline: Results
     rules: Rules
 
     def remarks(self) -> list[str]:
-        """What its repetitions can detect and, if any are to be run, what they take; sentences."""
+        """Sentences on what its repetitions can detect and, if runs remain, on their duration and
+        cost.
+        """
         cells, rules = self.candidate.cells, self.rules
         repeat = self.candidate.repeat(rules.repeat)
         found = forecast(self.baseline, rules.floors, cells, repeat, rules.confirm)
@@ -44,7 +46,7 @@ class PreparedGate:
         return remarks
 
     def measure(self, run: RunBench = just_run) -> Results:
-        """The candidate's figures; what is missing is run first. Raises RsctlError."""
+        """The candidate's figures; runs the remaining runs first. Raises RsctlError."""
         return self.candidate.measure(self.rules.repeat, run)
 
     def decide(self, results: Results) -> Gate:
@@ -98,7 +100,7 @@ def gate(
     parallel: int | None = None,
     observer: BenchObserver | None = None,
 ) -> Gate:
-    """Judge a bench, or a job file, of which what is missing is run first.
+    """Judge a bench, or a job file, whose remaining cells are run first.
 
     `baseline` is a file, gs://, s3://, git:REF:PATH or a bench, `max_regression` how much worse
     metrics may be, such as `{"throughput": "5%"}`, and `confirm` how often a suspected regression

@@ -1,4 +1,4 @@
-"""What a gate is set up with: a baseline, and floors that a job's own noise allows."""
+"""The settings of a gate: a baseline, and the regressions that a job's own noise allows."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"""[\[{"'].*|\s.*|.*\s|true|false|null|~|[-+.\d].*|""", re
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job file as it was read, with what was laid over it. Planning it changes nothing of it."""
+    """A job file as read, with its overrides. Planning does not change it."""
 
     document: Document = field(repr=False)
     settings: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class JobFile:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong with the file itself, each with its line; a target may find more."""
+        """The mistakes of the file itself, each with its line; a target may find more."""
         return tuple(self.document.findings)
 
     @property
@@ -88,9 +88,9 @@ def load(
     text: str | None = None,
     strict: bool = True,
 ) -> JobFile:
-    """Read a job file; `set` is laid over its keys, as `--set` does: `{"workers.count": 8}`.
+    """Read a job file; `set` overrides its keys, as `--set` does: `{"workers.count": 8}`.
 
-    `text` is the file's content if it is not to be read; its paths are relative to `path`.
+    `text` is the file's content, if it has already been read; its paths are relative to `path`.
 
     Raises RsctlError with every mistake in it. Unless `strict`, they are the job's findings, and
     `plan` raises them together with those of the target.
@@ -105,8 +105,8 @@ def load(
 def plan(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -> Plan:
     """What a job would run on a target (default: its own), exactly; its findings with lines.
 
-    Without a run id the plan has a placeholder in its place. Raises RsctlError with everything that
-    is wrong with the job on this target, and with each cell of its matrix.
+    Without a run ID, the plan has a placeholder instead. Raises RsctlError with all mistakes of the
+    job on this target, and with each cell of its matrix.
     """
     source, _ = source_of(job)
     planned = _submission(source, target, run_id).plan
@@ -174,7 +174,7 @@ def _submission(
 
 
 def source_of(job: AnyJob) -> tuple[Document | Job, tuple[str, ...]]:
-    """A document to add findings to, or a job; and what was laid over it."""
+    """A document to add findings to, or a job; and its overrides."""
     if isinstance(job, Job):
         return job, ()
     file = job if isinstance(job, JobFile) else load(job, strict=False)
@@ -182,7 +182,7 @@ def source_of(job: AnyJob) -> tuple[Document | Job, tuple[str, ...]]:
 
 
 def target_of(source: Document | Job, name: str | None) -> Target:
-    """The target of this name, else the job's own."""
+    """The target of this name, otherwise the job's own."""
     return get(name or source.target) if isinstance(source, Job) else choose_target(source, name)
 
 
@@ -206,7 +206,7 @@ def _has_cells(source: Document) -> bool:
 
 
 def _add_cells(source: Document, target: Target) -> None:
-    """What planning the cells of a matrix finds beside what is known of the job itself."""
+    """The additional findings of planning the cells of a matrix."""
     for _, cell in cells_of(source):
         _add_findings(cell, target)
         source.findings += [f for f in cell.findings if f not in source.findings]

@@ -40,7 +40,9 @@ class LogFilter:
 def log_batches(
     run: RunRecord, chosen: LogFilter, tail: int | None, follow: bool
 ) -> Iterator[list[LogEvent]]:
-    """Lists of lines in their order. Raises RsctlError for what is no replica or no regex."""
+    """Lists of lines in their order. Raises RsctlError for an unknown replica or an invalid
+    regex.
+    """
     target, tests = get(run.target), _tests(chosen, chosen_replicas(run, chosen))
     cursor: Cursor = {}
     if tail is not None:
@@ -79,9 +81,9 @@ def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
 def _last(
     target: Target, run: str, tests: list[_Test], count: int
 ) -> tuple[list[LogEvent], Cursor]:
-    """The last matching lines of what is there by now, and the cursor behind them.
+    """The last matching lines of the log so far, and the cursor behind them.
 
-    So many lines back from the end there may be too few that match; then it goes further back.
+    If the last lines of the log contain too few matches, it searches further back.
     """
     back = count
     while True:

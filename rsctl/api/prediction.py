@@ -1,4 +1,4 @@
-"""What a run's step should take, recorded as it is submitted, to be compared with what it took."""
+"""Predicts the step time of a run when it is submitted, for comparison with the measured time."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def refreshed(run: RunRecord) -> RunRecord:
 
 
 def latest(run: RunRecord) -> RunRecord:
-    """A run as the store has it now."""
+    """The stored record of a run."""
     with closing(Store()) as store:
         return with_final_state(store.get(run.run) or run)
 

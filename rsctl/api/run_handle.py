@@ -82,12 +82,12 @@ class Run:
         return self.record
 
     def reload(self) -> RunRecord:
-        """What the store has of it by now; nothing is asked of its target."""
+        """The stored record of the run; does not contact its target."""
         self.record = latest(self.record)
         return self.record
 
     def watch(self) -> Iterator[RunRecord]:
-        """What is known of it, now and whenever that changes, until it has ended."""
+        """The state of the run, now and after each change, until it has ended."""
         try:
             yield self.record
             while not self.record.state.is_final:
@@ -195,10 +195,10 @@ class Run:
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Of each metric its `last` value, the `count` of all replicas' values, its `best` by the
-        goal and its `unit`; what describes machines is left out.
+        goal and its `unit`; without metrics of machines.
 
-        Where several replicas log a metric, these are the chief's; where the chief does not, those
-        of the metric's `aggregate` over the replicas of each step.
+        Where several replicas log a metric, these are the chief's; if the chief does not log it,
+        they are the metric's `aggregate` over the replicas of each step.
         """
         with closing(Store()) as store:
             return store.summary(self.id)
@@ -225,7 +225,7 @@ class Run:
         max_unpacked: int | None = None,
         on_progress: Callable[[FetchProgress], object] = bool,
     ) -> Fetched:
-        """Bring what it has left by now into a folder, `./RUN` by default.
+        """Download its results so far to a folder, `./RUN` by default.
 
         `only` are some of `outputs`, `checkpoints`, `logs`, `artifacts`; `include` are globs on
         names, or on paths below the folder; `max_unpacked` is in bytes. What is there already is
@@ -252,9 +252,9 @@ class Run:
         return make_result(self.id, self.record, self.summary(), exit_code)
 
     def cost(self) -> RunCost | None:
-        """What it has cost by what was known of it when it was last asked for.
+        """The cost of the run as of its last update.
 
-        None where nothing is billed: on machines of one's own, and of a rehearsal.
+        None if nothing is billed: on your own machines, and in a rehearsal.
         """
         return run_cost(self.record)
 

@@ -52,12 +52,12 @@ def is_job_url(reference: str) -> bool:
 
 
 def known_run(run_id: str) -> RunRecord | None:
-    """What the store has of a run; None if there is no such run. Raises RsctlError."""
+    """The stored record of a run; None if the run does not exist. Raises RsctlError."""
     with closing(Store()) as store:
         return store.get(run_id)
 
 
 def known_runs(limit: int) -> list[str]:
-    """The ids of the latest runs, as the store has them. Raises RsctlError."""
+    """The IDs of the latest runs in the store. Raises RsctlError."""
     with closing(Store()) as store:
         return [record.run for record in store.runs(limit)]

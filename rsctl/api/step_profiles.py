@@ -1,4 +1,4 @@
-"""What is known of a job's step: from its file, from a measurement, or from a run."""
+"""The profile of a job's step: from its file, from a measurement, or from a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rsctl.runs.store import Store
 
 
 def profile_of_job(job: Job) -> Profile | None:
-    """What a job's file says of its step, else what was measured of its script, else None."""
+    """The profile in a job's file, otherwise the measured profile of its script, otherwise None."""
     model = job.model
     if model is not None and model.parameters and model.step_seconds:
         return profile_of_model(model)
@@ -22,9 +22,9 @@ def profile_of_job(job: Job) -> Profile | None:
 
 
 def profile_of_run(reference: str) -> Profile:
-    """What a step of a run is made of, by what its first rank has recorded.
+    """The profile of a run's step, from the records of its first rank.
 
-    Raises RsctlError if that is nothing.
+    Raises RsctlError if there are none.
     """
     with closing(Store()) as store:
         run = store.find(reference).run

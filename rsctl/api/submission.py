@@ -77,7 +77,7 @@ class PreparedRun:
 
     @property
     def work(self) -> Work:
-        """How much it is to do, and how long it may take."""
+        """The number of steps of a job, and its time limit."""
         return work_of(self.submission.job)
 
     def submit(
@@ -271,7 +271,7 @@ def _record_end(store: Store, run: str, state: JobState, reason: str) -> None:
 
 
 def _record_prediction(store: Store, submission: Submission, target: Target) -> None:
-    """What a step of it should take; it is compared with what it took."""
+    """The predicted step time, for comparison with the measured time."""
     if submission.plan.world_size > 1:
         from rsctl.api.prediction import record_prediction  # for runs that exchange gradients
 

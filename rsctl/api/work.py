@@ -1,4 +1,4 @@
-"""How much a job is to do, and how long it may take, by its job file."""
+"""The number of steps of a job and its time limit, from its job file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a bench while it goes on: its state polled, its folder read, cancelled on request."""
+"""One active run of a bench: polls its state, reads its folder, and cancels it on request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ActiveRun:
 
     @property
     def lacked_machines(self) -> bool:
-        """Whether it ended for want of machines."""
+        """Whether it ended because no machines were available."""
         return bool(self._codes & CAPACITY)
 
     def poll(self) -> list[Finding]:

@@ -34,7 +34,7 @@ class Backoff:
         return now >= self._until
 
     def is_about(self, problem: RsctlError) -> bool:
-        """Whether a refusal is for want of machines."""
+        """Whether a refusal means that no machines are available."""
         return any(finding.code in CAPACITY for finding in problem.findings)
 
     def wait(self, now: float, others_run: bool) -> float | None:

@@ -41,9 +41,9 @@ class Baseline(msgspec.Struct, kw_only=True):
 
 
 def read_baseline(location: str, folder: str = ".") -> Results:
-    """The results that a baseline has. Paths and git's repository are those of `folder`.
+    """The results in a baseline. Paths and git's repository are relative to `folder`.
 
-    Raises RsctlError if it is not there or is none.
+    Raises RsctlError if it does not exist or is invalid.
     """
     return decode_baseline(read_bytes(location, folder), location)
 

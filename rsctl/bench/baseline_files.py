@@ -28,7 +28,7 @@ def is_location(reference: str) -> bool:
 
 
 def read_bytes(location: str, folder: str) -> bytes:
-    """What lies there, at most one byte more than `LARGEST`. Raises RsctlError."""
+    """The content of the location, at most one byte more than `LARGEST`. Raises RsctlError."""
     if location.startswith(GIT):
         return read_committed(location, folder, LARGEST)
     if location.startswith(_BUCKETS):

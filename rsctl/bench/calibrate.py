@@ -105,7 +105,7 @@ def _propose(found: Calibration, cells: Sequence[Sequence[float]]) -> None:
 
 
 def _noise_in_words(cells: Sequence[Sequence[float]]) -> str:
-    """What is seen of the noise: outliers, or its size."""
+    """A description of the noise: outliers, or its size."""
     outliers = [value for values in cells for value in _outliers(values)]
     total = sum(map(len, cells))
     if outliers:

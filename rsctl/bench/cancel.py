@@ -1,4 +1,4 @@
-"""Cancels a bench: by its driver if it has one, else itself."""
+"""Cancels a bench: through its driver if it has one, otherwise directly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ASK_SECONDS = 5.0
 
 
 def ask_to_end(store: Store, bench: Bench) -> None:
-    """Ask those of its runs that go on to end, and wait for none. Raises RsctlError."""
+    """Ask its active runs to end, without waiting. Raises RsctlError."""
     known = Benches(store).get(bench.bench) or bench
     for trial in known.latest().values():
         if not trial.state.is_final:
@@ -24,9 +24,10 @@ def ask_to_end(store: Store, bench: Bench) -> None:
 
 
 def cancel_bench(store: Store, bench: Bench, seconds: float) -> Bench:
-    """End all its runs, and start none any more; returns it as it is then.
+    """End all its runs, and start no more; returns the record afterwards.
 
-    Waits so many seconds at most; raises RsctlError (exit code 6) if runs go on after that.
+    Waits at most this number of seconds; raises RsctlError (exit code 6) if runs are active after
+    that.
     """
     benches = Benches(store)
     benches.enter(bench.bench, JobState.CANCELLING)

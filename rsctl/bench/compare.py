@@ -56,7 +56,7 @@ class Compared(msgspec.Struct, kw_only=True):
 
 
 class SideAbout(msgspec.Struct, kw_only=True):
-    """What a side is."""
+    """The kind of a side."""
 
     label: str
     kind: str
@@ -64,7 +64,7 @@ class SideAbout(msgspec.Struct, kw_only=True):
 
 
 class Comparison(msgspec.Struct, kw_only=True):
-    """What `compare -o json` prints. `differences` are of the last side against the first."""
+    """The output of `compare -o json`. `differences` compare the last side with the first."""
 
     sides: list[SideAbout]
     differences: list[Difference]

@@ -1,7 +1,7 @@
-"""Figures of a run: one number a metric, aggregated over the run's steady part.
+"""Figures of a run: one number per metric, aggregated over the run's steady part.
 
-Besides the metrics of the job there are those of the run itself, named `run.…`: the seconds of its
-phases, its cost, the bytes of its gradients. What a run lacks has no value and a reason.
+Besides the metrics of the job there are metrics of the run itself, named `run.…`: the seconds of
+its phases, its cost, the bytes of its gradients. A missing figure has no value and a reason.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class FigureReader:
         return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
 
     def _seconds(self, time: str) -> float:
-        """Seconds of an event's time, or of the one before if it is none."""
+        """Seconds of an event's time; for an invalid time, those of the previous event."""
         if time != self._time[0]:
             try:
                 self._time = time, parse_time(time).timestamp()
@@ -174,7 +174,7 @@ class _Metric:
 def _of_run(
     store: Store, run: RunRecord, first: str | None, steps: Sequence[float]
 ) -> dict[str, Figure]:
-    """What is measured of every run."""
+    """The metrics that are measured for every run."""
     measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()

@@ -26,17 +26,17 @@ _SECRET = "(secret)"  # noqa: S105
 
 
 class CellPrint(msgspec.Struct):
-    """What must be equal of one cell."""
+    """The properties of one cell that must be equal."""
 
     cell: Cell
     fixed: dict[str, Any]
 
 
 class Fingerprint(msgspec.Struct):
-    """What identifies a measurement.
+    """The identity of a measurement.
 
-    `cells` have by cell what must be equal, `metrics` the definition of each metric, and `shown`
-    what may differ. What is not known is left out.
+    `cells` have the properties that must be equal by cell, `metrics` the definition of each metric,
+    and `shown` the properties that may differ. Unknown properties are omitted.
     """
 
     cells: list[CellPrint] = []
@@ -44,7 +44,7 @@ class Fingerprint(msgspec.Struct):
     shown: dict[str, Any] = {}
 
     def of_cell(self, cell: Cell) -> dict[str, Any] | None:
-        """What must be equal of a cell; None if there is no such cell."""
+        """The properties of a cell that must be equal; None if the cell does not exist."""
         return next((known.fixed for known in self.cells if known.cell == cell), None)
 
 
@@ -95,7 +95,7 @@ def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Dif
 
 
 def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What must be equal, and what may differ, of one run."""
+    """The properties of one run that must be equal, and those that may differ."""
     replicas = versions_of(store, run.run)
     versions = replicas.get("worker-0") or next(iter(replicas.values()), {})
     fixed = {"target": run.target, **_pools(run.plan), **_arguments(run.plan)}
@@ -125,7 +125,7 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def definitions(specs: Mapping[str, MetricSpec]) -> dict[str, dict[str, Any]]:
-    """What defines each metric: how its figure comes about."""
+    """The definition of each metric: how its figure is calculated."""
     return {
         name: {key: value for key, value in msgspec.to_builtins(spec).items() if value is not None}
         for name, spec in specs.items()
@@ -154,7 +154,7 @@ def _machine(versions: Mapping[str, str]) -> str:
 
 
 def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of the first worker, as its request has them."""
+    """The arguments of the first worker, from its request."""
     arguments = next(_argument_lists(plan.get("request")), None)
     return {"arguments": " ".join(public_arguments(arguments))} if arguments else {}
 

@@ -19,9 +19,9 @@ class BenchFolder:
         self._lock_path = self.path / "driver.lock"
 
     def lock(self) -> int | None:
-        """Take the lock; its file descriptor, or None if somebody drives the bench.
+        """Take the lock; its file descriptor, or None if another process drives the bench.
 
-        It is free as soon as its holder has ended, however that was. Raises OSError.
+        The lock is released when its holder ends for any reason. Raises OSError.
         """
         self.path.mkdir(parents=True, mode=0o700, exist_ok=True)
         return try_lock(self._lock_path)

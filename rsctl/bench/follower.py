@@ -1,4 +1,4 @@
-"""Follows the runs of a bench that go on, all of them in one thread."""
+"""Follows the active runs of a bench, all of them in one thread."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SLICE_SECONDS = 0.1
 
 
 class Follower:
-    """The runs that go on; `note` records the state of a trial.
+    """The active runs; `note` records the state of a trial.
 
-    Who only watches a bench leaves polling its runs to its driver.
+    A process that only watches a bench leaves polling to its driver.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""What a gate's repetitions can detect, and what they cost, for display before they run."""
+"""The regressions that a gate's repetitions can detect, and their cost, for display before they
+run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ _MOST_RUNS = 1000
 
 
 class Forecast(NamedTuple):
-    """What so many runs of a metric can tell.
+    """The regressions that a number of runs of a metric can detect.
 
     `runs` are those of baseline and candidate in a cell, `noise` the relative standard deviation
     of a run by the baseline. `detectable` is the true regression that is found in 80 % of cases,
@@ -69,7 +71,7 @@ def forecast(
     confirm: int = 0,
     alpha: float = ALPHA,
 ) -> list[Forecast]:
-    """Of each metric what `repeat` runs of each of the candidate's cells can tell."""
+    """For each metric, what `repeat` runs of each of the candidate's cells can detect."""
     checks = len(cells) * len(floors), len(floors) if cells[1:] else 0
     return [
         _of_metric(baseline, name, floor, cells, (repeat, confirm), checks, alpha)
@@ -78,7 +80,9 @@ def forecast(
 
 
 def format_cost(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
-    """What the runs take, by those of the baseline: `30 runs, about 0:42:00 of runs, 12 USD`."""
+    """The duration and cost of the runs, estimated from the baseline: `30 runs, about 0:42:00 of
+    runs, 12 USD`.
+    """
     runs = len(cells) * repeat
     parts = [f"{runs} runs"]
     seconds = _total(baseline, "run.time", cells, repeat)

@@ -71,8 +71,8 @@ class Gate(msgspec.Struct, kw_only=True):
 
     @property
     def is_tolerable(self) -> bool:
-        """Whether it lacks a verdict for want of runs or data only: no run has failed, and the
-        baseline measured the same thing.
+        """Whether only missing runs or data prevent a verdict: no run has failed, and the baseline
+        measured the same thing.
         """
         is_decided = self.verdict in (Verdict.PASS, Verdict.REGRESSED)
         return not (is_decided or self.refused or self.failures)
@@ -93,7 +93,7 @@ class Gate(msgspec.Struct, kw_only=True):
 
 
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:
-    """Raises RsctlError if nobody has declared of a metric whether more or less of it is better."""
+    """Raises RsctlError if a metric has no declared goal."""
     for name in floors:
         goals = {s.goal for side in sides for s in side.series if s.name == name}
         if goals and goals == {None}:
@@ -214,7 +214,7 @@ def _gate(
 
 
 def exit_code(verdict: Verdict, cells: Sequence[CellRuns] = ()) -> ExitCode:
-    """What a gate ends with: where all runs of a cell have failed, as the bench itself ends."""
+    """The exit code of a gate: if all runs of a cell have failed, the exit code of the bench."""
     if verdict is Verdict.REGRESSED:
         return ExitCode.GATE_FAILED
     broken = [code for cell in cells if cell.has_failed for code in cell.failures]

@@ -17,7 +17,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.git_repository import Git, Repository, find_repository, open_git
 
 GIT = "git:"
-"""What such a location begins with."""
+"""The prefix of such a location."""
 
 _REF = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]*")
 _TRACKING = r"^(branch\..*\.(remote|merge)|remote\..*\.fetch)$"
@@ -69,7 +69,7 @@ def _read(git: Git, repository: Repository, ref: str, path: str, location: str, 
 
 
 def _tracking(git: Git, repository: Repository) -> list[str]:
-    """What `@{upstream}` is found by, as options of git: names of branches, and no programs."""
+    """Options of git with which `@{upstream}` resolves: names of branches, and no programs."""
     config = repository.shared / "config"
     if not config.is_file():
         return []

@@ -1,4 +1,4 @@
-"""A bench while it goes on: its record as the store has it, and what this process writes to it."""
+"""A bench in progress: its stored record, and the changes that this process writes to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CurrentBench:
         self.retried: TrialKeys = unsuccessful(bench)
 
     def reload(self) -> Bench:
-        """The record as it is now. Raises RsctlError if somebody removed it."""
+        """The current record. Raises RsctlError if it was removed."""
         found = self.benches.get(self.record.bench)
         if found is None:
             finding = error("bench", f"{self.record.bench} was forgotten while it ran")
@@ -34,7 +34,7 @@ class CurrentBench:
         return [t for t in self.record.latest().values() if not t.state.is_final]
 
     def pending(self) -> list[Slot]:
-        """What is still to be run, in order."""
+        """The remaining runs, in order."""
         return pending(self.record, self.retried)
 
     def retry(self, trial: Trial) -> None:

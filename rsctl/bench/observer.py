@@ -1,4 +1,4 @@
-"""What a view of a bench gets to show: runs, events, figures, findings."""
+"""The events for a view of a bench: runs, events, figures, findings."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class BenchObserver(Protocol):
         """The bench is taken up; so many runs are left to do, by another process if driven."""
 
     def building(self) -> AbstractContextManager[Show]:
-        """An image is about to be looked up, and built if it is not there."""
+        """An image is about to be looked up, and built if it does not exist."""
         ...
 
     def submitted(self, trial: Trial) -> None:
         """A run has been started, or is found going."""
 
     def events(self, trial: Trial, events: list[Event]) -> None:
-        """What a run's folder has by now: log lines, states, findings."""
+        """The new content of a run's folder: log lines, states, findings."""
 
     def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
         """A run has ended, and all of it is here; None if it was not submitted."""

@@ -1,4 +1,4 @@
-"""What the answers to submissions and the ends of runs mean for the rest of a bench."""
+"""The effect of submission answers and run ends on the rest of a bench."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Outcomes:
         self._observer, self._fail_fast = observer, fail_fast
 
     def take_answers(self) -> None:
-        """Of each submission that was answered: follow its run, wait for machines, or record it."""
+        """For each answered submission: follow its run, wait for machines, or record it."""
         for sent in self._starter.answered():
             if sent.problem is None:
                 self._starter.backoff.reset()

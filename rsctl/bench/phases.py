@@ -72,7 +72,7 @@ def steady_steps(series: Iterable[StepDurations]) -> Sequence[float]:
 
 
 def _states(run: str) -> list[StateEvent]:
-    """The states of the job itself, as its folder has them."""
+    """The states of the job itself, from its folder."""
     events = StateReader(RunFolder(run).states).read()
     return [e for e in events if isinstance(e, StateEvent) and e.replica is None]
 
@@ -87,7 +87,7 @@ def _between(start: str | None, end: str | None, why: str) -> Measured:
 
 
 def _seconds(start: str, end: str) -> float | None:
-    """None where clocks disagree about the order, or a time is none."""
+    """None if clocks disagree about the order, or a time is invalid."""
     try:
         seconds = (parse_time(end) - parse_time(start)).total_seconds()
     except ValueError:

@@ -72,7 +72,7 @@ class _Times:
 
 
 def submission_rate(home: Path, target: str, account: str) -> SubmissionRate | None:
-    """The rate of a target's account, such as a project; None where nothing is to be kept to."""
+    """The rate of a target's account, such as a project; None if there is no limit."""
     quota = target_info(target).quota
     if quota is None:
         return None

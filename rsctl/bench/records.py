@@ -57,7 +57,7 @@ class Trial(msgspec.Struct, kw_only=True):
 
 
 class BenchRecord(msgspec.Struct, kw_only=True):
-    """One bench: each cell is to be run `repeat` times.
+    """One bench: each cell has `repeat` runs.
 
     `definition` is a digest of all that the runs have in common but their ids: benches of one
     definition measured the same thing. `spec` is the job file with what --set laid over it, its
@@ -104,7 +104,9 @@ class BenchRecord(msgspec.Struct, kw_only=True):
 
     @property
     def exit_code(self) -> ExitCode:
-        """That of its worst run; while some are missing, that of a bench which was interrupted."""
+        """The worst exit code of its runs; while runs are missing, the code of an interrupted
+        bench.
+        """
         worst = worst_exit_code(trial.exit_code for trial in self.latest().values())
         if worst is not None:
             return worst

@@ -50,9 +50,9 @@ class Series(msgspec.Struct, kw_only=True):
 
 
 class CellRuns(msgspec.Struct, kw_only=True):
-    """The runs of a cell, as many as were wanted, and what became of those that have no figures.
+    """The runs of a cell, as many as planned, and the reasons for missing figures.
 
-    `failures` are the exit codes of the runs that have failed.
+    `failures` are the exit codes of the failed runs.
     """
 
     cell: Cell = {}
@@ -68,7 +68,7 @@ class CellRuns(msgspec.Struct, kw_only=True):
 
 
 class Results(msgspec.Struct, kw_only=True):
-    """What was measured. `label` names it for people; a baseline is `of` a bench or run."""
+    """Measurements. `label` is the display name; a baseline is `of` a bench or run."""
 
     label: str
     of: str = ""

@@ -1,4 +1,4 @@
-"""By what a gate judges: the job file's `gate:` block, and what the command line lays over it."""
+"""The rules of a gate: the job file's `gate:` block, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rsctl.job.units import Regression
 
 
 class Rules(msgspec.Struct, kw_only=True):
-    """`floors` by metric, `repeat` None if nobody says it. A baseline `is_from_file` if the job
-    file names it: then it is relative to that file's folder.
+    """`floors` by metric, `repeat` None if it is not set. A baseline `is_from_file` if the job file
+    names it: then it is relative to that file's folder.
     """
 
     baseline: Optional[str] = None

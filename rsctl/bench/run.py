@@ -1,6 +1,6 @@
-"""Runs a bench: what is missing of it, in order, under its target's quotas, to its end.
+"""Runs the remaining runs of a bench, in order, within its target's quotas, until they end.
 
-One process drives a bench, whoever holds its lock; others that run the same one watch it, and take
+One process drives a bench: the holder of its lock. Others that run the same one watch it, and take
 over should the driver be killed. What a trial is, and under which run's id, is recorded before it
 is submitted, so that no repetition is run twice.
 """
@@ -28,7 +28,8 @@ from rsctl.findings import JobState, note
 from rsctl.runs.store import Store
 
 Stop = Optional[Literal["leave", "cancel"]]
-"""What an interruption asks for: leave the runs alone, or cancel them; None while there is none."""
+"""The action that an interruption requests: leave the runs alone, or cancel them; None without one.
+"""
 
 _IDLE_SECONDS = 0.05
 _RELOAD_SECONDS = 0.5
@@ -45,7 +46,7 @@ def run_bench(
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = lambda: None,
 ) -> Bench:
-    """Run what is missing of a recorded bench, or failed before; returns it as it is then.
+    """Run the runs of a recorded bench that have not succeeded; returns the record afterwards.
 
     `parallel` is how many runs may go on at once; by default one on this machine, in a cloud as
     many as there are cells, 20 at most. `fail_fast` ends all with the first failure. `stop` is
@@ -63,14 +64,14 @@ def run_bench(
 
 
 def default_parallel(prepared: BenchPlan) -> int:
-    """How many runs may go on at once unless somebody sets it."""
+    """The default number of concurrent runs."""
     if not prepared.target.info.is_managed:
         return 1
     return min(len(prepared.cells), _MOST_IN_CLOUD)
 
 
 class _Driver:
-    """One process that runs a bench: its driver while it holds the lock, else one that watches."""
+    """One process that runs a bench: its driver while it holds the lock, otherwise a watcher."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class _Driver:
         return self._lock is not None
 
     def run(self, stop: Callable[[], Stop]) -> Bench:
-        """Until nothing is left to do, or somebody stops it."""
+        """Run until nothing remains, or an interruption stops it."""
         _allow_many_files()
         self._begin()
         while True:
@@ -157,7 +158,7 @@ class _Driver:
         self._drive()
 
     def _drive(self) -> None:
-        """Queue what is to be run, and provide its images."""
+        """Queue the remaining runs, and provide their images."""
         unsent = take_over(self._current, self._follower, self._outcomes)
         slots = [] if self._outcomes.is_cancelled else self._current.pending()
         if slots or unsent or len(self._follower):
@@ -209,7 +210,7 @@ class _Driver:
 
 
 def _allow_many_files() -> None:
-    """Each run that goes on has some open."""
+    """The number of open files of each active run."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16)
     with suppress(ValueError, OSError):

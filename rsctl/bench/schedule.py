@@ -31,7 +31,9 @@ def unsuccessful(bench: Bench) -> TrialKeys:
 
 
 def pending(bench: Bench, retried: TrialKeys) -> list[Slot]:
-    """What is to be run, in order: what has no trial yet, and whose last trial is in `retried`."""
+    """The slots to run, in order: slots without a trial, and slots whose last trial is in
+    `retried`.
+    """
     latest = bench.latest()
     return [
         slot

@@ -35,9 +35,10 @@ class Sent(NamedTuple):
 
 
 class Starter:
-    """What is still to be run, and what is on its way.
+    """The remaining runs, and those being submitted.
 
-    `parallel` is how many runs may go on at once. `problem` is why nothing more can be started.
+    `parallel` is the maximum number of concurrent runs. `problem` is why nothing more can be
+    started.
     """
 
     def __init__(self, prepared: BenchPlan, benches: Benches, parallel: int) -> None:
@@ -53,7 +54,7 @@ class Starter:
         self.backoff = Backoff(float(queue) if queue else None, factor)
 
     def add(self, slots: Iterable[Slot], unsent: Iterable[Trial]) -> None:
-        """What is to be run: trials that were recorded but not sent, then slots."""
+        """The queue: trials that were recorded but not sent, then slots."""
         self._queue.extend(slots)
         self._again.extend(unsent)
 
@@ -73,7 +74,7 @@ class Starter:
         return len(self._sending)
 
     def put_first(self, slot: Slot) -> None:
-        """A slot is to be run once more, before all others."""
+        """A slot must run again, before all others."""
         self._queue.appendleft(slot)
 
     def stop(self, problem: RsctlError | None = None) -> None:
@@ -115,9 +116,10 @@ class Starter:
         ]
 
     def later(self, sent: Sent, others_run: bool) -> list[Finding] | None:
-        """Try a refused submission again later, if it was for want of machines; None if not.
+        """Schedule another attempt at a refused submission if no machines were available; otherwise
+        None.
 
-        Returns what to say of it.
+        Returns the message.
         """
         if sent.problem is None or not self.backoff.is_about(sent.problem):
             return None
@@ -131,7 +133,7 @@ class Starter:
         ]
 
     def _settings(self, cell: BenchCell) -> list[str]:
-        """What the run's job has beside what stands in its file."""
+        """The settings of the run's job that are not in its file."""
         varied = [f"{key}={format_value(value)}" for key, value in cell.values.items()]
         fixed = [s for s in self._prepared.settings if s.partition("=")[0] not in cell.values]
         return [*fixed, *varied]
@@ -154,7 +156,7 @@ class Starter:
         return next_trial(bench, self._queue.popleft(), run)
 
     def _submission(self, bench: Bench, cell: BenchCell, run: str) -> Submission:
-        """What is sent for one run. Raises RsctlError if it is not the bench's plan any more."""
+        """The submission of one run. Raises RsctlError if it no longer matches the bench's plan."""
         submission = make_plan(cell.submission.job, self._prepared.target, run)
         if digest_of(submission) != cell.digest:
             message = "the job's files have changed since the bench began"
@@ -167,5 +169,5 @@ class Starter:
 
 
 def _account(plan: Plan) -> str:
-    """What a target's quotas are of: a project and region, or a region."""
+    """The scope of a target's quotas: a project and region, or a region."""
     return str(plan.request.get("url") or plan.request.get("region") or "")

@@ -229,7 +229,7 @@ def excludable(spread: float, runs: tuple[int, int], alpha: float, power: float 
 
 
 def standard_error(spread: float, runs: tuple[int, int]) -> float:
-    """Of the difference of two means, in the unit of `spread`."""
+    """The standard error of the difference of two means, in the unit of `spread`."""
     return spread * math.sqrt(1 / runs[0] + 1 / runs[1])
 
 

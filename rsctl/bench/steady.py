@@ -1,4 +1,4 @@
-"""The steady part of a series of values: what is left when its warm-up is cut off."""
+"""The steady part of a series of values: the values without the warm-up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from rsctl.job.units import Warmup
 
 _LEAST = 5
-"""A series must have so many values for `auto` to search for a transient; else none is cut off."""
+"""The minimum length of a series in which `auto` searches for a transient; shorter ones keep all
+values.
+"""
 
 
 class Steady:

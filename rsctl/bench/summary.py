@@ -1,4 +1,4 @@
-"""What came of a bench's cells, for people and for `-o json`."""
+"""The results of a bench's cells, for display and for `-o json`."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from rsctl.target_info import target_info
 
 
 def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> list[Trial]:
-    """Follow those that go on and record those that have ended meanwhile.
+    """Follow the active runs and record those that have ended in the meantime.
 
-    Returns those that were recorded, but perhaps not sent.
+    Returns the runs that were recorded, but perhaps not sent.
     """
     unsent = []
     for trial in current.unfinished():

@@ -9,10 +9,10 @@
 
 With a confirmation, a check whose effect is beyond the floor is repeated. It has regressed if the
 fresh runs alone are beyond the floor too, and all runs together are significant at a fifth of
-alpha. Without a change a gate fails in at most alpha of all cases, with a confirmation in at most
-a fifth of it, however many checks it has and whatever the distribution of the noise. The condition
-is that repetitions of both sides are exchangeable where nothing has changed: a machine that slows
-down between the two sides breaks it, a disturbance that all cells of a repetition share does not.
+alpha. Without a change a gate fails in at most alpha of all cases, with a confirmation in at most a
+fifth of it, for any number of checks and any distribution of the noise. The condition is that
+repetitions of both sides are exchangeable where nothing has changed: a machine that slows down
+between the two sides breaks it, a disturbance that all cells of a repetition share does not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ACROSS_PART = 0.1
 
 
 class Verdict(str, Enum):
-    """What a gate can say."""
+    """The possible results of a gate."""
 
     PASS = "pass"  # noqa: S105
     REGRESSED = "regressed"
@@ -64,7 +64,7 @@ class Floor(msgspec.Struct, frozen=True):
 
 
 class Evidence(NamedTuple):
-    """What the runs of one check say. A lower effect is worse, whatever the metric's goal.
+    """The result of one check's runs. A lower effect is worse, for each goal of a metric.
 
     `p` is small if the candidate is worse, `p_excluded` if it is not worse by the floor.
     """
@@ -79,7 +79,7 @@ class Evidence(NamedTuple):
 
 
 NO_EVIDENCE = Evidence(None, 1.0, 1.0)
-"""What no run, or a percentage of zero, says."""
+"""The result without runs, or for a percentage of zero."""
 
 
 def oriented(values: Sequence[Optional[float]], goal: str) -> list[Optional[float]]:

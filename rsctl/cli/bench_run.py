@@ -158,7 +158,7 @@ def drive(
 
 
 def _stop_asked_for(interrupts: Interrupts, chosen: RunOptions) -> Stop:
-    """What the interruptions so far request; called once the runs are being started."""
+    """The action that the interruptions so far request; called once the runs are being started."""
     interrupts.follow(_nothing)
     if not interrupts.count:
         return None

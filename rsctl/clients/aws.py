@@ -70,13 +70,13 @@ class Aws:
             raise self.given_up(problem) from None
 
     def given_up(self, problem: NoAnswer) -> RsctlError:
-        """What to raise after the last try: where nobody answers, the region may not exist."""
+        """The error after the last attempt: if no server answers, the region may not exist."""
         if problem.is_busy or problem.sent or self.region is None:
             return problem
         return _no_such_region(self.region) or problem
 
     def credentials(self) -> None:
-        """See that there are credentials at all, asking nobody. Raises RsctlError."""
+        """Check that credentials exist, without a request. Raises RsctlError."""
         with aws_errors("AWS", self._path, self._find_known):
             found = aws_session(self._endpoints, self.region).get_credentials()
         if found is None:

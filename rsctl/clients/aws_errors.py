@@ -17,7 +17,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.known_errors import KnownError, find_known_error
 
 FindKnown = Callable[[str, str], Optional[KnownError]]
-"""What is known of an error, from its code and message, where one kind of call knows better."""
+"""The known error for a code and message; a kind of call may have more specific ones."""
 
 _LONGEST = 1000
 ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
@@ -75,7 +75,7 @@ _KNOWN = (
         codes=frozenset({"NoSuchBucket"}),
     ),
 )
-"""Whatever service it is, the first that fits counts; what is throttled is NoAnswer."""
+"""Errors of all services; the first match counts; throttled requests are NoAnswer."""
 
 _OTHER = KnownError("cloud", None)
 _ASKED_TO_WAIT = frozenset(
@@ -179,7 +179,7 @@ def aws_error(
 
 
 def _cannot_call(problem: Exception, path: str | None) -> Finding:
-    """What keeps us from asking at all."""
+    """An error that prevents a request."""
     kind = type(problem).__name__
     if kind in _NO_CREDENTIALS:
         return error(NO_CREDENTIALS, f"there are no AWS credentials: {problem}", AWS_LOGIN, path)

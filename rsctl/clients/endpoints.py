@@ -20,7 +20,7 @@ TIME_SCALE = "RSCTL_CLOUD_PACE"
 """Environment variable: a factor on every wait of a client, such as 0.01 against an emulator."""
 
 _PREFIXES = ("GOOGLE_", "CLOUDSDK_", "AWS_", "STORAGE_EMULATOR_HOST")
-"""What the variables begin with that lead the vendors' libraries to a cloud and to credentials."""
+"""Prefixes of the variables that configure clouds and credentials for the vendors' libraries."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the clients of all clouds share of errors: no answer, and remedies for log-ins."""
+"""Errors that the clients of all clouds share: no answer, and remedies for credentials."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ _OTHER = KnownError("cloud", None)
 
 
 class _Body(NamedTuple):
-    """What an error's body has."""
+    """The content of an error's body."""
 
     status: int
     message: str

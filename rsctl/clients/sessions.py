@@ -24,10 +24,10 @@ _LONGEST_REASON = 500
 
 
 def http_session(use_proxies: bool = True, **retries: Any) -> requests.Session:
-    """A session of requests. `retries` are those of urllib3's Retry; none without.
+    """A session of requests. `retries` is a Retry of urllib3; None disables retries.
 
-    It raises RsctlError rather than send anything in clear, except to the metadata server of a
-    cloud's machine, which has no TLS and is where credentials come from.
+    It raises RsctlError instead of sending anything unencrypted, except to the metadata server of a
+    cloud's machine, which has no TLS and provides credentials.
     """
     import requests
     from requests.adapters import HTTPAdapter
@@ -49,7 +49,7 @@ def http_session(use_proxies: bool = True, **retries: Any) -> requests.Session:
 
 
 def google_request(endpoints: Endpoints) -> Any:
-    """What google-auth renews credentials by."""
+    """The session with which google-auth renews credentials."""
     from google.auth.transport.requests import Request
 
     make: Any = Request
@@ -116,7 +116,7 @@ def _without_configuration() -> Any:
 
 
 def aws_client(session: Any, endpoints: Endpoints, service: str, **settings: Any) -> Any:
-    """A client of a session from `aws_session`; `settings` are those of botocore's Config.
+    """A client of a session from `aws_session`; `settings` are parameters of botocore's Config.
 
     Raises BotoCoreError, and RsctlError for an endpoint without TLS that is not on this machine.
     """
@@ -165,7 +165,7 @@ def _require_private(url: str) -> None:
 
 
 def _asks_for_metadata(request: requests.PreparedRequest) -> bool:
-    """Whether this is a question to a metadata server, which sends no credential of ours."""
+    """Whether this is a request to a metadata server, which carries no credentials."""
     host = (host_of(str(request.url)) or "").strip("[]").lower()
     if not host or "Authorization" in request.headers:
         return False

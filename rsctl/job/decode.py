@@ -231,7 +231,7 @@ class Decoder:
 
 
 def _script_arguments(root: Mapping) -> frozenset[str]:
-    """The names in `run.args` that are no key of the file's top level."""
+    """The names in `run.args` that are not keys of the file's top level."""
     node: Node = root
     for name in ("run", "args"):
         entry = node.entries.get(name) if isinstance(node, Mapping) else None

@@ -24,10 +24,10 @@ from rsctl.job.yaml_tree import Mapping, Mark, Node, Scalar, describe, locate
 
 
 class Document(Struct):
-    """One job file. `job` is None if the file is no mapping; it is not to be run with errors.
+    """One job file. `job` is None if the file is not a mapping; a job with errors must not be run.
 
-    `guessed` are key paths that a misspelt key was taken for. `folder` is what the file's paths
-    are relative to.
+    `guessed` are key paths that a misspelled key was assumed to mean. `folder` is the folder to
+    which the file's paths are relative.
     """
 
     path: str

@@ -11,10 +11,11 @@ from rsctl.job.yaml_tree import Mapping, Scalar
 
 
 def write_values(path: str, values: Map[str, str]) -> None:
-    """Set keys such as `reducers.count` to values as YAML would have them written.
+    """Set keys such as `reducers.count` to values, given as YAML text.
 
-    The file is edited as text and read again: it must mean what these settings mean on top of it,
-    and nothing else. Raises RsctlError if it cannot be done so, or written.
+    Edits the file as text and reads it again: the result must be equal to the old file with these
+    settings, and nothing else. Raises RsctlError if that is not possible, or the file cannot be
+    written.
     """
     before = read(path)
     before.require_job()

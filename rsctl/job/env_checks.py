@@ -55,7 +55,9 @@ def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:
 
 
 def check_visible_env(env: Mapping[str, EnvValue], key: str, where: str) -> Iterator[Finding]:
-    """Findings on variables that anybody can read `where` they go; `key` is that of the mapping."""
+    """Findings on variables that anyone can read `where` they are used; `key` is the mapping's
+    key.
+    """
     for name, value in env.items():
         path = f"{key}.{name}"
         if is_reserved(name):

@@ -23,7 +23,7 @@ _FOREIGN_BOMS = (
 
 
 class YamlError(RsctlError):
-    """The text is no YAML that a spec can be read from; reading stops at the first such error."""
+    """The text is not valid YAML for a spec; reading stops at the first such error."""
 
     def __init__(self, mark: Mark, message: str, remedy: str | None = None) -> None:
         super().__init__(ExitCode.USAGE, mark.error("yaml", message, remedy))

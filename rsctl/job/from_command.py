@@ -23,7 +23,8 @@ _BASE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"
 
 
 class Command(NamedTuple):
-    """What a command line starts: `script` or `module`, its arguments, nodes and ranks a node.
+    """The program that a command line starts: `script` or `module`, its arguments, nodes and ranks
+    per node.
 
     `env` are variables that the launcher would set, `remarks` lines for the job file's head.
     """
@@ -94,7 +95,7 @@ def _number(text: str) -> int:
 
 
 def _launched(words: list[str]) -> Launched | None:
-    """What `accelerate launch` or `deepspeed` starts; None for another command line."""
+    """The program that `accelerate launch` or `deepspeed` starts; None for another command line."""
     if _PYTHON.fullmatch(words[0]) and words[1:3] == ["-m", "accelerate.commands.launch"]:
         return accelerate(words[3:])
     name = Path(words[0]).name
@@ -150,7 +151,7 @@ def job_text(command: Command, folder: Path) -> str:
 
 
 def _argument_lines(arguments: list[str]) -> list[str]:
-    """`run.args` as a mapping if that gives the very same arguments, else as a list."""
+    """`run.args` as a mapping if that gives exactly the same arguments, otherwise as a list."""
     if not arguments:
         return []
     mapping = _as_mapping(arguments)

@@ -46,9 +46,9 @@ _DEEPSPEED_SHORT = {"H": "hostfile", "i": "include", "e": "exclude"}
 
 
 class Launched(NamedTuple):
-    """What a launcher starts: `words` are the script or module with its arguments.
+    """The program that a launcher starts: `words` are the script or module with its arguments.
 
-    `processes` are ranks on each node, 0 where the command line does not say how many; `remarks`
+    `processes` are ranks on each node, 0 if the command line does not set their number; `remarks`
     are lines for the job file.
     """
 
@@ -105,7 +105,7 @@ def deepspeed(arguments: list[str]) -> Launched:
 
 
 def _accelerate_config(path: str) -> dict[str, str]:
-    """What `accelerate config` has written of nodes, ranks and precision. Raises RsctlError."""
+    """The nodes, ranks and precision in the file of `accelerate config`. Raises RsctlError."""
     try:
         with Path(path).open(encoding="utf-8") as file:
             found: Any = yaml.safe_load(file.read(_LARGEST))

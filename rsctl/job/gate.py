@@ -12,7 +12,7 @@ MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$")]
 
 
 class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `rsctl gate` compares this job with, and how much worse it may be."""
+    """The baseline of `rsctl gate` for this job, and the allowed regressions."""
 
     baseline: Annotated[
         Optional[BaselineLocation],

@@ -1,6 +1,7 @@
 """Checks of the block `image` of a spec that do not depend on the target.
 
-What is written into a Dockerfile is one line of one instruction, whoever wrote the job file.
+Each value in a Dockerfile must stay one line of one instruction, regardless of the author of the
+job file.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _check_env_values(image: Image) -> Iterator[Finding]:
 
 
 def _check_command(command: str, path: str) -> Iterator[Finding]:
-    """What would not end with its line, or would be no command at all."""
+    """Findings on a command that would not end with its line, or is not a command."""
     if not command.strip():
         yield error(
             "command", "the item contains no command", "write one, or remove the item", path

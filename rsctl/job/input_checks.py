@@ -17,7 +17,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 def check_inputs(job: Job) -> Iterator[Finding]:
-    """Findings of the inputs, whatever the target."""
+    """Findings of the inputs, for all targets."""
     yield from _check_variables(job)
     for key, location in locations_of(job):
         yield from _check_range(key, location)

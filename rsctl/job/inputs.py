@@ -72,7 +72,7 @@ class GivenInput(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """What the script finds it by."""
+        """The variable in which the script finds the input."""
         return variable_of(self.name)
 
     @property
@@ -98,7 +98,7 @@ def without_location(job: "Job", target: str) -> list[str]:
 
 
 def locations_of(job: "Job") -> Iterator[tuple[str, Location]]:
-    """All locations of all inputs, whatever target they are for, each with its key."""
+    """All locations of all inputs, for all targets, each with its key."""
     for name, given in job.inputs.items():
         uri = given.uri if isinstance(given, Input) else given
         key = f"inputs.{name}.uri" if isinstance(given, Input) else f"inputs.{name}"

@@ -1,6 +1,6 @@
-"""The job's types with the targets of others: their names, options and values each target.
+"""The job's types with third-party targets: their names, options and values for each target.
 
-Only a file that names such a target is read with them.
+Only a file that names such a target is read with these types.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ _PER_TARGET = (
 
 
 def job_type_of(root: Mapping) -> type[Job]:
-    """The type of a file: `Job`, or one with the targets of others if it names any."""
+    """The type of a file: `Job`, or one with third-party targets if the file names any."""
     return Job if all(name in TARGETS for name in _named(root)) else extended_job()
 
 
 def type_of_key(parts: list[str | int]) -> SpecType | None:
-    """The type of the value at a key path, which may be one of a target of others."""
+    """The type of the value at a key path, which may belong to a third-party target."""
     found = type_at(Job, parts)
     is_of_target = parts[:1] == ["targets"] or _depth_of_targets(parts) > 0
     return found if found or not is_of_target else type_at(extended_job(), parts)
@@ -63,7 +63,7 @@ def extended_job() -> type[Job]:
 
 
 def with_others(job: Job, target: str) -> Job:
-    """The job with a place for the options of a target of others."""
+    """The job with a field for the options of a third-party target."""
     if hasattr(job.targets, target):
         return job
     extended = extended_job()
@@ -82,7 +82,7 @@ def per_target(job: Job, given: Any) -> PerTarget:
 
 
 def _named(root: Mapping) -> Iterator[str]:
-    """What stands in a file where names of targets do."""
+    """The texts in a file at positions for names of targets."""
     yield from _texts(_at(root, "target"))
     yield from _keys(_at(root, "targets"))
     for block, key in _PER_TARGET:

@@ -41,7 +41,7 @@ TargetName = Literal["vertex", "sagemaker", "compose", "process"]
 
 
 class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What runs: exactly one of script, module and command."""
+    """The program: exactly one of script, module and command."""
 
     script: Annotated[
         Optional[RelativePath],

@@ -21,7 +21,7 @@ _LONGEST = 200_000
 
 
 def kept_text(text: str) -> str | None:
-    """The text without its secrets; None if it is too long, or one cannot be told apart."""
+    """The text without its secrets; None if it is too long, or a secret cannot be located."""
     findings: list[Finding] = []
     try:
         root = parse(text, "", findings)
@@ -39,7 +39,7 @@ def kept_text(text: str) -> str | None:
 
 
 def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
-    """Values at and below keys with the names of secrets; variables are none."""
+    """Values at and below keys with the names of secrets, without variables."""
     if isinstance(node, Scalar):
         if is_secret and node.text and not _VARIABLE.fullmatch(node.text):
             yield node
@@ -57,7 +57,7 @@ def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
 
 
 def _hide(lines: list[str], secret: Scalar) -> None:
-    """Replace a value where it stands; one that goes on over lines with all of these."""
+    """Replace a value at its position, together with its continuation lines."""
     first = secret.mark.line - 1
     line, start = lines[first], secret.mark.column - 1
     if secret.offset is not None:

@@ -76,7 +76,7 @@ class ProcessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each target needs beyond the common keys."""
+    """The settings of each target in addition to the common keys."""
 
     vertex: Annotated[VertexOptions, Meta(description="Vertex AI.")] = field(
         default_factory=VertexOptions

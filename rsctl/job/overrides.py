@@ -35,7 +35,7 @@ Step = tuple[Any, Mark]
 
 
 def apply(root: Mapping, settings: list[str], findings: list[Finding]) -> Mapping:
-    """The tree with every setting laid over it, in order; malformed ones go to `findings`."""
+    """The tree with every setting applied, in order; malformed ones go to `findings`."""
     for setting in settings:
         try:
             root = _applied(root, setting, findings)
@@ -65,7 +65,7 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
 
 
 def _with_long_form(root: Mapping, steps: list[Step]) -> Mapping:
-    """The tree with `train: {uri: URI}` for `train: URI` where a key below that is to be set."""
+    """The tree with `train: {uri: URI}` for `train: URI` if a key below it is set."""
     names = [str(part) for part, _ in steps]
     inputs = root.entries.get("inputs") if names[0] == "inputs" and len(names) > 2 else None
     if inputs is None or not isinstance(inputs.value, Mapping):

@@ -12,7 +12,7 @@ from rsctl.job.yaml_tree import quoted
 
 PATH = "run.package"
 PROJECT_FILES = ("pyproject.toml", "setup.py")
-"""What makes a folder one that pip installs."""
+"""The files that make a folder installable with pip."""
 
 _ENDING = ".tar.gz"
 _RUN_BY_PYTHON = (".py", ".pyc")
@@ -92,7 +92,9 @@ def _check_module(module: str, package: str) -> Iterator[Finding]:
 
 
 def _modules(package: str) -> Iterator[str]:
-    """What can be run of a folder: `src/trainer/task.py` is src.trainer.task and trainer.task."""
+    """The modules that a folder can run: `src/trainer/task.py` is src.trainer.task and
+    trainer.task.
+    """
     for folder, folders, files in os.walk(package):
         folders[:] = [each for each in folders if each.isidentifier()]
         inside = os.path.relpath(folder, package).split(os.sep)
@@ -105,7 +107,7 @@ def _modules(package: str) -> Iterator[str]:
 
 
 def _importable(package: str, names: list[str]) -> Iterator[str]:
-    """A module's names, by the folders that may be on the path; those are no packages."""
+    """A module's names, by the folders that may be on the path; such folders are not packages."""
     for start in range(len(names)):
         if start and os.path.isfile(os.path.join(package, *names[:start], "__init__.py")):
             return

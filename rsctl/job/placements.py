@@ -20,7 +20,7 @@ from rsctl.job.values import value_on
 from rsctl.target_info import TargetInfo
 
 REGION = "{region}"
-"""What stands for the place's region in the names of images and buckets."""
+"""The placeholder for the place's region in the names of images and buckets."""
 
 _MACHINE = "workers.machine"
 MOST_PLACES = 16
@@ -51,7 +51,7 @@ class PlacedJob(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """One of the values of a key; `path` is that of the item, if they are a list."""
+    """One of the values of a key; `path` is the item's, if they are a list."""
 
     value: Optional[str]
     path: Optional[str] = None
@@ -73,7 +73,7 @@ def places_of(job: Job, info: TargetInfo) -> list[PlacedJob]:
 
 
 def place_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
-    """What is wrong with the lists themselves."""
+    """The mistakes in the lists themselves."""
     if not info.has_places:
         yield from _without_places(job, info)
         return
@@ -142,7 +142,7 @@ def _placed(job: Job, info: TargetInfo, region: _Choice, machine: _Choice) -> Pl
 
 
 def _with_region(job: Job, target: str, region: Optional[str]) -> Job:
-    """The job whose image, data and buckets are those of the region."""
+    """The job with the image, data and buckets of the region."""
     if region is None:
         return job
     image, options = job.image, getattr(job.targets, target)

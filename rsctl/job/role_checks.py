@@ -81,7 +81,7 @@ def _check_script(script: str, source: str, path: str) -> Iterator[Finding]:
 
 
 def _check_args(job: Job, args: Any, path: str) -> Iterator[Finding]:
-    """A mapping is laid over that of all, which must be one."""
+    """A mapping overrides the common one, which must also be a mapping."""
     if isinstance(args, dict) and isinstance(job.run.args, list) and job.run.args:
         message = "run.args is a list, and a mapping of arguments can only override a mapping"
         yield error("args", message, "write both as mappings, or both as lists", path)
@@ -90,7 +90,7 @@ def _check_args(job: Job, args: Any, path: str) -> Iterator[Finding]:
 def _check_secrets(
     before: Mapping[str, EnvValue], who: str, env: Mapping[str, EnvValue], key: str, owner: str
 ) -> Iterator[Finding]:
-    """A run has one secret of each name, whoever of its nodes gets it."""
+    """A run has at most one secret of each name, for all of its nodes."""
     for name, value in env.items():
         common = before.get(name)
         is_secret = value.secret or is_secret_name(name)

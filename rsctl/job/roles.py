@@ -12,11 +12,13 @@ RoleName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]{0,15}(-[a-z][a-z0-9]{0,1
 """No part of it begins with a digit, so that none is taken for a replica, such as ps-0."""
 
 RESERVED_ROLES = ("chief", "worker", "workers", "reducer", "reducers")
-"""What other nodes are called; no role is called so, or begins with it and a dash."""
+"""The names of other nodes; a role must not have such a name, nor start with it and a dash."""
 
 
 class Chief(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of `workers` and `run` is otherwise for the first worker; the rest is as there."""
+    """The settings of `workers` and `run` that differ for the first worker; it inherits the
+    others.
+    """
 
     machine: Annotated[
         Union[Word, PerTarget, None],

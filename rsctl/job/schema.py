@@ -102,7 +102,9 @@ def _struct(struct: type[msgspec.Struct], definitions: dict[str, Any]) -> dict[s
 
 
 def _definition_name(struct: type[msgspec.Struct]) -> str:
-    """The class's name; of the options of a target of others with its module, lest two be alike."""
+    """The class's name; for the options of a third-party target with its module, to keep it
+    unique.
+    """
     is_ours = struct.__module__.partition(".")[0] == "rsctl"
     return struct.__name__ if is_ours else f"{struct.__module__}.{struct.__name__}"
 
@@ -122,7 +124,7 @@ def _schema(spec_type: SpecType, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forms(spec_type: SpecType, definitions: dict[str, Any]) -> list[dict[str, Any]]:
-    """The ways to write a value of a type that is no union."""
+    """The ways to write a value of a type other than a union."""
     if spec_type.kind is Any:
         return [{}]
     if spec_type.is_struct:

@@ -1,7 +1,7 @@
-"""Which names are those of secrets, and texts without the values that such names have.
+"""Identifies names of secrets, and removes the values of such names from texts.
 
-One rule for variables, arguments, keys and `--set`: case does not count, and `-`, `.` and `_` are
-the same.
+One rule for variables, arguments, keys and `--set`: it ignores case and treats `-`, `.` and `_` as
+equal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 HIDDEN = "***"
-"""What stands in the place of a secret."""
+"""The replacement for a secret."""
 
 # Compiled when they are first used: most jobs need them not.
 _NAME = (

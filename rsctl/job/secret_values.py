@@ -44,7 +44,9 @@ def secret_outside_env(node: Scalar, environ: Environ[str, str], path: str) -> F
 
 
 def note_of_values(taken: Sequence[tuple[Scalar, str]]) -> Finding:
-    """The note that values from the environment are seen, whatever their variables' names."""
+    """The note that values from the environment are visible, regardless of their variables'
+    names.
+    """
     names = {name: path for node, path in reversed(taken) for name in node.taken}
     shown = [f"${{{name}}} ({path})" for name, path in reversed(names.items())]
     more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""

@@ -219,7 +219,7 @@ def paths_ending_in(key: str, root: type[msgspec.Struct]) -> list[str]:
 
 
 def close_match(name: str, known: list[str], cutoff: float = _SIMILAR) -> str | None:
-    """The known name that this one resembles most, whatever its case; None if there is none."""
+    """The known name that is most similar to this one, ignoring case; None if there is none."""
     if len(name) > _LONGEST:
         return None
     lowered = {name.lower(): name for name in known}

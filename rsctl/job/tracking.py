@@ -113,7 +113,7 @@ def experiment_of(tracking: Iterable[Tracking]) -> Optional[str]:
 
 
 class TrackingPlan(msgspec.Struct, kw_only=True):
-    """What of a run goes to which trackers, besides its metrics and its result."""
+    """The data of a run that each tracker gets, besides its metrics and its result."""
 
     trackers: list[PlannedTracker]
     parameters: dict[str, Any] = {}

@@ -34,7 +34,7 @@ class Duration(float):
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Raises ValueError if the text is no duration."""
+        """Raises ValueError if the text is not a valid duration."""
         if len(text) > 100 or not re.fullmatch(cls.pattern, text):
             raise ValueError(cls.expected)
         parts = re.findall(r"([0-9.]+)([a-z]+)", text)
@@ -65,7 +65,7 @@ class Size(int):
 
     @classmethod
     def parse(cls, text: str) -> Size:
-        """Raises ValueError if the text is no size."""
+        """Raises ValueError if the text is not a valid size."""
         return cls(_scaled(text, cls.pattern, _BYTES, cls.expected))
 
 
@@ -78,7 +78,7 @@ class Rate(int):
 
     @classmethod
     def parse(cls, text: str) -> Rate:
-        """Raises ValueError if the text is no rate."""
+        """Raises ValueError if the text is not a valid rate."""
         return cls(_scaled(text, cls.pattern, _BITS, cls.expected))
 
 
@@ -91,7 +91,7 @@ class Count(int):
 
     @classmethod
     def parse(cls, text: str) -> Count:
-        """Raises ValueError if the text is no count."""
+        """Raises ValueError if the text is not a valid count."""
         return cls(_scaled(text, cls.pattern, _COUNTS, cls.expected))
 
 
@@ -161,14 +161,14 @@ class Regex(str):
 
 
 class Warmup(str):
-    """What of a run's start does not count: `auto`, `20 steps` or `30s`."""
+    """The part of a run's start that is ignored: `auto`, `20 steps` or `30s`."""
 
     expected: ClassVar[str] = "auto, a number of steps such as 20 steps, or a duration such as 30s"
     pattern: ClassVar[str] = rf"^(auto|[0-9]{{1,9}} steps?|({_NUMBER}(d|h|ms|m|us|s))+)$"
 
     @classmethod
     def parse(cls, text: str) -> Warmup:
-        """Raises ValueError if the text is none of these."""
+        """Raises ValueError if the text has a different form."""
         if len(text) > 100 or not re.fullmatch(cls.pattern, text):
             raise ValueError(cls.expected)
         warmup = cls(text)
@@ -196,7 +196,7 @@ class Money(float):
 
     @classmethod
     def parse(cls, text: str) -> Money:
-        """Raises ValueError if the text is no amount, or nothing."""
+        """Raises ValueError if the text is not a valid amount, or is zero."""
         if not re.fullmatch(cls.pattern, text):
             raise ValueError(cls.expected)
         amount = float(text.removesuffix("USD"))

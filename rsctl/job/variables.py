@@ -71,7 +71,9 @@ def _unset(mark: Mark, name: str) -> VariableError:
 
 
 def _at(node: Scalar, index: int) -> Mark:
-    """The position of a character, if the text stands in the file as it is; else the text's."""
+    """The position of a character, if the file contains the text unchanged; otherwise the
+    text's.
+    """
     if node.offset is None:
         return node.mark
     return replace(node.mark, column=node.mark.column + node.offset + index)

@@ -29,7 +29,8 @@ _DTYPES: dict[ColumnType, str] = {
 
 
 def frame(*references: str, table: TableName = "metrics") -> Any:
-    """A table of runs and benches: a pandas.DataFrame if pandas is installed, else a pyarrow.Table.
+    """A table of runs and benches: a pandas.DataFrame if pandas is installed, otherwise a
+    pyarrow.Table.
 
     `references` are what the commands take: ids, unique prefixes, `@last`; the runs of a bench have
     the values of their cells as columns `cell.KEY`. `table` is `runs`, `figures` (one number a run

@@ -1,4 +1,4 @@
-"""What a run has cost, and by which price."""
+"""The cost of a run, and the price used."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NO_PRICE = "your own machines have no price"
 
 
 class RunCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What a run has cost in US dollars, so far if it goes on; `unknown` says why if nobody knows.
+    """The cost of a run in US dollars, so far if it is active; `unknown` is the reason if it is
+    unknown.
 
-    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot: the prices of when it was
-    submitted; and `elsewhere`, what it has cost in places that it has left. `limit` is its
-    `limits.cost`.
+    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot, with the prices at submission;
+    and `elsewhere`, its cost in earlier places. `limit` is its `limits.cost`.
     """
 
     dollars: Optional[float] = None
@@ -37,7 +37,7 @@ class RunCost(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class _Pool(msgspec.Struct, frozen=True):
-    """What of a stored plan's pool has a price."""
+    """The billable part of a stored plan's pool."""
 
     role: str
     count: int
@@ -46,13 +46,13 @@ class _Pool(msgspec.Struct, frozen=True):
 
 
 def cost_of(run: RunRecord) -> tuple[float | None, str | None]:
-    """US dollars of a run, so far if it goes on; or None and why it is not known."""
+    """US dollars of a run, so far if it is active; or None and the reason why it is unknown."""
     cost = run_cost(run)
     return (None, _NO_PRICE) if cost is None else (cost.dollars, cost.unknown)
 
 
 def run_cost(run: RunRecord) -> RunCost | None:
-    """What a run has cost; None for machines of one's own. No cloud is asked.
+    """The cost of a run; None for your own machines. Does not contact a cloud.
 
     SageMaker reports the seconds it bills; elsewhere it is the time from running to the end.
     """

@@ -1,1 +1,1 @@
-"""What CI systems read of a gate: JUnit, GitHub, GitLab, Bencher, github-action-benchmark."""
+"""Formats of a gate for CI systems: JUnit, GitHub, GitLab, Bencher, github-action-benchmark."""

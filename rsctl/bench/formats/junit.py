@@ -1,7 +1,7 @@
 """JUnit XML of a gate: a test suite of its cells' runs, and one of its checks.
 
 It is written before anything runs, with every cell in it as an error, and again at the end: a
-process that dies in between leaves failures, not gaps. The dialect is that of Jenkins and of
+process that dies in between leaves failures, not gaps. The dialect is the one of Jenkins and of
 Ant's task, which GitHub actions, GitLab and Jenkins read.
 """
 
@@ -56,7 +56,7 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
 
 
 def runs_name(cell: dict[str, object]) -> str:
-    """What the test case of a cell's runs is called."""
+    """The name of the test case of a cell's runs."""
     return cell_label(cell) or "runs"
 
 

@@ -23,7 +23,7 @@ def check_row(check: Check) -> list[str]:
 
 
 def format_check(check: Check) -> str:
-    """What a check found, in one line."""
+    """The result of a check in one line."""
     parts = [part for part in (_values(check), _effect(check), check.reason) if part]
     return sanitize_line("; ".join(parts) or check.verdict.value)
 

@@ -22,7 +22,7 @@ class BuildView(Protocol):
         ...
 
     def finish(self) -> None:
-        """End the view, whatever the build's outcome; may be called more than once."""
+        """End the view, successful or not; may be called more than once."""
         ...
 
 

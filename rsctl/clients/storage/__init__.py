@@ -47,7 +47,7 @@ class StoredObject(NamedTuple):
 
 
 class ObjectChanged(RsctlError):
-    """An object is not there any more in the version that was listed."""
+    """An object no longer exists in the version that was listed."""
 
     def __init__(self, name: str) -> None:
         message = f"{name[:200]!r} was replaced or removed while it was read"
@@ -65,10 +65,10 @@ class Bucket(Protocol):
         """
 
     def replace(self, name: str, data: bytes, content_type: str) -> None:
-        """Write a small object, over what is there."""
+        """Write a small object, replacing an existing one."""
 
     def read(self, name: str, offset: int = 0) -> bytes:
-        """What an object has beyond `offset`, at most 4 MiB; nothing if it is not there (yet)."""
+        """The content of an object after `offset`, at most 4 MiB; empty if there is none yet."""
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """The objects whose names begin with a prefix, in the order of their names."""

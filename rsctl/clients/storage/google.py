@@ -100,7 +100,7 @@ class GoogleBucket:
             query["pageToken"] = str(body["nextPageToken"])
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
-        """See Bucket.digests. An object that was composed of others has no MD5."""
+        """See Bucket.digests. An object that was composed from other objects has no MD5."""
         return found.digests
 
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:

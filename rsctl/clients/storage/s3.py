@@ -75,7 +75,7 @@ class S3Bucket:
             query["ContinuationToken"] = answer["NextContinuationToken"]
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
-        """See Bucket.digests. Checksums of parts are none of the content."""
+        """See Bucket.digests. Checksums of parts are not checksums of the content."""
         wanted = {"Bucket": self._bucket, "Key": found.name, "IfMatch": found.version}
         try:
             answer = self._aws.request("s3", "head_object", {**wanted, "ChecksumMode": "ENABLED"})
@@ -149,7 +149,9 @@ class S3Bucket:
 
 
 def _hexadecimal(value: Any) -> str:
-    """A checksum, which S3 has as base64; empty if it is none, such as that of several parts."""
+    """A checksum, which S3 stores as base64; empty if it does not cover the whole content, such as
+    one of several parts.
+    """
     try:
         return base64.b64decode(str(value or ""), validate=True).hex()
     except binascii.Error:

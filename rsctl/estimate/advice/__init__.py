@@ -1,1 +1,1 @@
-"""What an exchange of gradients costs in time and money, by topology, before it is paid. Pure."""
+"""The time and cost of exchanging gradients, by topology, before a run. Pure."""

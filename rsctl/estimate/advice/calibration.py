@@ -1,4 +1,4 @@
-"""What of the cost model is measured rather than known: latency, bandwidth, CPU, overlap.
+"""The measured constants of the cost model: latency, bandwidth, CPU, overlap.
 
 Units: seconds; CPU seconds for each GB (10^9 bytes) of a gradient; parts of 1.
 """
@@ -68,8 +68,9 @@ reducers and 0.081 s in a ring (docs/transport.md, "Measured"); a reducer took 1
 a GB over such links."""
 
 UNCALIBRATED_ERROR = 0.15
-"""What to reckon with where nothing was measured: published models of whole steps are 5 to 15 % off
-on networks to which they were not fitted."""
+"""The assumed error without measurements: published models of whole steps are 5 to 15 % off on
+networks to which they were not fitted.
+"""
 
 
 def uncalibrated(target: str) -> Calibration:

@@ -41,7 +41,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
         return self.workers * self.ranks
 
     def links(self, calibration: Calibration) -> Links:
-        """What the cards carry, in bytes a second."""
+        """The bandwidth of the cards, in bytes per second."""
         worker, reducer = (
             goodput(bits, self.mtu) * calibration.bandwidth_fraction if bits else float("inf")
             for bits in (self.worker_bits, self.reducer_bits)

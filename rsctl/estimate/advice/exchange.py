@@ -1,4 +1,4 @@
-"""What is said of one all-reduce, and what its parts have in common: CPU, and GPUs of a node."""
+"""The estimate of one all-reduce, and its common parts: CPU, and GPUs of a node."""
 
 from __future__ import annotations
 

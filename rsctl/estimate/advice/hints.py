@@ -1,4 +1,4 @@
-"""What keeps reducers from helping a job, and what would help instead, with figures. Pure."""
+"""Explains why reducers do not help a job, and what would help instead, with figures. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def hints_of(
     best: Option,
     offered: Sequence[Option],
 ) -> list[Hint]:
-    """All remarks on the recommended option, and on why it is no other of the offered ones."""
+    """All remarks on the recommended option, and on why the other offered options are worse."""
     base = next(option for option in offered if not option.reducers)
     found = list(_reasons(situation, profile, calibration, best, base))
     if not found and not best.reducers:
@@ -113,7 +113,9 @@ def _input(profile: Profile) -> Hint:
 def _changes(
     situation: Situation, profile: Profile, calibration: Calibration, best: Option
 ) -> Iterator[Hint]:
-    """What would shorten a sample's share of the step by 3 % or more, other things being equal."""
+    """The changes that would shorten a sample's share of the step by 3 % or more, other things
+    being equal.
+    """
     if best.topology == "none" or best.bottleneck == INPUT:
         return
     machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)

@@ -25,7 +25,7 @@ def settings_of(job: Job) -> Settings:
 
 
 def interconnect_of(job: Job, accelerator: str | None) -> Interconnect | None:
-    """What links a node's GPUs; None where gradients travel by CPUs."""
+    """The link between a node's GPUs; None if gradients are exchanged through CPUs."""
     if not accelerator or job.comm.backend == "gloo":
         return None
     return INTERCONNECTS.get(Accelerator(accelerator).type, OTHER)

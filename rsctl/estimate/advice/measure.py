@@ -9,10 +9,10 @@ from rsctl.job.job import Comm, Job, Limits, Reducers
 from rsctl.job.units import Duration, EnvValue
 
 STEPS = 20
-"""How many steps are measured where nobody asks for another number."""
+"""The default number of measured steps."""
 
 MOST_STEPS = 60
-"""What the binding keeps at most (rsctl/transport/pytorch/step_times.py)."""
+"""The maximum number of steps that the binding keeps (rsctl/transport/pytorch/step_times.py)."""
 
 SMALLEST_BUCKET_MB = 1
 """In buckets as small as these, gradients can be regrouped into any larger ones."""

@@ -49,7 +49,9 @@ _TREE_CORRECTIONS = {
 TREE_CORRECTIONS = {
     name: tuple(map(float, text.split())) for name, text in _TREE_CORRECTIONS.items()
 }
-"""What a tree gets of its bandwidth, by protocol, for 64 B, 128 B and so on to 256 MiB."""
+"""The fraction of its bandwidth that a tree reaches, by protocol, for 64 B, 128 B and so on to 256
+MiB.
+"""
 _NET_OVERHEAD = 1.0
 _MICROSECOND = 1e-6
 

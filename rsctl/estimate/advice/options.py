@@ -61,7 +61,7 @@ def all_options(situation: Situation, profile: Profile, calibration: Calibration
 def without_reducers(
     situation: Situation, profile: Profile, calibration: Calibration
 ) -> list[Option]:
-    """What the job's workers do among themselves: NCCL takes the faster of ring and tree."""
+    """The exchange among the job's workers: NCCL uses the faster of ring and tree."""
     if situation.cluster.inside is None:
         return [make_option(situation, profile, calibration, "ring")]
     both = [make_option(situation, profile, calibration, name) for name in ("ring", "tree")]

@@ -1,6 +1,6 @@
 """One training step of a script: its gradients, when they are ready, how long it computes.
 
-Units: bytes and seconds. DDP's buckets are those of torch/csrc/distributed/c10d/reducer.cpp,
+Units: bytes and seconds. DDP's buckets follow torch/csrc/distributed/c10d/reducer.cpp,
 `compute_bucket_assignment_by_size`: gradients in the order in which the backward pass makes them,
 and a bucket is closed by the one with which it reaches its limit.
 """

@@ -19,7 +19,7 @@ _AS_GOOD = 1.02
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """What to choose. `reducer_machine` is None without reducers and on this machine.
+    """The recommendation. `reducer_machine` is None without reducers and on this machine.
 
     `low` and `high` are the ends of the step's time by the model's error. `gain` is the part of the
     step's time that is saved against no reducers, `saving` the part of the price, None where it is
@@ -89,7 +89,9 @@ def make_advice(
     batch: int | None = None,
     assumptions: Sequence[str] = (),
 ) -> Advice:
-    """Compare all options. `steps` are those of the run, `batch` the samples of a rank in one."""
+    """Compare all options. `steps` is the number of steps in the run, `batch` the samples per rank
+    and step.
+    """
     options = all_options(situation, profile, calibration)
     offered = [option for option in options if option.is_offered]
     base = next(option for option in offered if not option.reducers)

@@ -25,7 +25,7 @@ class ReducerMachine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What advice is about. `cluster` is without reducers; dollars are an hour's.
+    """The subject of the advice. `cluster` is without reducers; dollars are per hour.
 
     `worker_dollars` are for one worker, `role_dollars` for all nodes of the job's own roles.
     `refused` says why the job can have no reducers, `count` how many it has now; `rule` is what the
@@ -49,7 +49,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         return self.worker_dollars is not None and self.role_dollars is not None
 
     def dollars(self, machine: ReducerMachine | None, reducers: int) -> float | None:
-        """What all nodes cost an hour; None where a price is not known."""
+        """The price of all nodes per hour; None if a price is unknown."""
         if self.worker_dollars is None or self.role_dollars is None:
             return None
         if machine and machine.dollars is None:

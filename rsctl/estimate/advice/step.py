@@ -18,13 +18,14 @@ from rsctl.estimate.advice.exchange import Exchange, Topology
 from rsctl.estimate.advice.profile import Bucket, Profile, regroup
 
 REDUCER_BUCKET_MB = 64
-"""DDP's bucket over rsctl's reducers where nobody asks for another, in MiB
-(`rsctl.transport.pytorch.settings`)."""
+"""The default size of DDP's bucket over rsctl's reducers, in MiB
+(`rsctl.transport.pytorch.settings`).
+"""
 COMPUTATION, INPUT = "computation", "input data"
 NOTICED = 0.05
-"""What part of a step communication must add to be named as its bottleneck."""
+"""The minimum part of a step that communication must add to be named as its bottleneck."""
 DATA_BOUND = 0.2
-"""What part of a step must wait for input for this to be named."""
+"""The minimum part of a step spent waiting for input for this to be named."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,9 +131,9 @@ def _added(exchanges: Sequence[Exchange]) -> dict[str, float]:
 
 
 def _bottleneck(profile: Profile, step: float, parts: dict[str, float]) -> str:
-    """What makes the step longer than its computation, and how communication is bound if that is.
+    """The limiting factor beyond a step's computation, and that of communication if it limits.
 
-    Communication that adds less than a twentieth to the step is not what limits it.
+    Communication that adds less than a twentieth to the step does not limit it.
     """
     if step - profile.step_seconds > NOTICED * step and parts:
         return max(parts, key=parts.__getitem__)

@@ -74,7 +74,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def nccl_needs(self) -> str | None:
-        """What NCCL uses the machine's own transport with; None where it needs nothing more."""
+        """The requirement for NCCL to use the machine's own transport; None if there is none."""
         return _NCCL_NEEDS.get(self.nccl_setup or "")
 
     def counts(self, accelerator: str) -> list[int]:
@@ -111,9 +111,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one cloud offers: `machines` and `gpus` by name, known `as_of` a date, and from where.
+    """The offer of one cloud: `machines` and `gpus` by name, with their source, as of a date.
 
-    `reducer` is the machine that reducers run on unless the job says otherwise.
+    `reducer` is the machine that reducers run on unless the job sets another.
     """
 
     target: str

@@ -17,7 +17,9 @@ _HUB = re.compile(r"(?:docker\.io/)?(?:library/)?")
 
 
 class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pattern of names and what they have; without `python`, the name has it."""
+    """A pattern of names and the properties of such images; without `python`, the name contains
+    it.
+    """
 
     image: str
     python: Optional[str] = None

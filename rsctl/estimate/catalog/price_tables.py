@@ -23,7 +23,9 @@ REFRESHED = "prices.refreshed.json"
 
 
 def configuration_folder() -> Path:
-    """`RSCTL_CONFIG`, else the platform's folder for rsctl's configuration. It may not exist."""
+    """`RSCTL_CONFIG`, otherwise the platform's folder for rsctl's configuration. It may not
+    exist.
+    """
     chosen = os.environ.get("RSCTL_CONFIG")
     if chosen:
         return Path(os.path.expanduser(chosen)).absolute()

@@ -1,4 +1,4 @@
-"""What a node costs an hour: the look-up in the price tables, see `price_tables.py`."""
+"""The hourly price of a node: the lookup in the price tables, see `price_tables.py`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NONE = Rates()
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node costs an hour in US dollars, with its accelerators.
+    """The price of one node per hour in US dollars, with its accelerators.
 
-    `region` is whose price it is, `any` for all. `estimate` says why it is one; None if it is what
-    the source says.
+    `region` is the region of the price, `any` for all. `estimate` is the reason if it is an
+    estimate, otherwise None.
     """
 
     dollars: float
@@ -54,11 +54,11 @@ def price_of(
     spot: bool = False,
     tables: Iterable[PriceTable] | None = None,
 ) -> Price | NoPrice:
-    """What one node costs an hour in a region of `vertex` or `sagemaker`.
+    """The price of one node per hour in a region of `vertex` or `sagemaker`.
 
-    Without a region it is the one whose prices stand for others. `tables` are those to ask, by
-    default the user's, the refreshed and the catalogue's. Raises RsctlError for a table of the
-    user's that is wrong.
+    Without a region, it uses the region whose prices serve as estimates. `tables` are the tables to
+    search, by default the user's, the refreshed and the catalogue's. Raises RsctlError for an
+    invalid table of the user.
     """
     chosen = list(price_tables(target) if tables is None else tables)
     found = _machine_part(chosen, machine, region, spot)
@@ -98,7 +98,7 @@ def _attached(target: str, machine: str, accelerator: Accelerator | None) -> Acc
 def _find(
     rows: list[tuple[PriceTable, dict[str, Rates]]], region: str | None, spot: bool
 ) -> _Part | None:
-    """The first price for the region itself, else the first that stands for it."""
+    """The first price for the region itself, otherwise the first estimate for it."""
     for table, by_region in rows:
         for name in (region or table.elsewhere or ANY, ANY):
             if (dollars := _dollars(by_region.get(name, _NONE), table.fee, spot)) is not None:

@@ -6,7 +6,7 @@ import math
 
 
 def reducers_for(workers: int, worker_gbps: float, reducer_gbps: float) -> int:
-    """So many reducers that together they are no narrower than all workers; Gbit/s each.
+    """The number of reducers whose total bandwidth is at least that of all workers; Gbit/s each.
 
     Google's rule for Reduction Server (its documentation, "Distributed training", best practices):
     5 workers of 100 Gbit/s with reducers of 32 are 16, and 8 of 100 are 25.

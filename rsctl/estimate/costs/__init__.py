@@ -1,4 +1,4 @@
-"""What plans can cost and what runs have cost, and the limit of it.
+"""The possible costs of plans, the costs of runs, and their limit.
 
-What counts are machines and accelerators by the hour. Disks, storage and traffic do not.
+Includes machines and accelerators by the hour. Excludes disks, storage and traffic.
 """

@@ -17,11 +17,11 @@ HOUR = 3600.0
 
 
 class Billing(NamedTuple):
-    """What of a request decides its cost.
+    """The parts of a request that determine its cost.
 
     A job runs `seconds` at most and is then ended by the cloud, which takes up to `grace` seconds
-    that are billed too; `is_for_each_start` is whether it may take them anew when it is restarted.
-    `is_spot` is whether it has the price of spot machines, `note` what to know of the price.
+    that are billed too; `is_for_each_start` is whether each restart may take them again. `is_spot`
+    is whether it has the price of spot machines, `note` what to know of the price.
     """
 
     region: Optional[str]
@@ -46,7 +46,7 @@ class PoolPrice(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PlanCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What a plan costs, in US dollars; `unknown` says why that is not known, if it is not.
+    """The cost of a plan, in US dollars; `unknown` is the reason if it is unknown.
 
     `per_hour` is for all its machines, on demand or, if `spot`, as spot. `most` is for the longest
     time that it can run: `seconds`, as often as it can be started. `limit` is `limits.cost`, at
@@ -93,7 +93,7 @@ def billing_of(info: TargetInfo, request: Mapping[str, Any]) -> Billing | None:
 
 
 def plan_cost(catalogue: str, pools: Iterable[Nodes], billing: Billing, limits: Limits) -> PlanCost:
-    """What machines cost that are billed so, by the price tables of a catalogue."""
+    """The price of machines, from the price tables of a catalogue."""
     starts = 1 + (limits.most_restarts or 0) if billing.is_for_each_start else 1
     cost = PlanCost(
         seconds=billing.seconds,

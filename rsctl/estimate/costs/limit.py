@@ -36,7 +36,9 @@ def limit_time(job: Job, catalogue: str, pools: Iterable[Nodes], billing: Billin
 
 
 def cost_findings(cost: PlanCost) -> Iterator[Finding]:
-    """What keeps a plan from being sent: it may cost more than its limit, or nobody knows."""
+    """An error that prevents sending a plan: it may cost more than its limit, or its cost is
+    unknown.
+    """
     if cost.limit is None:
         return
     if cost.unknown is not None or cost.per_hour is None or cost.most is None:

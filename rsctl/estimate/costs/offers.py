@@ -65,7 +65,7 @@ ORDERS: dict[str, Callable[[Offer], Optional[float]]] = {
     "vcpus": lambda offer: -float(offer.vcpus),
     "memory": lambda offer: -offer.memory_gib,
 }
-"""What machines can be listed by: the cheapest or the largest first, unknown ones last."""
+"""Orders for a list of machines: the cheapest or the largest first, unknown ones last."""
 
 
 def offers(catalogues: Iterable[str], wanted: Wanted, order: str = "price") -> list[Offer]:
@@ -107,7 +107,7 @@ def _choices(machine: Machine, gpu: str | None) -> Iterator[Accelerator | None]:
 def _is_in(
     machine: Machine, accelerator: Accelerator | None, target: str, region: str | None
 ) -> bool:
-    """Whether it is to be had in a region, as far as that is known."""
+    """Whether it is available in a region, as far as rsctl knows."""
     if region is None:
         return True
     gpus = catalog.load(target).gpus

@@ -1,4 +1,4 @@
-"""The arguments of a run, by which its figures are told apart: `run.args.lr` and the like."""
+"""The arguments of a run, which distinguish its figures: `run.args.lr` and similar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 from rsctl.runs.store import RunRecord
 
 ARGUMENT = "run.args."
-"""What the columns of arguments begin with, before the argument's name."""
+"""The prefix of the columns of arguments, before the argument's name."""
 
 Argument = str | int | float | bool | None
 

@@ -142,7 +142,9 @@ def _arrow_value(value: Value, column: Column) -> Any:
 
 
 def as_time(text: str) -> Any:
-    """An event's time as an aware datetime; None for what is none, as of a broken clock."""
+    """An event's time as an aware datetime; None for an invalid time, for example from a broken
+    clock.
+    """
     from rsctl.runs.stream.events import parse_time
 
     try:

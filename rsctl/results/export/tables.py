@@ -21,7 +21,7 @@ TableName = Literal["runs", "figures", "metrics", "telemetry"]
 TABLES: tuple[TableName, ...] = ("runs", "figures", "metrics", "telemetry")
 
 CELL = "cell."
-"""What the columns of a matrix's values begin with, before the key path."""
+"""The prefix of the columns of a matrix's values, before the key path."""
 
 MOST_ARGUMENTS = 200
 """Arguments with a column of their own at most."""
@@ -81,8 +81,9 @@ def make_table(name: TableName, store: Store, sources: Sequence[Source]) -> Tabl
 
 
 class _SharedColumns:
-    """What every table has: the run, where it belongs to a bench, its part of that, and its
-    arguments."""
+    """The common columns of every table: the run, its bench if any, its place in the bench, and its
+    arguments.
+    """
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.columns = [Column("run", "text")]

@@ -23,7 +23,7 @@ _EXTRAS = {
 
 
 def machine_checks(target: str | None) -> Iterator[Check]:
-    """What any target needs, and what one does; without a target nothing of Docker is required."""
+    """The requirements of all targets, and of one; without a target, Docker is optional."""
     yield ok("rsctl", f"{__version__} on Python {platform.python_version()}")
     yield run_check("store", _store)
     needs = target_info(target).needs if target else frozenset()

@@ -1,4 +1,4 @@
-"""Checks the registry that a job's image is pushed to: log-in and look-up."""
+"""Checks the registry that a job's image is pushed to: login and lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What target sagemaker needs of AWS: an identity, a role, quotas, buckets."""
+"""The requirements of target sagemaker in AWS: an identity, a role, quotas, buckets."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the job is part of in SageMaker Experiments."""
+    """The place of the job in SageMaker Experiments."""
 
     experiment: Annotated[Optional[Text], Meta(description="Name of the experiment.")] = None
     trial: Annotated[Optional[Text], Meta(description="Name of the trial.")] = None

@@ -2,7 +2,7 @@
 
 Its service AmazonSageMaker has one product for each machine, region and component; those of
 training have the usage type `REGION-Train:MACHINE`, such as USE1-Train:ml.p4d.24xlarge.
-`TrainingPlanUpfrontFee` is no price of an hour. Spot machines are not in it.
+`TrainingPlanUpfrontFee` is not an hourly price. Spot machines are not in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.stream.events import now
 
 _REGION = "us-east-1"
-"""Of the API, which answers for all regions in a few."""
+"""The region of the API, which answers for all regions."""
 
 _USAGE = re.compile(r"(?:[A-Z]{2,5}[0-9]*-)?Train:(ml\.[a-z0-9.-]+)", re.ASCII)
 _QUERY = {

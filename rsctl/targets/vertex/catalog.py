@@ -44,12 +44,14 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default_quotas: dict[str, dict[int, list[str]]]
 
     def multi_region(self, region: str) -> str | None:
-        """us, europe or asia, whichever is nearest; None for what is no region."""
+        """us, europe or asia, the nearest one; None for a text that is not a region."""
         found = _REGION.fullmatch(region)
         return self.multi_regions.get(found[1]) if found else None
 
     def reducer_image(self, region: str) -> str:
-        """Reduction Server's image for a region. Google's own agent pulls it; nobody else may."""
+        """Reduction Server's image for a region. Only Google's own agent has permission to pull
+        it.
+        """
         return self.reduction_server.format(multi_region=self.multi_region(region))
 
     def default_quota(self, quota: str, region: str) -> int | None:
@@ -62,7 +64,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @lru_cache
 def rules() -> Rules:
-    """What holds on Vertex AI."""
+    """The rules of Vertex AI."""
     return read_data("vertex_rules.yaml", Rules)
 
 
@@ -78,10 +80,10 @@ def has_tpus(machine_spec: Mapping[str, Any]) -> bool:
 def quotas_of(
     machine: Machine, accelerator: Accelerator | None, count: int, is_preemptible: bool
 ) -> Counter[str]:
-    """What so many nodes count against a project's quotas: vCPUs and accelerators, by metric.
+    """The usage of a project's quotas by a number of nodes: vCPUs and accelerators, by metric.
 
-    Spot and flex-start jobs have quotas of their own: one for the vCPUs of all machines, and one
-    for each kind of GPU. Quotas whose names are not known are left out.
+    Spot and flex-start jobs have separate quotas: one for the vCPUs of all machines, and one for
+    each kind of GPU. Quotas with unknown names are omitted.
     """
     wanted: Counter[str] = Counter()
     vcpus = PREEMPTIBLE_CPUS if is_preemptible else machine.quota

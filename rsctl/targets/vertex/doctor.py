@@ -1,4 +1,6 @@
-"""What target vertex needs of Google Cloud: an identity, APIs, permissions, quotas, buckets."""
+"""The requirements of target vertex in Google Cloud: an identity, APIs, permissions, quotas,
+buckets.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ _PERMISSIONS = {
     "logging.logEntries.list": "roles/logging.viewer",
     "monitoring.timeSeries.list": "roles/monitoring.viewer",
 }
-"""What a submission asks for, and a role that has it."""
+"""The permissions that a submission needs, and a role that has them."""
 
 _ACT_AS = "iam.serviceAccounts.actAs"
 _WRITE, _READ = "storage.objects.create", "storage.objects.get"
@@ -124,7 +126,7 @@ def _quotas(google: Google, project: str, region: str, job: Job, plan: Plan) -> 
 
 
 def needed_quotas(job: Job, plan: Plan) -> dict[str, int]:
-    """What the plan's pools need of each quota: vCPUs or GPUs, by the metric's name."""
+    """The usage of each quota by the plan's pools: vCPUs or GPUs, by the metric's name."""
     catalog = load("vertex")
     is_preemptible = strategy_of(job) in ("SPOT", "FLEX_START")
     needed: Counter[str] = Counter()
@@ -154,7 +156,7 @@ def _quota(google: Google, project: str, region: str, quota: str, needed: int) -
 
 
 def _limit(metric: dict[str, Any], region: str) -> int | None:
-    """The limit of a region: its own bucket, else the one for all; numbers come as text."""
+    """The limit of a region: its own bucket, otherwise the one for all; numbers arrive as text."""
     found: dict[str, int] = {}
     for limit in metric.get("consumerQuotaLimits", []):
         for bucket in limit.get("quotaBuckets", []):

@@ -1,4 +1,4 @@
-"""What of a Google Cloud project lets a job start and then run badly: regions, roles, scopes."""
+"""Settings of a Google Cloud project that let a job start but impair it: regions, roles, scopes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DUAL_REGIONS: dict[str, tuple[str, ...]] = {
 
 
 def scopes_of(credentials: Any) -> str:
-    """What the credentials' tokens are for. Raises RsctlError if that is not all that is needed.
+    """The scopes of the credentials' tokens. Raises RsctlError if they are not sufficient.
 
-    Of most kinds of credentials the scopes are not known before a call is refused.
+    For most kinds of credentials, the scopes are unknown until a call is refused.
     """
     granted = getattr(credentials, "granted_scopes", None)
     if granted and CLOUD_PLATFORM not in granted:

@@ -18,7 +18,7 @@ class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Psc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Private Service Connect interface into a network of yours."""
+    """A Private Service Connect interface into your network."""
 
     network_attachment: Annotated[
         Text,

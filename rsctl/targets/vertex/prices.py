@@ -76,7 +76,7 @@ def _what(description: str) -> str | None:
 
 
 def _words(name: str) -> str:
-    """What is left of NVIDIA_TESLA_A100 or `Nvidia Tesla A100`: A100."""
+    """The short name in NVIDIA_TESLA_A100 or `Nvidia Tesla A100`: A100."""
     parts = re.split(r"[ _]", name.upper())
     return " ".join(part for part in parts if part not in ("NVIDIA", "TESLA"))
 
