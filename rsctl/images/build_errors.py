@@ -117,7 +117,7 @@ def _field_in(recipe: Recipe, instruction: str) -> str:
 
 
 def _base_in(recipe: Recipe, instruction: str) -> str:
-    """What messages call the base: the one that an instruction of a Dockerfile names."""
+    """The name of the base image in messages: the one in an instruction of a Dockerfile."""
     if recipe.dockerfile_base is None:
         return recipe.base
     named = re.search(r"(?:FROM|load metadata for) (?:--\S+ )?(\S+)", instruction)
@@ -129,7 +129,9 @@ def _base_field(recipe: Recipe, field: str) -> str:
 
 
 def _about(known: RsctlError | None, field: str, recipe: Recipe) -> RsctlError | None:
-    """A known error of a command of the user's is about that, whatever else it could be about."""
+    """An error in a user's own command is reported as such, even if it matches other known
+    errors.
+    """
     if known is None:
         return None
     paths = [

@@ -230,7 +230,7 @@ def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
 
 
 def _pulls(recipe: Recipe, program: str) -> Finding:
-    """What is about to be fetched, before minutes and gigabytes of it."""
+    """The notice before a long download."""
     message = f"{program} is pulling the base image {recipe.base}, which is not on this machine"
     message += "; images with PyTorch and CUDA take several GB"
     remedy = "to use another base image: --set image.base=IMAGE"

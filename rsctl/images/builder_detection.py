@@ -93,7 +93,7 @@ class _Versions(NamedTuple):
 
 
 class _Docker:
-    """What is known of docker here; asked for once."""
+    """The properties of docker on this machine; queried once."""
 
     def missing_docker(self) -> Finding | None:
         """Why docker cannot build at all."""

@@ -87,7 +87,7 @@ def remove_image(program: str, image: BuiltImage) -> str | None:
 
 
 def _is_gone(done: CompletedProcess[str]) -> bool:
-    """Whether a command has failed for no more than images that somebody else has removed."""
+    """Whether a command has failed only because another process has removed the images."""
     lines = done.stderr.lower().splitlines()
     return bool(lines) and all(any(gone in line for gone in _GONE) for line in lines)
 

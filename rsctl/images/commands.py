@@ -128,10 +128,10 @@ def _text(line: bytes) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM for the command, which ends what it has started; SIGKILL for all that is left.
+    """Send SIGTERM to the command, which ends its children; SIGKILL to the rest.
 
-    Docker with BuildKit does not always heed the first. Its engine stops a build whose client is
-    gone.
+    Docker with BuildKit does not always obey SIGTERM. Its engine stops a build whose client has
+    ended.
     """
     deadline = monotonic() + _GRACE_SECONDS
     try:

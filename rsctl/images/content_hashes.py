@@ -52,7 +52,7 @@ def keep_hash(path: Path, facts: os.stat_result, hashed: str) -> None:
 
 
 def save_hashes() -> None:
-    """Write down what is new. A folder that cannot be written only costs time at the next plan."""
+    """Save new hashes. A folder that cannot be written only makes the next plan slower."""
     path = _path()
     if path not in _changed:
         return

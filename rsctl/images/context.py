@@ -54,7 +54,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What it is, beyond its name and content."""
+        """The type of the entry, beyond its name and content."""
         if self.link is not None:
             return f"link {self.link}"
         is_folder = self.content is None and self.path is None

@@ -1,8 +1,8 @@
 """The base that a Dockerfile of the user's builds, in a build of its own before the recipe's.
 
-Two builds instead of one text: docker itself reads the user's file, whatever is in it (`# syntax`
-and `# escape`, ARG before FROM, stages, here-documents), and its result is a base as any other,
-whose user can be looked up and whose platform can be checked.
+Two builds instead of one text: docker itself reads the user's file, including its special syntax
+(`# syntax` and `# escape`, ARG before FROM, stages, here-documents), and its result is a base as
+any other, whose user can be looked up and whose platform can be checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from rsctl.images.dockerignore import Dockerignore
 from rsctl.job.job import Image
 
 DOCKERFILE = ".rsctl-dockerfile"
-"""The file's name in its context, where nobody's `.dockerignore` or file of that name is met."""
+"""The file's name in its context, chosen so that it matches no other file and no `.dockerignore`.
+"""
 
 _REPOSITORY = "rsctl/dockerfile"
 _ECR = re.compile(rb"\b[0-9]{12}\.dkr\.ecr[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?\b")
@@ -65,7 +66,9 @@ def dockerfile_base(image: Image, platform: str | None) -> DockerfileBase | None
 
 
 def _folder(image: Image) -> Path:
-    """The source if the Dockerfile lies in it, as with `docker build -f FILE .`, else its own."""
+    """The source if it contains the Dockerfile, as with `docker build -f FILE .`, otherwise its own
+    folder.
+    """
     path = Path(str(image.dockerfile))
     source = image.source and os.path.abspath(image.source)
     return Path(source) if source and path.is_relative_to(source) else path.parent

@@ -74,12 +74,12 @@ def _rules(line: str) -> Iterator[tuple[bool, re.Pattern[str]]]:
 
 
 def _compiled(expression: str, flags: int = 0) -> re.Pattern[str]:
-    """What matches a path, and all below it."""
+    """The paths that match a pattern, and all paths below them."""
     return re.compile(rf"(?:{expression})(?:/.*)?\Z", re.DOTALL | flags)
 
 
 def _any_of(patterns: Iterable[str]) -> str:
-    """What any of them matches; the folders before a name are looked for once for all names."""
+    """The names that match any pattern; shared parent folders are checked only once."""
     by_depth: dict[str, list[str]] = {"": [], _ANY_FOLDER: []}
     for pattern in patterns:
         expression = _translated(pattern)
@@ -89,7 +89,9 @@ def _any_of(patterns: Iterable[str]) -> str:
 
 
 def _translated(pattern: str) -> str:
-    """Go's filepath.Match, with `**` for any number of folders; `**.x` is whatever ends in `.x`."""
+    """Go's filepath.Match, with `**` for any number of folders; `**.x` matches everything that ends
+    in `.x`.
+    """
     suffix = _SUFFIX.fullmatch(pattern)
     if suffix:
         return ".*" + re.escape(suffix[1])

@@ -35,7 +35,7 @@ class EngineImage(msgspec.Struct, frozen=True):
 
 
 class BaseImage(msgspec.Struct, frozen=True):
-    """What a build needs to know of its base image; `user` is empty if it names none."""
+    """The properties of a base image that a build needs; `user` is empty if it names none."""
 
     user: str
     platform: str

@@ -41,7 +41,7 @@ class ImageResult(msgspec.Struct, kw_only=True):
 
     @property
     def reference(self) -> str:
-        """What is submitted: by digest if the image was pushed, so that nobody can exchange it."""
+        """The image to submit: by digest if it was pushed, so that it cannot be replaced."""
         return at_digest(self.tag, self.digest) if self.digest else self.tag
 
 
@@ -103,7 +103,7 @@ def _find_pushed(recipe: Recipe) -> str | None:
 
 
 def _prepare_repository(recipe: Recipe) -> Login | None:
-    """Have the repository there; returns the log-in to push with."""
+    """Make sure that the repository exists; returns the credentials to push with."""
     from rsctl.images.registry.operations import ensure_repository, login_for
 
     repository = str(recipe.repository)
@@ -113,7 +113,9 @@ def _prepare_repository(recipe: Recipe) -> Login | None:
 
 
 def _push(recipe: Recipe, builder: Builder, show: Show) -> str:
-    """The digest of what was pushed. The log-in is made only now: a build may outlive it."""
+    """Push, and return the digest. Fetches credentials only now, because a build may outlive
+    them.
+    """
     from rsctl.images.registry.push import push
 
     login = _prepare_repository(recipe)

@@ -129,7 +129,7 @@ def content_exclusion(item: os.DirEntry[str]) -> str | None:
 
 
 def _is_backup_of_credentials(name: str) -> bool:
-    """Whether a name is that of credentials, or of an editor's copy of them: `.env~`, `#.env#`."""
+    """Whether a name is one of credentials, or of an editor's copy of them: `.env~`, `#.env#`."""
     plain = _BACKUP.sub("", name.strip("#")).lower()
     if plain == name.lower() and plain != "credentials":
         return False

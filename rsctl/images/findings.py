@@ -1,4 +1,4 @@
-"""Findings about an image before it is built: its transport, what is left out, large files."""
+"""Findings about an image before it is built: its transport, skipped files, large files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
 
 
 def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
-    """What the user's Dockerfile does not find, where its context is not the source itself."""
+    """The files that the user's Dockerfile cannot access if its context is not the source
+    itself.
+    """
     base = recipe.dockerfile_base
     if base and (
         base.folder != job.image.source or base.context.left_out != recipe.context.left_out
@@ -72,7 +74,7 @@ def _core_notes(recipe: Recipe) -> Iterator[Finding]:
 def left_out_notes(
     left_out: list[LeftOut], destination: str, remedy: str = _RETURN, key: str = "image.source"
 ) -> Iterator[Finding]:
-    """What of the source is not copied to a destination, one note a reason."""
+    """The source files that are not copied to a destination, one note per reason."""
     by_reason: dict[str, list[str]] = {}
     for path, reason in left_out:
         by_reason.setdefault(reason, []).append(path)
@@ -117,7 +119,7 @@ def large_file_notes(
 
 
 def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) -> Finding:
-    """The warning for a source of gigabytes, with what it has at its top, the largest first."""
+    """The warning for a source of gigabytes, with its largest top-level entries."""
     tops: dict[str, int] = {}
     for name, size in sizes.items():
         top, separator, _ = name.partition("/")

@@ -75,7 +75,7 @@ class Git:
         self._top = repository.top
 
     def __call__(self, *arguments: str) -> str:
-        """What git prints. Raises CalledProcessError and TimeoutExpired."""
+        """The output of git. Raises CalledProcessError and TimeoutExpired."""
         return os.fsdecode(self.read(*arguments))
 
     def read(self, *arguments: str) -> bytes:
@@ -154,7 +154,7 @@ def _has_setting(config: Path, key: str, value: str) -> bool:
 
 
 def _require_files(shared: Path) -> None:
-    """Raise ValueError for whatever git could open and wait for: pipes, devices, sockets."""
+    """Raise ValueError for files that git could open and wait for: pipes, devices, sockets."""
     for name in _TREES:
         _require_tree(shared / name, name)
     stores, known = [(shared / "objects").resolve()], set[Path]()

@@ -74,7 +74,7 @@ class Gitignore:
         return None if whole in self._tracked else NAMED
 
     def _is_matched(self, whole: str, is_folder: bool) -> bool:
-        """Whether the patterns exclude a path of the work tree, whatever its folders are."""
+        """Whether the patterns exclude a path of the work tree, regardless of its folders."""
         name = os.fsencode(whole.rpartition("/")[2])
         for folder in _parents(whole):
             if len(folder) < len(self._begins):
@@ -161,7 +161,7 @@ def _rule(line: bytes) -> _Rule | None:
 
 
 def _translated(pattern: bytes, by_path: bool) -> bytes | None:
-    """What git's wildmatch matches, as an expression; None for what never matches."""
+    """A pattern of git's wildmatch as a regular expression; None if it never matches."""
     out, at = b"", 0
     while at < len(pattern):
         char = pattern[at : at + 1]

@@ -25,7 +25,7 @@ NO_ENGINE = KnownError(
     ),
     summary="the Docker engine does not answer",
 )
-"""The engine cannot be used at all, whatever it is asked for."""
+"""The engine does not work at all, for any command."""
 
 
 def _environment(

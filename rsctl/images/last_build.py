@@ -25,7 +25,7 @@ class _SavedBuild(msgspec.Struct):
 
 
 def changes_since_last_build(recipe: Recipe) -> list[ImageChange] | None:
-    """What differs from the last build of this name here; None if there was none."""
+    """The differences from the last build of this name here; None if there was none."""
     last = _read(_path(recipe))
     if last is None:
         return None

@@ -1,10 +1,11 @@
 """Local source beside `image.uri`: packed with rsctl's runtime, unpacked where the job runs.
 
-An image that is used as it is has nothing of ours, so the request brings it along: one tar, in a
-folder of the staging bucket that is named by the hash of its content. The container begins with
-`python3 -c LOADER FILE HASH`, and goes on as `rsctl-launch` does, with the same arguments. What is
-not under that hash is a few words of Python in the request itself: whoever can write to the bucket
-can make the job fail, and no more. Pure but for reading the files.
+An image that is used without changes has nothing of rsctl, so the request delivers the runtime: one
+tar, in a folder of the staging bucket that is named by the hash of its content. The container
+begins with `python3 -c LOADER FILE HASH`, and continues as `rsctl-launch` does, with the same
+arguments. The only part that the hash does not cover is a few words of Python in the request
+itself: anyone who can write to the bucket can make the job fail, and no more. Pure but for reading
+the files.
 
     boot.py    what the loader runs: `package_boot`
     runtime/   rsctl's runtime and transport, without the compiled core
@@ -33,7 +34,7 @@ from rsctl.job.job import Job
 from rsctl.target_info import target_info
 
 FILE = "package.tar.gz"
-"""What a package is called in its folder."""
+"""The file name of a package in its folder."""
 
 LOADER = ";".join(
     (
@@ -56,9 +57,10 @@ _STAGED = re.compile(rb"packages/([0-9a-f]{64})/")
 
 
 class Package(NamedTuple):
-    """Files for an image that has nothing of ours; `digest` is the SHA-256 of their tar, in hex.
+    """Files for an image without rsctl; `digest` is the SHA-256 of their tar, in hex.
 
-    `key` is that of the spec which names them, `time` that of all of them, in seconds since 1970.
+    `key` is the key of the spec that names them, `time` the modification time of all of them, in
+    seconds since 1970.
     """
 
     context: Context
@@ -106,7 +108,9 @@ def make_package(job: Job) -> Package:
 
 
 def package_findings(job: Job, target: str) -> Iterator[Finding]:
-    """What a target needs to bring a package to its containers; nothing for jobs without one."""
+    """The settings that a target needs to deliver a package to its containers; none for other
+    jobs.
+    """
     if not is_packaged(job):
         return
     message = "the image is used without changes: it must have Python 3.10 or newer, as python3"
@@ -144,7 +148,7 @@ def _requirements_findings(job: Job, target: str) -> Iterator[Finding]:
 
 
 def package_notes(package: Package) -> Iterator[Finding]:
-    """What was left out of a package."""
+    """The files that a package does not include."""
     links = [left for left in package.context.left_out if left.reason == _LINK]
     others = [left for left in package.context.left_out if left.reason != _LINK]
     copy_it = "copy the file that it points to into the folder"

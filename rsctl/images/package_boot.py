@@ -1,8 +1,8 @@
 """Unpacks a package and starts the job in it: the first file of every package, see `package`.
 
-It runs in images that nobody here knows, on the standard library alone, and must parse on Python
-3.7, so that an older Python than the runtime needs is reported by the runtime. Whatever it raises
-is printed by the loader's hook as one line.
+It runs in unknown images, on the standard library alone, and must parse on Python 3.7, so that an
+older Python than the runtime needs is reported by the runtime. The loader's hook prints any
+exception as one line.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def _target(folder: str, name: str) -> str:
 
 
 def _write(content: object, path: str, mode: int) -> None:
-    """A file that is not there yet; `content` is None for what is neither file, folder nor link."""
+    """A file that does not exist yet; `content` is None for anything but files, folders and
+    links.
+    """
     if not isinstance(content, io.IOBase):
         raise ValueError(f"the package contains {path!r}, which is not a regular file")
     os.makedirs(os.path.dirname(path), exist_ok=True)

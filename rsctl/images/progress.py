@@ -1,7 +1,7 @@
 """Parses the output of builders into events that are the same for every builder.
 
-The formats are those of `docker build` with and without BuildKit (`--progress plain`) and of
-`podman build`; samples of each are in `tests/images/progress/`.
+It reads the formats of `docker build` with and without BuildKit (`--progress plain`) and `podman
+build`; samples of each are in `tests/images/progress/`.
 """
 
 from __future__ import annotations

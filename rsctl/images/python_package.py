@@ -29,7 +29,7 @@ _VERSION_FROM_GIT = re.compile(r"setuptools[-_]scm|hatch-vcs|versioningit|dunama
 
 
 def is_local(job: Job) -> bool:
-    """Whether a job has a package that is to be packed and uploaded."""
+    """Whether a job has a package that must be packed and uploaded."""
     return job.run.package is not None and job.run.package.scheme == "file"
 
 
@@ -59,7 +59,9 @@ def python_package_uri(job: Job, target: str, package: Package | None) -> str:
 
 
 def python_package_findings(job: Job, target: str) -> Iterator[Finding]:
-    """What a target needs to bring a package to its containers; nothing for jobs without one."""
+    """The settings that a target needs to deliver a package to its containers; none for other
+    jobs.
+    """
     package, info = job.run.package, target_info(target)
     if package is None:
         return
@@ -74,7 +76,7 @@ def python_package_findings(job: Job, target: str) -> Iterator[Finding]:
 
 
 def python_package_notes(package: Package | None) -> Iterator[Finding]:
-    """What was left out of a package, and what it then lacks."""
+    """The files that a package does not include, and the consequences."""
     if package is None:
         return
     yield from package_notes(package)

@@ -39,7 +39,7 @@ exec /usr/local/bin/rsctl-python -m rsctl.node.launch "$@"
 
 
 class Contents(NamedTuple):
-    """What decides over the text of a Dockerfile."""
+    """The input that determines the text of a Dockerfile."""
 
     base: str
     env: tuple[tuple[str, str], ...] = ()
@@ -160,7 +160,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
 
 
 def _inputs(platform: str | None, contents: Contents) -> str:
-    """What the digest is taken of beside the files."""
+    """The input of the digest besides the files."""
     return f"{platform}\n{make_dockerfile(contents)}"
 
 
@@ -228,7 +228,7 @@ def _quoted(value: str) -> str:
 
 
 def _own_entries(contents: Contents) -> list[Entry]:
-    """What the Dockerfile copies of rsctl."""
+    """The files of rsctl that the Dockerfile copies."""
     python = Entry("rsctl-python", executable=True, content=_PYTHON)
     if not contents.is_launched:
         return [python] if contents.has_requirements else []

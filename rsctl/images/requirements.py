@@ -13,7 +13,7 @@ from rsctl.images.context import Entry
 from rsctl.job.job import Image
 
 MAIN = "requirements.txt"
-"""The name of the first file in the image, whatever it is called here."""
+"""The name of the first file in the image, for any name here."""
 
 _INCLUDE = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|(?=\S))(\S+)")
 _OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
@@ -90,7 +90,7 @@ def _requirement(text: str) -> str:
 
 
 def _reject_other_rsctl(line: str) -> None:
-    """The package called rsctl on PyPI is somebody else's, and would replace our runtime."""
+    """The package called rsctl on PyPI is another project's, and would replace rsctl's runtime."""
     if _OTHER_RSCTL.match(line):
         message = f"{line.strip()!r} is another project's package, not this rsctl"
         raise _wrong(message, "remove it: rsctl's runtime is in every image that rsctl builds")

@@ -1,7 +1,7 @@
-"""What of rsctl itself goes into an image: the runtime and the transport, as they run here.
+"""The files of rsctl that go into an image: the runtime and the transport, as they run here.
 
 They are copied, not installed, so that an image needs no network for them and no version of its
-own. A folder of metadata beside them is how torch finds the binding.
+own. torch finds the binding through a folder of metadata next to them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ENTRY_POINTS = "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
 
 
 def runtime_entries(prefix: str, has_core: bool = True) -> list[Entry]:
-    """The files, below a folder that is to be on Python's path.
+    """The files, below a folder for Python's path.
 
     Only the transport `rsctl` needs its compiled core, if there is one here; without it all files
     are the same on every machine.

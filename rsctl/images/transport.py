@@ -33,7 +33,7 @@ class Choice(NamedTuple):
 
 
 def choose_transport(job: Job, target: str) -> Choice:
-    """What `image.transport` means on a target; an impossible one is among the findings."""
+    """The meaning of `image.transport` on a target; an impossible one is among the findings."""
     wanted = job.image.transport
     if wanted == "auto":
         transport, why = _automatic(job, target_info(target))
@@ -81,7 +81,7 @@ def _automatic(job: Job, info: TargetInfo) -> tuple[str, str]:
 
 
 def _unbuilt(job: Job, transport: str) -> list[Finding]:
-    """Google's packages are for amd64 alone; of AWS's installer for Arm nobody has seen a build."""
+    """Google's packages are only for amd64; there is no known build of AWS's installer for Arm."""
     if job.image.platform != "linux/arm64" or not FRAGMENTS[transport]:
         return []
     if transport == "efa":

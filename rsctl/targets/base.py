@@ -1,4 +1,4 @@
-"""The target contract: what rsctl asks of whatever runs jobs."""
+"""The target contract: the interface of everything that runs jobs."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Submission:
 
 
 class Target(Protocol):
-    """What runs jobs: a cloud's service, or this machine."""
+    """A service that runs jobs: a cloud's, or this machine."""
 
     info: TargetInfo
 
@@ -136,7 +136,7 @@ class Target(Protocol):
         """
 
     def preflight(self, submission: Submission) -> list[Finding]:
-        """What this environment lacks to send it; changes nothing."""
+        """The obstacles to sending it from this environment; changes nothing."""
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Have the image where jobs can start from it; by which reference, None if none.

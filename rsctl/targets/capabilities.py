@@ -50,7 +50,7 @@ def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterat
 
 
 def _value_and_default(job: Job, path: str) -> tuple[Any, Any]:
-    """The value of a key, and the one it has when nobody sets it."""
+    """The value of a key, and its default."""
     value: Any = job
     default: Any = None
     for name in path.split("."):

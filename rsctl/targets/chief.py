@@ -1,6 +1,6 @@
-"""The job as its chief has it: what `chief` says in the place of `workers` and `run`. Pure.
+"""The job of the chief: `workers` and `run`, overridden by `chief`. Pure.
 
-Whoever renders a worker is given this job for the first one, and the job itself for the others.
+Code that renders a worker gets this job for the first one, and the job itself for the others.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def worker_job(job: Job, index: int) -> Job:
 
 
 def chief_findings(job: Job, chief: list[Finding], workers: list[Finding]) -> list[Finding]:
-    """Those of a check's findings about `chief_job` that it has not about the other workers.
+    """The findings of a check of `chief_job` that do not apply to the other workers.
 
-    They name the chief's keys where it has its own.
+    They name the chief's keys if it sets them.
     """
     return [_of_chief(job, finding) for finding in chief if finding not in workers]
 

@@ -58,7 +58,7 @@ def shard_count(given: GivenInput) -> Optional[int]:
 
 
 def last_part(location: str) -> str:
-    """What a copy is called: the last part of the location, or its ranges with what follows."""
+    """The name of a copy: the last part of the location, or its ranges with the following parts."""
     path = location.partition("://")[2] or location
     if shards.has_range(path):
         return shards.split_folder(path)[1]
@@ -76,7 +76,7 @@ def input_env(inputs: Iterable[InputPlan]) -> dict[str, Optional[str]]:
 
 
 def planned(inputs: list[InputPlan]) -> Union[list[InputPlan], msgspec.UnsetType]:
-    """The inputs as a plan has them, which has none where there are none."""
+    """The inputs for a plan, empty if there are none."""
     return inputs or msgspec.UNSET
 
 

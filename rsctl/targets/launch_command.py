@@ -41,7 +41,7 @@ def launch_arguments(
 
 
 def unlaunched(job: Job) -> tuple[str, str]:
-    """What leaves rsctl-launch out of a job's containers, and the remedy for what needs it."""
+    """The setting that excludes rsctl-launch from a job's containers, and the remedy."""
     if job.run.package is not None:
         return "a package", "remove it, or use image.source instead of run.package"
     return "launcher none", "use launcher torchrun or once"

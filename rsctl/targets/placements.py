@@ -81,7 +81,7 @@ def _priced(submission: Submission, target: Target) -> Submission:
 
 
 def _of_alternative(placed: PlacedJob, found: list[Finding]) -> Iterator[Finding]:
-    """What is wrong at a further place and was not before."""
+    """The findings at a further place that the first did not have."""
     for finding in found:
         if finding.severity != "note":
             is_of_item = finding.path in placed.keys.values()
@@ -99,7 +99,7 @@ def _differences(placed: PlacedJob, submission: Submission, first: Submission) -
 
 
 def _findings_of_lists(job: Job, placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
-    """What cannot move with a job, or not as it is."""
+    """The settings that cannot move with a job, or not without changes."""
     if len({each.place.machine for each in placed}) > 1:
         yield from _of_options(job, info, info.tries_machines, "workers.machine")
     if len({each.place.region for each in placed}) > 1:

@@ -12,7 +12,7 @@ from rsctl.targets.base import ImagePlan
 
 
 class PlannedImage(NamedTuple):
-    """What a plan shows of its image, what it is built by (None: used as it is), and findings."""
+    """The plan's image, its builder (None: used without changes), and findings."""
 
     plan: ImagePlan
     recipe: Optional[Recipe] = None
@@ -20,7 +20,7 @@ class PlannedImage(NamedTuple):
 
 
 def plan_image(job: Job, target: str, transport: str = "none") -> PlannedImage:
-    """The image of a job on a target; `transport` is that of an image which is used as it is.
+    """The image of a job on a target; `transport` belongs to an image that is used without changes.
 
     Raises RsctlError if a file of the image cannot be read.
     """

@@ -1,7 +1,7 @@
-"""The job as a role of its own has it: what `roles.NAME` says in the place of `run`. Pure.
+"""The job of a role: `run`, overridden by `roles.NAME`. Pure.
 
-Whoever renders a worker can render a replica of a role by this job, which starts it once on each
-node. Findings on it are named by `role_findings`.
+Code that renders a worker can render a replica of a role with this job, which starts it once on
+each node. `role_findings` names its findings.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def role_job(job: Job, name: str) -> Job:
 def role_findings(
     job: Job, name: str, own: Iterable[Finding], workers: Iterable[Finding]
 ) -> Iterator[Finding]:
-    """Those of a check's findings about `role_job` that it has not about the workers.
+    """The findings of a check of `role_job` that do not apply to the workers.
 
     They name the role's keys.
     """

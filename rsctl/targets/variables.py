@@ -50,7 +50,7 @@ def is_python(job: Job) -> bool:
 
 
 def secret_findings(job: Job, remedy: str) -> Iterator[Finding]:
-    """That a cloud shows a job's variables to whoever may describe it, where some are secret."""
+    """The warning that anyone with permission to describe a job can see its secret variables."""
     hidden = [name for name, value in user_env(job).items() if value is None]
     if hidden:
         message = f"anyone with permission to describe the job can read {', '.join(hidden)}"
@@ -58,7 +58,7 @@ def secret_findings(job: Job, remedy: str) -> Iterator[Finding]:
 
 
 def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
-    """What the PyTorch binding reads of the spec's `comm:` block; nothing of its defaults."""
+    """The variables of the spec's `comm:` block for the PyTorch binding, without defaults."""
     comm = job.comm
     env: dict[str, Optional[str]] = {}
     if comm.backend != "auto":
@@ -73,8 +73,9 @@ def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
 
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
-    """What authenticates nodes to each other: workers to reducers, perhaps with TLS, or to the
-    chief that starts MPI on them."""
+    """The secrets with which nodes authenticate each other: workers to reducers, perhaps with TLS,
+    or to the chief that starts MPI on them.
+    """
     env: dict[str, Optional[str]] = {}
     starts_mpi = job.run.launcher == "mpi" and job.run.package is None
     if has_reducers or (starts_mpi and job.workers.count > 1):
@@ -123,9 +124,9 @@ def _secrets(job: Job) -> dict[str, str]:
 
 
 def values_of_secrets(job: Optional[Job], names: Iterable[str]) -> dict[str, str]:
-    """Those of some secrets that can be had: new ones of the run's own, and the job's.
+    """The available values of some secrets: new ones of the run, and the job's.
 
-    The job may be one that was read again, where a value that was a plain text is not kept.
+    The job may have been read again, in which case a plain text value is not kept.
     """
     own = _secrets(job) if job is not None else {}
     kept = {name: own[name] for name in names if name in own and HIDDEN not in own[name]}
@@ -133,9 +134,9 @@ def values_of_secrets(job: Optional[Job], names: Iterable[str]) -> dict[str, str
 
 
 def secret_values(submission: Submission) -> dict[str, str]:
-    """What the plan leaves out: the spec's secrets, and a new token of the run's own.
+    """The secrets that the plan omits: the spec's, and a new token of the run.
 
-    Where the job asks for TLS, also the certificate of its reducers, with its key.
+    If the job requests TLS, also the certificate of its reducers, with its key.
     """
     made, own = _made(submission.secrets), _secrets(submission.job)
     return {name: made[name] if name in made else own[name] for name in submission.secrets}

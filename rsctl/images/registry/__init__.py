@@ -1,1 +1,1 @@
-"""Container registries: log-in, look-up of digests, push."""
+"""Container registries: login, lookup of digests, push."""

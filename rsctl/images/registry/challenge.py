@@ -63,7 +63,7 @@ def _is_trusted(repository: Repository, realm: str) -> bool:
 
 
 def _path(repository: Repository, challenged: dict[str, str]) -> str:
-    """The repository's name as the registry has it, which on Docker Hub may be longer."""
+    """The repository's name in the registry, which on Docker Hub may be longer."""
     named = challenged.get("scope", "").split(":")
     return named[1] if len(named) == 3 and named[1].endswith(repository.path) else repository.path
 

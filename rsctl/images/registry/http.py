@@ -51,20 +51,20 @@ class BearerAuth:
 
 
 def no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """No log-in at all; without this, requests would look for one in the user's .netrc."""
+    """Disables credentials; without this, requests would look for some in the user's .netrc."""
     return request
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back, of any status."""
+    """The answer, with any status."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """The body as an object, empty if it is none."""
+        """The body as an object, empty if it is not one."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):

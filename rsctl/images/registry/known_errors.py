@@ -13,7 +13,7 @@ from rsctl.images.registry.remedies import remedies_for
 from rsctl.known_errors import KnownError, find_known_error
 
 TAG_IMMUTABLE = "tag-immutable"
-"""The code of a finding that the tag is there already and must stay as it is."""
+"""The code of a finding that the tag already exists and cannot be changed."""
 
 
 class PushError(RsctlError):
@@ -33,7 +33,7 @@ def _known(
     exit_code: ExitCode = ExitCode.REFUSED,
     is_transient: bool = False,
 ) -> KnownError:
-    """In the remedy, `{host}` is the registry and the other names are those of `Remedies`."""
+    """In the remedy, `{host}` is the registry; the other names are fields of `Remedies`."""
     return KnownError(
         code,
         remedy,

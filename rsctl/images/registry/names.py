@@ -91,7 +91,9 @@ class Repository:
 
     @property
     def google(self) -> GoogleRepository | None:
-        """What must exist before a push to Artifact Registry; gcr.io makes its own."""
+        """The resource that must exist before a push to Artifact Registry; gcr.io creates its
+        own.
+        """
         found = re.fullmatch(_ARTIFACT_REGISTRY, self.host)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Log-in, look-up and preparation of a repository, in whichever registry it is."""
+"""Login, lookup and preparation of a repository, for all kinds of registries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rsctl.images.registry.names import Kind, Repository, parse_reference, parse
 
 
 def login_for(repository: str, endpoints: Endpoints | None = None) -> Login | None:
-    """The log-in for a push to `HOST/PATH`; None where docker's own stored one is to be used.
+    """The credentials for a push to `HOST/PATH`; None to use docker's stored ones.
 
     That is so for registries of no cloud, and where cloud credentials are missing while docker
     has a log-in of its own, as after `gcloud auth configure-docker`. A log-in lasts an hour

@@ -121,9 +121,9 @@ def _run(command: PushCommand, last: deque[str], login: Login | None, on_line: O
 
 
 def _same_image(program: str, reference: str, login: Login | None) -> str | None:
-    """The digest under the tag, if it is that of the engine's image; None if it is not.
+    """The digest of the tag, if it is the digest of the engine's image; None otherwise.
 
-    A registry whose tags are immutable refuses even to push what it has.
+    A registry whose tags are immutable refuses even to push the same image again.
     """
     found = find_pushed(reference, login)
     command = [program, "image", "inspect", "--format", "{{json .RepoDigests}}", reference]

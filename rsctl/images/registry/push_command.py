@@ -1,4 +1,4 @@
-"""The command that pushes, with a log-in that only that one process gets and that is not stored."""
+"""The push command, with credentials that only this process gets and that are not stored."""
 
 from __future__ import annotations
 

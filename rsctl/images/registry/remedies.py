@@ -10,7 +10,7 @@ from rsctl.images.registry.names import Kind, Repository
 
 @dataclass(frozen=True)
 class Remedies:
-    """What a user of one repository can do, as sentences for a finding's remedy."""
+    """Actions for a user of one repository, as sentences for a finding's remedy."""
 
     log_in: str
     ask_to_push: str
@@ -19,7 +19,7 @@ class Remedies:
 
 
 def remedies_for(repository: Repository) -> Remedies:
-    """What to do when this repository's registry does not let us in."""
+    """The remedy if this repository's registry denies access."""
     if repository.kind is Kind.GOOGLE:
         return _google(repository)
     if repository.kind is Kind.ECR:

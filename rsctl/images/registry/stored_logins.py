@@ -1,4 +1,4 @@
-"""Log-ins that docker and podman have stored; they are read and never written."""
+"""Credentials that docker and podman have stored; rsctl reads and never writes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def docker_config() -> Path:
 
 
 def stored_login(repository: Repository) -> Login | None:
-    """The log-in for a repository, or None. What cannot be read has none, as docker has it."""
+    """The credentials for a repository, or None. Like docker, it ignores entries that it cannot
+    read.
+    """
     for config in _configurations():
         found = _from_helper(config, repository) or _from_file(config, repository)
         if found:
@@ -99,7 +101,7 @@ def _from_file(config: dict[str, Any], repository: Repository) -> Login | None:
 
 
 def _name(key: str) -> str:
-    """A key of `auths`: docker's may be URLs, podman's may go on with a path."""
+    """A key of `auths`: docker's may be URLs, podman's may contain a path."""
     if key == _HUB_KEY:
         return DOCKER_HUB
     scheme, separator, rest = key.partition("://")
@@ -107,7 +109,7 @@ def _name(key: str) -> str:
 
 
 def _names(repository: Repository) -> Iterator[str]:
-    """The repository, what it lies in, and last its host: the closest log-in counts."""
+    """The repository, its parent paths, and last its host: the most specific entry counts."""
     name = str(repository)
     while name:
         yield name

@@ -3,7 +3,7 @@
 Where the base is a Dockerfile of the user's, the tar of its context is beside it.
 
 Both services unpack a ZIP. The tar stays packed until docker reads it, so that names, modes and
-links reach docker as they were, whatever a service's unpacking makes of them.
+links reach docker unchanged by the service's own unpacking.
 """
 
 from __future__ import annotations

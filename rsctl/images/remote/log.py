@@ -21,7 +21,7 @@ _CLASSIC = re.compile(
 )
 _BUILT = re.compile(r"Successfully tagged \S+$")  # the classic builder's last line
 BASE_BUILT = "rsctl: the Dockerfile is built"
-"""What the build's script says between the build of the user's Dockerfile and that on top."""
+"""The line that the build's script prints between the user's Dockerfile and rsctl's."""
 
 
 class BuildLog:

@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.01
 
 
 class Command(NamedTuple):
-    """What the supervisor runs, and reads the output of, for one replica."""
+    """The process that the supervisor starts for one replica, and whose output it reads."""
 
     argv: list[str]
     cwd: Optional[str]
@@ -48,7 +48,7 @@ class Backend(Protocol):
         """Make ready to start. Raises RsctlError."""
 
     def command(self, replica: str, attempt: int) -> Command:
-        """What to run for a replica."""
+        """The command for a replica."""
 
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
         """Ask replicas to end, or end them; the values are the process ids of their commands."""
@@ -136,7 +136,7 @@ class ProcessBackend:
         )
 
     def clear(self) -> None:
-        """Kill whatever is left of the run."""
+        """Kill all remaining processes of the run."""
         deadline = monotonic() + _KILL_SECONDS
         while (pids := self._left()) and monotonic() < deadline:
             for pid in pids:

@@ -102,7 +102,7 @@ class ComposeTarget(LocalTarget):
 
 
 def _foreign_findings(job: Job) -> list[Finding]:
-    """What needs `rsctl-launch` in the container."""
+    """The features that need `rsctl-launch` in the container."""
     network = job.targets.compose.network
     if job.run.launcher == "none" and (network.bandwidth or network.delay):
         return [

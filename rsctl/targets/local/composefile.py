@@ -60,7 +60,7 @@ def compose_file(
 
 
 def common_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optional[str]]:
-    """What the script finds in every container."""
+    """The variables for the script in every container."""
     return rendering.script_env(job, share) | _locations(job, run) | _network_env(job)
 
 
@@ -153,7 +153,7 @@ def _role_hosts(job: Job) -> dict[str, Optional[str]]:
 
 
 def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) -> dict[str, Any]:
-    """What all containers have alike; rsctl-launch knows by its role what to start."""
+    """The common settings of all containers; rsctl-launch derives the command from its role."""
     options = job.targets.compose
     name = f"{role}-{index}"
     service: dict[str, Any] = {

@@ -23,7 +23,9 @@ _END_SIGNALS = {str(int(number)) for number in (SIGHUP, SIGINT, SIGQUIT, SIGKILL
 
 
 class ContainerBackend:
-    """Starts each container attached, so that its output and exit code are those of a command."""
+    """Starts each container attached, so that its output and exit code are available like a
+    command's.
+    """
 
     def __init__(
         self, folder: RunFolder, description: RunDescription, secrets: Mapping[str, str]
@@ -56,15 +58,15 @@ class ContainerBackend:
         return Command(argv, None, dict(os.environ))
 
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
-        """One docker command for all of them; those that have ended are no error."""
+        """One docker command for all of them; containers that have ended cause no error."""
         names = [container_name(self._run, replica) for replica in replicas]
         if names:
             docker.run(["docker", "kill", "--signal", "KILL" if hard else "TERM", *names])
 
     def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
-        """What docker knows of the container's end.
+        """Docker's information on the container's end.
 
-        Of a kill by the kernel on behalf of the whole machine it may know nothing.
+        It may have none of a kill by the kernel because the whole machine was out of memory.
         """
         fields = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}"
         name = container_name(self._run, replica)
@@ -87,7 +89,7 @@ class ContainerBackend:
         return ReplicaExit(int(code), _through_docker(command), Killer(command=command))
 
     def _ending_command(self, container: str) -> str | None:
-        """The docker command by which somebody ended a container that we did not stop, if any.
+        """The docker command of another process that ended a container, if any.
 
         The engine remembers its last events (docs.docker.com, `docker system events`).
         """

@@ -26,7 +26,7 @@ def compose_command() -> list[str] | None:
 
 
 def missing() -> list[Finding]:
-    """What this machine lacks to run containers."""
+    """The missing requirements for containers on this machine."""
     if shutil.which("docker") is None:
         return [
             error(

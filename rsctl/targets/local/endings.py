@@ -39,7 +39,9 @@ class Endings:
         self._judged_at[replica] = now + WAKE_SECONDS
 
     def judged(self, workers_ended: bool, has_failed: bool, now: float) -> dict[str, bool]:
-        """Those whose failure can be judged now, with whether it was in the workers' wake."""
+        """The failures that can be judged now, and whether each was a result of the workers'
+        end.
+        """
         due = {
             name: workers_ended and not has_failed
             for name, at in self._judged_at.items()

@@ -84,7 +84,7 @@ class ReplicaExits:
                 self._add_failure(name)
 
     def no_longer_needed(self) -> list[str]:
-        """The replicas that are to end because others have ended or failed."""
+        """The replicas that must end because others have ended or failed."""
         replicas = self._description.replicas
         if self._failed:
             return list(replicas)

@@ -1,7 +1,7 @@
 """Copies of inputs to this machine's disk, which the supervisor makes before the replicas start.
 
-All nodes of the local targets are this machine: a copy is made once, whatever their number and
-however often the job is restarted, by what downloads results too. It is removed when the run ends.
+All nodes of the local targets are this machine, so each input is copied once for all nodes and all
+restarts, with the code that also downloads results. The copy is removed when the run ends.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def copy_inputs(
 
 
 def remove_copies(run: str) -> None:
-    """Have none any more."""
+    """Remove the copies."""
     shutil.rmtree(copied_to(run), ignore_errors=True)
 
 

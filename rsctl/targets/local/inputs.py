@@ -53,7 +53,7 @@ def copied_to(run: str) -> Path:
 
 
 def binds(job: Job, run: str) -> dict[str, str]:
-    """What is mounted into containers, by its path there."""
+    """The mounts of containers, by their path there."""
     found = {}
     for given in inputs_of(job, "compose"):
         source = _here(given, run)

@@ -74,7 +74,9 @@ def path_findings(job: Job) -> Iterator[Finding]:
 
 
 def probe(job: Job) -> list[Finding]:
-    """Whether the job's own Python runs, is new enough, and has torch if torchrun is to start."""
+    """Whether the job's own Python runs, is new enough, and has torch if the launcher is
+    torchrun.
+    """
     python = str(job.targets.process.python)
     try:
         said = subprocess.run(

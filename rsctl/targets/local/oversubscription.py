@@ -35,7 +35,7 @@ def oversubscription(job: Job, pools: list[Pool], world_size: int, cores: int) -
 
 
 def _key_to_lower(ranks: int, workers: int, reducers: int, roles: dict[str, int]) -> str:
-    """What makes the most of them."""
+    """The largest group of them."""
     if roles and max(roles.values()) > max(ranks, reducers):
         return f"roles.{max(roles, key=lambda name: roles[name])}.count"
     if reducers > ranks:

@@ -49,6 +49,6 @@ class ReservedPort:
 
 
 def _bind(number: int) -> None:
-    """Raises OSError if somebody listens there."""
+    """Raises OSError if the port is in use."""
     with socket.socket() as probe:
         probe.bind(("0.0.0.0", number))  # noqa: S104 - torch's store listens on all addresses

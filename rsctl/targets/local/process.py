@@ -100,7 +100,7 @@ class ProcessTarget(LocalTarget):
         }
 
     def _visible(self, gpus: tuple[int, ...]) -> dict[str, Optional[str]]:
-        """Those of other replicas, or all if none is asked for, are hidden."""
+        """Hide the GPUs of other replicas, or all GPUs if none is requested."""
         return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if self.host.gpus else {}
 
     def _reducer(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the plans of both local targets share: replicas, environment, findings. Pure."""
+"""The common parts of the plans of both local targets: replicas, environment, findings. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_fi
 
 @dataclass(frozen=True)
 class Share:
-    """What each worker gets: GPUs of this machine by number, ranks, and threads for each rank.
+    """The share of each worker: GPUs of this machine by number, ranks, and threads for each rank.
 
-    `gpus` and `ranks` have one for each worker, `role_gpus` the GPUs of each replica of a role.
+    `gpus` and `ranks` have one entry for each worker, `role_gpus` the GPUs of each replica of a
+    role.
     """
 
     gpus: tuple[tuple[int, ...], ...]
@@ -200,7 +201,7 @@ def launched_roles(job: Job) -> list[str]:
 
 
 def role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
-    """The own variables of a role's replicas, by the job as the role has it."""
+    """The variables of only a role's replicas, from the role's job."""
     return {"OMP_NUM_THREADS": str(share.threads), **user_env(job)}
 
 

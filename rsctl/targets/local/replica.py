@@ -75,7 +75,7 @@ class Replica:
         return self._take(stream, data)
 
     def _take_report(self, stdout: bytes) -> bytes:
-        """What a rank wrote to stderr was written before its report, and may still be unread."""
+        """A rank writes to stderr before its report, so this output may still be unread."""
         start = stdout.index(_REPORT)
         lines = [self._take("stdout", stdout[:start])]
         if self.process.stderr and not self.process.stderr.closed:
@@ -104,7 +104,7 @@ class Replica:
 
 
 def _read(pipe: int) -> bytes | None:
-    """What is in a pipe: nothing if it has ended, None if more may come."""
+    """The content of a pipe: empty if it has ended, None if more may come."""
     try:
         return os.read(pipe, _CHUNK)
     except BlockingIOError:

@@ -11,7 +11,7 @@ from types import FrameType
 
 _CANCEL_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 KEPT_SIGNALS = (*_CANCEL_SIGNALS, signal.SIGHUP)
-"""Those that are blocked until a supervisor handles, or ignores, them."""
+"""The signals that are blocked until a supervisor handles, or ignores, them."""
 
 
 class Cancelled(Exception):

@@ -192,7 +192,7 @@ class Supervisor:
             self._end({n: r for n, r in self._running().items() if r.stopped_at}, hard=True)
 
     def _drain(self) -> None:
-        """Read what is left in the pipes, but do not wait for a stray child that holds one open."""
+        """Read the rest of the pipes, but do not wait for a stray child that holds one open."""
         end = monotonic() + _DRAIN_SECONDS
         while any(r.open_pipes for r in self._replicas.values()) and monotonic() < end:
             self._step()

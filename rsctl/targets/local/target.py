@@ -96,7 +96,7 @@ class LocalTarget:
             tail.close()
 
     def _clear_up(self, run: str) -> None:
-        """Reconcile; that the store cannot be written is no harm to who knows how it ended."""
+        """Reconcile; tolerates a store that cannot be written, because the caller knows the end."""
         try:
             self.reconcile(run)
         except DiskFull:
@@ -197,7 +197,7 @@ class LocalTarget:
 
 
 def _send(process: int, number: signal.Signals) -> bool:
-    """Send a signal; whether there was somebody to get it."""
+    """Send a signal; returns whether the process existed."""
     try:
         os.kill(process, number)
     except ProcessLookupError:

@@ -1,1 +1,1 @@
-"""What targets in a cloud do alike: submit once, collect the log, keep what is known of a job."""
+"""Common code of targets in a cloud: submit once, collect the log, store the state of a job."""

@@ -19,9 +19,9 @@ _BRING = f"build an image for {_ARM} and set image.uri to it, or use another mac
 def architecture_findings(
     job: Job, worker: Machine | None, own_reducers: Machine | None, usual: str | None
 ) -> Iterator[Finding]:
-    """What the workers' image cannot be; `own_reducers` is the machine of rsctl's reducers.
+    """The platforms that the workers' image cannot have; `own_reducers` is rsctl's reducer machine.
 
-    They run the workers' image, which has one architecture; `usual` is the target's platform.
+    Reducers run the workers' image, which has one architecture; `usual` is the target's platform.
     """
     if worker is None:
         return

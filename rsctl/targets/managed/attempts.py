@@ -51,7 +51,7 @@ class AttemptTracker:
         return self._with_limit(msgspec.structs.replace(status, attempt=number))
 
     def examine(self, line: LogEvent) -> bool:
-        """A container that begins anew begins an attempt; whether this line is of such a one."""
+        """Whether this line is from a container that starts again, which starts an attempt."""
         record = structured(line.text)
         if record is None or record["rsctl"] != "node":
             return False
@@ -118,7 +118,7 @@ class AttemptTracker:
 
 
 def _is_preemption(failure: Failure) -> bool:
-    """Whether it is what becomes of ranks when a machine goes away: theirs, or a peer's."""
+    """Whether it is a typical failure of ranks whose machine, or a peer's, is lost."""
     codes = [cause.code for cause in failure.causes[:1]]
     return LOST_PEER in codes or failure.signal in _PREEMPTION_SIGNALS
 

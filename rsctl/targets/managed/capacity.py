@@ -1,4 +1,4 @@
-"""Whether there was no capacity for a job where it was to run, at its creation or at its end."""
+"""Detects a lack of capacity for a job, when it is created or when it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from rsctl.targets.managed.service import JobStatus, NoCapacity
 
 
 def refused_creation(refused: RsctlError) -> RsctlError:
-    """Why a job was not created: NoCapacity if machines or quota are lacking, else as it is."""
+    """The reason why a job was not created: NoCapacity if machines or quota are lacking, otherwise
+    the error.
+    """
     lacking = any(finding.code in NO_CAPACITY for finding in refused.findings)
     return NoCapacity(refused.exit_code, *refused.findings) if lacking else refused
 

@@ -39,7 +39,7 @@ _VISIBLE_AFTER = 60.0
 
 
 class Collector:
-    """The one process that collects a run; whoever makes it holds the run's lock."""
+    """The one process that collects a run; its creator holds the run's lock."""
 
     def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord) -> None:
         self._folder, self._store, self._job, self._run = folder, store, job, run
@@ -84,7 +84,7 @@ class Collector:
 
     @property
     def end_of_place(self) -> PlaceEnd | None:
-        """Why the run goes on to its next place, once all of its job here has been collected."""
+        """Why the run moves to its next place, once all of its job here has been collected."""
         is_pending = self._progress.running and not self._log.is_complete(self._pools)
         return None if is_pending else self._end_here
 
@@ -190,7 +190,7 @@ class Collector:
             self._keep()
 
     def _record_start(self, status: JobStatus) -> None:
-        """Of a job that ended before it was seen to run, what it costs begins here too."""
+        """For a job that ended before it was seen to run, its billed time also starts here."""
         if not status.state.is_final or self._progress.running_since is not None:
             return
         if status.started is not None:

@@ -46,7 +46,7 @@ class JobCreator:
                 raise
 
     def _locate(self, url: str) -> None:
-        """Record where the job is; one whose run was to end meanwhile is cancelled."""
+        """Record where the job is; cancels it if the run was asked to end in the meantime."""
         self._store.locate(self._run, url)
         if is_to_end(self._store, self._run):
             cancel_job(self._service.open(url))

@@ -24,7 +24,7 @@ def endpoints_of(run: str) -> Endpoints:
 
 
 def shared_service(make: Callable[[Endpoints], S], endpoints: Endpoints) -> S:
-    """The service that `make` made before for equal endpoints, else a new one: a log-in costs
+    """The service that `make` made before for equal endpoints, otherwise a new one: a login costs
     60 ms.
     """
     key = make, endpoints

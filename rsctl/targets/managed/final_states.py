@@ -106,7 +106,7 @@ def _all_succeeded(
 
 
 def _last_failure(status: JobStatus, progress: Progress) -> Failure | None:
-    """Of a job that was ended for its restarts, what ended the last attempt that failed."""
+    """For a job that was ended for its restarts, the failure of its last attempt."""
     if not progress.restarted_too_often or status.state is not JobState.FAILED:
         return None
     return next((each.failure for each in reversed(progress.attempts) if each.failure), None)

@@ -9,8 +9,9 @@ from rsctl.runs.stream.events import StateEvent, now, seconds_between
 from rsctl.targets.managed.service import CloudJob, JobService, answer_of
 
 _LOST_AFTER = 300.0
-"""Seconds after which a submission that nobody works on, and that the cloud does not know, is
-taken for one that was never sent."""
+"""Seconds after which a submission is assumed never sent, if no process works on it and the cloud
+does not know it.
+"""
 
 
 def find_job(run: RunRecord, store: Store, service: JobService) -> CloudJob | None:

@@ -1,4 +1,4 @@
-"""What the tables of known errors of both clouds share."""
+"""Common parts of the tables of known errors of both clouds."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Report = Callable[..., None]
 
 
 class LogCollector:
-    """Reads the log of one job. `metrics` are those read so far that nobody has taken yet.
+    """Reads the log of one job. `metrics` are the values read so far that have not been taken.
 
     `report` gets findings, `poll_now` is called when the job may have another state.
     """

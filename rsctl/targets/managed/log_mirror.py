@@ -35,7 +35,7 @@ class LogMirror:
             raise _disk_error(self._folder, problem) from None
 
     def sizes(self) -> dict[str, int]:
-        """What the journals have, for those that come after."""
+        """The content of the journals, for later readers."""
         return self._sizes | {name: journal.size for name, journal in self._journals.items()}
 
     def close(self) -> None:

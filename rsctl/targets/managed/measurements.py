@@ -1,4 +1,4 @@
-"""What a cloud itself has measured of a job, and the facts that follow from it."""
+"""A cloud's own measurements of a job, and the facts that follow from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 
 MEASURED = "cloud."
-"""What the names of the cloud's own measurements begin with."""
+"""The prefix of the cloud's own measurements."""
 
 CONSOLE = "console"
 """The name of the fact that has the job's page in the cloud's console."""
@@ -46,14 +46,14 @@ class Measurements:
         self._latest = store.latest(run.run, MEASURED)
 
     def are_due(self) -> bool:
-        """Whether a running job's measurements are to be fetched now, and not again for a while."""
+        """Whether a running job's measurements are due; if so, not again for a while."""
         if not self._timer.is_due() or not self._progress.running:
             return False
         self._timer.restart()
         return True
 
     def fetch(self) -> list[MetricEvent]:
-        """What is new. Where only they are forbidden, that is a warning."""
+        """New measurements. If only they are forbidden, that is a warning."""
         try:
             measured = self._job.measure(self._progress.measured, self._pools)
         except RsctlError as problem:
@@ -75,7 +75,9 @@ class Measurements:
         self.facts = [*self._reported_facts(status), *derived]
 
     def _reported_facts(self, status: JobStatus | None) -> list[Fact]:
-        """What the cloud reports of the job; its page in the console is shown at once."""
+        """The facts that the cloud reports about the job; shows its page in the console
+        immediately.
+        """
         facts = status.facts if status else []
         if is_rehearsed(self._run.run):  # of which the cloud's console knows nothing
             return [fact for fact in facts if fact.name != CONSOLE]

@@ -2,8 +2,8 @@
 
 The order is what keeps it to one job. A run leaves a place when its job there was seen to have
 ended, or was refused; then the store has the next place; then the job is created there. A create
-without an answer leaves the run where it is, until its job is found or can be created again.
-Whoever uses a Mover holds the run's lock.
+without an answer leaves the run where it is, until its job is found or can be created again. The
+user of a Mover holds the run's lock.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class Mover:
                         raise self._nowhere(store, problem) from None
 
     def move(self, end: PlaceEnd) -> None:
-        """The job at the present place has ended, for want of capacity: go on to the next.
+        """The job at the present place has ended for lack of capacity: move to the next.
 
-        A refusal there that is no want of capacity is the end of the run. Raises RsctlError if the
-        next step cannot be taken from here, such as without credentials.
+        A refusal there for another reason ends the run. Raises RsctlError if the next step cannot
+        be taken from here, such as without credentials.
         """
         with closing(Store()) as store:
             present = present_place(store, self._run)
@@ -138,7 +138,7 @@ class Mover:
         return NoCapacity(problem.exit_code, *problem.findings, where)
 
     def _dollars(self, store: Store) -> float | None:
-        """What the job that has ended has cost: nothing if it never ran."""
+        """The cost of the job that has ended: zero if it never ran."""
         record = store.get(self._run)
         if record is None or (record.started is None and not record.facts):
             return 0.0

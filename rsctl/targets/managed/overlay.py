@@ -73,7 +73,7 @@ def _patched(document: Any, entry: Any, path: str) -> Any:
 
 
 def _check_entry(entry: Any, path: str) -> None:
-    """What the library would meet with a traceback."""
+    """Patches for which the library would raise an unspecific exception."""
     if not isinstance(entry, dict) or entry.get("op") not in _OPERATIONS:
         raise _wrong(
             f"an entry must be a mapping whose `op` is one of {', '.join(_OPERATIONS)}", path

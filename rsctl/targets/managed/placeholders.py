@@ -1,7 +1,7 @@
-"""What a plan leaves open in its request and is resolved as it is sent: images by digest, secrets.
+"""The parts of a plan that are resolved when it is sent: images by digest, secrets.
 
-`make_submission` notes where they are as the request is rendered, so that sending it needs not
-search it for text.
+`make_submission` records their positions when the request is rendered, so that sending it does not
+search for text.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def make_submission(
     images: Iterable[Image],
     variables: Iterable[Variable],
 ) -> Submission:
-    """All that sending the plan takes; `images` and `variables` are those of its request.
+    """All data for sending the plan; `images` and `variables` belong to its request.
 
-    An image that the user's overlay names, or that is used as it is, stays as it is; where none
-    is left that the recipe would make, nothing is built. A package that the overlay took out of
-    the request is not uploaded.
+    An image that the user's overlay names, or that is used without changes, is kept; if no position
+    needs the recipe's image, nothing is built. A package that the overlay removed from the request
+    is not uploaded.
     """
     found = tuple(_placeholders(images, variables, job, image))
     is_built = any(each.secret is None for each in found)

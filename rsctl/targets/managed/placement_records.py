@@ -1,4 +1,4 @@
-"""What is written down of each place of a run, and the secrets that are not."""
+"""The stored data of each place of a run, and the secrets, which are not stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rsctl.targets.base import Submission
 from rsctl.targets.variables import values_of_secrets
 
 _KEPT = ("alternatives", "tracking")
-"""What the plan of each place has as that of the first: it is the run's."""
+"""The fields in which the plan of each place is equal to that of the first."""
 
 
 def planned_place(

@@ -17,7 +17,8 @@ _MOST_FAILURES = 256
 
 
 class Progress(msgspec.Struct, kw_only=True):
-    """What the next collector of a run goes on from; the store keeps it beside the metrics.
+    """The point from which the next collector of a run continues; the store keeps it with the
+    metrics.
 
     `cursor` is the log reader's own. `sizes` are the bytes of each replica's log, and of the
     states under their own name, that belong to it: what a killed collector wrote beyond them is

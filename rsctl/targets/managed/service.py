@@ -55,9 +55,9 @@ class JobLog(Protocol):
         """
 
     def finish(self, ended: str) -> None:
-        """The job ended then: read to the end, and on until nothing late is to be expected.
+        """The job ended at this time: read to the end, and on until no late lines are expected.
 
-        How long that is counts from `ended`, so that the log of an old job is complete at once.
+        The wait counts from `ended`, so that the log of an old job is complete immediately.
         """
 
     @property
@@ -65,7 +65,7 @@ class JobLog(Protocol):
         """Whether all has been read, after `finish`."""
 
     def cursor(self) -> dict[str, Any]:
-        """Where another reader of this log goes on, as JSON; it grows neither with time nor log."""
+        """The position where another reader of this log continues, as JSON; its size is bounded."""
 
 
 class JobStatus(msgspec.Struct, kw_only=True):
@@ -112,23 +112,23 @@ class CloudJob(Protocol):
         """How it is now. One request, or a few."""
 
     def describe(self) -> JobDescription:
-        """What it is."""
+        """The kind of fact."""
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> JobLog:
         """Its log, from a cursor on; from the beginning if that is empty."""
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
-        """What the cloud itself has measured after a time; names begin with `cloud.`."""
+        """The cloud's own measurements after a time; names start with `cloud.`."""
 
     def notice(self, line: LogEvent) -> Finding | None:
-        """What a line of the log shows beyond its text, such as that the wrong plugin is loaded."""
+        """Facts in a line of the log beyond its text, such as that the wrong plugin is loaded."""
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
-        """What follows from all that is known, such as whether Reduction Server is at work.
+        """Conclusions from all facts, such as whether Reduction Server is in use.
 
-        `plan` is the run's stored plan, `noticed` what `notice` has found so far.
+        `plan` is the run's stored plan, `noticed` the facts that `notice` has found so far.
         """
 
     def cancel(self) -> None:
@@ -163,7 +163,7 @@ class JobService(Protocol):
 
 
 def answer_of(call: Callable[[], T]) -> T:
-    """The answer of a call that nobody repeats later. Raises RsctlError where there is none."""
+    """The answer of a call that is not repeated later. Raises RsctlError if there is none."""
     try:
         return call()
     except Unreachable as problem:
@@ -172,7 +172,7 @@ def answer_of(call: Callable[[], T]) -> T:
 
 
 def cancel_job(job: CloudJob) -> None:
-    """Ask a job to end; one that is not there any more needs not be asked. Raises RsctlError."""
+    """Ask a job to end; ignores one that no longer exists. Raises RsctlError."""
     try:
         answer_of(job.cancel)
     except RsctlError as problem:

@@ -75,7 +75,7 @@ class StatusPoller:
             progress.cost_too_much = True
 
     def _with_limits(self, status: JobStatus) -> JobStatus:
-        """The status, expired and with the reason if a limit of ours has ended the job."""
+        """The status; expired, with the reason, if one of rsctl's limits has ended the job."""
         why = self._reason(status.state)
         if why is None:
             return status
@@ -95,7 +95,7 @@ class StatusPoller:
 
 
 def stamped(time: str) -> str:
-    """A time as events have it; now, where the cloud's is not one."""
+    """A time in the format of events; now, if the cloud's time is invalid."""
     try:
         parse_time(time)
     except ValueError:

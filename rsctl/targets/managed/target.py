@@ -1,7 +1,7 @@
-"""The target contract as the clouds share it: submit, follow, reconcile, cancel.
+"""The common part of the target contract for clouds: submit, follow, reconcile, cancel.
 
-A run has a folder like a local one. Whoever watches it takes the folder's lock and collects the
-job's log and states into it, one process a run; everybody else reads what is there already.
+A run has a folder like a local one. A process that watches it takes the folder's lock and collects
+the job's log and states into it, one process per run; all others read the existing files.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ManagedTarget:
         # A watcher belongs to the thread that made it, as its connection to the store does.
         self._watchers: dict[tuple[str, int], RunWatcher] = {}
         self._secrets: dict[str, dict[str, str]] = {}
-        """Of runs that this process has submitted, for the places that they go on to."""
+        """The submissions of this process, for the later places of its runs."""
 
     def service(self, endpoints: Endpoints) -> JobService:
         """The job service at some endpoints; equal ones have the same."""
@@ -64,7 +64,9 @@ class ManagedTarget:
         raise NotImplementedError
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
-        """Have the image, then send the request; a run that somebody submits is left alone."""
+        """Provide the image, then send the request; leaves a run alone that another process
+        submits.
+        """
         plan = submission.plan
         folder = RunFolder(plan.run)
         lock = folder.begin(_description(submission, self.restart_limit(submission)))
@@ -92,8 +94,8 @@ class ManagedTarget:
         return image
 
     def _submit_to_places(self, first: Submission, image: str | None, show: Show) -> None:
-        """Have all that each place needs, for later nobody may have the files; then send the job
-        to the first place with capacity.
+        """Prepare all places, because the files may not be available later; then send the job to
+        the first place with capacity.
         """
         from rsctl.runs.placements import add_places
         from rsctl.targets.managed.placement_records import planned_place
@@ -112,7 +114,7 @@ class ManagedTarget:
         self._mover(run, is_taken_back=True).send()
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
-        """Have the image in its registry; by digest, if it is one of ours."""
+        """Provide the image in its registry; by digest, if rsctl built it."""
         from rsctl.targets.managed.image import ensure_planned_image
 
         return ensure_planned_image(submission, show)
@@ -179,7 +181,7 @@ class ManagedTarget:
         return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
-        """Ask the job to end, and the run to go on nowhere else."""
+        """Ask the job to end, and prevent moves of the run."""
         from rsctl.runs.placements import ask_to_end
 
         ask_to_end(_open_store(), run)
@@ -211,9 +213,9 @@ class ManagedTarget:
         return None if known is None else find_job(known, store, self._service_of(run))
 
     def _have_job(self, run: str) -> CloudJob | None:
-        """The run's job; one that was between two places when it was killed goes on.
+        """The run's job; continues a move between two places that was interrupted.
 
-        For whoever holds the run's lock. Raises RsctlError.
+        For the holder of the run's lock. Raises RsctlError.
         """
         job = self.find_job(run)
         known = _open_store().get(run)
@@ -225,7 +227,7 @@ class ManagedTarget:
         return self.find_job(run)
 
     def _move(self, run: str, end: PlaceEnd) -> None:
-        """Take a run to its next place, whose job has ended; for whoever holds its lock."""
+        """Move a run, whose job has ended, to its next place; for the holder of its lock."""
         self._mover(run).move(end)
 
     def _mover(self, run: str, is_taken_back: bool = False) -> Mover:

@@ -43,7 +43,7 @@ class RunWatcher:
         self._try_at = 0.0
 
     def step(self) -> bool:
-        """Collect what is due, if nobody else does; whether nothing more will come.
+        """Collect new data, unless another process does; whether no more will come.
 
         Raises RsctlError.
         """
@@ -79,7 +79,7 @@ class RunWatcher:
         return self._collector is not None and self._collector.has_ended
 
     def poll_now(self) -> None:
-        """Something was asked of the job: see soon what came of it."""
+        """A request was sent to the job: poll soon for its effect."""
         if self._collector is not None:
             self._collector.poll_now()
 

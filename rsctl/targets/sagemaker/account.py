@@ -99,7 +99,7 @@ def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Fin
 
 
 def _repository(job: Job) -> Repository | None:
-    """Where the image is pulled from. Raises RsctlError if that is no repository."""
+    """The registry of the image. Raises RsctlError if it is not a valid repository."""
     if job.image.uri:
         return uri_repository(job.image.uri)
     name = repository_of(job, "sagemaker")

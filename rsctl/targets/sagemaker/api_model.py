@@ -70,11 +70,11 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Problem(NamedTuple):
-    """What is wrong with one field of a request.
+    """An error in one field of a request.
 
-    `kind` is missing, unknown, type, enum, size, range or pattern, or rule for what the
-    documentation adds. `path` has names and indices. `remedy` is None where the key that the field
-    comes from is remedy enough.
+    `kind` is missing, unknown, type, enum, size, range or pattern, or rule for rules from the
+    documentation. `path` has names and indices. `remedy` is None if the key that sets the field is
+    sufficient as remedy.
     """
 
     path: tuple[str | int, ...]

@@ -1,4 +1,4 @@
-"""What the containers of a job are called with, and how many ranks that starts on a node. Pure."""
+"""The arguments of a job's containers, and the number of ranks per node. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_ar
 
 
 def container_arguments(job: Job) -> ContainerArguments:
-    """With launcher none they are passed as they are, since nobody in there would read a file.
+    """With launcher none they are passed unchanged, because no program would read a file.
 
-    All machines have one Environment, so that variables of a chief or a role are arguments too.
+    All machines have one Environment, so variables of a chief or a role are arguments, too.
     """
     if job.run.package is not None:
         return ContainerArguments([], {})

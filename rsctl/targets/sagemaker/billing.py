@@ -18,7 +18,7 @@ _SPOT = "at the on-demand price; for spot machines SageMaker bills fewer seconds
 
 
 def billing_of(request: Mapping[str, Any]) -> Billing:
-    """The billing of a request as a plan has it."""
+    """The billing of a request for a plan."""
     body = request.get("body")
     fields: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
     stopping = fields.get("StoppingCondition")

@@ -127,5 +127,5 @@ def _messages(stream: LogStream, build: Build) -> list[str]:
 
 
 def _find_known(code: str, message: str) -> KnownError | None:
-    """What is known of CodeBuild's own errors."""
+    """The known errors of CodeBuild."""
     return find_known_error(_KNOWN, message, code)

@@ -18,7 +18,7 @@ class LogStream:
         self._token: str | None = None
 
     def read(self, group: str, stream: str) -> list[str]:
-        """The messages that have come since the last call; none if the stream is not there yet.
+        """The messages since the last call; none if the stream does not exist yet.
 
         Raises RsctlError.
         """

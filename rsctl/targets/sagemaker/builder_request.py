@@ -50,7 +50,8 @@ _MACHINES: dict[str | None, tuple[str, str, str]] = {
         "BUILD_GENERAL1_LARGE",  # Arm has SMALL and LARGE only, by AWS's CDK
     ),
 }
-"""What builds for a platform: the kind of machine, the image with docker, and its size."""
+"""The build environment for a platform: the kind of machine, the image with docker, and its size.
+"""
 _MINUTES = 120
 
 

@@ -52,7 +52,7 @@ def channels(
 
 
 def input_env(job: Job) -> dict[str, Optional[str]]:
-    """`RSCTL_INPUT_TRAIN` and the like."""
+    """The name `RSCTL_INPUT_TRAIN` and similar."""
     mounted = {variable_of(n): f"{INPUT_DIR}/{n}" for n in job.targets.sagemaker.file_systems}
     return {**planned_env(input_plans(job)), **mounted}
 

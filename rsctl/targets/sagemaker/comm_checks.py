@@ -29,11 +29,11 @@ _SMDDP_IMAGE = (
     "658645717510.dkr.ecr.REGION.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
 )
 _AWS_ACCOUNTS = frozenset({"763104351884", "658645717510"})
-"""Those of AWS's deep-learning containers and of its model-parallel images."""
+"""Patterns for AWS's deep-learning containers and for its model-parallel images."""
 
 
 def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
-    """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
+    """The combinations of `comm:`, `reducers:` and `image.transport` that do not work here."""
     job = resolved.job
     yield from tls_findings(job, bool(resolved.reducers))
     if not job.run.is_launched and (resolved.reducers or _is_left_out(job)):
@@ -105,7 +105,7 @@ def _reducer_findings(job: Job) -> Iterator[Finding]:
 
 
 def _group_findings(job: Job) -> Iterator[Finding]:
-    """What AWS's documentation leaves open for jobs with several groups of machines."""
+    """Combinations with several groups of machines that AWS does not document."""
     if job.limits.spot:
         yield warning(
             "spot",

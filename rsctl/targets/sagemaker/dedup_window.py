@@ -33,11 +33,11 @@ _Low = tuple[int, frozenset[bytes]]
 
 
 class DedupWindow:
-    """Times are milliseconds since 1970, as CloudWatch has them.
+    """Times are milliseconds since 1970, as in CloudWatch.
 
-    Ids are kept as hashes, in slices of a tenth of a second. `floor` is the time from which on all
-    that was read is known; nothing before it is ever read. `kept` is a cursor: from `sure` on its
-    ids are all there are, before that its marks count.
+    IDs are kept as hashes, in slices of a tenth of a second. `floor` is the time from which all
+    entries read are known; nothing before it is ever read. `kept` is a cursor: from `sure` on its
+    IDs are complete, before that its marks count.
     """
 
     def __init__(self, floor: int, kept: Mapping[str, Any] | None = None) -> None:
@@ -105,10 +105,10 @@ class DedupWindow:
                 self._lows[stream] = mark
 
     def cursor(self, held: Container[str], without: set[bytes]) -> dict[str, Any]:
-        """Where another reader goes on, with a bounded number of ids.
+        """The position where another reader continues, with a bounded number of IDs.
 
-        `held` are streams that are to be read again from before the floor, `without` the ids of
-        what was read of them and not handed out.
+        `held` are streams to read again from before the floor, `without` the IDs of their entries
+        that were read and not returned.
         """
         gap = self._first_gap()
         seen, seen_since = self._newest_ids(gap, without)
@@ -165,7 +165,7 @@ class DedupWindow:
         return iter(sorted(self._slices, reverse=True))
 
     def _forget(self) -> None:
-        """Drop what no pass reaches any more, and the oldest if there is too much of it."""
+        """Drop entries that no pass reaches any longer, and the oldest if there are too many."""
         least = (self.newest - DEEPEST) // _SLICE
         for index in sorted(self._slices):
             if index >= least and self._count <= _MOST:

@@ -29,7 +29,7 @@ _OF_REQUEST = (
 
 
 def event_time(value: Any) -> str:
-    """A time as boto3 gives it, in the form of an event's; the present if it is not there."""
+    """A time from boto3, in the form of an event's; the present if it is missing."""
     if not isinstance(value, datetime):
         return now()
     return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,8 +1,8 @@
 """Errors of SageMaker for a job that it refuses or that failed, with their field and remedy.
 
-The messages are those of real answers (tests/fixtures/real/cloud_errors.json has them with their
-sources); of them only the code is documented, and of the reason of a failure not even its kind.
-So patterns are searched in messages, and what is not known is shown as AWS says it.
+The messages come from real answers (tests/fixtures/real/cloud_errors.json has them with their
+sources); of them only the code is documented, and of the reason of a failure not even its kind. So
+patterns are searched in messages, and what is not known is shown as AWS says it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOT_UNIQUE = "ResourceInUse"
 """The code for a name that is taken."""
 
 INVALID = "ValidationException"
-"""The code for a wrong request, a job that is not there, and the stop of one that has ended."""
+"""The code for an invalid request, a missing job, and the stop of a job that has ended."""
 
 CLIENT_ERROR = "ClientError"
 """The kind of a FailureReason that has the texts of refusals, too."""
@@ -198,10 +198,10 @@ _KNOWN = (
 def find_known(
     code: str, message: str, blocks: Mapping[str, str] = MappingProxyType({})
 ) -> KnownError | None:
-    """What is known of an error, from its code and message; None if nothing is.
+    """The known error for a code and message; None if there is none.
 
-    The code is that of a refusal, or the kind of a FailureReason. `blocks` has by machine
-    type which block of the spec names it: `chief`, `workers`, `reducers`.
+    The code comes from a refusal, or is the kind of a FailureReason. `blocks` has by machine type
+    which block of the spec names it: `chief`, `workers`, `reducers`.
     """
     known = find_known_error(_KNOWN, message, code)
     if known is None and code == "ResourceLimitExceeded":

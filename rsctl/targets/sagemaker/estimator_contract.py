@@ -55,12 +55,12 @@ def estimator_hyperparameters(
 
 
 def launch_hyperparameters(job: Job, machine: Optional[str]) -> dict[str, str]:
-    """Those that `run.launcher` becomes, as they are sent: an estimator's `distribution`."""
+    """The hyperparameters for `run.launcher`: an estimator's `distribution`."""
     return {name: json.dumps(value) for name, value in _starter(job, machine).items()}
 
 
 def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
-    """What starts the ranks; nothing where the program is started once on each node."""
+    """The program that starts the ranks; empty if the program is started once on each node."""
     of_machine = {"sagemaker_instance_type": machine} if machine else {}
     of_groups = {"sagemaker_distribution_instance_groups": [WORKERS]} if job.roles else {}
     if job.run.launcher == "torchrun":
@@ -80,7 +80,7 @@ def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
 
 
 def estimator_findings(job: Job) -> Iterator[Finding]:
-    """What the toolkit cannot start, or cannot pass on; nothing for jobs without a package."""
+    """The settings that the toolkit cannot start or pass on; none for jobs without a package."""
     if job.run.package is None:
         return
     yield from _program_findings(job)
@@ -108,7 +108,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
 
 
 def _program_findings(job: Job) -> Iterator[Finding]:
-    """Of an archive in a bucket nobody here knows whether it has a setup.py."""
+    """It is unknown whether an archive in a bucket contains a setup.py."""
     run, is_local = job.run, job.run.package is not None and job.run.package.scheme == "file"
     has_setup = is_local and os.path.isfile(os.path.join(str(run.package), "setup.py"))
     if run.launcher == "torchrun" and (run.module or has_setup):

@@ -1,8 +1,8 @@
 """The FailureReason of a training job: a text of at most 1024 characters, as findings. Pure.
 
 It is a kind (`AlgorithmError: `, `ClientError: `, …) and what the container has written to
-/opt/ml/output/failure, where our runtime names the replica. The kinds are those of real answers,
-not documented; a text that is not known is shown as it is.
+/opt/ml/output/failure, where rsctl's runtime names the replica. The kinds come from real answers
+and are not documented; an unknown text is shown unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALGORITHM_ERROR = "AlgorithmError"
 
 _CODE = re.compile(r"\bexit ?code:? ?(-?\d{1,3})\b", re.IGNORECASE)
 _OF_CONTAINER = re.compile(r", exit code: (\d{1,3})\s*\Z")
-"""What the service adds; what stands before it is a container's text, with codes of its own."""
+"""The text that the service adds; the text before it is a container's, with its own codes."""
 
 _SIGNAL = re.compile(r"\bSIG[A-Z]{2,8}\b")
 _RANK = re.compile(r"\brank (\d{1,6})\b")
@@ -60,7 +60,7 @@ def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Fa
 
 
 def unnamed_failure(answer: Mapping[str, Any]) -> UnnamedFailure | None:
-    """What the text has of a container that failed, whichever it was; None if none did.
+    """The failed container that the text describes; None if none failed.
 
     `AlgorithmError` is a container's; other kinds are the service's, but for an exit code.
     """
@@ -77,7 +77,7 @@ def unnamed_failure(answer: Mapping[str, Any]) -> UnnamedFailure | None:
 
 
 def findings(answer: Mapping[str, Any]) -> list[Finding]:
-    """What to do about a failure that is not the job's own."""
+    """The remedy for a failure outside the job."""
     reason = str(answer.get("FailureReason") or "")
     kind, text = _split(reason)
     if known := find_known(kind, text):

@@ -91,7 +91,7 @@ class Hosts:
         return {self.number(stream) or 0: name for stream, name in _in_order(self._reported)}
 
     def cursor(self) -> dict[str, dict[str, str]]:
-        """What is known, as JSON, for a reader that goes on from here."""
+        """The known hosts, as JSON, for a reader that continues from here."""
         return {"told": dict(self._reported), "guessed": dict(self._guessed)}
 
     def _forget_old(self, names: dict[str, str], stream: str) -> None:

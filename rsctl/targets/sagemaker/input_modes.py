@@ -24,7 +24,7 @@ _OF_OURS: dict[str, tuple[str, ...]] = {
     "copy": ("File",),
     "stream": ("FastFile", "Pipe"),
 }
-"""SageMaker's modes for each of ours, the default first."""
+"""SageMaker's modes for each of rsctl's, the default first."""
 
 _OURS: dict[str, InputMode] = {"FastFile": "mount", "File": "copy", "Pipe": "stream"}
 
@@ -42,7 +42,7 @@ def channel_mode(job: Job, given: GivenInput) -> Optional[str]:
 
 
 def channel_uri(given: GivenInput) -> str:
-    """What a channel reads: of shards, the folder that they are in."""
+    """The location that a channel reads: for shards, their folder."""
     if not given.has_shards:
         return str(given.location)
     return f"{shards.split_folder(given.location)[0]}/"
@@ -72,7 +72,7 @@ def _input_plan(job: Job, given: GivenInput) -> InputPlan:
 
 
 def mode_findings(job: Job) -> Iterator[Finding]:
-    """Errors for modes of ours and of SageMaker's that do not go together."""
+    """Errors for modes of rsctl and of SageMaker that conflict."""
     for given in inputs_of(job, "sagemaker"):
         channel = _channel(job, given)
         key = f"targets.sagemaker.channels.{given.name}"

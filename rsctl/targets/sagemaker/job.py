@@ -118,7 +118,7 @@ class SageMakerJob:
         return {"TrainingJobName": self._address.name}
 
     def _refused(self, problem: AwsError) -> RsctlError:
-        """Of a job that is not there, the service answers that the request is invalid."""
+        """For a job that does not exist, the service answers that the request is invalid."""
         if problem.code in (INVALID, "ResourceNotFound"):
             finding = missing(self._address.name, self._address.region)
             return RsctlError(ExitCode.REFUSED, finding)

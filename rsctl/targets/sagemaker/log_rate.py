@@ -61,7 +61,7 @@ class PageTimer:
             self._next = min(self._next, self._clock() + _PAGE * self._factor)
 
     def is_deep_pass_due(self) -> bool:
-        """Whether the pass that begins now is to go far back; it then is not for a minute."""
+        """Whether the next pass goes far back; if so, not again for a minute."""
         if self._clock() < self._deep_at:
             return False
         self._deep_at = self._clock() + _DEEP * self._factor

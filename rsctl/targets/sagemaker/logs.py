@@ -24,7 +24,8 @@ from rsctl.targets.sagemaker.log_rate import PageTimer
 from rsctl.targets.sagemaker.pending_lines import LogEntry, PendingLogLines
 
 GROUP = "/aws/sagemaker/TrainingJobs"
-"""The log group of all training jobs; it is not there before an account's first job has logged."""
+"""The log group of all training jobs; it does not exist before an account's first job has logged.
+"""
 
 _LATE = 30.0  # seconds after the end in which lines may still come
 _OLD = 120.0  # seconds after which no clock is so wrong that they may
@@ -107,7 +108,7 @@ class TrainingLog:
         return _Pass(min([start, *self._held_before.values()]), is_last)
 
     def _page(self, current: _Pass) -> dict[str, Any] | None:
-        """The next page; None if the pass has to begin anew."""
+        """The next page; None if the pass must start again."""
         try:
             page = self._aws.request(
                 "logs", "filter_log_events", current.request(self._prefix), retry=False

@@ -1,8 +1,8 @@
 """Encodes arguments that are too long for ContainerArguments as hyperparameters. Pure.
 
 SageMaker takes 100 arguments of 256 characters, without line breaks. Hyperparameters reach the
-container as one file, /opt/ml/input/config/hyperparameters.json. So all that `rsctl-launch` is to
-be called with is written as one JSON list, cut into pieces of `PIECE` characters: the entries
+container as one file, /opt/ml/input/config/hyperparameters.json. So all arguments of `rsctl-launch`
+are written as one JSON list, cut into pieces of `PIECE` characters: the entries
 `rsctl_arguments_0`, `rsctl_arguments_1`, …; joined in the order of their numbers they are the list.
 `rsctl-launch --arguments-from hyperparameters` reads them there. All machines have the same
 ContainerArguments; where a chief or a role has its own, the JSON is an object, in which each list
@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 NAME = "rsctl_arguments_"
-"""What the names of these hyperparameters begin with."""
+"""The prefix of these hyperparameters."""
 
 REFERENCE = ["--arguments-from", "hyperparameters"]
-"""What `rsctl-launch` is called with instead."""
+"""The replacement command line of `rsctl-launch`."""
 
 ALL_OTHERS = "*"
 """The name of the groups that are not named."""
@@ -43,9 +43,9 @@ class ContainerArguments(NamedTuple):
 def encode_arguments(
     arguments: list[str], of_groups: Mapping[str, list[str]] | None = None
 ) -> ContainerArguments:
-    """The arguments themselves if SageMaker takes them as they are, else by hyperparameters.
+    """The arguments themselves if SageMaker accepts them unchanged, otherwise as hyperparameters.
 
-    `of_groups` are those of instance groups that have their own.
+    `of_groups` are the arguments of instance groups with different ones.
     """
     own = {name: given for name, given in (of_groups or {}).items() if given != arguments}
     if own:

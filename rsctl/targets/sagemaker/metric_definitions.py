@@ -14,9 +14,9 @@ _NAMED_GROUP = re.compile(r"(?<!\\)\(\?P<[^>]+>")
 
 
 def metric_definitions(job: Job) -> tuple[list[dict[str, str]], list[Finding]]:
-    """What CloudWatch reads out of the log, and a note for each metric that it cannot.
+    """The metrics that CloudWatch extracts from the log, and a note for each one that it cannot.
 
-    rsctl reads all of them itself, so nothing is lost by what is left out here.
+    rsctl reads all of them itself, so omitted metrics are not lost.
     """
     definitions: list[dict[str, str]] = []
     findings: list[Finding] = []

@@ -105,7 +105,7 @@ class CloudWatchMetrics:
     def _ask(
         self, queries: list[_Query], start: datetime, end: datetime
     ) -> Iterator[tuple[_Query, Mapping[str, Any]]]:
-        """What CloudWatch has of each metric, page by page."""
+        """CloudWatch's data for each metric, page by page."""
         asked = [query.as_request(f"m{index}") for index, query in enumerate(queries)]
         query = {"MetricDataQueries": asked, "StartTime": start, "EndTime": end}
         query["ScanBy"] = "TimestampAscending"

@@ -41,8 +41,9 @@ def pools_of(request: Mapping[str, Any]) -> list[Pool]:
 
 
 def own_groups_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The instance groups, the chief's first, if they are those of rsctl's own requests: `workers`
-    and others, whose names can be those of roles."""
+    """The instance groups, the chief's first, if rsctl's requests can have them: `workers` and
+    others, which can be roles.
+    """
     groups = (request.get("ResourceConfig") or {}).get("InstanceGroups") or []
     names = [str(group.get("InstanceGroupName")) for group in groups]
     if WORKERS not in names or not all(_ROLE.fullmatch(name) for name in names):
@@ -57,7 +58,7 @@ def _machines(listed: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _pool(role: str, count: int, machines: list[str]) -> Pool:
-    """What the catalogue knows of a machine is shown where all have the same."""
+    """Facts from the catalogue, if they are equal for all machines."""
     known = load("sagemaker").machines.get(machines[0]) if len(machines) == 1 else None
     has = f"{known.accelerator}:{known.accelerators[0]}" if known and known.accelerators else None
     return Pool(

@@ -1,4 +1,4 @@
-"""Amazon ECR: log-in, the repository, and the digest of a tag."""
+"""Amazon ECR: login, the repository, and the digest of a tag."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def log_in(repository: Repository, endpoints: Endpoints) -> Login:
 
 
 def ensure_repository(repository: Repository, endpoints: Endpoints) -> None:
-    """Create the repository in ECR if it is not there. Raises RsctlError."""
+    """Create the repository in ECR if it does not exist. Raises RsctlError."""
     ecr = repository.ecr
     if ecr is None:
         return

@@ -91,9 +91,10 @@ def render_body(
 
 
 def environment(resolved: ResolvedPools, run: str) -> Env:
-    """What the script finds in every container; None for a secret, which a plan does not show.
+    """The variables for the script in every container; None for a secret, which a plan does not
+    show.
 
-    All machines share it, so it cannot identify a container: rsctl-launch finds out.
+    All machines share them, so they cannot identify a container: rsctl-launch finds out.
     """
     job, has_reducers = resolved.job, bool(resolved.reducers)
     if job.run.package is not None:  # the images' toolkit sets variables of its own
@@ -163,7 +164,7 @@ def _checkpoints(job: Job) -> dict[str, Any]:
 
 
 def _profiler(job: Job, run: str) -> dict[str, Any]:
-    """What it measures goes where the outputs go."""
+    """The profiler's data goes to the location of outputs."""
     profiler = job.targets.sagemaker.profiler
     if profiler is None or profiler is False:
         return {} if profiler is None else {"DisableProfiler": True}
@@ -219,7 +220,7 @@ def _extras(job: Job) -> dict[str, Any]:
 
 
 def _experiment(job: Job, run: str) -> dict[str, Any] | None:
-    """What the job is part of; a tracker's experiment shows it by the run's id."""
+    """The job's experiment; a tracker's experiment shows the job by the run ID."""
     options = job.targets.sagemaker.experiment
     if options:
         return without_empty(

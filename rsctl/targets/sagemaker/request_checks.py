@@ -22,10 +22,10 @@ def with_overlay(body: dict[str, Any], job: Job) -> dict[str, Any]:
 def body_findings(
     before: dict[str, Any], body: dict[str, Any], job: Job, secrets: Mapping[str, str]
 ) -> list[Finding]:
-    """What is wrong with a body; `before` is how it was without the overlay.
+    """The mistakes in a body; `before` is the body without the overlay.
 
-    `secrets` are the values that it leaves out, which count as much as others. What the overlay
-    brought in is reported about the overlay, everything else about the key that it comes from.
+    `secrets` are the values that it omits, which count toward limits. Mistakes from the overlay are
+    reported about the overlay, all others about the key that sets the field.
     """
     rendered = set(_all_problems(_with_secrets(before, secrets)))
     found = list(_identity(before, body))

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def results_of(body: Mapping[str, Any]) -> dict[str, str]:
-    """Locations in S3 by what they hold; what the job does not write is not there."""
+    """Locations in S3 by their content, without results that the job does not write."""
     outputs = body.get("OutputDataConfig") or {}
     name = body.get("TrainingJobName")
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a job's own roles can be on SageMaker, where each is an instance group. Pure.
+"""Limits of a job's own roles on SageMaker, where each is an instance group. Pure.
 
 All machines of a job have one image, one Environment and volumes of one size, and it has ended when
 all of its containers have. Sources: CreateTrainingJob, and the Developer Guide's pages
@@ -72,7 +72,7 @@ def _of_its_own(job: Job, name: str) -> Iterator[Finding]:
 
 
 def _end(job: Job, name: str) -> Iterator[Finding]:
-    """Without rsctl-launch nobody tells a role's nodes that the workers have ended."""
+    """Without rsctl-launch, a role's nodes do not learn that the workers have ended."""
     if job.run.is_launched or job.roles[name].ends == "by-itself":
         return
     message = (

@@ -1,9 +1,9 @@
-"""What SageMaker's documentation asks of a request beyond its model. Pure.
+"""Rules of SageMaker's documentation for a request beyond its model. Pure.
 
-Each rule looks at the body as it would be sent, overlay included, so it holds for whoever wrote it.
-Sources: the texts of botocore's model where nothing else is named, and the Developer Guide's pages
-on warm pools (train-warm-pools), heterogeneous clusters (train-heterogeneous-cluster), file systems
-(model-access-training-data) and tags.
+Each rule looks at the body as it would be sent, overlay included, so it applies to requests from
+any source. Sources: the texts of botocore's model where nothing else is named, and the Developer
+Guide's pages on warm pools (train-warm-pools), heterogeneous clusters
+(train-heterogeneous-cluster), file systems (model-access-training-data) and tags.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ACCELERATED = ("ml.p", "ml.g", "ml.trn")
 
 
 def rule_problems(body: dict[str, Any]) -> Iterator[Problem]:
-    """What SageMaker would refuse, or take and not do. The body's types are right already."""
+    """The mistakes that SageMaker would refuse or ignore. The body's types are already valid."""
     resources = body.get("ResourceConfig", {})
     if "ServerlessJobConfig" not in body:
         yield from _machines(resources, bool(body.get("EnableManagedSpotTraining")))

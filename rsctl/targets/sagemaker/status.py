@@ -57,7 +57,7 @@ def _ended_roles(answer: Answer) -> tuple[str, ...]:
 
 
 def _reason(answer: Answer, state: JobState) -> str | None:
-    """Why it is so; while it goes on, the service's message about the phase."""
+    """The reason for the state; while the job runs, the service's message about the phase."""
     if state.is_final:
         known = _REASONS.get(str(answer.get("SecondaryStatus")))
         return str(answer.get("FailureReason") or "") or known
@@ -80,7 +80,7 @@ def _phases(answer: Answer) -> list[Fact]:
 
 
 def _billing(answer: Answer) -> list[Fact]:
-    """What is billed: the seconds count for each machine."""
+    """The billed time: the seconds count for each machine."""
     billed, trained = answer.get("BillableTimeInSeconds"), answer.get("TrainingTimeInSeconds")
     if not billed:
         return []

@@ -187,7 +187,9 @@ def _refuse_errors(findings: list[Finding]) -> None:
 
 
 def _architecture(resolved: ResolvedPools) -> list[Finding]:
-    """What the workers' image cannot be, on the chief's machine and on the others'."""
+    """The platforms that the workers' image cannot have, on the chief's machine and on the
+    others'.
+    """
     job, reducer = resolved.job, resolved.reducer
     found = list(architecture_findings(job, resolved.worker, reducer, INFO.platform))
     if resolved.chief:
@@ -204,7 +206,7 @@ def _follows(finding: Finding, earlier: list[Finding]) -> bool:
 
 
 def _own_env(job: Job) -> dict[str, str]:
-    """What the chief's script finds besides; none of it is secret."""
+    """The additional variables of the chief's script, none of them secret."""
     return {name: str(value) for name, value in job.chief.env.items()}
 
 

@@ -1,9 +1,10 @@
-"""What AWS's images start for a package: the sagemaker-training toolkit's way to count ranks. Pure.
+"""The ranks that AWS's images start for a package, by the rules of the sagemaker-training toolkit.
+Pure.
 
 Its runners start `sagemaker_mpi_num_of_processes_per_host` processes on each node, torchrun's too,
-and without that one for each GPU, else one for each NeuronCore, else one. Only the toolkits of
-PyTorch's images read `sagemaker_torch_distributed_enabled`; those of other frameworks start the
-program once on each node.
+and without that one for each GPU, otherwise one for each NeuronCore, otherwise one. Only the
+toolkits of PyTorch's images read `sagemaker_torch_distributed_enabled`; those of other frameworks
+start the program once on each node.
 
 Sources: aws/sagemaker-training-toolkit@3383937, runner.py and environment.py;
 aws/sagemaker-pytorch-training-toolkit, training.py; aws/sagemaker-tensorflow-training-toolkit,
@@ -51,7 +52,7 @@ def toolkit_ranks(job: Job, body: Mapping[str, Any], workers: Pool) -> int:
 
 
 def framework_findings(job: Job) -> Iterator[Finding]:
-    """A warning where torchrun is to start what an image has without PyTorch, by its name."""
+    """A warning if the launcher is torchrun and the image has no PyTorch, according to its name."""
     if job.run.launcher != "torchrun" or not _has_other_framework(job):
         return
     image = job.image.uri or job.image.base
@@ -70,7 +71,7 @@ def _has_other_framework(job: Job) -> bool:
 
 
 def _number(text: object) -> int:
-    """A hyperparameter that is a whole number above 0, else 0."""
+    """A hyperparameter that is a whole number above 0, otherwise 0."""
     try:
         value = json.loads(str(text)) if text is not None else 0
         return max(0, int(value))

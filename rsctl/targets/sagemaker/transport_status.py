@@ -26,7 +26,7 @@ ON_SOCKETS = note(
 
 
 def notice(text: str) -> Finding | None:
-    """What a line of the log shows of the transport."""
+    """The transport that a line of the log shows."""
     if _EFA.search(text[:_LONGEST]):
         return ON_EFA
     return ON_SOCKETS if _SOCKET.search(text[:_LONGEST]) else None

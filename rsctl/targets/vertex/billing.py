@@ -1,7 +1,7 @@
 """How Vertex AI bills a CustomJob. Pure.
 
 Machines cost Compute Engine's price and a fee, as long as they are the job's (its documentation,
-"Vertex AI pricing"). The API does not say whether `timeout` counts anew when a job is restarted.
+"Vertex AI pricing"). The API does not document whether a restart resets `timeout`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLEX_START = "at the on-demand price; flex start costs less"
 
 
 def billing_of(request: Mapping[str, Any]) -> Billing:
-    """The billing of a request as a plan has it."""
+    """The billing of a request for a plan."""
     url, body = request.get("url"), request.get("body")
     place = _REGION.search(url) if isinstance(url, str) else None
     spec = body.get("jobSpec") if isinstance(body, Mapping) else None

@@ -73,9 +73,9 @@ class CloudBuild:
         return digest_of(end, recipe)
 
     def _start(self, recipe: Recipe, log: BuildLog, before: set[str]) -> Build:
-        """The build that was started; where an answer is lost, the one that was not there before.
+        """The build that was started; if an answer is lost, the one that did not exist before.
 
-        So no answer that is lost starts a second build.
+        So a lost answer never starts a second build.
         """
         with pack_context(recipe) as context:
             log.add_line(

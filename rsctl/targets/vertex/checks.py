@@ -28,7 +28,7 @@ _SECRETS = "keep it in Secret Manager, and let the script read it with the job's
 
 
 def job_findings(job: Job) -> Iterator[Finding]:
-    """What is wrong whatever machines the job gets."""
+    """The mistakes that do not depend on the job's machines."""
     yield from _image(job)
     yield from _launch(job)
     yield from _mounts(job)
@@ -36,7 +36,7 @@ def job_findings(job: Job) -> Iterator[Finding]:
 
 
 def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
-    """What is wrong with the workers of a job, or with the chief of a `chief_job`."""
+    """The mistakes in the workers of a job, or in the chief of a `chief_job`."""
     if job.comm.backend == "nccl" and not job.workers.accelerator:
         message, remedy = (
             "backend nccl needs GPUs, and workers.accelerator is not set",
@@ -47,7 +47,7 @@ def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]
 
 
 def node_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
-    """What is wrong with nodes of a job, whatever their role; `job` is as that role has it."""
+    """The mistakes in nodes of a job, in any role; `job` is the role's job."""
     yield from _disk(job)
     yield from secret_findings(job, _SECRETS)
     yield from _environment(job, reducers)
@@ -115,7 +115,7 @@ def _launch(job: Job) -> Iterator[Finding]:
 
 
 def _python_package(job: Job) -> Iterator[Finding]:
-    """What Vertex AI does with a package: it runs one module, once on each node."""
+    """Vertex AI runs one module of a package, once on each node."""
     run = job.run
     if run.package is None:
         return

@@ -91,7 +91,7 @@ class _Identity(NamedTuple):
 
     @classmethod
     def of(cls, request: Mapping[str, Any], run: str) -> _Identity:
-        """That of the job of a request."""
+        """The labels of the job of a request."""
         labels = (request.get("body") or {}).get("labels") or {}
         return cls(run, labels.get(PLACE_LABEL))
 

@@ -14,7 +14,7 @@ from struct import iter_unpack, pack
 from typing import Any
 
 MOST = 4096
-"""Entries that may be noted; whoever reads stops reading ahead before there are more."""
+"""The maximum number of noted entries; readers stop reading ahead before there are more."""
 
 PAGE = 1000
 """The most entries that one reading has."""
@@ -50,7 +50,7 @@ class DedupWindow:
         return is_new
 
     def settle(self, time: str) -> None:
-        """Nothing older than this is to be expected any more."""
+        """Entries older than this are no longer expected."""
         if time <= self.settled:
             return
         self.settled = time
@@ -72,7 +72,9 @@ class DedupWindow:
         return _UNKNOWN in self._given.values()
 
     def forget_unseen(self) -> None:
-        """All has been read since `settled`: what another reader noted and nobody found is gone."""
+        """All entries since `settled` have been read: drop notes of another reader that were not
+        confirmed.
+        """
         for key in [key for key, at in self._given.items() if at == _UNKNOWN]:
             del self._given[key]
 
@@ -88,7 +90,7 @@ class DedupWindow:
         return (times[len(times) // 2] if times else "") or self.settled
 
     def cursor(self) -> dict[str, Any]:
-        """At most some 54 kB, whatever the log's length and pace."""
+        """The cursor: at most some 54 kB, for a log of any length and pace."""
         # One page may come after `has_room` was asked for the last time.
         keys = list(self._given)[-(MOST + PAGE) :]
         packed = base64.b64encode(pack(f"<{len(keys)}Q", *keys)).decode()

@@ -20,7 +20,7 @@ def container_env(
     has_own_reducers: bool,
     pool_roles: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Optional[str]]:
-    """What every container finds, whatever its role; None for a secret.
+    """The variables of every container, in all roles; None for a secret.
 
     All of a pool have one environment, so that rsctl-launch finds out who each of them is. A
     vendor's container with `run.package` has the platform's own variables, AIP_MODEL_DIR and the

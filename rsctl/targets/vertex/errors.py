@@ -155,9 +155,9 @@ def is_quota(answer: Any) -> bool:
 
 
 def explained(message: str, region: str, roles: Roles, strategy: Any = None) -> list[Finding]:
-    """What a message means, if it is one that is known: one finding for each field it names.
+    """The known errors in a message: one finding for each field it names.
 
-    `roles` are those of the job's worker pools, `strategy` is that of its scheduling.
+    `roles` are the roles of the job's worker pools, `strategy` is the strategy of its scheduling.
     """
     fields = [_of_field(found) for found in field_errors(message, roles)]
     if fields:
@@ -184,7 +184,7 @@ def _of_field(found: FieldError) -> Finding:
 
 
 def _of_machine(known: KnownError, text: str) -> KnownError:
-    """A machine type that is for training elsewhere is not there in this region."""
+    """A machine type for training that does not exist in this region."""
     if known.remedy != _NO_MACHINE:
         return known
     machines = load("vertex").machines

@@ -44,7 +44,7 @@ class VertexJob:
         return status_of(self._get(), self._address, self._clock.now(), self._time_scale)
 
     def describe(self) -> JobDescription:
-        """What it is, as far as the job itself shows."""
+        """The description of the job, as far as the job itself shows it."""
         job = self._get()
         body = {key: _without_secrets(job[key]) for key in _REQUESTED if key in job}
         labels = job.get("labels") or {}
@@ -67,7 +67,7 @@ class VertexJob:
         return VertexLog(self._google, self._address, cursor, created, roles)
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
-        """What Cloud Monitoring has measured after a time."""
+        """Cloud Monitoring's measurements after a time."""
         del pools
         job = self._job or self._get()
         factor, ended = self._time_scale, seconds_of(job.get("endTime"))
@@ -79,7 +79,7 @@ class VertexJob:
         return measure(self._measurements, self._address, span, roles_of(job)) if span else []
 
     def notice(self, line: LogEvent) -> Finding | None:
-        """What a line shows of NCCL's plugins."""
+        """NCCL's plugins that a line shows."""
         return notice(line, has_googles_reducers(self._job))
 
     def facts(

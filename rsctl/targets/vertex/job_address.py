@@ -41,7 +41,7 @@ class ProjectRegion(NamedTuple):
         return f"{base}/v1/projects/{quote(self.project, ':')}/locations/{self.region}/customJobs"
 
     def job(self, name: Any) -> JobAddress | None:
-        """The job that a resource name of the API means; None if it is no job's."""
+        """The job that a resource name of the API names; None if it names none."""
         found = _NAME.fullmatch(name) if isinstance(name, str) else None
         return found and JobAddress(self, found[1])
 

@@ -18,7 +18,7 @@ _FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _AGENT_FIELDS = frozenset(
     {"message", "severity", "levelname", "lineno", "pathname", "created", "thread", "attrs"}
 )
-"""What stands in a payload beside the text that was printed."""
+"""The fields of a payload besides the printed text."""
 
 _SEVERITIES = {"WARNING": "warning", **dict.fromkeys(_FROM_STDERR, "error")}
 _DEEPEST = 20
@@ -39,10 +39,10 @@ def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def lines_of(entry: dict[str, Any], time: str, insert_id: str, roles: Roles) -> Iterator[LogEvent]:
-    """The lines of an entry, most often one; `roles` are those of the job's pools.
+    """The lines of an entry, usually one; `roles` are the roles of the job's pools.
 
-    What goes to stderr arrives with severity ERROR, progress bars included, so the severity shows
-    which stream it was, and no failure.
+    Output to stderr arrives with severity ERROR, including progress bars, so the severity shows the
+    stream, not a failure.
     """
     resource = entry.get("resource")
     labels = resource.get("labels") if isinstance(resource, dict) else None
@@ -58,7 +58,7 @@ def lines_of(entry: dict[str, Any], time: str, insert_id: str, roles: Roles) -> 
 
 
 def _text(entry: dict[str, Any]) -> tuple[str, bool]:
-    """What was printed, and whether it was one of the runtime's own lines of JSON."""
+    """The printed text, and whether it was one of the runtime's own lines of JSON."""
     payload = entry.get("jsonPayload")
     if isinstance(payload, dict):
         rank = payload.get(JSON_KEY)

@@ -1,8 +1,8 @@
 """Rate limits of requests for log entries: of one job, and of all jobs of a project.
 
-Cloud Logging answers 60 such requests a minute for a whole project, whoever makes them, and that
-cannot be raised. One job's log takes at most half of it, and all jobs that a process watches take
-less than the whole: those that have ended come first, since they need one request each.
+Cloud Logging answers 60 such requests a minute for a whole project, from all clients, and this
+limit cannot be raised. One job's log takes at most half of it, and all jobs that a process watches
+take less than the whole: those that have ended come first, since they need one request each.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 5.0, 60.0
 
 
 _OF_PROJECT, _OF_LIVE_JOBS = 56, 44
-"""Requests within any minute for all jobs of a project, and for those that still go on."""
+"""Requests within any minute for all jobs of a project, and for the active ones."""
 
 
 class ProjectRateLimiter:

@@ -27,7 +27,7 @@ from rsctl.targets.vertex.timestamps import nanosecond_time, seconds_of, timesta
 
 _SETTLED, _SETTLED_WHERE_CHEAP = 30.0, 120.0
 _LEAST_SETTLED = 0.2
-"""Seconds after which an entry that is not visible is not expected any more."""
+"""Seconds after which an entry that is not visible is no longer expected."""
 
 _CHEAP = PAGE // 2
 _REPORTED_AFTER = 120.0
@@ -35,7 +35,7 @@ _REPORTED_AFTER = 120.0
 
 @dataclass
 class _Round:
-    """A reading from a time on; `is_whole` if nothing before that is to be expected."""
+    """A reading from a time on; `is_whole` if nothing before that time is expected."""
 
     since: str
     started: float
@@ -44,7 +44,7 @@ class _Round:
 
 
 class VertexLog:
-    """Reads one job's log; see JobLog. `roles` are those of the job's worker pools."""
+    """Reads one job's log; see JobLog. `roles` are the roles of the job's worker pools."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class VertexLog:
         return self._is_complete
 
     def cursor(self) -> dict[str, Any]:
-        """Where another reader goes on."""
+        """The position where another reader continues."""
         return self._window.cursor()
 
     def _begin(self, now: float) -> _Round:
@@ -196,7 +196,7 @@ class VertexLog:
             self._limiter.not_after(max(now, self._ended + self._least_settled))
 
     def _is_last(self, started: float) -> bool:
-        """Whether a round that began then sees all that is to be expected."""
+        """Whether a round that began then sees all expected entries."""
         return self._ended is not None and started >= self._ended + self._least_settled
 
     @property

@@ -25,7 +25,7 @@ def catalog() -> Catalog:
 
 
 def gpus_of(machine: Machine, accelerator: Accelerator) -> Gpu:
-    """What is known of the accelerators on a machine; the machine knows best."""
+    """The known accelerators of a machine; the machine's own data takes precedence."""
     known = catalog().gpus[accelerator.type]
     if machine.accelerator is None or machine.enum is None:
         return known
@@ -79,7 +79,7 @@ def reducer_machine(job: Job, findings: list[Finding]) -> Machine | None:
 
 
 def find_machine(name: str, path: str, findings: list[Finding]) -> Machine | None:
-    """A machine of the catalogue; one that is not there, or not any more, is among `findings`."""
+    """A machine of the catalogue; an unknown or retired one is among `findings`."""
     machine = catalog().machines.get(name)
     if machine is None:
         findings.append(_unknown_machine(name, path))

@@ -99,7 +99,7 @@ def variables_in(body: dict[str, Any]) -> Iterator[Variable]:
 
 
 def _containers(body: dict[str, Any]) -> Iterator[tuple[_Path, str, dict[str, Any]]]:
-    """What runs in each pool: the path in the request, the name of its field, the field."""
+    """The program in each pool: the path in the request, the name of its field, the field."""
     for number, pool in enumerate(specs_of(body)):
         for name in ("containerSpec", "pythonPackageSpec"):
             container = pool.get(name)
@@ -124,7 +124,7 @@ def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _of_roles(body: dict[str, Any]) -> list[int]:
-    """The numbers of the pools that a request of ours has for roles of the job's own."""
+    """The numbers of the pools that rsctl's requests have for roles of the job."""
     named = read_pool_roles(str(variables_of(chief_of(body)).get(POOL_ROLES) or ""))
     return [number for number in _ROLES if f"workerpool{number}" in named]
 

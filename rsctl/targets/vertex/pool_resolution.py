@@ -102,7 +102,7 @@ def _worker(job: Job) -> tuple[Optional[Machine], list[Finding]]:
 def _findings(
     job: Job, machine: Optional[Machine], reducers: Optional[Reducers]
 ) -> Iterator[Finding]:
-    """What is wrong with workers of a machine."""
+    """The mistakes in workers on a machine type."""
     yield from worker_findings(job, reducers)
     own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
     yield from architecture_findings(job, machine, own, INFO.platform)
@@ -115,7 +115,7 @@ def _pool_findings(
     reducers: Optional[Reducers],
     roles: Sequence[RolePool],
 ) -> Iterator[Finding]:
-    """What of the pools cannot be together."""
+    """The conflicts among the pools."""
     if chief.arm != machine.arm:
         message = f"{chief.name} and {machine.name} have different processors, but share one image"
         yield error("arm", message, "use machine types with the same processors", "chief.machine")

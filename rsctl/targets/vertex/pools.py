@@ -60,7 +60,9 @@ def replicas_of_pool(job: Any, number: int) -> list[str]:
 
 
 def pools_of(job: Any) -> list[Pool]:
-    """The pools of a CustomJob as a plan has them: the chief's is the other workers' if alike."""
+    """The pools of a CustomJob for a plan: the chief's is merged with the other workers' if
+    alike.
+    """
     specs = zip(roles_of(job), specs_of(job), strict=False)
     return merged_pools(
         [_pool(role, count_of(spec), spec.get("machineSpec")) for role, spec in specs]
@@ -76,7 +78,7 @@ def has_googles_reducers(job: Any) -> bool:
 
 
 def specs_of(job: Any) -> list[dict[str, Any]]:
-    """The worker pools of a CustomJob; `{}` for what is none."""
+    """The worker pools of a CustomJob; `{}` for missing ones."""
     spec = job.get("jobSpec") if isinstance(job, dict) else None
     pools = spec.get("workerPoolSpecs") if isinstance(spec, dict) else None
     return [p if isinstance(p, dict) else {} for p in pools] if isinstance(pools, list) else []

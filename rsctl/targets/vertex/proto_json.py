@@ -24,7 +24,7 @@ UNKNOWN_NAME = "Invalid JSON payload received. Unknown name "
 
 
 class Malformed(ValueError):
-    """What cannot be read; the text is the service's, one line for each field."""
+    """A text that cannot be parsed; the message is the service's, one line for each field."""
 
 
 def read_job(content: Any) -> dict[str, Any]:

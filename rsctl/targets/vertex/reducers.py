@@ -36,7 +36,7 @@ class Reducers:
 
     @property
     def transport(self) -> str:
-        """What the workers' image must have to use them."""
+        """The requirement on the workers' image for using them."""
         return "rsctl" if self.kind == "rsctl" else "reduction-server"
 
 
@@ -77,9 +77,9 @@ def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> Re
 
 
 def _without(job: Job) -> Iterator[Finding]:
-    """What asks for reducers in a job that has none.
+    """The setting that requests reducers in a job without any.
 
-    A transport may be there all the same: a comparison with and without reducers has one image.
+    The image may still contain a transport: a comparison with and without reducers uses one image.
     """
     if job.comm.backend == "rsctl":
         yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
@@ -109,7 +109,7 @@ def _useless(job: Job) -> Finding:
 
 
 def _rules(job: Job, kind: Kind) -> Iterator[Finding]:
-    """What holds for reducers whatever machines they are on."""
+    """Rules for reducers on all machines."""
     strategy = strategy_of(job)
     if strategy == "FLEX_START":
         message = (
@@ -228,7 +228,7 @@ def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding])
 
 
 def _least(worker: Machine, job: Job) -> Iterator[Finding]:
-    """Where GPUs raise the bandwidth of a machine by how much nobody has written down."""
+    """It is not documented how much GPUs raise the bandwidth of a machine."""
     accelerator = job.workers.accelerator
     if (
         accelerator

@@ -1,4 +1,4 @@
-"""Artifact Registry: a log-in by an access token, and whether a repository exists."""
+"""Artifact Registry: login with an access token, and whether a repository exists."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def log_in(repository: Repository, endpoints: Endpoints) -> Login:
 
 
 def require_repository(repository: Repository, login: Login, endpoints: Endpoints) -> None:
-    """Raise RsctlError (refused) if Artifact Registry says that the repository is not there.
+    """Raise RsctlError (refused) if Artifact Registry reports that the repository does not exist.
 
-    It is not created here: where it is, how long it keeps images and who pays is its owner's
-    choice. Where it may not be looked up, the push itself fails.
+    rsctl does not create it: its owner decides on location, retention and billing. Without
+    permission to look it up, the push itself fails.
     """
     wanted = repository.google
     if wanted is None:

@@ -1,7 +1,7 @@
-"""The CustomJob of a job, as it is sent. Pure.
+"""The CustomJob of a job, as sent. Pure.
 
 Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers; pools 2 and 3 are also for
-the job's own roles. `{}` is no pool.
+the job's own roles. `{}` stands for a missing pool.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _needs_rdma_setup(job: Job, role: str, machine: Machine) -> bool:
 def _role_pool(
     role: RolePool, run: str, resolved: ResolvedPools, entry: Entrypoint
 ) -> dict[str, Any]:
-    """An image of its own has neither rsctl-launch nor a package of ours, nor the run's secret."""
+    """A separate image has neither rsctl-launch nor a package of rsctl, nor the run's secret."""
     entry = Entrypoint(role.image, []) if role.image else entry
     container = _container(role.job, run, resolved, entry, 1)
     if role.image:

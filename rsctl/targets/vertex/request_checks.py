@@ -28,7 +28,7 @@ _PLUGINS = {
 
 
 def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
-    """What is wrong with a CustomJob, by the keys of the spec that its fields come from."""
+    """The mistakes in a CustomJob, by the keys of the spec that set its fields."""
     spec, roles = body.get("jobSpec"), roles_of(body)
     spec = spec if isinstance(spec, dict) else {}
     pools = [(number, pool) for number, pool in enumerate(specs_of(body)) if pool]
@@ -101,7 +101,7 @@ def _tpus(pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
 
 
 def _network(job: Job, pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
-    """What NCCL needs on machines with a network of their own, if gradients leave a node at all."""
+    """NCCL's requirements on machines with their own network, if gradients leave a node at all."""
     workers = [pool for number, pool in pools if number in (0, 1)]
     if sum(count_of(pool) for pool in workers) < 2:
         return

@@ -1,8 +1,9 @@
-"""Where a custom job's results are, by its request. Pure.
+"""The locations of a custom job's results, by its request. Pure.
 
-Scripts of ours write to RSCTL_OUTPUT_DIR and RSCTL_CHECKPOINT_DIR, others where Vertex AI's own
-AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR point: `model`, `checkpoints` and
-`logs` below the job's baseOutputDirectory. Source: CustomJobSpec.base_output_directory of the API.
+Scripts started by rsctl write to RSCTL_OUTPUT_DIR and RSCTL_CHECKPOINT_DIR, others where Vertex
+AI's own AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR point: `model`, `checkpoints`
+and `logs` below the job's baseOutputDirectory. Source: CustomJobSpec.base_output_directory of the
+API.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _MOUNT = "/gcs/"
 
 
 def results_of(body: Mapping[str, Any]) -> dict[str, str]:
-    """Locations in Cloud Storage by what they hold; what the job does not write is not there."""
+    """Locations in Cloud Storage by their content, without results that the job does not write."""
     spec = body.get("jobSpec") or {}
     base = str((spec.get("baseOutputDirectory") or {}).get("outputUriPrefix") or "").rstrip("/")
     env = variables_of(chief_of(dict(body)))

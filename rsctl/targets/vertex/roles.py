@@ -1,8 +1,8 @@
 """The worker pools of a job's own roles: which pool each gets, its machine, the findings. Pure.
 
 A CustomJob has four pools: the chief's, the workers', one for parameter servers or reducers and one
-for evaluators. Its end is the chief's, whatever else still runs. Sources: "Distributed training"
-and "Understand the training service" of the platform's documentation.
+for evaluators. It ends with the chief, even if other replicas still run. Sources: "Distributed
+training" and "Understand the training service" of the platform's documentation.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.scheduling import strategy_of
 
 PLATFORM_ROLES = {2: "ps", 3: "evaluator"}
-"""What TF_CONFIG calls the tasks of a pool."""
+"""The names of a pool's tasks in TF_CONFIG."""
 
 
 @dataclass(frozen=True)
 class RolePool:
-    """A role's worker pool. `job` is the job as the role has it, `image` the role's own if any."""
+    """A role's worker pool. `job` is the role's job, `image` the role's own if any."""
 
     name: str
     number: int
@@ -54,9 +54,9 @@ def place_roles(names: Iterable[str], has_reducers: bool) -> dict[str, int]:
 
 
 def pool_roles(job: Job, has_reducers: bool) -> dict[str, str]:
-    """What rsctl-launch and a log's reader need to know of the pools: `workerpool2` is `ps`.
+    """The pools' roles that rsctl-launch and a log's reader need: `workerpool2` is `ps`.
 
-    Where nothing of rsctl is in the containers, only names that the platform has not.
+    If the containers do not run rsctl-launch, only names that the platform does not have.
     """
     placed = place_roles(job.roles, has_reducers)
     ordered = sorted(placed.items(), key=lambda item: item[1])
@@ -159,7 +159,9 @@ def _pool_findings(
 
 
 def _name_findings(job: Job, pool: RolePool, path: str, has_reducers: bool) -> Iterator[Finding]:
-    """What TF_CONFIG calls a role otherwise; rsctl-launch corrects it for TensorFlow's names."""
+    """The roles that TF_CONFIG names differently; rsctl-launch corrects it for TensorFlow's
+    names.
+    """
     called = PLATFORM_ROLES[pool.number]
     message = f"it is worker pool {pool.number}, which Vertex AI's TF_CONFIG calls {called}"
     if pool.name not in PLATFORM_ROLES.values():

@@ -17,7 +17,9 @@ from rsctl.targets.vertex.catalog import rules
 
 _DAY = 86_400
 _MOST_RESTARTS = 23
-"""Of a job one of whose workers always fails: 5 and 1 in each of its 4 starts, less the last."""
+"""The restarts of a job one of whose workers always fails: 5 and 1 in each of its 4 starts, less
+the last.
+"""
 
 _CAPACITY = "targets.vertex.capacity"
 _RESTART = "targets.vertex.restart"
@@ -59,7 +61,7 @@ def _restarts_job(job: Job) -> bool:
 
 
 def seconds(duration: Duration) -> str:
-    """A duration as protobuf has it in JSON, such as `7200s`."""
+    """A duration in protobuf's JSON format, such as `7200s`."""
     return f"{float(duration):.9f}".rstrip("0").rstrip(".") + "s"
 
 
@@ -74,7 +76,7 @@ def restart_limit(job: Job, request: Mapping[str, Any]) -> RestartLimit | None:
 
 
 def scheduling_findings(job: Job) -> Iterator[Finding]:
-    """What of `limits` and the capacity cannot be had."""
+    """The settings of `limits` and the capacity that are not available."""
     limits, strategy, capacity = job.limits, strategy_of(job), job.targets.vertex.capacity
     if limits.timeout is None:
         message = (

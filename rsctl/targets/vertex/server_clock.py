@@ -19,7 +19,7 @@ class ServerClock:
         return time.monotonic() + self._ahead
 
     def correct(self, date: str | None) -> None:
-        """Correct it by an answer's `Date` header; one that is no date is left out."""
+        """Correct the offset with an answer's `Date` header; ignores an invalid date."""
         try:
             server_time = parsedate_to_datetime(date or "").timestamp()
         except (TypeError, ValueError):

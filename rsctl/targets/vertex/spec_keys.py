@@ -91,7 +91,7 @@ def field_errors(message: str, roles: Roles) -> list[FieldError]:
 
 
 def key_of(field: str, roles: Roles) -> str:
-    """The key that a field comes from: the most exact that is known, else all of the target's."""
+    """The key that sets a field: the most specific one known, otherwise all of the target's."""
     field = field.removeprefix("custom_job.")
     pool = _POOL.match(field)
     if pool is None:
@@ -104,6 +104,6 @@ def key_of(field: str, roles: Roles) -> str:
 
 
 def _longest(known: dict[str, str], field: str) -> str | None:
-    """What is known of the longest name that the field begins with."""
+    """The entry for the longest known prefix of the field."""
     matching = [name for name in known if field.startswith(name)]
     return known[max(matching, key=len)] if matching else None

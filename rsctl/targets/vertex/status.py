@@ -200,12 +200,12 @@ def _machine_key(job: dict[str, Any], task: str) -> str:
 
 
 def _strategy(job: dict[str, Any]) -> Any:
-    """SPOT, FLEX_START and the like, if the job has one."""
+    """The strategy SPOT, FLEX_START or similar, if the job has one."""
     spec = job.get("jobSpec")
     scheduling = spec.get("scheduling") if isinstance(spec, dict) else None
     return scheduling.get("strategy") if isinstance(scheduling, dict) else None
 
 
 def _milder(finding: Finding) -> Finding:
-    """While the job goes on, the service tries again by itself."""
+    """While the job runs, the service itself tries again."""
     return warning(finding.code, finding.message, finding.remedy, finding.path)

@@ -127,7 +127,7 @@ class VertexTarget(ManagedTarget):
 
 
 def _entrypoint(job: Job, image: ImagePlan) -> tuple[Entrypoint, Optional[Package], list[Finding]]:
-    """An image of ours starts rsctl-launch by itself; another one has to be given the command."""
+    """An image built by rsctl starts rsctl-launch itself; another one needs the command."""
     if job.run.package is not None:
         python_package = make_python_package(job)
         uri = python_package_uri(job, INFO.name, python_package)

@@ -24,7 +24,7 @@ def nanosecond_time(text: Any) -> str | None:
 
 
 def event_time(text: Any) -> str | None:
-    """A time as events have it; None if it is not one."""
+    """A time in the format of events; None if it is invalid."""
     stamp = nanosecond_time(text)
     return stamp and f"{stamp[: TIME_LENGTH - 1]}Z"
 
@@ -36,7 +36,7 @@ def timestamp(seconds: float) -> str:
 
 
 def seconds_of(text: Any) -> float | None:
-    """Seconds since 1970, to the microsecond; None if it is no time."""
+    """Seconds since 1970, to the microsecond; None if the time is invalid."""
     stamp = nanosecond_time(text)
     if stamp is None:
         return None

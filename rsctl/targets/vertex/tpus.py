@@ -21,14 +21,14 @@ _FORM = re.compile(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}", re.ASCII)
 
 
 def topology_of(job: Job, machine: Machine) -> Optional[str]:
-    """The slice as the API names it: the job's own, else that of one host; None without TPUs."""
+    """The slice in the API's terms: the job's own, otherwise one host's; None without TPUs."""
     if not machine.tpu:
         return None
     return job.targets.vertex.tpu_topology or machine.topologies[0]
 
 
 def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
-    """What is wrong with the TPUs of a job whose workers have this machine."""
+    """The mistakes in the TPUs of a job whose workers have this machine."""
     wanted = job.targets.vertex.tpu_topology
     if not machine.tpu:
         if wanted:

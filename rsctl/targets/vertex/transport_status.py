@@ -1,7 +1,7 @@
-"""Whether Reduction Server is in use, by the traffic of its reducers and the log of NCCL. Pure.
+"""Detects whether Reduction Server is in use, by its reducers' traffic and NCCL's log. Pure.
 
-Google documents no line of a log for it. What the reducers receive shows it, whatever the logs
-have; a line about the plugin shows why they receive nothing.
+Google documents no line of a log for it. The received bytes of the reducers show it, independent of
+the logs; a line about the plugin explains why they receive nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _LEAST_TRAFFIC = 1e6
 """Bytes a second that all workers together send at least if gradients travel at all."""
 
 _SHARE = 0.1
-"""Of what the workers send, the part that reaches the reducers at least if they are used: with
-Reduction Server it is nearly all of it, without it next to nothing."""
+"""The minimum part of the workers' sent bytes that reaches the reducers if they are used: with
+Reduction Server it is nearly all, without it almost none.
+"""
 
 _WRONG_PLUGIN, _NO_PLUGIN, _NETWORK_BOUND = "wrong-plugin", "no-plugin", "network-bound"
 _REASONS = {
@@ -45,9 +46,9 @@ class _Status(NamedTuple):
 
 
 def notice(line: LogEvent, has_reducers: bool) -> Finding | None:
-    """What a line of a worker's log shows of the plugin; `has_reducers` if the job has Google's.
+    """The plugin that a line of a worker's log shows; `has_reducers` if the job has Google's.
 
-    The lines are NCCL's, which it prints with NCCL_DEBUG=INFO, and those of Google's plugin.
+    The lines are NCCL's, printed with NCCL_DEBUG=INFO, and those of Google's plugin.
     """
     text = line.text
     if "NET/" not in text and "network bound" not in text:
