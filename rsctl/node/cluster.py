@@ -57,7 +57,7 @@ class Cluster:
 
     @property
     def replica(self) -> str:
-        """What rsctl calls this node on every platform: `worker-0`, `reducer-3`."""
+        """rsctl's name of this node on every platform: `worker-0`, `reducer-3`."""
         return f"{self.role}-{self.index}"
 
     @property
@@ -67,8 +67,9 @@ class Cluster:
 
     @property
     def master_address(self) -> str:
-        """What torch calls MASTER_ADDR. A worker that is alone needs no name: its cloud may give
-        it one that does not resolve."""
+        """The value of torch's MASTER_ADDR. A single worker needs no name: its cloud may give it
+        one that does not resolve.
+        """
         is_alone = len(self.workers) == 1 and self.platform != LOCAL
         return "127.0.0.1" if is_alone else self.chief
 
@@ -121,7 +122,7 @@ def sagemaker_path(environ: Mapping[str, str], path: str) -> str:
 
 
 def rendezvous_port(environ: Mapping[str, str]) -> int:
-    """RSCTL_PORT, where several jobs share a host, else torchrun's own."""
+    """RSCTL_PORT, if several jobs share a host, otherwise torchrun's own."""
     return int(number(environ, "RSCTL_PORT", DEFAULT_PORT))
 
 

@@ -22,9 +22,9 @@ from rsctl.node.file_parts import NO_SPACE, Changed, File, copy_files
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to copy: a file or folder, or the files `names` below it; and where to.
+    """The data to copy: a file or folder, or the files `names` below it; and the destination.
 
-    `marker` is the path of the file that says that all is there. `name` is the input's.
+    `marker` is the path of the file that marks a complete copy. `name` is the input's.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclass
 class Copied:
-    """What was copied by this start, in bytes and seconds, and what was left out of it."""
+    """The copied bytes of this start, the seconds, and the skipped entries."""
 
     files: int = 0
     bytes: int = 0
@@ -100,7 +100,9 @@ def _files(wanted: Wanted, copied: Copied) -> Iterator[File]:
 
 
 def _inside(path: str, root: str) -> os.stat_result | None:
-    """The facts of a file; None of a link that leads out of the data, and of what is no file."""
+    """The facts of a file; None for a link that points outside the data, and for other types of
+    files.
+    """
     try:
         facts = os.stat(path)
     except FileNotFoundError:
@@ -173,7 +175,7 @@ def _write_marker(wanted: Wanted, files: list[File]) -> None:
 
 
 def _identity(wanted: Wanted) -> list[object]:
-    """What a marker is of: another source, or another part of the shards, is another copy."""
+    """The identity in a marker: another source, or another part of the shards, is another copy."""
     names = None if wanted.names is None else list(wanted.names)
     return [wanted.source, wanted.target, names]
 

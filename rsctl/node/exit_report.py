@@ -21,9 +21,9 @@ _WAKE_SECONDS = 5.0
 def keep_stderr_tail(
     launcher: str, cluster: Cluster, environ: Mapping[str, str]
 ) -> stderr_tail.StderrTail | None:
-    """What keeps the end of this command's stderr, where the platform reads why a node failed.
+    """Keeps the end of this command's stderr if the platform reads it as the reason of a failure.
 
-    For torchrun's ranks, rank.py keeps it; those of mpirun write to the chief's.
+    For torchrun's ranks, rank.py keeps it; mpirun's ranks write to the chief's.
     """
     if failure_file(environ) is None or (launcher == "torchrun" and cluster.role == "worker"):
         return None
@@ -81,10 +81,10 @@ def _report_role_exit(
     workers_ended: bool,
     environ: Mapping[str, str],
 ) -> int:
-    """One that was stopped since the workers had ended has not failed, whatever its code is.
+    """A replica that was stopped because the workers had ended has not failed, with any exit code.
 
-    Nor has one that is about to be: a program that loses connections to workers which are just
-    ending often ends by an error. It is reported at once all the same: workers may be ending
+    Nor has one that is about to be stopped: a program that loses connections to workers which are
+    just ending often ends with an error. It is reported immediately anyway: workers may be ending
     because of it.
     """
     if workers_ended or not status.is_failure:

@@ -41,7 +41,9 @@ def provide(
 
 
 def of_rank(path: str, local_rank: int) -> str:
-    """The file with a rank's shards, by that of any. `rank.py` has it once more, for its own."""
+    """The file with a rank's shards, by the path of any rank's. `rank.py` has its own copy of this
+    function.
+    """
     return path.replace(_LOCAL_RANK, str(local_rank))
 
 

@@ -13,7 +13,7 @@ OLDEST = (3, 10)
 
 
 def too_old() -> dict[str, object] | None:
-    """The fields of the `finding` line if this Python is too old, else None."""
+    """The fields of the `finding` line if this Python is too old, otherwise None."""
     version = sys.version_info[:3]
     if version >= OLDEST:
         return None

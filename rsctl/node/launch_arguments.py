@@ -21,7 +21,7 @@ PREFIX = "rsctl_arguments_"
 """The beginning of the names of these hyperparameters."""
 
 _REFERENCES = (["--arguments-from", "hyperparameters"], ["train"])
-"""What is called instead; the latter is what SageMaker itself calls a container with."""
+"""The words with which it is called instead; the latter is SageMaker's own for a container."""
 
 _FILE = "/opt/ml/input/config/hyperparameters.json"
 _MAX_BYTES = 1 << 20

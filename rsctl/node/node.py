@@ -176,9 +176,9 @@ def _report_lost_files(
 
 
 def _rank_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:
-    """What keeps apart the output of this node's ranks, if there are several.
+    """The separation of the output of this node's ranks, if there are several.
 
-    A node that can have no named pipes goes on without: its ranks share one.
+    A node that cannot create named pipes continues without it: its ranks share one.
     """
     is_shared = options.launcher == "torchrun" and options.processes > 1
     if cluster.role != "worker" or not is_shared:
@@ -235,8 +235,8 @@ def _stopped_roles(cluster: Cluster, environ: Mapping[str, str]) -> list[tuple[s
 def _process_spec(
     cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
 ) -> ProcessSpec:
-    """What this node starts. The key of the `exit` lines goes to the program that starts ranks, and
-    from there to rank.py, which keeps it from the script.
+    """The process that this node starts. The key of the `exit` lines goes to the program that
+    starts ranks, and from there to rank.py, which keeps it from the script.
     """
     with_key = environ
     environ = {name: value for name, value in environ.items() if name != rank.EXIT_KEY}

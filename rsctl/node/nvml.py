@@ -42,7 +42,7 @@ class Nvml:
         return text.value.decode(errors="replace") or None if known else None
 
     def names(self) -> list[str]:
-        """The product name of each GPU, as far as the library has them."""
+        """The product name of each GPU, if the library reports it."""
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return [name for index in range(count.value) if (name := self._name(index))]
@@ -55,7 +55,7 @@ class Nvml:
         return text.value.decode(errors="replace") or None if known else None
 
     def read(self) -> list[dict[str, int]]:
-        """Each GPU's index, use in percent and memory in bytes, as far as the library has them."""
+        """Each GPU's index, use in percent and memory in bytes, if the library reports them."""
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return [self._read_gpu(index) for index in range(count.value)]

@@ -45,7 +45,7 @@ def wait_for_names(
 def wait_for_listeners(
     addresses: Iterable[tuple[str, int]], limit: float, what: str = "the reducers"
 ) -> None:
-    """Return when somebody listens at each of these hosts and ports.
+    """Return when a process listens at each of these hosts and ports.
 
     A name may resolve long before anything runs on the machine. `what` is for messages. Raises
     LaunchError after `limit` seconds.

@@ -26,7 +26,7 @@ class ProcessSpec:
 
 
 def require_modules(cluster: Cluster, launcher: str, environ: Mapping[str, str]) -> None:
-    """Raises LaunchError if this interpreter lacks what the node is to run."""
+    """Raises LaunchError if this interpreter cannot run the node's program."""
     if cluster.role == "reducer":
         _require_reducer()
     elif cluster.role != "worker":

@@ -50,7 +50,7 @@ def adopt_orphans() -> None:
 
 
 def kill_descendants() -> None:
-    """Kill and reap whatever this process has left running, so that the node is free again."""
+    """Kill and reap all remaining children of this process, so that the node is free again."""
     here = os.getpid()
     while descendants := [process.pid for process in tree(here) if process.pid != here]:
         for pid in descendants:

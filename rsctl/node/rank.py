@@ -116,10 +116,11 @@ def wait(child: int) -> ExitStatus:
 
 
 def oom_kills() -> int | None:
-    """How many processes of this one's memory group the kernel has ended for want of memory.
+    """The number of processes in this one's memory group that the kernel has killed because memory
+    was exhausted.
 
-    None where that is not known: outside Linux, or where the groups cannot be seen. The files are
-    `memory.events` of cgroup v2 and `memory.oom_control` of v1 (kernel, cgroup-v2.rst, memory.rst).
+    None if unknown: outside Linux, or if the groups are not visible. The files are `memory.events`
+    of cgroup v2 and `memory.oom_control` of v1 (kernel, cgroup-v2.rst, memory.rst).
     """
     for path in _memory_groups():
         try:

@@ -1,4 +1,5 @@
-"""What the ranks of one node write, through one pipe for each, in whole lines that name the rank.
+"""The output of the ranks of one node, through one pipe for each, in whole lines that name the
+rank.
 
 Ranks that share a pipe tear each other's lines: the kernel keeps only writes of up to 4096 bytes
 together. Here one thread reads all ranks and is the only one that writes to the node's output.
@@ -40,7 +41,7 @@ class _Pipe:
         self.stderr: _Pipe | None = None  # of the same process
 
     def read(self) -> bytes:
-        """What is there; empty if nothing is."""
+        """The available bytes; empty if there are none."""
         try:
             return os.read(self.reader, _READ_BYTES)
         except BlockingIOError:
@@ -78,7 +79,7 @@ class RankOutput:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """What tells `rank.py` where its rank's pipes are."""
+        """The variables that tell `rank.py` the location of its rank's pipes."""
         return {RANK_OUTPUT: self._folder}
 
     def begin(self) -> None:
@@ -88,7 +89,7 @@ class RankOutput:
             self._thread.start()
 
     def end(self) -> None:
-        """Pass on what is left, and end lines that have no end."""
+        """Pass on the rest, and end lines that have no end."""
         self._is_ending = True
         os.write(self._wake_writer, b"\0")
         self._thread.join()

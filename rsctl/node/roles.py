@@ -1,4 +1,4 @@
-"""What the nodes of a job with roles of its own know of each other, on every platform.
+"""The information that nodes of a job with roles have about each other, on every platform.
 
 RSCTL_ROLE_HOSTS has the addresses of all workers and of all replicas of the job's roles, in the
 order of their numbers:

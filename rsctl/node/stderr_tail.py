@@ -52,7 +52,9 @@ class StderrTail:
         _thread.start_new_thread(self._pass_on, ())
 
     def end(self) -> str:
-        """What the command wrote last; waits only shortly for descendants that hold its stderr."""
+        """The last output of the command; waits only briefly for descendants that hold its
+        stderr.
+        """
         self._done.acquire(timeout=_DRAIN_SECONDS)
         return self._kept.decode(errors="replace")
 
@@ -79,7 +81,7 @@ def format_failure(status: ExitStatus, who: str) -> str:
 
 
 def _who_killed(status: ExitStatus) -> str:
-    """What is known of who sent a SIGKILL."""
+    """The sender of a SIGKILL, as far as known."""
     if status.oom_kills:
         return "because the kernel killed processes here when memory was exhausted"
     if status.oom_kills == 0:

@@ -51,7 +51,7 @@ def line(kind: str, fields: Mapping[str, object]) -> bytes:
 
 
 def lock_of(key: str) -> str:
-    """What a launcher announces before it starts a program: only its own key fits."""
+    """The line that a launcher prints before it starts a program: only its own key is valid."""
     import hashlib
 
     return hashlib.sha256(key.encode()).hexdigest()

@@ -25,7 +25,7 @@ class Traffic:
 
 
 def parse_traffic(text: str, interface: str) -> Traffic | None:
-    """Read one interface of /proc/net/dev; None if it is not there."""
+    """Read one interface of /proc/net/dev; None if it does not exist."""
     for row in text.splitlines():
         name, _, counters = row.partition(":")
         if name.strip() == interface:

@@ -1,8 +1,8 @@
 """Runs torch's launcher, ending with the exit code of its first failed rank and no traceback.
 
-torchrun itself ends with 1 whatever a rank ended with, and prints forty lines about its own stack;
-`rank.py` has already reported a failed rank. After a stop signal torchrun kills after 30 seconds;
-platforms give more, and whoever stops a node decides how long it may take.
+torchrun itself ends with 1 for each exit code of a rank, and prints forty lines about its own
+stack; `rank.py` has already reported a failed rank. After a stop signal torchrun kills after 30
+seconds; platforms allow more, and the process that stops a node decides how long it may take.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Passes on what a rank writes in whole lines, where its launcher mixes ranks' output.
+"""Passes on a rank's output in whole lines, for launchers that mix ranks' output.
 
-mpirun passes on whatever a rank has written so far, so that the beginning of one rank's line would
-be followed by another's. `rank.py` loads this file by its path, without a package: it stands alone.
+mpirun passes on all bytes that a rank has written so far, so that the beginning of one rank's line
+would be followed by another's. `rank.py` loads this file by its path, without a package: it stands
+alone.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def saved_calibration(target: str) -> Calibration | None:
-    """What was fitted for a target, None if nothing was or the file cannot be read."""
+    """The fitted constants of a target, None if there are none or the file cannot be read."""
     return _read(_folder("calibrations") / f"{target}.json", Calibration)
 
 
@@ -28,7 +28,7 @@ def save_calibration(target: str, calibration: Calibration) -> Path:
 
 
 def saved_profile(job: Job) -> Profile | None:
-    """What was measured of the script of a job with these arguments, None if nothing was."""
+    """The measured profile of the script of a job with these arguments, None if there is none."""
     return _read(_folder("profiles") / f"{_script_digest(job)}.json", Profile)
 
 
@@ -55,7 +55,7 @@ def _write(path: Path, content: object) -> Path:
 
 
 def _script_digest(job: Job) -> str:
-    """What makes two jobs run the same script in the same way."""
+    """The properties that make two jobs run the same script in the same way."""
     run = job.run
     parts = [job.name, job.image.source, run.script, run.module, run.command, run.args]
     accelerator = job.workers.accelerator

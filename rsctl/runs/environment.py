@@ -18,9 +18,9 @@ def belongs_to_contract(name: str) -> bool:
 
 
 def own_environment() -> dict[str, str]:
-    """What a supervisor, an emulator or another helper of rsctl gets as its environment.
+    """The environment of a supervisor, an emulator or another helper of rsctl.
 
-    The variables of a job (`run.env`) are never part of it: PATH, PYTHONPATH, LD_PRELOAD or
+    It never contains the variables of a job (`run.env`): PATH, PYTHONPATH, LD_PRELOAD or
     DOCKER_HOST of a job would run or redirect rsctl itself.
     """
     inherited = {

@@ -98,7 +98,7 @@ def exit_report(line: LogEvent) -> Failure | None:
 
 
 def _time_in(record: Mapping[str, object]) -> str | None:
-    """When a rank ended by its own report; None if that is no time."""
+    """The time when a rank ended, by its own report; None if that is invalid."""
     time = record.get("time")
     try:
         parse_time(str(time))
@@ -192,7 +192,9 @@ def _explained(
 
 
 def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:
-    """What a launcher wrote of the process that failed, where that did not report itself."""
+    """A launcher's lines about the failed process, if the process did not report the failure
+    itself.
+    """
     if failure.rank is not None or failure.signal is not None:
         return Origin()
     return find_origin("\n".join(line.text[:_LONGEST] for line in tail))

@@ -58,7 +58,7 @@ Ending = Literal["with-workers", "by-itself"]
 
 
 class RunDescription(msgspec.Struct, kw_only=True):
-    """What a supervisor runs, written down in `submission.json`. Times in seconds.
+    """The job of a supervisor, stored in `submission.json`. Times in seconds.
 
     With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `roles` is how
     the replicas of each of the job's own roles end, with the workers or by themselves. `queue`
@@ -151,7 +151,9 @@ class RunFolder:
         write_holder(lock, supervisor)
 
     def is_supervised(self) -> bool:
-        """Whether a supervisor lives, or somebody is about to start one or to clear away."""
+        """Whether a supervisor lives, or a process is about to start one or to remove its
+        leftovers.
+        """
         return is_locked(self._lock_path)
 
     def supervisor(self) -> int | None:

@@ -59,7 +59,7 @@ def _forget_at_last(store: Store, run: str) -> None:
 
 
 def remove_folder(run: str, with_results: bool = False) -> list[Path]:
-    """Remove the folder of a run that the store does not know any more; returns what stays of it.
+    """Remove the folder of a run that is no longer in the store; returns the remaining paths.
 
     Raises RsctlError if something cannot be removed.
     """
@@ -89,13 +89,13 @@ def leftover_results(store: Store) -> list[str]:
 
 
 def without_record(store: Store, runs: Collection[str]) -> list[str]:
-    """Those that the store does not know. Raises StoreError."""
+    """The folders of runs that are not in the store. Raises StoreError."""
     known = store.ids() if runs else set()
     return [run for run in runs if run not in known]
 
 
 def _lock(folder: RunFolder) -> int | None:
-    """The lock of a run, so that nobody takes it up meanwhile; None if it has no folder."""
+    """The lock of a run, so that no process continues it meanwhile; None if it has no folder."""
     if not folder.path.is_dir():
         return None
     try:

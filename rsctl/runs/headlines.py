@@ -20,7 +20,7 @@ from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 
 _specs = msgspec.json.Decoder(dict[str, MetricSpec])
 _KEPT_BY_READERS = 5000
-"""A reader keeps what it has folded from so many rows: of a run whose writer did not."""
+"""The number of rows after which a reader stores its result, for a run whose writer did not."""
 
 
 class _Kept(msgspec.Struct, array_like=True):
@@ -63,7 +63,9 @@ class Headlines:
 
 
 def summary(db: sqlite3.Connection, run: str, may_write: bool) -> dict[str, dict[str, Any]]:
-    """Of each metric of a run its last value, count, best and unit, less those of machines."""
+    """For each metric of a run its last value, count, best and unit, without metrics of
+    machines.
+    """
     kept, folded = _folded(db, run)
     if may_write and folded > _KEPT_BY_READERS:
         with suppress(sqlite3.Error):

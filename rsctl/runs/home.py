@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def home() -> Path:
-    """`RSCTL_HOME`, else the platform's data directory for rsctl. It may not exist yet."""
+    """`RSCTL_HOME`, otherwise the platform's data directory for rsctl. It may not exist yet."""
     chosen = os.environ.get("RSCTL_HOME")
     if chosen:
         return Path(os.path.expanduser(chosen)).absolute()

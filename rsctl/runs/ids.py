@@ -20,12 +20,12 @@ def new_run_id(job_name: str) -> str:
 
 
 def placeholder(job_name: str) -> str:
-    """What `plan` shows in place of a run id."""
+    """The placeholder for a run ID in `plan`."""
     return f"{job_name}-{'x' * SUFFIX_LENGTH}"
 
 
 def require_run_id(text: str) -> str:
-    """A run id that somebody gives. Raises RsctlError (usage) for what can be none."""
+    """Validate a run ID from the user. Raises RsctlError (usage) for an invalid one."""
     if _RUN_ID.fullmatch(text):
         return text
     message = f"{text[:80]!r} is not a valid run ID"

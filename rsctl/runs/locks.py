@@ -26,7 +26,7 @@ def try_lock(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds the lock of a file. Raises OSError."""
+    """Whether a process holds the lock of a file. Raises OSError."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:

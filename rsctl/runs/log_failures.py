@@ -3,7 +3,7 @@
 Containers without rsctl-launch leave no report of their end. What shows in a log that its replica
 failed, the strongest sign first:
 
-- AWS's sagemaker-training toolkit reports a failure, with the exit code of what it has started.
+- AWS's sagemaker-training toolkit reports a failure, with the exit code of its program.
   Source: aws/sagemaker-training-toolkit@3383937, trainer.py and errors.py.
 - The platform's text about the failure stands in the log.
 - The log ends with a traceback.
@@ -29,7 +29,7 @@ _TELLING = 16  # characters: a shorter line may stand in any log
 
 
 class _Sign(NamedTuple):
-    """What a log shows of its replica's failure: since when, how strongly, with which code."""
+    """The failure of a replica that its log shows: since when, how strongly, with which code."""
 
     time: str
     strength: int
@@ -65,7 +65,7 @@ def signal_name(number: int) -> str | None:
 
 
 def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
-    """The time is that of the last traceback: what a toolkit reports comes after it."""
+    """The time is the last traceback's: the toolkit's report comes after it."""
     if not lines:
         return None
     traces = [line for line in lines if _TRACEBACK in line.text]

@@ -1,9 +1,9 @@
 """The places that a run is tried at, one after the other, and what is sent to each.
 
 A run with one place has no rows here. For any other they are written before anything is sent, with
-all that sending takes but the secrets: whoever looks after the run later can go on. A run is at
+all data for sending except the secrets, so that a later process can continue the run. A run is at
 the last place that has begun. A place begins, in the transaction in which the one before it ends,
-before its job is created; so whatever is killed, the store knows the only place where a job can be.
+before its job is created; so the store knows, even after a kill, the only place where a job can be.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Path = tuple[Union[str, int], ...]
 
 
 class PlannedPlace(msgspec.Struct, kw_only=True, frozen=True):
-    """What is sent to a place: its plan, as `plan -o json` has it, and the reference of the image.
+    """The submission to a place: its plan, as in `plan -o json`, and the reference of the image.
 
-    `placeholders` are the paths in the plan's request of values that are filled in as it is sent,
+    `placeholders` are the paths in the plan's request of values that are filled in when it is sent,
     each with the name of a secret, or None for the image.
     """
 
@@ -60,7 +60,7 @@ class PlaceEnd(NamedTuple):
 
 
 def add_places(store: Store, run: str, places: Iterable[PlannedPlace]) -> None:
-    """Write down a run's places, of which the first begins; those that are there already stay."""
+    """Record a run's places, of which the first begins; keeps existing ones."""
     with store.transaction() as db:
         for number, place in enumerate(places):
             db.execute(
@@ -122,20 +122,20 @@ def go_on(
 
 
 def ask_to_end(store: Store, run: str) -> None:
-    """Write down that a run is to end: it goes on to no other place."""
+    """Record that a run must end: it moves to no other place."""
     with store.transaction() as db:
         db.execute("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", (now(), run))
 
 
 def may_go_on(store: Store, run: str) -> bool:
-    """Whether a run has a next place, and nobody has asked it to end."""
+    """Whether a run has a next place, and has not been asked to end."""
     with store.transaction() as db:
         present = _present(db, run)
         return present is not None and not present.is_last and not _ends(db, run)
 
 
 def is_to_end(store: Store, run: str) -> bool:
-    """Whether somebody has asked the run to end, or it has ended."""
+    """Whether the run has been asked to end, or has ended."""
     with store.transaction() as db:
         return _ends(db, run)
 

@@ -1,4 +1,4 @@
-"""What a run's step was predicted to take when it was submitted, beside what it took."""
+"""The predicted step time of a run from its submission, next to the measured time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def keep_prediction(store: Store, run: str, prediction: Prediction) -> None:
 
 
 def prediction_of(store: Store, run: str) -> Prediction | None:
-    """What was recorded, None if nothing was or it is of another version. Raises StoreError."""
+    """The record, None if there is none or it is of another version. Raises StoreError."""
     with store.transaction() as db:
         rows = db.execute("SELECT prediction FROM predictions WHERE run=?", (run,)).fetchall()
     try:
@@ -49,7 +49,7 @@ def prediction_of(store: Store, run: str) -> Prediction | None:
 
 
 def observation_of(store: Store, run: str) -> Observation | None:
-    """What a run tells of the model; None if it recorded no steps, or exchanged no gradients.
+    """A run's data for the model; None if it recorded no steps, or exchanged no gradients.
 
     Raises StoreError.
     """

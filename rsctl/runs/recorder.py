@@ -1,4 +1,4 @@
-"""Records states, findings, the first failure and metrics of a run while it goes on."""
+"""Records states, findings, the first failure and metrics of a run in progress."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Recorder:
         self._save(lambda: self._store.record_attempt(self._run, attempt))
 
     def versions(self, replica: str, versions: dict[str, str]) -> None:
-        """What a replica runs on, by its own report."""
+        """The machine of a replica, by its own report."""
         self._save(lambda: keep_versions(self._store, self._run, replica, versions))
 
     def steps(self, part: StepPart) -> None:
@@ -144,7 +144,7 @@ class Recorder:
             self.flush()
 
     def flush(self) -> None:
-        """Store all metrics that wait; those for which there is no space go on waiting."""
+        """Store all waiting metrics; those without space continue to wait."""
         waiting, self._metrics = self._metrics, []
         self._is_waiting = False
         if waiting and not self._save(lambda: self._store.add_metrics(self._run, waiting)):
@@ -154,7 +154,7 @@ class Recorder:
         self._flushed = monotonic()
 
     def _flush_finally(self) -> None:
-        """Store what waits, or the last value of each series alone; report what is lost."""
+        """Store all waiting metrics, or only the last value of each series; report lost ones."""
         self.flush()
         effect = ""
         if self._metrics:

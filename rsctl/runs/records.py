@@ -1,4 +1,4 @@
-"""A run, its replicas and its facts, as the store has them."""
+"""A run, its replicas and its facts, in the form of the store."""
 
 from __future__ import annotations
 

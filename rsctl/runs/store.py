@@ -1,6 +1,6 @@
-"""The store of runs: one SQLite database, safe for several processes at once.
+"""The store of runs: one SQLite database, safe for several processes at the same time.
 
-It holds what a run is and what came of it, and the metrics. Log lines stay in the run's folder.
+It holds the definitions and results of runs, and their metrics. Log lines stay in the run's folder.
 """
 
 from __future__ import annotations
@@ -169,9 +169,10 @@ class Store(Database):
         return found
 
     def summary(self, run: str) -> dict[str, dict[str, Any]]:
-        """Of each metric of a run its last value, count, best and unit, less those of machines.
+        """For each metric of a run its last value, count, best and unit, without metrics of
+        machines.
 
-        See `rsctl.runs.stream.headline` for what that is where several replicas log a metric.
+        See `rsctl.runs.stream.headline` for metrics that several replicas log.
         """
         with self._explaining():
             return headlines.summary(self._db, run, may_write=not self._is_read_only)

@@ -14,15 +14,15 @@ _HARDLY_ANY = 64 << 10
 
 
 class StoreError(RsctlError, sqlite3.Error):
-    """The database failed. Also a sqlite3.Error, for those who go on without it."""
+    """The database failed. Also a sqlite3.Error, for callers that continue without it."""
 
 
 class DiskFull(StoreError):
-    """The database cannot be written for want of space."""
+    """The database cannot be written because there is no space."""
 
 
 def is_full(problem: Exception, path: Path) -> bool:
-    """Whether a file cannot be used for want of space, for a quota or for a limit of it."""
+    """Whether a file cannot be used because of missing space, a quota or a size limit."""
     if isinstance(problem, DiskFull):
         return True
     if isinstance(problem, OSError):

@@ -11,7 +11,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import parse_time
 
 State = dict[str, Any]
-"""What a tracker keeps from call to call, as JSON: ids of its service, sizes of its files."""
+"""The state of a tracker between calls, as JSON: IDs of its service, sizes of its files."""
 
 
 class Point(NamedTuple):
@@ -38,7 +38,7 @@ class Result(NamedTuple):
 
     @property
     def named_figures(self) -> dict[str, float]:
-        """The run's own figures, and those of its metrics under names that are no metric's."""
+        """The run's own figures, and the figures of its metrics under unambiguous names."""
         return {
             name if name.startswith("run.") else f"figure/{name}": value
             for name, value in self.figures.items()

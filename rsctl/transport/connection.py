@@ -125,7 +125,7 @@ def close_gracefully(connections: list[Connection], last: bytes) -> None:
 
 
 def _drain(connection: Connection, selector: selectors.BaseSelector) -> None:
-    """Send what is left, half-close, then read until the peer has closed."""
+    """Send the rest, half-close, then read until the peer has closed."""
     try:
         if connection.busy:
             connection.flush()

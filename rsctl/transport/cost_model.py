@@ -27,7 +27,7 @@ class Links:
 
     @property
     def reducer_total(self) -> float:
-        """What all dedicated reducers can take in."""
+        """The total rate at which dedicated reducers can receive."""
         return sum(self.reducers)
 
 

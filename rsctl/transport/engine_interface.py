@@ -85,7 +85,7 @@ class ReducerEngine(Protocol):
         """Take over the connection of a worker after its handshake."""
 
     def outcome(self) -> Outcome | None:
-        """How it ended; None while it goes on."""
+        """How it ended; None while it is running."""
 
     def stats(self) -> ReducerStats:
         """The counters so far."""
@@ -119,7 +119,7 @@ class ClientEngine(Protocol):
         """The same for all workers, as far as is known here."""
 
     def failure(self) -> Failure | None:
-        """Why it has stopped; None while it goes on."""
+        """Why it has stopped; None while it is running."""
 
     def stats(self) -> ClientStats:
         """The counters so far."""

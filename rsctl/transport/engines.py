@@ -1,4 +1,4 @@
-"""Selects the engine: the C++ core where it is installed, else the Python engine."""
+"""Selects the engine: the C++ core if it is installed, otherwise the Python engine."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ class Code(enum.IntEnum):
 
 
 class TransportError(Exception):
-    """The transport cannot go on.
+    """The transport cannot continue.
 
-    `code` says why, `reducer` is the index of the reducer concerned, `rank` the worker concerned,
-    `sequence` the operation that was under way; each None where there is none.
+    `code` is the reason, `reducer` is the index of the reducer concerned, `rank` the worker
+    concerned, `sequence` the operation in progress; each None if there is none.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Failure:
         )
 
     def message(self, names: Sequence[str] = ()) -> str:
-        """What happened, as text; with the reducer's address where it is known."""
+        """The error as text; with the reducer's address if it is known."""
         during = f" during operation {self.sequence}" if self.sequence else ""
         if self.code is Code.CLOSED:
             return f"the transport was closed{during}"
@@ -114,7 +114,7 @@ class Failure:
 
 
 def printable(text: bytes | memoryview) -> str:
-    """A peer's text, safe to show: control characters and what is no UTF-8 become `?`."""
+    """A peer's text, safe to show: control characters and invalid UTF-8 become `?`."""
     return "".join(c if c.isprintable() else "?" for c in bytes(text).decode("utf-8", "replace"))
 
 

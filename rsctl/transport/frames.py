@@ -57,7 +57,7 @@ class Header(NamedTuple):
         return cls._make(_HEADER.unpack_from(data, offset))
 
     def describe(self) -> str:
-        """What is reduced and how, for a message."""
+        """The data type and operation, for a message."""
         return f"{self.total} bytes of {DTYPE_NAMES[self.dtype]} {OP_NAMES[self.op]}"
 
 
@@ -102,9 +102,9 @@ def chunks_of(total: int, chunk_bytes: int) -> int:
 
 
 class Check:
-    """What every frame on a connection must satisfy before its payload is read.
+    """Check the rules for every frame on a connection, before its payload is read.
 
-    `rank` is the worker at the other end, None where that is a reducer.
+    `rank` is the worker at the other end, None for a reducer.
     """
 
     def __init__(self, kinds: tuple[int, ...], frame: int, epoch: int, job: int, rank: int | None):
@@ -158,7 +158,7 @@ class FrameReader:
         self._header: Header | None = None
 
     def space(self) -> memoryview:
-        """Where the next bytes are to be written; never empty."""
+        """The position for the next bytes; never empty."""
         return self._view[self._end :]
 
     def frames(self, count: int) -> Iterator[tuple[Header, memoryview]]:

@@ -128,7 +128,7 @@ class Handshake:
         return TransportError(code, text, rank=None if header.rank == NO_RANK else header.rank)
 
     def receive(self, most: int) -> bytes:
-        """Whatever comes next, some bytes at least. Raises OSError."""
+        """The next bytes, at least one. Raises OSError."""
         self._sock.settimeout(self._left())
         data = self._sock.recv(most)
         if not data:

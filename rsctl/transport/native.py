@@ -125,7 +125,7 @@ class CoreReducer:
     """A ReducerEngine in C++."""
 
     def __init__(self, group: Group) -> None:
-        """Raises OSError if the core is not there, MemoryError if it cannot start."""
+        """Raises OSError if the core does not exist, MemoryError if it cannot start."""
         self._core = _loaded()
         self._world = group.world
         fields = _Group(
@@ -172,7 +172,7 @@ class CoreClient:
     """A ClientEngine in C++. `sockets` are opened, in the schedule's order."""
 
     def __init__(self, membership: Membership, sockets: Sockets) -> None:
-        """Raises OSError if the core is not there, MemoryError if it cannot start."""
+        """Raises OSError if the core does not exist, MemoryError if it cannot start."""
         self._core = _loaded()
         self._schedule = schedule = membership.schedule
         fields = _Membership(

@@ -29,7 +29,7 @@ _READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
 
 
 NO_WAIT = (0, 0, NO_RANK)
-"""What a heartbeat reports where nothing is waited for."""
+"""The content of a heartbeat if nothing is waited for."""
 
 
 class _Member:

@@ -124,7 +124,7 @@ def _have_all_left(reducer: Reducer) -> bool:
 
 
 class Report:
-    """What a reducer has done since the last reading, and in all."""
+    """The work of a reducer since the last reading, and in total."""
 
     def __init__(self, reducer: Reducer) -> None:
         self._reducer = reducer

@@ -84,7 +84,7 @@ class Reducer:
         return self._listener.refused
 
     def outcome(self) -> Outcome | None:
-        """How the current epoch ended; None while a lane goes on, and before the first."""
+        """How the current epoch ended; None while a lane is active, and before the first."""
         return _combine([lane.outcome() for lane in self._lanes.values()])
 
     def stats(self) -> list[ReducerStats]:
@@ -123,7 +123,7 @@ class _Lane:
         return next((flow.first.epoch for flow in self._flows.values()), None)
 
     def outcome(self) -> Outcome | None:
-        """How the current epoch ended; None while it goes on, and before the first."""
+        """How the current epoch ended; None while it is active, and before the first."""
         return _combine([flow.engine.outcome() for flow in list(self._flows.values())])
 
     def stats(self) -> list[ReducerStats]:

@@ -57,7 +57,9 @@ class Tls:
         return self._secure(wire, handshake, self._as_reducer, server=True)
 
     def connect(self, wire: socket.socket, handshake: Handshake) -> Channel:
-        """The worker's side. Raises OSError, FrameError for what is no TLS, TransportError."""
+        """The worker's side. Raises OSError, FrameError if the peer does not use TLS,
+        TransportError.
+        """
         try:
             return self._secure(wire, handshake, self._as_worker, server=False)
         except ssl.SSLCertVerificationError:

@@ -1,6 +1,6 @@
-"""Whether TLS is asked for, and the certificate and key of a run, by which its reducers are known.
+"""Whether TLS is requested, and the certificate and key of a run, which identify its reducers.
 
-Whoever starts reducers without rsctl makes one with `python -m rsctl.transport.tls_identity`.
+To start reducers without rsctl, create one with `python -m rsctl.transport.tls_identity`.
 """
 
 from __future__ import annotations

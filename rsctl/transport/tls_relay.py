@@ -55,7 +55,7 @@ class TlsRelay:
         return theirs
 
     def arrived(self, idle: bool) -> list[Stream] | None:
-        """The connections that are new; None, once, if the thread is idle and is to end."""
+        """The new connections; None, once, if the thread is idle and must end."""
         with self._lock:
             new = list(self._arrivals)
             self._arrivals.clear()

@@ -48,13 +48,13 @@ class Stream:
 
     @property
     def wants_wire(self) -> int:
-        """What to wait for at the network's side."""
+        """The events to wait for at the network's side."""
         reads = not self._peer_ended and not self._to_engine
         return (_READ if reads else 0) | (_WRITE if self._to_wire else 0)
 
     @property
     def wants_ours(self) -> int:
-        """What to wait for at the engine's side."""
+        """The events to wait for at the engine's side."""
         reads = not self._engine_ended and not self._to_wire
         return (_READ if reads else 0) | (_WRITE if self._to_engine else 0)
 
@@ -113,7 +113,9 @@ class Stream:
             self._check_over()
 
     def _decrypt(self, cipher: memoryview, plain: memoryview) -> memoryview:
-        """What can be read now; `plain` has room for a chunk and what TLS held back of the last."""
+        """The bytes that can be read now; `plain` has room for a chunk and TLS's rest of the last
+        one.
+        """
         try:
             count = self.wire.recv_into(cipher)
             self._peer_ended = not count

@@ -81,7 +81,7 @@ class WorkQueue:
                 self._thread.start()
 
     def stop(self) -> None:
-        """Call what is left, now that the engine has stopped, and end the thread."""
+        """Call the remaining callbacks, now that the engine has stopped, and end the thread."""
         with self._changed:
             self._stopped = True
             self._changed.notify()

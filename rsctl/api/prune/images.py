@@ -19,7 +19,7 @@ from rsctl.runs.store import RunRecord
 def unused_images(
     images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[Bench], limits: Limits
 ) -> list[BuiltImage]:
-    """Those that are old enough and that none of these runs and benches names."""
+    """The images that are old enough and that none of these runs and benches names."""
     names = {name for run in runs for name in _names_of_run(run)}
     names |= {name for bench in benches for pair in bench.images.items() for name in pair}
     old = [image for image in images if limits.is_past(built_at(image))]

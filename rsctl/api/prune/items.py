@@ -1,4 +1,4 @@
-"""What a prune removes, what it keeps, and by which limits."""
+"""The items that a prune removes and keeps, and its limits."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Kept(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What is old enough: what ended `seconds` ago, and is not among the `newest` runs.
+    """The items that are old enough: that ended `seconds` ago, and are not among the `newest` runs.
 
-    With `has_results` outputs and checkpoints below RSCTL_HOME go too.
+    With `has_results`, also outputs and checkpoints below RSCTL_HOME.
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""What the store knows nothing of: folders of forgotten runs, and buckets of rehearsals."""
+"""Items that are not in the store: folders of forgotten runs, and buckets of rehearsals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _benches_without_record(store: Store) -> list[str]:
 
 
 def bucket_items(store: Store, limits: Limits) -> tuple[list[Item], list[Kept]]:
-    """The buckets of rehearsals in which nothing was written since; none while one goes on."""
+    """The buckets of rehearsals without recent changes; none while a rehearsal is running."""
     folders = [
         (f"{scheme}://{path.name}", path)
         for scheme in _SCHEMES

@@ -17,7 +17,7 @@ from rsctl.runs.store_errors import StoreError
 
 
 class Prune:
-    """One call: what was selected, what became of it."""
+    """One call: the selection, and the outcome."""
 
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store, self._limits = store, limits
@@ -77,11 +77,11 @@ class Prune:
 
     @property
     def bytes(self) -> int:
-        """What goes takes so much on the disk, its part of the database too."""
+        """The disk usage of the removed items, including their part of the database."""
         return sum(item.size for item in self.items)
 
     def shown(self, is_dry: bool) -> dict[str, Any]:
-        """What `-o json` prints."""
+        """The output of `-o json`."""
         return {
             "dry_run": is_dry,
             "bytes": self.bytes,

@@ -1,8 +1,8 @@
-"""Removes what was selected, one thing after the other.
+"""Removes the selected items in sequence.
 
 A process that is killed in between leaves nothing that the next prune does not find: a bench goes
-before its runs, which are then runs like others, a run's folder is marked before its record goes
-(`rsctl.runs.forget`), and a bench's folder without a record is nobody's.
+before its runs, which then are ordinary runs, a run's folder is marked before its record goes
+(`rsctl.runs.forget`), and a bench's folder without a record is a leftover.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _remove_bench(store: Store, item: Item, limits: Limits) -> Kept | None:
-    """Its lock is held meanwhile, so that nobody goes on with it."""
+    """Its lock is held meanwhile, so that no process continues it."""
     benches, folder = Benches(store), BenchFolder(item.name)
     try:
         lock = folder.lock()

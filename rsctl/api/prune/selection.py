@@ -19,11 +19,11 @@ _BUSY = "it is in use: a process reads its log, or its emulator is running"
 
 
 class Selection:
-    """The runs and benches of a store by what becomes of them.
+    """The runs and benches of a store, sorted into removed and kept ones.
 
-    A bench goes with all of its runs, or not at all: what is left could not be compared, and
-    `bench run` would take it for measured. A bench or run that a kept bench has as its baseline
-    is kept. Raises StoreError.
+    A bench is removed with all of its runs, or not at all: the rest could not be compared, and
+    `bench run` would consider it measured. A bench or run that is the baseline of a kept bench is
+    kept. Raises StoreError.
     """
 
     def __init__(self, store: Store, limits: Limits) -> None:
@@ -129,7 +129,7 @@ class Selection:
 
 
 def has_ended(store: Store, run: str) -> bool:
-    """Whether a run has ended and nobody uses it, looked up again. Raises StoreError."""
+    """Whether a run has ended and no process uses it, looked up again. Raises StoreError."""
     known = store.get(run)
     return known is None or (with_final_state(known).state.is_final and not _is_busy(run))
 

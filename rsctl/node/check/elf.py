@@ -1,6 +1,6 @@
 """Reads a shared library's dependencies from its ELF file: nothing is loaded, nothing runs.
 
-The layout is that of the System V ABI, 64 bits, little-endian: the machines that have GPUs.
+It supports the layout of the System V ABI, 64 bits, little-endian, for machines with GPUs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Segment(NamedTuple):
 
 
 def machine(path: str) -> bytes | None:
-    """The processor that a library is for, as its header has it; None if it is no library."""
+    """The processor that a library is for, from its header; None if it is not a library."""
     try:
         with open(path, "rb") as file:
             head = file.read(20)
@@ -47,7 +47,9 @@ def machine(path: str) -> bytes | None:
 
 
 def read_needs(path: str) -> Needs:
-    """What a library needs; nothing if the file is no such library, or is damaged."""
+    """The libraries that a library needs; empty if the file is not such a library, or is
+    damaged.
+    """
     try:
         with open(path, "rb") as file, _map(file.fileno()) as image:
             return _read_needs(image, os.path.dirname(os.path.realpath(path)))

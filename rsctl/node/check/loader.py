@@ -44,7 +44,7 @@ class Loader:
         return [name for name in needed if not self.find(name, needed_by=library)]
 
     def _usable(self, paths: Iterable[str]) -> list[str]:
-        """Those that are libraries for this machine; the loader passes over the others."""
+        """The files that are libraries for this machine; the loader skips the others."""
         found: dict[str, str] = {}
         for path in paths:
             machine = elf.machine(path)
@@ -66,6 +66,6 @@ class Loader:
 
 
 def _default_folders() -> list[str]:
-    """What is searched last; Debian and its derivatives have a folder for each kind of machine."""
+    """The folders searched last; Debian and its derivatives have one for each architecture."""
     kind = f"{os.uname().machine}-linux-gnu"
     return [f"/lib/{kind}", f"/usr/lib/{kind}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]

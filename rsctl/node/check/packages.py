@@ -9,9 +9,9 @@ _FOLDER = "/var/lib/dpkg"
 
 
 def installed(names: Iterable[str], environ: Mapping[str, str]) -> set[str]:
-    """Those of the packages that are installed; none on an image without dpkg.
+    """The installed ones of the packages; empty on an image without dpkg.
 
-    dpkg's folder is where DPKG_ADMINDIR says, as for dpkg itself: dpkg(1).
+    DPKG_ADMINDIR sets dpkg's folder, as for dpkg itself: dpkg(1).
     """
     wanted = set(names)
     status = os.path.join(environ.get("DPKG_ADMINDIR") or _FOLDER, "status")

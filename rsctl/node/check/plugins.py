@@ -1,6 +1,6 @@
 """NCCL's network plugin by NCCL's own rules: its name, the file, and whether it loads.
 
-The rules are those of NCCL's source, src/plugin/net.cc and src/plugin/plugin_open.cc.
+The rules follow NCCL's source, src/plugin/net.cc and src/plugin/plugin_open.cc.
 """
 
 from __future__ import annotations

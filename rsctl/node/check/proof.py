@@ -1,7 +1,7 @@
-"""Whether NCCL will really use a transport here, by NCCL's and the loader's own rules.
+"""Verifies that NCCL will use a transport here, by NCCL's and the loader's own rules.
 
-Otherwise nobody would see: without its plugin NCCL goes on over plain sockets, and the job is slow
-and dear.
+Otherwise the failure would be silent: without its plugin NCCL continues with plain sockets, and the
+job is slow and expensive.
 """
 
 from __future__ import annotations

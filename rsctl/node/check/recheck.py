@@ -5,8 +5,8 @@ container, and `run.env` may set what no build has seen. It runs beside the star
 its own, so that no job starts later for it: torchrun needs seconds until NCCL wants its plugin.
 
 It ends the job only where the transport cannot work at all: no plugin, one that NCCL does not take
-or the loader cannot load, or no module. The job would go on over plain sockets, slow and expensive,
-which is not what was asked for. All else is a warning here: where a platform's own plugin comes
+or the loader cannot load, or no module. The job would continue with plain sockets, slow and
+expensive, contrary to the job file. All else is a warning here: where a platform's own plugin comes
 before the image's, or a slow disk takes its time, the job may well be as it should be.
 """
 
@@ -51,7 +51,7 @@ class Recheck:
 
 
 def image_transport() -> str:
-    """The transport that the build has put into this image; `none` if this is no such image."""
+    """The transport that the build has put into this image; `none` for other images."""
     try:
         with open(_FILE, encoding="utf-8") as file:
             return file.read(80).strip()

@@ -1,4 +1,4 @@
-"""What each transport expects of an image: a table."""
+"""The requirements of each transport for an image, as a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Outdated(NamedTuple):
 
 @dataclass(frozen=True)
 class Transport:
-    """What must be in an image for a transport to work there.
+    """The content that an image needs for a transport.
 
     `plugin` is what NCCL's network plugin is called in sentences; None if none is needed.
     Which one is there shows by `marker`, a text in its file, or else by `package`, the Debian

@@ -1,4 +1,4 @@
-"""What mpirun runs in place of ssh: it has MPI's daemon started on another node of the job.
+"""Replaces ssh for mpirun: it has MPI's daemon started on another node of the job.
 
     python -m rsctl.node.mpi.agent HOST COMMAND...
 

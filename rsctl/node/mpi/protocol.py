@@ -33,7 +33,7 @@ STDOUT, STDERR, EXIT = 1, 2, 3
 """The kinds of frames. The data of EXIT is the code as text."""
 
 DAEMONS = ("orted", "prted")
-"""What a node starts, and nothing else: the daemons of Open MPI 4 and 5."""
+"""The only programs that a node starts: the daemons of Open MPI 4 and 5."""
 
 _FRAME = struct.Struct(">BI")
 _MAX_BODY_BYTES = 1 << 20
@@ -42,7 +42,7 @@ _MAX_FRAME_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Identity:
-    """What both sides must agree on: the run's token, its id, and which node is meant."""
+    """The values on which both sides must agree: the run's token, its ID, and the node."""
 
     token: bytes
     run: str

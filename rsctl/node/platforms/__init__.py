@@ -1,4 +1,4 @@
-"""What differs between platforms: how a node reads its cluster, starts and ends."""
+"""Differences between platforms: how a node reads its cluster, starts and ends."""
 
 from __future__ import annotations
 

@@ -75,7 +75,9 @@ def _roles(value: object) -> dict[str, tuple[str, ...]]:
 def _role_hosts(
     environ: Mapping[str, str], pools: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """What the target has set; it alone knows ports, and containers that it starts by itself."""
+    """The values that the target has set; it alone knows ports, and containers that it starts
+    itself.
+    """
     if ROLE_HOSTS not in environ:
         return {}
     try:

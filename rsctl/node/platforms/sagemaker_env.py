@@ -83,7 +83,7 @@ def variables(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _facts(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What both the single variables and SM_TRAINING_ENV have, by its name there."""
+    """The values that are both in single variables and in SM_TRAINING_ENV, by their names there."""
     found = resources(environ)
     hosts = list(cluster.workers)
     shown = [*hosts, *chain(*cluster.roles.values())]

@@ -17,7 +17,7 @@ _LOG_LEVEL = "sagemaker_container_log_level"
 _NOT_THE_SCRIPTS = re.compile(
     r"sagemaker_.*|default_user_module_name|_tuning_objective_metric|rsctl_arguments_\d+"
 )
-"""Those of the toolkit, and those that bring `rsctl-launch` its arguments."""
+"""The hyperparameters of the toolkit, and those that pass arguments to `rsctl-launch`."""
 
 _INFO = 20
 _MAX_DEPTH = 200  # brackets: what is nested deeper than Python's recursion goes cannot be written

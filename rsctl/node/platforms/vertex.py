@@ -26,7 +26,7 @@ from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 
 _CHIEF, _WORKERS, _REDUCERS = "workerpool0", "workerpool1", "workerpool2"
 _ONLY = "chief"
-"""What a job of one replica calls workerpool0."""
+"""The name of workerpool0 in a job of one replica."""
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\]")
 _Address = tuple[str, int]

@@ -1,8 +1,8 @@
 """NCCL's variables for the RDMA network of Vertex AI's a3-ultra, a4 and a4x machines.
 
-Google has training commands begin with `source /usr/local/gib/scripts/set_nccl_env.sh`
-("Configure compute resources"). A node sources the script in a child process and
-takes over what it has set.
+Google's documentation starts training commands with `source /usr/local/gib/scripts/set_nccl_env.sh`
+("Configure compute resources"). A node sources the script in a child process and takes over the
+variables that it has set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECONDS = 60
 _SHELLS_OWN = ("_", "SHLVL", "PWD", "OLDPWD")
 _SOURCE = 'source "$1" >&2; exec "$2" -I -S -c "$3"'
 _PRINT = "import os; os.write(1, open('/proc/self/environ', 'rb').read() + b'end')"
-"""What a shell has exported; Python adds to os.environ in the C locale."""
+"""The variables that a shell has exported; Python adds to os.environ in the C locale."""
 _SLOW = "NCCL may use TCP instead of the machine's RDMA network, at a fraction of its rate"
 _REMEDY = (
     "install Google's gIB plugin for NCCL in the image, which contains the script, or set its "
@@ -32,9 +32,9 @@ _REMEDY = (
 
 
 def nccl_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the script sets, where the node is one for it; a warning where it cannot be had.
+    """The variables that the script sets, if the node needs it; a warning if it is not available.
 
-    What is set in `environ` stays, but for lists of paths that the script adds to.
+    Values in `environ` take precedence, except for lists of paths that the script extends.
     """
     is_expected = environ.get(SETUP) == "gib"
     if not os.path.isfile(SCRIPT):

@@ -16,7 +16,7 @@ _ENTRY = re.compile(r"(workerpool[23])=([a-z][a-z0-9-]{0,62})")
 
 
 def read_pool_roles(text: str) -> dict[str, str]:
-    """The roles by pool; what is no pool and role is left out."""
+    """The roles by pool; ignores invalid entries."""
     found = (_ENTRY.fullmatch(entry) for entry in text.split(","))
     return {entry[1]: entry[2] for entry in found if entry}
 

@@ -222,8 +222,7 @@ def phases_chart(data: BenchData) -> Timeline:
 
 
 def phase_row(label: str, found: Mapping[str, Figure], run: RunRecord | None = None) -> TimelineRow:
-    """The phases of a run, one after the other, as far as they are known; one that goes on ends
-    now."""
+    """The phases of a run in sequence, as far as known; a phase in progress ends now."""
     spans, at = [], 0.0
     for name, kind in _PHASES:
         value = found[name].value if name in found else None

@@ -1,4 +1,4 @@
-"""What a report has of one bench: its cells, heat maps, scaling, phases, failures."""
+"""The section of a report about one bench: its cells, heat maps, scaling, phases, failures."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent, now
 
 Source = Union[RunRecord, Bench, Results]
-"""What a report is made of; results are those of a baseline."""
+"""The sources of a report; results come from a baseline."""
 
 WHOLE_RUNS = 4
 """Runs with a section of their own at most, if there are more than `ALL_WHOLE`."""
@@ -57,7 +57,7 @@ class Report:
 def make_report(
     store: Store, sources: Sequence[Source], locations: Mapping[str, Mapping[str, str]]
 ) -> Report:
-    """The report of these sources. `locations` are those of the results, by run.
+    """The report of these sources. `locations` are the locations of results, by run.
 
     Raises RsctlError if matplotlib is not installed, and StoreError.
     """
@@ -158,7 +158,7 @@ def _results(reader: _Reader, source: Source) -> Results:
 
 
 def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
-    """What the job file of the last bench allows as a regression."""
+    """The regression that the job file of the last bench allows."""
     benches = [source for source in sources if isinstance(source, Bench)]
     if not benches:
         return {}
@@ -169,7 +169,7 @@ def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
 
 
 def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
-    """What came of all runs in a table, their metrics in common charts, and their phases."""
+    """The results of all runs in a table, their metrics in common charts, and their phases."""
     curves = [reader.curves(run) for run in runs]
     shown = metric_names(curves)[:_COLUMNS]
     head = ["run", "state"]

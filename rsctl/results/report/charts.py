@@ -61,7 +61,7 @@ class Mark(NamedTuple):
 
 
 class TimelineRow(NamedTuple):
-    """What happened to one replica or run."""
+    """The events of one replica or run."""
 
     label: str
     spans: Sequence[Span]
@@ -183,7 +183,9 @@ def thinned(points: Sequence[Point], most: int = DRAWN) -> list[Point]:
 
 
 def band(lines: Sequence[Line], buckets: int = 60) -> list[tuple[float, float, float, float]]:
-    """Of many lines, by stretches of x: its middle, and the lowest, median and highest value."""
+    """A summary of many lines, by stretches of x: its middle, and the lowest, median and highest
+    value.
+    """
     points = sorted(point for line in lines for point in finite(line.points))
     if not points:
         return []
@@ -198,7 +200,7 @@ def band(lines: Sequence[Line], buckets: int = 60) -> list[tuple[float, float, f
 
 
 def legend(chart: Chart) -> list[str]:
-    """What the chart's colours stand for, in the order of the palette; kinds for timelines."""
+    """The legend of the chart's colors, in the order of the palette; kinds for timelines."""
     if isinstance(chart, LineChart):
         reference = [chart.reference.label] if chart.reference else []
         if chart.is_band:
@@ -246,7 +248,9 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def extremes(chart: Chart) -> str:
-    """Which lines of a band are lowest and highest on average, in one sentence; else nothing."""
+    """The lines of a band that are lowest and highest on average, in one sentence; otherwise
+    empty.
+    """
     if not isinstance(chart, LineChart) or not chart.is_band:
         return ""
     found = {line.label: finite(line.points) for line in chart.lines}

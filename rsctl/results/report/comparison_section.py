@@ -1,4 +1,4 @@
-"""What a report has of several runs, benches and baselines side by side."""
+"""The section of a report that compares several runs, benches and baselines."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _charts(metrics: Sequence[Compared]) -> list[Chart]:
 
 
 def _verdict(first: Results, last: Results, floors: Mapping[str, Floor]) -> list[Child]:
-    """What a gate by the floors of the job file would decide, without a confirmation."""
+    """The verdict of a gate with the job file's limits, without a confirmation."""
     if not floors:
         return []
     try:

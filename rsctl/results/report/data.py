@@ -1,4 +1,4 @@
-"""What a report knows of a run: everything that the store and the run's folder have."""
+"""The data of a report about a run: everything in the store and the run's folder."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Series = Mapping[str, Sequence[MetricEvent]]
 
 @dataclass(frozen=True)
 class RunData:
-    """All that is known of one run. `locations` are those of its results."""
+    """The data of one run. `locations` are the locations of its results."""
 
     run: RunRecord
     is_rehearsed: bool
     states: Sequence[StateEvent]
     metrics: Mapping[str, Series]
-    """Of long series those values that a chart can show."""
+    """The values of long series that a chart can show."""
     headlines: Mapping[str, Sequence[MetricEvent]]
-    """Of each metric of the job the one series that stands for it, thinned likewise."""
+    """For each metric of the job its headline series, thinned in the same way."""
     curves: Mapping[str, Mapping[str, Curve]]
     arrivals: Mapping[str, StepArrivals]
     phases: Mapping[str, Measured]
@@ -60,14 +60,14 @@ class RunData:
         ]
 
     def seconds(self, time: str) -> float | None:
-        """Seconds from the submission to a time; None if that is none."""
+        """Seconds from the submission to a time; None if the time is invalid."""
         try:
             return (parse_time(time) - parse_time(self.run.created)).total_seconds()
         except ValueError:
             return None
 
     def unit(self, name: str) -> str:
-        """The unit of a metric, empty if nobody has declared it."""
+        """The unit of a metric, empty if it is not declared."""
         spec = self.run.metrics_spec.get(name)
         return (spec.unit if spec else None) or ""
 
@@ -78,7 +78,7 @@ def collect(
     locations: Mapping[str, str],
     readings: Readings | None = None,
 ) -> RunData:
-    """What is known of a run, whose values may have been read already. Raises StoreError."""
+    """The data of a run, whose values may have been read already. Raises StoreError."""
     readings = readings or read_values(store, run)
     fixed, shown = run_print(store, run)
     return RunData(
@@ -102,6 +102,6 @@ def collect(
 
 
 def states_of(run: str) -> list[StateEvent]:
-    """The states of a run and of its replicas, as its folder has them."""
+    """The states of a run and of its replicas, from its folder."""
     events = StateReader(RunFolder(run).states).read()
     return [event for event in events if isinstance(event, StateEvent)]

@@ -1,4 +1,4 @@
-"""What a chart shows, in a sentence: for readers that do not see the drawing."""
+"""Descriptions of charts in a sentence, for readers that do not see the drawing."""
 
 from __future__ import annotations
 

@@ -80,9 +80,10 @@ def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator
 
 
 def ring_bytes(data: RunData) -> float | None:
-    """What each of n workers with one rank would have sent in a ring: 2 (n - 1) / n of the bytes.
+    """The bytes that each of n workers with one rank would have sent in a ring: 2 (n - 1) / n of
+    the gradients.
 
-    None without gradients, and where several ranks of a node first reduce inside it.
+    None without gradients, and if several ranks of a node first reduce inside it.
     """
     nodes = worker_nodes(data)
     if data.gradients is None or nodes < 2 or nodes != data.run.plan.get("world_size"):

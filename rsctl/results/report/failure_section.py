@@ -1,4 +1,4 @@
-"""What went wrong in a run: its first failure, and findings."""
+"""The section on failures of a run: its first failure, and findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED = 8  # replicas that failed in the wake of the first
 
 
 def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
-    """Which replica failed first, how, its last lines, known causes, and who failed in its wake."""
+    """The replica that failed first, how, its last lines, known causes, and the later failures."""
     failure = run.first_failure
     if failure is None:
         return None
@@ -53,7 +53,7 @@ def headline(failure: Failure, run: RunRecord | None) -> str:
 
 
 def findings_part(data: RunData) -> Iterator[Markup]:
-    """What rsctl has found while it submitted and followed the run."""
+    """The findings from submitting and following the run."""
     if data.findings:
         texts = [
             join([element("strong", f"{f.severity}: "), f.message, _remedy(f.remedy)])

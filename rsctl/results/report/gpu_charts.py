@@ -45,7 +45,7 @@ def _gpus(data: RunData) -> dict[str, dict[str, dict[int, Sequence[MetricEvent]]
 
 
 def _is_divided(gpus: Gpus) -> bool:
-    """Whether there are more GPUs than lines that can be told apart in one chart."""
+    """Whether there are more GPUs than distinguishable lines in one chart."""
     return sum(map(len, gpus.values())) > LINES
 
 

@@ -1,4 +1,4 @@
-"""What a report has of a run's gradients: bytes and times, beside what a ring would need."""
+"""The section on a run's gradients: bytes and times, compared with a ring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rsctl.runs.stream.gradients import Gradients
 
 
 def gradients_part(page: Page, data: RunData) -> Markup:
-    """What the transport has counted, or that no gradients went over reducers."""
+    """The transport's counts, or a note that no gradients were exchanged through reducers."""
     travel = data.gradients
     if travel is None:
         why = "No gradients were exchanged through reducers, so there are no measurements."

@@ -27,7 +27,7 @@ NONE = "\u2013"
 """Stands in a cell of a table that has no value."""
 
 Child = str | None
-"""What an element may hold; None holds nothing."""
+"""The allowed content of an element; None allows nothing."""
 
 
 def plain(text: object, longest: int = LONGEST) -> str:
@@ -56,7 +56,7 @@ def element(tag: str, *children: Child, **attributes: str | None) -> Markup:
 
 
 def join(children: Iterable[Child]) -> Markup:
-    """Children one after the other; what is no markup is escaped."""
+    """Join children; escapes everything that is not markup."""
     return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in children if c))
 
 

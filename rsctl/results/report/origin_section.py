@@ -1,4 +1,4 @@
-"""What ran: a run's nodes, versions, fingerprint, environment and request."""
+"""The section on a run's origin: nodes, versions, fingerprint, environment and request."""
 
 from __future__ import annotations
 

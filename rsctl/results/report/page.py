@@ -35,7 +35,7 @@ POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
     "form-action 'none'; base-uri 'none'"
 )
-"""What a page may load or run: its own styles and images that it holds; no script at all."""
+"""The content that a page may load or run: its own styles and images, no scripts."""
 
 
 class Page:

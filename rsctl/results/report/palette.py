@@ -1,4 +1,4 @@
-"""Colours of a report, for light and dark pages; lines can be told apart without seeing colour.
+"""Colours of a report, for light and dark pages; lines are distinguishable without color vision.
 
 After Okabe and Ito, "Color Universal Design" (2008), darkened on white and lightened on black for
 a contrast of at least 3 : 1. Heat maps use cividis (Nuñez et al., PLOS ONE 2018), which readers

@@ -80,7 +80,7 @@ class Curve:
 
     @property
     def mean(self) -> float | None:
-        """Of all finite values."""
+        """The minimum and maximum of all finite values."""
         count = self.count - self.strange_count
         return self.sum / count if count else None
 

@@ -1,4 +1,4 @@
-"""What came of a run: its state, cost and metrics, which is what readers look for first."""
+"""The results of a run: its state, cost and metrics, which readers look for first."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _value(value: float) -> str:
 
 
 def figure_table(data: RunData) -> list[Child]:
-    """Of each metric the last value, the best, and the figure that comparisons and gates use."""
+    """For each metric the last value, the best, and the figure that comparisons and gates use."""
     own = [name for name in data.figures if not name.startswith("run.")]
     names = [*own[:ROWS], *(name for name in data.figures if name.startswith("run."))]
     known = [name for name in names if data.figures[name].value is not None]

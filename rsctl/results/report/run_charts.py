@@ -218,7 +218,7 @@ def _rates(data: RunData, title: str, series: Series) -> LineChart:
 
 
 def cloud_charts(data: RunData) -> Iterator[Chart]:
-    """What the cloud itself measures of each replica."""
+    """The cloud's own measurements of each replica."""
     for name, series in data.metrics.items():
         if not name.startswith("cloud."):
             continue

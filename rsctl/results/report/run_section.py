@@ -1,4 +1,4 @@
-"""What a report has of one run."""
+"""The section of a report about one run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PHASES = {
 
 
 def run_parts(page: Page, data: RunData) -> list[Child]:
-    """The parts of a run's section, in their order: what came of it first, what ran last."""
+    """The parts of a run's section, in their order: its results first, its origin last."""
     return [
         result_cards(data),
         failure_part(data.run),

@@ -47,7 +47,7 @@ def scale_of(chart: LineChart) -> Scale:
 
 
 def beyond_note(chart: LineChart) -> str:
-    """Which values are beyond the axis, in one sentence; else nothing."""
+    """The values beyond the axis, in one sentence; otherwise empty."""
     scale = scale_of(chart)
     if not scale.beyond:
         return ""

@@ -1,7 +1,7 @@
 """SVG of matplotlib as a part of an HTML page.
 
-It is built anew from the elements and attributes that a drawing needs; anything else is left out.
-Its colours become CSS variables, so that they follow the page's.
+It is rebuilt from the elements and attributes that a drawing needs, without all others. Its colours
+become CSS variables, so that they follow the page's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts the process that sends runs to their trackers, and sees what is missing."""
+"""Starts the process that sends runs to their trackers, and checks for unsent data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "WANDB_ERROR_REPORTING": "false",
 }
-"""Of the clients, unless they are set: we try again ourselves, and they report to nobody."""
+"""Settings of the clients, unless set: rsctl retries itself, and disables their telemetry."""
 
 Process = subprocess.Popen[bytes]
 
@@ -42,7 +42,7 @@ def start(runs: Sequence[str], follow: bool) -> Process:
 
 
 def follow_run(run: RunRecord) -> None:
-    """Start a process that sends a run to its trackers as it goes on, if it has any."""
+    """Start a process that sends a run in progress to its trackers, if it has any."""
     if run.plan.get("tracking"):
         with suppress(OSError):  # the next command that meets the run tries again
             start([run.run], follow=True)
@@ -92,7 +92,9 @@ def is_sending(run: str) -> bool:
 
 
 def wait_for_others(run: str) -> None:
-    """Wait until no process sends a run; some seconds, as one that is stuck may go on for long."""
+    """Wait until no process sends a run; only some seconds, because a stuck process may take
+    long.
+    """
     end = monotonic() + _OTHERS_SECONDS
     while is_sending(run) and monotonic() < end:
         sleep(_POLL_SECONDS)
@@ -113,7 +115,7 @@ def wait(run: RunRecord, seconds: float) -> list[str]:
 
 
 def missing_lines(run: RunRecord) -> list[str]:
-    """What trackers lack of a run, and why."""
+    """The data of a run that its trackers have not received, and why."""
     lines = []
     for tracker, cursor in unfinished(run):
         name = f"{tracker.kind} {tracker.location}"

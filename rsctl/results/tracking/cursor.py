@@ -22,10 +22,10 @@ from rsctl.runs.records import RunRecord
 
 
 class Cursor(msgspec.Struct, kw_only=True):
-    """What a tracker has. `row` is the last row of the store's metrics; `steps` are the next steps
-    of metrics whose log has none; `has_headlines` is whether the series of metrics that the chief
-    does not log were sent; `state` is the tracker's own. `problem` is why the last call
-    failed, None if it did not, `tried` when that was.
+    """The position of a tracker. `row` is the last row of the store's metrics; `steps` are the next
+    steps of metrics whose log has none; `has_headlines` is whether the series of metrics that the
+    chief does not log were sent; `state` is the tracker's own. `problem` is why the last call
+    failed, None if it succeeded, `tried` its time.
     """
 
     has_begun: bool = False
@@ -77,7 +77,7 @@ def make_tracking_folder(run: str) -> Path:
 
 
 def plan_of(run: RunRecord) -> TrackingPlan | None:
-    """What of a run goes to trackers; None if it has none."""
+    """The data of a run for trackers; None if it has none."""
     plan = run.plan.get("tracking")
     return msgspec.convert(plan, TrackingPlan) if plan else None
 

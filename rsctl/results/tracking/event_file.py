@@ -55,7 +55,7 @@ def crc32c(data: bytes) -> int:
 
 
 def _masked(data: bytes) -> bytes:
-    """A checksum as TFRecords have it, since a CRC of data with CRCs in it would be weak."""
+    """A checksum in the form of TFRecords, since a CRC of data with CRCs in it would be weak."""
     crc = crc32c(data)
     return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 

@@ -140,7 +140,7 @@ class MlflowServer:
 
 
 def _check_reachable(host: str, port: int) -> None:
-    """Raise TrackerError if nobody listens. Where a proxy leads there, only the client knows."""
+    """Raise TrackerError if no server listens. Behind a proxy, only the client can tell."""
     from requests.utils import get_environ_proxies
 
     if get_environ_proxies(f"//{host}:{port}"):

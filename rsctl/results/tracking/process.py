@@ -1,8 +1,8 @@
-"""The process that sends runs to their trackers, so that no tracker can hold up anybody else.
+"""The process that sends runs to their trackers, so that no tracker can delay other work.
 
 It reads the store, where everything is recorded first, so nothing waits in memory. A client that
 hangs, forks or takes the interpreter for seconds does so here. It ends when all is sent, when a
-tracker stays down after the run's end, or when nobody watches the run any more.
+tracker stays down after the run's end, or when no process watches the run any longer.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _reason(problem: Exception) -> str:
 
 
 def send_bench(bench: str) -> None:
-    """Send the runs of a bench, one after the other, until it has no more and nobody drives it."""
+    """Send the runs of a bench in sequence, until there are no more and no process drives it."""
     store, sent = Store(), set[str]()
     driven = monotonic()
     while True:

@@ -113,7 +113,7 @@ class Sender:
         self._save(replace(self.cursor, steps=steps, state=state, has_headlines=True))
 
     def _save(self, cursor: Cursor) -> None:
-        """What was sent is kept, and an earlier failure is over."""
+        """Save the new position, and clear an earlier failure."""
         self._write(replace(cursor, problem=None))
 
     def _write(self, cursor: Cursor) -> None:

@@ -117,7 +117,7 @@ def event_file_name(run: TrackedRun, segment: int) -> str:
 
 
 def first_records(run: TrackedRun) -> bytes:
-    """What the run is."""
+    """The description of the run."""
     about = as_table({**run.tags, **run.parameters}.items())
     parts = [version_record(run.created), text_record(run.created, "rsctl/parameters", about)]
     if run.run.spec is not None:

@@ -1,7 +1,7 @@
 """Weights & Biases: a run of a project, by W&B's own client (extra `wandb`).
 
 The client sends in the background and raises nothing when that fails. So each call is a session of
-its own, which ends when its client has sent all, and the next one asks the server what it has.
+its own, which ends when its client has sent all, and the next one asks the server for its state.
 
 With WANDB_MODE=offline nothing is sent: each session leaves a folder `offline-run-…` below the
 run's, or below WANDB_DIR, and `wandb sync` sends them, all to the one run. With `disabled` nothing
@@ -90,7 +90,7 @@ class WandbProject:
 
     @contextmanager
     def _session(self, end: JobState | None = None) -> Iterator[Any]:
-        """A client that goes on with the run, and ends it with `end`; closed when all is sent."""
+        """A client that continues the run, and ends it with `end`; closed when all is sent."""
         wandb = self._wandb
         with self._folder() as folder:
             try:
@@ -123,7 +123,7 @@ class WandbProject:
             yield temporary
 
     def _settings(self, folder: str, *, is_end: bool) -> Any:
-        """Of a client that says nothing of this machine, which is not the one that trains."""
+        """A client that reports nothing about this machine, because the training runs elsewhere."""
         server = {"base_url": self._server} if self._server else {}
         return self._wandb.Settings(
             **server,

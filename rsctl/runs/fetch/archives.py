@@ -1,4 +1,4 @@
-"""Unpacks a `.tar.gz` of anybody's: only regular files come out of it, and all below one folder.
+"""Unpacks an untrusted `.tar.gz`: only regular files are extracted, all below one folder.
 
 It is read twice: first all that it says of its members, against the limits, then what was chosen.
 A link to a file of the archive becomes a copy of that file. A symbolic link to a folder of it is
@@ -40,7 +40,7 @@ _CORRUPT = (
 
 
 class Content(NamedTuple):
-    """What is in an archive, by the members' names: sizes of files, and what links lead to."""
+    """The content of an archive, by the members' names: sizes of files, and targets of links."""
 
     sizes: dict[str, int]
     links: dict[str, str]
@@ -50,9 +50,9 @@ class Content(NamedTuple):
 
 
 class Unpacking(NamedTuple):
-    """What to unpack and where: below `folder`, members whose path is `wanted`.
+    """The members to unpack and the destination: below `folder`, members whose path is `wanted`.
 
-    `most` is how many bytes may come out of it; None for a hundred times its size, 10 GiB at least.
+    `most` is the maximum number of bytes; None for a hundred times its size, at least 10 GiB.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Unpacking(NamedTuple):
 def unpack(
     archive: IO[bytes], unpacking: Unpacking, version: str, context: Context
 ) -> tuple[list[Entry], dict[str, str], list[Finding]]:
-    """Write the chosen files, each at once or not at all; what is there now, the links to folders
-    that have some of it, with the folder of each, and what is left out.
+    """Write the selected files, each atomically; returns the existing paths, the links to folders
+    that contain some of them, with the folder of each, and the skipped entries.
 
-    Raises RsctlError if it is damaged, exceeds a limit, or cannot be written, and Stopped.
+    Raises RsctlError if the archive is damaged, exceeds a limit, or cannot be written, and Stopped.
     """
     size = os.fstat(archive.fileno()).st_size
     most = unpacking.most or max(_LEAST_LIMIT, _LIMIT_FACTOR * size)
@@ -260,7 +260,7 @@ class _Names:
 
 
 def _is_usable(member: tarfile.TarInfo) -> bool:
-    """Whether the names of a member are those of a path that can be."""
+    """Whether the names of a member form a valid path."""
     return all(
         len(name) <= _LONGEST_NAME and name.count("/") <= _DEEPEST
         for name in (member.name, member.linkname)

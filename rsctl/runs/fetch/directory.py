@@ -1,7 +1,7 @@
-"""The folder that results come to: nothing is written outside it, whatever links are in it.
+"""The destination folder of results: nothing is written outside it, even if it contains links.
 
-Paths are relative, with `/`. Every folder on the way is opened by its own name in the one above and
-never by a link, so that a link that leads out, also one that is made meanwhile, is an error.
+Paths are relative, with `/`. Every folder on the way is opened by its own name in its parent and
+never through a link, so a link that points outside, even one created meanwhile, is an error.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Directory:
             return os.open(INDEX, flags, 0o666, dir_fd=self._root)
 
     def file_system(self) -> FileSystem:
-        """What this file system takes; to be asked once the index is there."""
+        """The names that this file system supports; query it after the index exists."""
         with suppress(OSError):
             os.stat(INDEX.upper(), dir_fd=self._root, follow_symlinks=False)
             return FileSystem(folds_case=True)
@@ -98,7 +98,7 @@ class Directory:
             os.unlink(_name(part_file(path)), dir_fd=folder)
 
     def link(self, path: str, target: str) -> bool:
-        """Have a link to another path below here; whether it was not there yet.
+        """Create a link to another path below this folder; returns whether it did not exist yet.
 
         It replaces another link, and nothing else.
         """
@@ -117,7 +117,9 @@ class Directory:
         return True
 
     def finish(self, path: str) -> os.stat_result:
-        """Give a part that is complete its name, over what is there; the file's facts."""
+        """Rename a complete part to its name, replacing an existing file; returns the file's
+        facts.
+        """
         with explained(path), self._folder(path, make=True) as folder:
             name = _name(path)
             os.replace(_name(part_file(path)), name, src_dir_fd=folder, dst_dir_fd=folder)

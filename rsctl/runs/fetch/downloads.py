@@ -1,4 +1,4 @@
-"""Brings one file home: what is there already is kept, what broke off goes on, and is checked."""
+"""Downloads one file: keeps an existing one, resumes an interrupted download, and verifies it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Task(NamedTuple):
 
     @property
     def version(self) -> str:
-        """What it is, and which version of it."""
+        """The object, and its version."""
         text = f"{self.source.location}|{self.found.name}|{self.found.version}"
         return text.encode(errors="backslashreplace").decode()  # names of files may be any bytes
 
 
 @dataclass
 class Context:
-    """What all downloads share. `advance` gets the bytes that have arrived, or had before."""
+    """Shared state of all downloads. `advance` gets the bytes that have arrived, or had before."""
 
     directory: Directory
     index: Index

@@ -51,9 +51,9 @@ class FetchedFile(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True)
 class Choice:
-    """What to download: these kinds, and of them what fits one of the patterns.
+    """The results to download: these kinds, and of them the files that match one of the patterns.
 
-    A pattern without a slash is for the last part of a path; `*` stands for slashes too.
+    A pattern without a slash applies to the last part of a path; `*` also matches slashes.
     """
 
     kinds: frozenset[Kind] = frozenset({"outputs", "checkpoints", "logs", "artifacts"})
@@ -86,7 +86,7 @@ class FetchProgress:
 
 @dataclass
 class Fetched:
-    """What came of it. Errors among the findings are of single files."""
+    """The outcome. Errors among the findings concern single files."""
 
     directory: str
     files: list[FetchedFile] = field(default_factory=list)
@@ -111,7 +111,7 @@ def fetch(
     retries: RetryPolicy,
     show: Callable[[FetchProgress], object] = bool,
 ) -> Fetched:
-    """Bring the chosen files of a run into a folder. Raises RsctlError where nothing can go on."""
+    """Download the selected files of a run to a folder. Raises RsctlError if it cannot continue."""
     chosen = [location for location in locations if location.kind in choice.kinds]
     _require_outside(path, chosen)
     progress, fetched = FetchProgress(), Fetched(printable(str(path)))

@@ -1,4 +1,5 @@
-"""What of a run is in a folder already: `.rsctl-get`, one JSON object a line, the last one counts.
+"""The index of a run's files in a folder: `.rsctl-get`, one JSON object per line, the last one
+counts.
 
 {run}                                      whose results these are
 {path, version, size, modified, checksum}  a file that is complete
@@ -31,7 +32,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Unpacked(msgspec.Struct, kw_only=True):
-    """An archive that was unpacked: the version, what was chosen of it, and what is there of it."""
+    """An unpacked archive: the version, the selection, and the existing files of it."""
 
     archive: str
     version: str
@@ -65,7 +66,9 @@ class Index:
         return self._parts.get(path)
 
     def begin(self, path: str, version: str) -> None:
-        """Note that from now on the part beside a file is of this version; it is not there yet."""
+        """Record that from now on the part next to a file is of this version; it does not exist
+        yet.
+        """
         self._parts[path] = version
         self._write({"path": path, "part": version})
 
@@ -78,7 +81,7 @@ class Index:
 
     @staticmethod
     def entry(path: str, version: str, found: os.stat_result, checksum: str | None) -> Entry:
-        """What is noted of a file."""
+        """The record of a file."""
         return Entry(
             path=path,
             version=version,
@@ -88,7 +91,7 @@ class Index:
         )
 
     def find(self, path: str, version: str) -> Entry | None:
-        """What is known of a file, if this version of it is there and unchanged."""
+        """The facts of a file, if this version of it exists unchanged."""
         entry = self._files.get(path)
         return entry if entry and entry.version == version and self._is_there(entry) else None
 
@@ -98,7 +101,9 @@ class Index:
         self._write(unpacked)
 
     def find_unpacked(self, archive: str, version: str, include: Iterable[str]) -> Unpacked | None:
-        """What is there of an archive, if this version of it was unpacked so and all are there."""
+        """The existing files of an archive, if this version was unpacked with this selection and
+        all exist.
+        """
         known = self._unpacked.get(archive)
         if known is None or known.version != version or known.include != list(include):
             return None
@@ -112,7 +117,7 @@ class Index:
         )
 
     def _claim(self, run: str) -> None:
-        """Take the folder for a run, and read what is there. Raises RsctlError."""
+        """Claim the folder for a run, and read the index. Raises RsctlError."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What a run has left, by the folder that it comes to, and where that is."""
+"""The results of a run, by the folder that they are downloaded to, and their locations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rsctl.runs.fetch.sources import BucketSource, FileSource, FolderSource, Sou
 from rsctl.runs.folder import RunFolder
 
 ResultKind = Literal["outputs", "checkpoints", "logs", "artifacts"]
-"""What a run leaves."""
+"""The results that a run leaves."""
 
 Kind = Union[ResultKind, Literal["inputs"]]
 _ARCHIVE = ".tar.gz"

@@ -1,7 +1,7 @@
-"""Paths on this machine for names of objects and of members of archives, which anybody may choose.
+"""Paths on this machine for untrusted names of objects and of members of archives.
 
-A part of a name that cannot be a file's, or would lead elsewhere, is written with percent signs, as
-in URLs. What would then be in the place of something else gets `~` and a hash. Pure.
+A part of a name that is not valid for a file, or would lead elsewhere, is written with percent
+signs, as in URLs. Conflicting names get `~` and a hash. Pure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PART_FILE = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
 class FileSystem(NamedTuple):
-    """What the file system takes: whether `A` and `a` are one file, and the rules of Windows."""
+    """The rules of the file system: whether `A` and `a` are one file, and the rules of Windows."""
 
     folds_case: bool = False
     is_windows: bool = os.name == "nt"

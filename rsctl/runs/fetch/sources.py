@@ -32,7 +32,7 @@ class Source(Protocol):
         """One of them as it is now; None if it is gone."""
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
-        """What is known of a file's content, in hexadecimal by algorithm."""
+        """The known checksums of a file's content, in hexadecimal by algorithm."""
 
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
         """See rsctl.clients.storage.Bucket.stream."""

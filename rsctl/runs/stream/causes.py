@@ -21,7 +21,7 @@ _CUDA_LIBRARY = (
 )
 
 LESS_MEMORY = "use a smaller batch or fewer data loader workers"
-"""What helps a node without memory; how it gets more of it depends on its target."""
+"""The remedy for a node without memory; the way to more memory depends on its target."""
 
 
 CAUSES = (
@@ -390,4 +390,4 @@ GENERAL_CAUSES = (
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
 )
-"""What is shown where none of the others is found."""
+"""The fallback if no other cause is found."""

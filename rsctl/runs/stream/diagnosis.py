@@ -59,18 +59,18 @@ _ENDINGS: Mapping[int | str, Finding] = {
         "but no `python`",
     ),
 }
-"""What a signal or an exit code alone shows, as a cause.
+"""The cause that a signal or an exit code alone shows.
 
-126 and 127 are a shell's, and of container engines; 128 is that of a container that did not start
-on Vertex AI (StartError).
+126 and 127 come from a shell and from container engines; 128 comes from a container that did not
+start on Vertex AI (StartError).
 """
 
 
 class Killer(NamedTuple):
-    """What is known of who ended a process by a signal.
+    """Information on who ended a process with a signal.
 
-    `out_of_memory` is whether the kernel ended processes there for want of memory, None where
-    nobody knows; `command` is the command of whoever else it was, such as `docker kill`.
+    `out_of_memory` is whether the kernel killed processes there because memory was exhausted, None
+    if unknown; `command` is the command of another sender, such as `docker kill`.
     """
 
     out_of_memory: Optional[bool] = None
@@ -78,9 +78,9 @@ class Killer(NamedTuple):
 
 
 def failure_lines(lines: Iterable[str]) -> list[str]:
-    """The end of a failed replica's log: its last traceback, else its last lines.
+    """The end of a failed replica's log: its last traceback, otherwise its last lines.
 
-    torchrun's own messages are left out.
+    Leaves out torchrun's own messages.
     """
     kept = [line for line in lines if not _is_noise(line)]
     starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
@@ -172,7 +172,7 @@ def _ended_by(command: str) -> Finding:
 
 
 def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
-    """What is known of a SIGKILL, whose sender is not known."""
+    """The cause for a SIGKILL of an unknown sender."""
     if out_of_memory:
         how = "it was killed by SIGKILL, and " if is_killed else ""
         return note(

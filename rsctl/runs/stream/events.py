@@ -115,10 +115,10 @@ class Attempt(msgspec.Struct, kw_only=True):
 
 
 class TriedPlace(msgspec.Struct, kw_only=True, frozen=True):
-    """A region and machine type that a run is tried at, and what became of it there.
+    """A region and machine type at which a run is tried, and the result there.
 
-    `began` is None as long as it was not tried. `reason` is why it is, or was, in `state`; `url`
-    the job's there, `dollars` what a job that has ended there has cost, if that is known.
+    `began` is None until it is tried. `reason` is why it is, or was, in `state`; `url` the job's
+    there, `dollars` the cost of a job that has ended there, if known.
     """
 
     region: Optional[str] = None

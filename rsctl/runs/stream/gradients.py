@@ -24,7 +24,7 @@ Figures = Mapping[str, Mapping[str, float]]
 
 
 class Gradients(msgspec.Struct, kw_only=True):
-    """What the reducers have done for a run so far.
+    """The work of the reducers for a run so far.
 
     `operations` and `bytes` are of one rank, the one that has most, and `seconds` the longest that
     a rank had a gradient in flight. `wire_seconds` is the least that the links allow for as much
@@ -90,8 +90,8 @@ class Pool(NamedTuple):
 
 
 def _estimate_ring(seconds: float, wire: float, ring: float) -> float:
-    """What a ring would have needed where the reducers needed `seconds`; `wire` and `ring` are the
-    least of both by the links. Links that prove faster than specified are so for both.
+    """The estimated time of a ring where the reducers needed `seconds`; `wire` and `ring` are the
+    minimum of both by the links. Links that prove faster than specified are so for both.
     """
     return ring + seconds - wire if seconds >= wire else ring * seconds / wire
 

@@ -1,12 +1,12 @@
-"""What a metric of several replicas is: one series of values, its headline.
+"""Reduces a metric of several replicas to one series of values, its headline.
 
 That is the series of the chief, if the chief has logged the metric. Otherwise each of its values
 is the metric's `aggregate` over the replicas that have logged one step; where the log has no steps,
 the n-th values of the replicas belong together. `submit`, `list`, `status`, `metrics`, trackers,
 reports and figures all take it from here.
 
-Lines may arrive late and several times. The last value is the one with the latest time, whatever
-the order of arrival.
+Lines may arrive late and several times. The last value is the one with the latest time, in any
+order of arrival.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Headline(msgspec.Struct, array_like=True):
         return [_of_step(name, step, spec) for step in self.steps]
 
     def _begin_again(self) -> None:
-        """The chief logs it: what other replicas have logged does not count any more."""
+        """The chief logs it: the values of other replicas no longer count."""
         self.is_chiefs, self.last, self.time, self.step, self.best = True, None, "", None, None
         self.steps, self.numbers = [], {}
 
@@ -150,7 +150,7 @@ def headline_series(
 
 
 class Tally:
-    """The figures of every metric of a run, whatever their number of values.
+    """The statistics of every metric of a run, for any number of values.
 
     `recent` keeps the last values of each, for a sparkline; `metrics` are the headlines by name.
     """
@@ -191,10 +191,10 @@ class Tally:
         return float(self.metrics[name].figures(self._spec(name))["last"])
 
     def summary(self, nodes: bool = False) -> dict[str, dict[str, Any]]:
-        """Of each metric its last value, the number of all replicas' values, its best by the goal,
+        """For each metric its last value, the number of all replicas' values, its best by the goal,
         and its unit.
 
-        What describes machines, not the training, is left out unless `nodes`.
+        Omits metrics of machines unless `nodes`.
         """
         return {name: self.metrics[name].figures(self._spec(name)) for name in self.names(nodes)}
 

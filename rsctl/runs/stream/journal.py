@@ -56,11 +56,11 @@ class JournalWriter:
 
     @property
     def unfinished(self) -> bytes:
-        """What has come since the last line end, of that stream which has a progress bar."""
+        """The text since the last line end, for the stream that has a progress bar."""
         return max(self._partial.values(), key=lambda data: data.rfind(b"\r"))
 
     def close(self) -> bytes:
-        """Write what is left without a line end and close; returns those lines."""
+        """Write the rest, without a line end, and close; returns those lines."""
         rest = [(stream, data) for stream, data in self._partial.items() if data]
         for stream, data in rest:
             self._write(stream, data)

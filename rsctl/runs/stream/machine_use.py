@@ -1,4 +1,4 @@
-"""What the machines of a run do right now, by their telemetry: one line for people."""
+"""The current resource usage of a run's machines, by their telemetry, in one line."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class OrderedMerge(Generic[T]):
         return ready
 
     def waiting(self, index: int) -> list[T]:
-        """What has been read of a source and not yet handed out."""
+        """The lines that have been read from a source and not yet returned."""
         return self._buffers[index]
 
     def _fill(self, index: int) -> str | None:

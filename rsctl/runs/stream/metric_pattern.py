@@ -81,7 +81,7 @@ def number(raw: object) -> float | None:
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:
-    """The group named `value`, else the first that is not the step."""
+    """The group named `value`, otherwise the first that is not the step."""
     names = pattern.groupindex
     others = [group for group in range(1, pattern.groups + 1) if group != names.get("step")]
     return names.get("value") or next(iter(others), 1)

@@ -31,9 +31,9 @@ _STEPS = 2.0**63  # what the store and JSON readers take as an integer
 
 
 class MetricSpec(msgspec.Struct, frozen=True):
-    """What is known of a metric beyond its values.
+    """The properties of a metric besides its values.
 
-    `warmup` and `aggregate` say, as in the job file, how its values become a run's one figure.
+    `warmup` and `aggregate` define, as in the job file, how its values become a run's one figure.
     """
 
     regex: Optional[str] = None
@@ -50,10 +50,10 @@ MACHINES = ("node.", "cloud.")
 def metric_findings(
     metrics: Mapping[str, MetricSpec], last: Mapping[str, Mapping[str, float]], is_success: bool
 ) -> list[Finding]:
-    """What is wrong with the metrics of a run that has ended, by replica their last values.
+    """The findings on metrics of a run that has ended, with their last values by replica.
 
-    A metric that was never seen is reported only for a run that has succeeded. What the script logs
-    without a declaration may diverge too.
+    A metric that was never seen is reported only if the run has succeeded. Undeclared metrics may
+    diverge, too.
     """
     found: list[Finding] = []
     logged = (name for of in last.values() for name in of if not name.startswith(MACHINES))
@@ -192,7 +192,7 @@ def _missed(name: str, text: str) -> Finding:
 
 
 def _not_metrics(record: Mapping[str, Any]) -> Iterator[Finding]:
-    """What in a line of metrics is not a metric."""
+    """The entries in a line of metrics that are not metrics."""
     for name, raw in record.items():
         if name in _NOT_METRICS:
             continue
@@ -225,7 +225,7 @@ def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
 
 
 def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent]:
-    """What one part of a node reports; `late` has how long others wait for some ranks."""
+    """The report of one part of a node; `late` has how long others wait for some ranks."""
     if not isinstance(fields, dict):
         return
     yield from _named_values(line, fields, f"node.{part}.")

@@ -1,8 +1,8 @@
-"""Which process of a job failed first, by what its launchers write.
+"""Finds the process of a job that failed first, from its launchers' output.
 
-The forms are those of Open MPI 3 to 5 (`mpirun --tag-output` and its help texts), of torchrun's
-report, of DeepSpeed's launcher and of SageMaker's training toolkit. A service may pass them on with
-their line breaks as spaces.
+It reads the formats of Open MPI 3 to 5 (`mpirun --tag-output` and its help texts), of torchrun's
+report, of DeepSpeed's launcher and of SageMaker's training toolkit. A service may replace their
+line breaks with spaces.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _CODES = tuple(
 
 
 class Origin(NamedTuple):
-    """What is known of the process that failed first.
+    """Information on the process that failed first.
 
-    `host` is the name that the launcher has for its node. A process that a signal ended has the
-    exit code 128 + its number.
+    `host` is the launcher's name for its node. A process that a signal ended has the exit code 128
+    + its number.
     """
 
     rank: Optional[int] = None
@@ -62,7 +62,7 @@ class Origin(NamedTuple):
 
 
 def find_origin(text: str) -> Origin:
-    """What launchers report in a text of the process that failed first; empty if nothing."""
+    """The launchers' reports in a text about the process that failed first; empty without any."""
     plain = _TAG.sub("", text)
     found = next(filter(None, (report.search(plain) for report in _REPORTS)), None)
     if found is None:
@@ -90,7 +90,7 @@ def _host_of(rank: int, text: str) -> str | None:
 
 
 def _status(code: int | None) -> tuple[int | None, str | None]:
-    """An exit code as a shell has it, and the signal that it stands for."""
+    """An exit code in a shell's form, and the signal that it stands for."""
     if code is None:
         return None, None
     number = -code if code < 0 else code - 128

@@ -1,7 +1,7 @@
 """The state of a replica's progress bar: the last part of its output, without a line end yet.
 
 Progress bars overwrite one line by carriage returns, so their output may hold no line for hours.
-Whoever writes a replica's log keeps the bar's latest state in a small file beside it, and the live
+The writer of a replica's log keeps the bar's latest state in a small file next to it, and the live
 view shows it; the log itself gets the line when it ends.
 """
 

@@ -53,7 +53,7 @@ def goal_of(arguments: Iterable[str]) -> Goal:
 
 
 class _Series:
-    """Times and values of something that counts up, as of late."""
+    """Recent times and values of a counter."""
 
     def __init__(self) -> None:
         self.points: deque[tuple[str, float]] = deque(maxlen=_WINDOW)
@@ -134,7 +134,7 @@ class TrainingProgress:
             self._logged_steps.add(event.time, float(found[2]))
 
     def _step_series(self) -> _Series | None:
-        """The chief's series that goes on the fastest, else another replica's, else the log's."""
+        """The chief's fastest-growing series, otherwise another replica's, otherwise the log's."""
         known = {key: series for key, series in self._steps.items() if series.points}
         chief = [series for (_, replica), series in known.items() if is_chief(replica)]
         own = max(chief or known.values(), key=lambda series: series.count, default=None)

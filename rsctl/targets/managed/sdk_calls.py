@@ -45,9 +45,10 @@ def execute(value: Any, functions: Mapping[str, Any]) -> Any:
 
 
 def python_code(value: Any, indent: int = 0) -> str:
-    """The value as Python, on one line if it fits and is simple, else one item a line.
+    """The value as Python, on one line if it fits and is simple, otherwise one item per line.
 
-    Raises ValueError for what `invalid_names` finds: printed as it is, it would be somebody's code.
+    Raises ValueError for names that `invalid_names` finds: printed unchanged, they would be
+    injected code.
     """
     if wrong := next(invalid_names(value), None):
         raise ValueError(f"{wrong} is not a valid name in Python")
@@ -118,7 +119,7 @@ def snake(name: str) -> str:
 
 
 def snake_keys(value: Any) -> Any:
-    """The value with its keys as Python has them."""
+    """The value with its keys in Python's form."""
     if isinstance(value, list):
         return [snake_keys(item) for item in value]
     if not isinstance(value, dict):

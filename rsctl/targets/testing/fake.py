@@ -3,10 +3,10 @@
 It runs the job's command once, as a process of this machine. Copy it to start a target of your own:
 docs/targets.md goes through it. A run's folder and the store do most of the work:
 
-- `submit` makes the folder, records the run, then starts the job. The folder's lock belongs to
-  whoever looks after the job: here a process of its own, which outlives the command line.
-- That process (`fake_job`) writes the log with `JournalWriter` and states with `Recorder`.
-- `events` reads both with `RunReader`, which keeps the cursor; so does `tail`.
+- `submit` makes the folder, records the run, then starts the job. The folder's lock belongs to the
+process that manages the job: here a separate process, which outlives the command line. - That
+process (`fake_job`) writes the log with `JournalWriter` and states with `Recorder`. - `events`
+reads both with `RunReader`, which keeps the cursor; so does `tail`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ONE = Unsupported("it runs one process", "remove it, or use another target")
 
 
 class FakeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a job file may have in `targets.fake`."""
+    """The keys of `targets.fake` in a job file."""
 
     niceness: Annotated[
         int, msgspec.Meta(description="How far the job stands back.", ge=0, le=19)
@@ -114,7 +114,7 @@ class FakeTarget:
         return None
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
-        """Begin the folder, record the run, start the process that looks after the job."""
+        """Create the folder, record the run, start the process that manages the job."""
         del show
         plan = submission.plan
         folder = RunFolder(plan.run)
@@ -146,7 +146,7 @@ class FakeTarget:
             os.close(lock)  # the process has its own hold on it
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
-        """What is in the folder, until the job has ended or nobody looks after it any more."""
+        """The events in the folder, until the job has ended or no process manages it."""
         folder = RunFolder(run)
         reader = RunReader(folder, since)
         try:
@@ -179,7 +179,7 @@ class FakeTarget:
         return cursor_before_last(RunFolder(run), lines)
 
     def reconcile(self, run: str) -> None:
-        """A run that nobody looks after any more has ended, whatever the store has."""
+        """A run that no process manages has ended, regardless of the store."""
         folder, store = RunFolder(run), Store()
         known = store.get(run)
         if known and not known.state.is_final and not folder.is_supervised():
@@ -210,7 +210,7 @@ class FakeTarget:
         """Nothing is kept of a run."""
 
     def cancel(self, run: str) -> None:
-        """Ask the process that looks after the job to end it; there may be none any more."""
+        """Ask the process that manages the job to end it; the process may no longer exist."""
         folder = RunFolder(run)
         process = folder.supervisor()
         if process is None or process == os.getpid():

@@ -1,4 +1,4 @@
-"""The process that looks after one job of target `fake`: it outlives the command line."""
+"""The process that manages one job of target `fake`: it outlives the command line."""
 
 from __future__ import annotations
 

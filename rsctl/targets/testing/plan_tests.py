@@ -21,7 +21,7 @@ from rsctl.targets.testing.suite import COUNT, HIDDEN_VALUE, Suite, shown
 
 
 class PlanTests(Suite):
-    """What is shown is what is sent."""
+    """The plan shows exactly the request that is sent."""
 
     def test_it_is_installed(self, target: Target) -> None:
         """Its entry point leads to its TargetInfo, and that to the target with the same."""
@@ -48,7 +48,7 @@ class PlanTests(Suite):
             assert finding.remedy
 
     def test_unused_keys_have_notes(self, tmp_path: Path, target: Target) -> None:
-        """Keys of other targets are no errors."""
+        """Keys of other targets are not errors."""
         job = self.job(tmp_path, COUNT)
         for path in target.info.unused:
             changed = _with(job, path.split("."), "other than the default")
@@ -70,13 +70,13 @@ class PlanTests(Suite):
             assert shown(plan(run=run)) == first
 
     def test_render_is_of_its_run(self, plan: Callable[..., Submission]) -> None:
-        """Two runs of a job are told apart by what is sent."""
+        """The request distinguishes two runs of a job."""
         one, other = plan(run="suite-aaaaaa").plan, plan(run="suite-bbbbbb").plan
         assert (one.run, one.target) == ("suite-aaaaaa", self.target_name)
         assert one.request != other.request
 
     def test_a_plan_is_json(self, plan: Callable[..., Submission]) -> None:
-        """What is stored of a plan is all of it."""
+        """A stored plan is complete."""
         made = plan().plan
         assert msgspec.json.decode(msgspec.json.encode(made), type=Plan) == made
         assert made.world_size >= 1
@@ -104,7 +104,7 @@ def _refuse_network(*_: Any, **__: Any) -> Any:
 
 
 def _with(job: Any, path: list[str], value: Any) -> Any:
-    """The struct with another value at a key path, whatever its type; NAME is a role."""
+    """The struct with another value at a key path, of any type; NAME is a role."""
     if isinstance(job, dict):
         return {**job, path[0]: _with(Role(), path[1:], value)}
     inner = _with(getattr(job, path[0]), path[1:], value) if path[1:] else value

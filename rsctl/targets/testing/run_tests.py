@@ -57,7 +57,7 @@ class RunTests(Suite):
         target.release(run)
 
     def test_a_run_that_fails(self, plan: Callable[..., Submission], target: Target) -> None:
-        """A job that fails is no error of the target."""
+        """A job that fails is not an error of the target."""
         run = self.submit(target, plan(FAIL))
         events = self.follow(target, run)
         assert texts(events) == ["line 0"]
@@ -155,7 +155,7 @@ class RunTests(Suite):
 
 
 class _NoRecordError(Exception):
-    """The store is not to be had."""
+    """The store is not available."""
 
 
 def _record_and_die(submission: Submission) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the suite have in common: jobs, runs, and what is seen of them."""
+"""Common parts of the tests of the suite: jobs, runs, and observations of them."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class VertexExperiment:
         self._call("PATCH", path, params={"updateMask": "metadata"}, json=name)
 
     def _have_store(self) -> None:
-        """The default metadata store, which a project has not before somebody asks for it."""
+        """The default metadata store, which a project gets when it is first requested."""
         path = f"{self._stores}/default"
         if self._call("GET", path, ok=(200, 404)).status_code == 200:
             return
@@ -145,5 +145,5 @@ class VertexExperiment:
 
 
 def _finite(values: Mapping[str, float]) -> dict[str, float]:
-    """What JSON has numbers for; the others keep their last finite value."""
+    """The finite numbers, which JSON can represent; the others keep their last finite value."""
     return {name: value for name, value in values.items() if math.isfinite(value)}

@@ -33,7 +33,7 @@ _LAST_SECONDS = 2.0
 
 
 AFTER_FAILURE = "an earlier collective has failed, so no further collective is possible"
-"""What a collective that comes after a failed one says."""
+"""The message of a collective that comes after a failed one."""
 
 
 class GradientPipeline:
@@ -64,7 +64,7 @@ class GradientPipeline:
         self._turn = threading.Lock()
         self._calls_back = False
         self.failure: RuntimeError | None = None
-        """Why nothing can be reduced any more; None while it can."""
+        """Why reduction is no longer possible; None while it is."""
         self._timeout: float | None = None
         self._start_thread()
 
@@ -102,7 +102,7 @@ class GradientPipeline:
         return operation.future
 
     def close(self) -> None:
-        """Leave the reducers, when all workers have what they need from this one."""
+        """Leave the reducers when all workers have received their results from this one."""
         if not self._thread.is_alive():
             return
         self._await_last()
@@ -120,9 +120,10 @@ class GradientPipeline:
         return self._pending.begun
 
     def hand_over(self) -> None:
-        """In a callback of a result: have another thread go on with what the caller may wait for.
+        """In a callback of a result: let another thread continue the work that the caller may wait
+        for.
 
-        Without that it would wait for its own thread, for ever. Elsewhere this does nothing.
+        Otherwise the caller would wait for its own thread forever. Elsewhere this does nothing.
         """
         with self._turn:
             if self._calls_back and self._thread is threading.current_thread():
@@ -147,7 +148,7 @@ class GradientPipeline:
                 self._fail(operation, error)
 
     def _abandoned(self) -> Iterator[Operation]:
-        """All operations that callers wait for, also those that come while this goes on."""
+        """All operations that callers wait for, including those that arrive meanwhile."""
         yield from self._begun
         while (operation := self._waiting.get()) is not None:
             yield operation
@@ -168,7 +169,7 @@ class GradientPipeline:
                 self._take(operation)
 
     def _take(self, operation: Operation) -> None:
-        """Begin one; the order says how many are to be finished then."""
+        """Begin an operation; the order determines how many must be finished then."""
         if not self._begins_at_once:
             try:
                 with self._on_stream(operation.ready):

@@ -36,7 +36,9 @@ _WITHOUT = "or set reducers.count: 0."
 
 
 class _Seen:
-    """What this process has done: the size of its largest process group, and whether it trained."""
+    """The activity of this process: the size of its largest process group, and whether it
+    trained.
+    """
 
     ranks = 0
     trains = False

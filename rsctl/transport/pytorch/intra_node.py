@@ -15,7 +15,7 @@ from rsctl.transport.pytorch.topology import Topology, first_line
 
 
 class IntraNode(Protocol):
-    """What happens to a gradient inside the node."""
+    """The processing of a gradient inside the node."""
 
     def scatter(self, gradient: torch.Tensor, average: bool) -> torch.Tensor:
         """This rank's part of the node's sum, or average, of a flat gradient."""

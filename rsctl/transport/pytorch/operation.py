@@ -42,7 +42,7 @@ class Operation:
 
 
 class PendingOperations:
-    """Operations by number, from 1, until it is known that nobody needs them any more."""
+    """Operations by number, from 1, until no worker needs them any longer."""
 
     def __init__(self) -> None:
         self._operations: dict[int, Operation] = {}
@@ -69,7 +69,7 @@ class PendingOperations:
                 del self._operations[number]
 
     def get(self, number: int) -> Operation:
-        """An operation that nobody has let go of."""
+        """An operation that has not been released."""
         with self._lock:
             return self._operations[number]
 

@@ -65,7 +65,7 @@ class ReducerGroup(dist.ProcessGroup):
     """
 
     comm = CommSettings()
-    """What the spec asks for, set when the binding attaches."""
+    """The settings of the spec, set when the binding attaches."""
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]

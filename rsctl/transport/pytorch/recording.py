@@ -1,8 +1,8 @@
 """Records the steps of a script whose gradients go through a hook, and ends one that is measured.
 
 A script is measured where `RSCTL_MEASURE_STEPS` is set: after so many recorded steps it is ended.
-Unless `RSCTL_MEASURE_COMM` is 1, its gradients are not exchanged then, so that the steps are those
-of a worker without communication. `RSCTL_RECORD_STEPS: 1` records a script that DDP would reduce
+Unless `RSCTL_MEASURE_COMM` is 1, its gradients are not exchanged then, so that it measures steps of
+a worker without communication. `RSCTL_RECORD_STEPS: 1` records a script that DDP would reduce
 without a hook.
 """
 
@@ -150,9 +150,9 @@ def current() -> Recording | None:
 
 
 def needs_hook() -> bool:
-    """Whether also gradients that DDP would reduce by itself are to go through a hook.
+    """Whether gradients that DDP would reduce itself also go through a hook.
 
-    Without one DDP reduces in C++, where nobody sees its buckets.
+    Without a hook DDP reduces in C++, where its buckets are not visible.
     """
     if _recording is None:
         return False

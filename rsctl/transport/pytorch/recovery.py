@@ -1,9 +1,9 @@
 """Recovery from a lost reducer: the workers agree, and all-reduce among themselves.
 
-When reducers end, workers may differ in what they have finished. All report to each other, over a
-gloo group that serves nothing else, which operation they finished last. What any of them has
-finished is a result, and is given to those that lack it. What none has finished is reduced by the
-workers themselves, as is everything from there on.
+When reducers end, workers may differ in the operations that they have finished. All report to each
+other, over a separate gloo group, which operation they finished last. What any of them has finished
+is a result, and is given to those that lack it. What none has finished is reduced by the workers
+themselves, as is everything from there on.
 
 They add as reducers do: in the order of ranks, in fp32, averaged before it is narrowed. So the
 numbers are those that the reducers would have given, bit for bit.
@@ -22,7 +22,7 @@ from rsctl.transport.pytorch.topology import Topology
 
 
 class RecoveryFailed(Exception):
-    """The workers cannot go on together."""
+    """The workers cannot continue together."""
 
 
 class Recovery:

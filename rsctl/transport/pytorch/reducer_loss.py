@@ -47,7 +47,7 @@ class ReducerLoss:
         self._is_reported = False
         self.may_recover = recovery is not None
         self.is_closing = False
-        """Whether this worker is leaving: what fails from now on is no loss."""
+        """Whether this worker is leaving: failures from now on are not losses."""
         self._recovery = recovery
         self._failure: Exception | None = None
         self._settled = threading.Event()
@@ -95,7 +95,7 @@ class ReducerLoss:
             time.sleep(_POLL_SECONDS)
 
     def last_releasable(self, transport: Transport, ended: int) -> int:
-        """The last operation that nobody will ask this worker for; `ended` is its own last."""
+        """The last operation that no worker will request from this one; `ended` is its own last."""
         needed = self.may_recover and not self._settled.is_set()
         return transport.committed if needed else ended
 

@@ -1,7 +1,7 @@
 """Output of the binding: lines for people on stderr, structured lines on stdout.
 
-Structured lines are those of the runtime (`rsctl.node.structured_lines`), written here once more
-because this package is installed without it.
+The structured lines have the runtime's format (`rsctl.node.structured_lines`); the code is
+repeated here because this package is installed without the runtime.
 """
 
 from __future__ import annotations

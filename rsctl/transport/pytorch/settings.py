@@ -8,7 +8,7 @@ from dataclasses import dataclass
 BACKENDS = ("nccl", "gloo", "rsctl", "smddp")
 COMPRESSIONS = ("none", "fp16", "bf16", "powersgd")
 REDUCER_BUCKET_MB = 64
-"""DDP's bucket size over reducers where nobody asked for another (MiB)."""
+"""DDP's default bucket size over reducers (MiB)."""
 
 _LARGEST_BUCKET_MB = 4096
 _MOST_STEPS = 60
@@ -63,7 +63,7 @@ def read_measure_settings(environ: Mapping[str, str]) -> MeasureSettings | None:
 
 
 def read_settings(environ: Mapping[str, str]) -> CommSettings:
-    """Read the environment; raises BindingError for a value that is none."""
+    """Read the environment; raises BindingError for an invalid value."""
     reducers = [name for name in environ.get("RSCTL_REDUCERS", "").split(",") if name.strip()]
     reducer_loss = _choice(
         environ, "RSCTL_ON_REDUCER_LOSS", "comm.on_reducer_loss", ("fail", "fallback")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from rsctl.transport.pytorch.clock import Clock
 
 WARM_UP_STEPS = 5
-"""Steps that are not recorded: DDP lays out its buckets anew after the first, caches are cold."""
+"""Steps that are not recorded: DDP rebuilds its buckets after the first, caches are cold."""
 
 _KEPT_STEPS = 64
 
@@ -54,7 +54,7 @@ class _Pending:
 
 @dataclass
 class _Unread:
-    """A step by moments of a clock, read later so that nobody waits for a GPU meanwhile."""
+    """A step as events of a clock, read later so that no thread waits for a GPU meanwhile."""
 
     before: list[_Pending]
     data: float
@@ -144,7 +144,7 @@ def summary(steps: Sequence[Step]) -> dict[str, object]:
 
 
 def median_buckets(steps: Sequence[Step]) -> list[tuple[int, float, float]]:
-    """Of each bucket its bytes, and the medians of when it is ready and reduced."""
+    """For each bucket its bytes, and the medians of when it is ready and reduced."""
     return [
         (
             column[0].bytes,

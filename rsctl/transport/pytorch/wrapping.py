@@ -36,10 +36,10 @@ def with_findings(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_users_line(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Attribute warnings about a call to the line that calls, and not to a wrapper of ours.
+    """Attribute warnings about a call to the line that calls, and not to rsctl's wrapper.
 
-    PyTorch counts frames to find its caller. For calls that are made seldom: what other threads
-    warn of meanwhile is shown when the call has ended.
+    PyTorch counts frames to find its caller. For rare calls only: warnings of other threads are
+    shown when the call has ended.
     """
 
     @functools.wraps(function)

@@ -13,10 +13,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class BucketFolders:
-    """The buckets in a folder: each folder in it is one, whoever has made it.
+    """The buckets in a folder: each folder in it is one, regardless of its creator.
 
-    A bucket is for all, since containers write there as whatever user they have; `folder` itself is
-    closed to other users of this machine.
+    All users can access a bucket, because containers write there as different users; `folder`
+    itself is closed to other users of this machine.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,7 +45,7 @@ class BucketFolders:
         return sorted(file.relative_to(folder).as_posix() for file in files)
 
     def read(self, bucket: str, name: str) -> tuple[int, bytes] | None:
-        """An object's generation and bytes, or None if it is not there."""
+        """An object's generation and bytes, or None if it does not exist."""
         try:
             file = self._file(bucket, name)
             if file is None or not file.is_file():

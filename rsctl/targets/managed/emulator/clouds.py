@@ -35,7 +35,7 @@ def emulator_of(target: str) -> EmulatorInfo:
 
 
 class CloudEmulator(AbstractContextManager[Any], Protocol):
-    """What the emulators of all clouds have in common. It serves between entering and leaving."""
+    """Common interface of the emulators of all clouds. It serves between entering and leaving."""
 
     faults: Faults
     behaviour: EmulatorBehaviour
@@ -46,7 +46,7 @@ class CloudEmulator(AbstractContextManager[Any], Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job is going on."""
+        """Whether no job is in progress."""
 
     def listen(self, port: int) -> None:
         """Answer at this port; before entering. Raises OSError."""
@@ -56,7 +56,7 @@ class CloudEmulator(AbstractContextManager[Any], Protocol):
 
 
 def check_behaviour(target: str, behaviour: Mapping[str, Any]) -> None:
-    """Raise ValueError for what is no behaviour of a target's emulator, or no value of one."""
+    """Raise ValueError for an unknown behavior of a target's emulator, or an invalid value."""
     module, _, _ = emulator_of(target).emulator.partition(":")
     settings: EmulatorBehaviour = import_module(module).Behaviour()
     settings.change(dict(behaviour))

@@ -47,7 +47,7 @@ class Controlled(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job is going on."""
+        """Whether no job is in progress."""
 
     def shown_jobs(self) -> list[dict[str, Any]]:
         """All jobs in brief, as JSON."""

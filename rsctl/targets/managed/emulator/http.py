@@ -25,7 +25,7 @@ _NO_FAULT = Fault("", times=0)
 _KEPT_CALLS = 10_000
 _BLOCK = 1 << 16
 _LINGER_SECONDS = 5.0
-"""How long a client that was refused may go on sending, so that it comes to read the answer."""
+"""Seconds that a refused client may continue to send, so that it reads the answer."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,14 @@ class Emulator:
         self.stop()
 
     def stop(self) -> None:
-        """End what is still going on."""
+        """End requests in progress."""
 
     def count(self, name: str) -> int:
         """How many calls a route has had."""
         return sum(call.name == name for call in self.calls)
 
     def name_of(self, request: Request) -> str:
-        """What faults and the record call this request."""
+        """The name of this request in faults and in the record."""
         found, _ = self.find(request)
         return found.name if found else f"{request.method} {request.path}"
 
@@ -269,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(length)
 
     def _discard(self, length: int, seconds: float = 60.0) -> None:
-        """Read and drop a body, or what comes of it within some seconds."""
+        """Read and drop a body, or the part that arrives within some seconds."""
         until = time.monotonic() + seconds
         while length > 0 and time.monotonic() < until:
             block = self.rfile.read1(min(length, _BLOCK))

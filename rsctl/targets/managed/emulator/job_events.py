@@ -23,7 +23,7 @@ class Preempt(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """The job is to end."""
+    """The job must end."""
 
 
 class _Close(NamedTuple):
@@ -49,7 +49,7 @@ class EventQueue:
         self._events.put(event)
 
     def close(self) -> None:
-        """Make whoever waits raise Closed."""
+        """Make all waiting threads raise Closed."""
         self._events.put(_Close())
 
     def next(self, until: float) -> Event | None:

@@ -52,7 +52,7 @@ def _no_constant(name: str) -> Any:
 
 
 class Malformed(Exception):
-    """What is no request, or none that is taken; it is answered in plain text."""
+    """An invalid or unsupported request, which is answered in plain text."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

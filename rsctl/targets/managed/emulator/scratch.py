@@ -56,7 +56,7 @@ def _remove_if_dead(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """The lock on a folder; None if another process has it, or it is no folder."""
+    """The lock on a folder; None if another process has it, or the path is not a folder."""
     try:
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

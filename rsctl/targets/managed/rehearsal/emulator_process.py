@@ -61,7 +61,7 @@ def _wait(emulator: CloudEmulator, idle_seconds: float, stop: StopSignals) -> No
 
 
 def _emulator_folder(folder: Path) -> Path:
-    """The emulator's folder, in which the buckets are those of all rehearsals."""
+    """The emulator's folder, whose buckets all rehearsals share."""
     emulator_folder = folder / "emulator"
     emulator_folder.mkdir(mode=0o700, exist_ok=True)
     for scheme in ("gs", "s3"):

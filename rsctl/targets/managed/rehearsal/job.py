@@ -69,7 +69,7 @@ def _with_repository(job: Job, target: str, repository: str) -> Any:
 
 
 def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:
-    """What the user is to know of this rehearsal, and errors for what it lacks."""
+    """The notes for the user on this rehearsal, and errors for missing requirements."""
     plan, job = submission.plan, submission.job
     return [
         *_transport_findings(job, plan, runner),
@@ -150,7 +150,7 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
 
 
 def _without_image(job: Job) -> Iterator[Finding]:
-    """What processes do where a job's image is one that rsctl does not build."""
+    """The notes for processes if rsctl does not build the job's image."""
     command, docker = job.run.command, "use --rehearse-with docker"
     started = "run.script" if job.run.script else "run.command"
     script = job.run.script or (command[0] if command else None)

@@ -32,9 +32,9 @@ class Rehearsal:
 
 
 class RehearsedTarget:
-    """What a submission to a target does otherwise as it is rehearsed.
+    """The differences of a rehearsed submission to a target.
 
-    Raises RsctlError if the target is no cloud, if its emulator has no such behaviour, or if this
+    Raises RsctlError if the target is not a cloud, if its emulator has no such behavior, or if this
     machine cannot run nodes that way.
     """
 
@@ -50,13 +50,13 @@ class RehearsedTarget:
         self._runner = _kind(rehearsal.runner)
 
     def complete(self, job: Job) -> RehearsedJob:
-        """The job with what it lacks to be planned without an account, and a note on that."""
+        """The job with defaults for values that need an account, and a note on that."""
         from rsctl.targets.managed.rehearsal.job import complete_job
 
         return complete_job(job, self._target)
 
     def findings(self, submission: Submission) -> list[Finding]:
-        """What the user is to know of this rehearsal, and errors for what it lacks."""
+        """The notes for the user on this rehearsal, and errors for missing requirements."""
         from rsctl.targets.managed.rehearsal.job import rehearsal_findings
 
         return rehearsal_findings(submission, self._runner)

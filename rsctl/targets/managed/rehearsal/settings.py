@@ -1,4 +1,4 @@
-"""What the emulator of a rehearsed run is to do: `rehearsal.json` in the run's folder."""
+"""The settings of a rehearsed run's emulator: `rehearsal.json` in the run's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a job leaves in S3: the files of /opt/ml/model and of /opt/ml/output/data of all hosts."""
+"""The results of a job in S3: the files of /opt/ml/model and of /opt/ml/output/data of all
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ _KINDS = {"model": "model", "output": "output/data"}
 
 
 def model_uri(output: dict[str, Any], job: str) -> str:
-    """Where a job's model is to be, by its OutputDataConfig."""
+    """The location of a job's model, by its OutputDataConfig."""
     name = "model/" if output.get("CompressionType") == "NONE" else "model.tar.gz"
     return f"{output['S3OutputPath'].rstrip('/')}/{job}/output/{name}"
 
 
 class Artifacts:
-    """Those of one job, by its OutputDataConfig."""
+    """The artifacts of one job, by its OutputDataConfig."""
 
     def __init__(self, objects: FolderObjects, output: dict[str, Any], job: str) -> None:
         self._objects = objects

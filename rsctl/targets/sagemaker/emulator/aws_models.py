@@ -22,7 +22,7 @@ def service_model(service: str) -> Any:
 
 
 def problems(value: Any, shape: Any, path: str = "") -> Iterator[str]:
-    """What is wrong with a value for a shape, one sentence each, such as a service would say."""
+    """The mistakes in a value for a shape, one sentence each, in the words of a service."""
     kind = shape.type_name
     if kind == "structure":
         yield from _structure(value, shape, path)
@@ -94,7 +94,7 @@ def _scalar(value: Any, shape: Any, path: str) -> Iterator[str]:
 
 
 def _python_pattern(pattern: str) -> str:
-    """A pattern of Java's as Python has it; classes of Unicode become somewhat wider."""
+    """A Java pattern in Python's syntax; classes of Unicode become somewhat wider."""
     for theirs, ours in ((r"\p{Z}", r"\s"), (r"\p{N}", r"\d")):
         pattern = pattern.replace(theirs, ours)
     return re.sub(r"\\p\{\w+\}", r"\\w", pattern)

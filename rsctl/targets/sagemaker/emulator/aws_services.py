@@ -1,6 +1,6 @@
-"""What AWS's emulated services share: JSON 1.1 by botocore's models, credentials, errors.
+"""Common parts of AWS's emulated services: JSON 1.1 by botocore's models, credentials, errors.
 
-Services of AWS's older query protocol, which answer in XML, are there as far as their answers are
+Services of AWS's older query protocol, which answer in XML, are supported if their answers are
 flat.
 """
 

@@ -95,7 +95,7 @@ def _inside(key: str, prefix: str) -> str:
 
 
 def _listed(objects: FolderObjects, uri: str) -> Iterator[tuple[str, Path]]:
-    """What a manifest lists: `[{"prefix": "s3://BUCKET/FOLDER/"}, "NAME", ...]`."""
+    """The locations in a manifest: `[{"prefix": "s3://BUCKET/FOLDER/"}, "NAME", ...]`."""
     bucket, key = split_uri(uri)
     try:
         head, *names = json.loads(objects.content(bucket, key) or b"null")

@@ -1,7 +1,7 @@
-"""Checkpoints: a folder of each host is kept in S3, and restored after an interruption.
+"""Checkpoints: a folder of each host is stored in S3, and restored after an interruption.
 
-All hosts get all files at their start; whatever a host writes, changes or removes afterwards
-happens in S3 too, so that hosts must give their files different names.
+All hosts get all files at their start; when a host then writes, changes or removes a file, the same
+happens in S3, so hosts must give their files different names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Stamp = tuple[int, int]
 
 
 class Checkpoints:
-    """Those of one job. `uri` is where they are kept."""
+    """The checkpoints of one job. `uri` is their location."""
 
     def __init__(self, objects: FolderObjects, uri: str) -> None:
         self._objects = objects
@@ -41,7 +41,7 @@ class Checkpoints:
         self._known[folder] = {}
 
     def sync(self) -> None:
-        """Have in S3 what the hosts have written since, and no more what they have removed.
+        """Store the hosts' new files in S3, and remove those that they have removed.
 
         Raises OSError.
         """

@@ -17,8 +17,9 @@ _CHECKPOINTS = "/opt/ml/checkpoints"
 _TENSORBOARD = "/opt/ml/output/tensorboard"
 _LONGEST_FAILURE = 1024
 HOSTNAME = "aws"
-"""What `gethostname()` says in every container, whichever host it is on. Source:
-aws/deep-learning-containers, scripts/docker/pytorch/start_with_right_hostname.sh."""
+"""The result of `gethostname()` in every container, on all hosts. Source:
+aws/deep-learning-containers, scripts/docker/pytorch/start_with_right_hostname.sh.
+"""
 
 
 class Machine(NamedTuple):
@@ -39,17 +40,17 @@ class Machine(NamedTuple):
 
     @property
     def checkpoints(self) -> Path:
-        """Where the checkpoints are, whatever they are called inside."""
+        """The folder of the checkpoints, with any name inside."""
         return self.folder / "checkpoints"
 
     @property
     def tensorboard(self) -> Path:
-        """Where TensorBoard's files are, whatever they are called inside."""
+        """The folder of TensorBoard's files, with any name inside."""
         return self.folder / "output" / "tensorboard"
 
     @property
     def failure(self) -> str:
-        """What the container has left about its failure."""
+        """The text that the container has written about its failure."""
         return text_of(self.folder / "output" / "failure", _LONGEST_FAILURE)
 
 
@@ -75,9 +76,9 @@ def prepare_machine(
 def make_node(
     machine: Machine, record: JobRecord, more: dict[str, str], start: list[str] | None = None
 ) -> Node:
-    """What runs on a machine; `more` are variables that only the emulator needs.
+    """The program on a machine; `more` are variables that only the emulator needs.
 
-    `start` stands in for the program that the image would start by itself.
+    `start` replaces the program that the image would start itself.
     """
     algorithm = record["AlgorithmSpecification"]
     entrypoint, arguments = (algorithm.get(f"Container{n}") for n in ("Entrypoint", "Arguments"))

@@ -88,7 +88,7 @@ class SageMakerEmulator(AwsEmulator):
         }
 
     def find(self, request: Request) -> tuple[Route | None, Request]:
-        """The route of a request to another region is that of its emulator."""
+        """A request to another region is routed to that region's emulator."""
         region, service = self.scope(request) or ("", "")
         elsewhere = self._elsewhere.get(region)
         if elsewhere is not None and service not in _EVERYWHERE:

@@ -61,7 +61,7 @@ def links(folder: Path) -> dict[str, str]:
 
 
 def _opened(name: str, folder: int) -> BinaryIO | None:
-    """A file, or None if it is no regular one or has gone. Raises OSError."""
+    """A file, or None if it is not a regular one or no longer exists. Raises OSError."""
     try:
         descriptor = os.open(name, _READ, dir_fd=folder)
     except OSError as problem:

@@ -125,7 +125,7 @@ def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
 
 
 def _role_ports(hosts: list[Host], workers: list[Host], nodes: Nodes) -> dict[str, str]:
-    """Those of workers and of the nodes of roles, in a job that has any."""
+    """The groups of workers and of the nodes of roles, in a job that has any."""
     roles = dict.fromkeys(host.group for host in hosts if host not in workers)
     found = {
         role: [

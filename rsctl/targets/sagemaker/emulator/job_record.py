@@ -95,5 +95,5 @@ class JobRecord:
 
 
 def moment() -> float:
-    """The present time as answers have it."""
+    """The present time in the format of answers."""
     return round(time.time(), 3)

@@ -32,7 +32,7 @@ _SCARCE = "Insufficient capacity error from EC2 while launching instances, retry
 
 
 class JobResources(NamedTuple):
-    """What all jobs of an emulator share; `folder` is for the disks of their machines."""
+    """Shared state of all jobs of an emulator; `folder` is for the disks of their machines."""
 
     runner: Runner
     behaviour: Behaviour

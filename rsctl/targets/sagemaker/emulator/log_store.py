@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What events are in the order of."""
+        """The order of events."""
         return (self.time, self.id)
 
 
@@ -81,8 +81,9 @@ class LogStore:
         return bool(self.streams())
 
     def events(self, streams: list[str], low: int, high: int, after: Key) -> Iterator[Event]:
-        """What can be read by now of some streams, with times from `low` up to `high`, in order
-        and beyond a key."""
+        """The events of some streams that are readable now, with times from `low` up to `high`, in
+        order and after a key.
+        """
         now = self._now()
         with self._lock:
             parts = [_slice(self._streams.get(name, []), low, high, after) for name in streams]

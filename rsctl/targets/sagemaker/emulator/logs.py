@@ -152,7 +152,7 @@ class Logs:
         return f"arn:aws:logs:{scope}:log-group:{GROUP}"
 
     def _shown(self, events: list[Event]) -> list[Parameters]:
-        """A page as the API has it, with what the behaviour does to it."""
+        """A page in the form of the API, with the effects of the behavior."""
         kept = self._behaviour
         every = kept.twice_every
         twice = [event for event in events if every and int(event.id) % every == 0]
@@ -171,7 +171,7 @@ class Logs:
         ]
 
     def _terms(self, wanted: Parameters) -> list[str]:
-        """Of filter patterns only terms that must all be there are known here."""
+        """Of filter patterns, only terms that must all occur are supported here."""
         pattern = wanted.get("filterPattern", "")
         try:
             terms = shlex.split(pattern)

@@ -1,5 +1,6 @@
-"""What CloudWatch has of jobs: of machines by the telemetry that rsctl's runtime prints, of jobs by
-their metric definitions."""
+"""CloudWatch's metrics of jobs: of machines by the telemetry that rsctl's runtime prints, of jobs
+by their metric definitions.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ class Measurements:
         return sorted(found.items())
 
     def last(self, job: str, since: float) -> list[dict[str, Any]]:
-        """The last value of each of a job's own metrics, as DescribeTrainingJob has them."""
+        """The last value of each of a job's own metrics, as in DescribeTrainingJob."""
         with self._lock:
             return [
                 {"MetricName": s.metric, "Value": samples[-1].value, "Timestamp": samples[-1].time}

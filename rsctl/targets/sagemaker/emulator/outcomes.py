@@ -1,7 +1,7 @@
 """Outcomes of a training job, with the service's status and failure reason.
 
-The kinds of failures and their texts are those of real answers; documented is only that the text of
-/opt/ml/output/failure becomes the reason. The text for a lost machine is made up.
+The kinds of failures and their texts come from real answers; the documentation only states that the
+text of /opt/ml/output/failure becomes the reason. The text for a lost machine is invented.
 """
 
 from __future__ import annotations

@@ -27,6 +27,6 @@ def read_token(token: str, query: dict[str, Any], seconds: float) -> Any:
 
 
 def _normal(query: dict[str, Any]) -> str:
-    """What of a query its token is bound to."""
+    """The parts of a query to which its token is bound."""
     free = ("nextToken", "NextToken", "limit", "MaxResults")
     return json.dumps({k: v for k, v in query.items() if k not in free}, sort_keys=True)

@@ -11,7 +11,7 @@ from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 
 
 def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
-    """What a job takes, by the limits' names."""
+    """The usage of a job, by the limits' names."""
     use = "for spot training job usage" if is_spot else "for training job usage"
     wanted: Counter[str] = Counter()
     for group in groups_of(resources):

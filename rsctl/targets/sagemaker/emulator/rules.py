@@ -1,8 +1,8 @@
-"""What CreateTrainingJob refuses beyond the service's model, which is checked before.
+"""Rules of CreateTrainingJob beyond the service's model, which is checked before.
 
 The rules are documented. The messages for the groups of channels, the wait for spot machines and
-data that is not there are those of real answers; the others are ours. What the service takes and
-this emulator cannot do is refused too, with a message that says so.
+missing data come from real answers; the others are invented. Requests that the service supports and
+this emulator does not are refused too, with a message that says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Body = dict[str, Any]
 
 
 def problems(body: Body) -> Iterator[str]:
-    """What is wrong with a request, one sentence each."""
+    """The mistakes in a request, one sentence each."""
     yield from _not_here(body)
     yield from _algorithm(body["AlgorithmSpecification"], "VpcConfig" in body)
     resources, is_spot = body["ResourceConfig"], bool(body.get("EnableManagedSpotTraining"))

@@ -36,8 +36,9 @@ _SUBRESOURCES = frozenset(
         *("versionId", "versioning", "versions", "website"),
     }
 )
-"""What a query can ask of a bucket or an object beside its content; taken for a plain request, it
-would be answered with something else."""
+"""Query parameters that select something other than the content of a bucket or an object; treated
+as plain requests, they would get a wrong answer.
+"""
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _COMPLETED = re.compile(r"<Part>(.*?)</Part>", re.DOTALL)
@@ -65,7 +66,7 @@ class S3:
         self._writing = threading.RLock()
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         bucket, key = "/{bucket}/?", "/{bucket}/{key*}"
         return [
             route("s3.ListBuckets", "GET", "/", self._list_buckets),
@@ -182,7 +183,7 @@ class S3:
         return _fields("CopyPartResult", ETag=etag, LastModified=stamp(time.time()))
 
     def _source(self, location: str, request: Request) -> tuple[bytes, Facts]:
-        """What a copy is of, if the conditions for it hold."""
+        """The source of a copy, if the conditions for it hold."""
         bucket, _, key = unquote(location).lstrip("/").partition("/")
         is_there = self._objects.has(bucket)
         facts = self._objects.facts(bucket, key) if is_there else None
@@ -281,7 +282,7 @@ def _ranged(content: bytes, wanted: str | None) -> bytes:
 
 
 def _part(content: bytes, wanted: str, headers: dict[str, str]) -> Reply:
-    """What a range asks for; one that makes no sense gets everything."""
+    """The requested range; an invalid one gets everything."""
     found, size = _RANGE.fullmatch(wanted.strip()), len(content)
     if not found or not (found[1] or found[2]):
         return Reply(200, content, {**headers, "Content-Length": str(size)})

@@ -66,7 +66,7 @@ def require_write(headers: Mapping[str, str], facts: Facts | None) -> None:
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """What a read of the object has again. Raises Refused for what would be lost."""
+    """The headers that a read of the object returns. Raises Refused for unsupported ones."""
     for name in headers:
         if name.startswith(_NOT_EMULATED) and headers[name] not in _HARMLESS:
             raise refused(501, "NotImplemented", f"{name} is not emulated")
@@ -84,7 +84,7 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def encryption_of(headers: Mapping[str, str]) -> dict[str, str]:
-    """What the answer to a write has of it."""
+    """The headers in the answer to a write."""
     return {name: value for name, value in headers.items() if name.startswith(_ENCRYPTION)}
 
 

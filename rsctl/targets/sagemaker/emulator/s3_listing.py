@@ -24,7 +24,7 @@ class _Prefix(NamedTuple):
 
 
 def listing(objects: Objects, bucket: str, query: Mapping[str, str]) -> str:
-    """The answer's XML. Raises ValueError for what is no number."""
+    """The answer's XML. Raises ValueError for an invalid number."""
     is_second = query.get("list-type") == "2"
     most = min(int(query.get("max-keys") or _MOST), _MOST)
     after = _after(query) if is_second else query.get("marker", "")
@@ -59,14 +59,14 @@ def _after(query: Mapping[str, str]) -> str:
 
 
 def _token(key: str) -> str:
-    """A token has no characters that XML lacks, whatever the key has."""
+    """A token has only characters that XML allows, for all keys."""
     return base64.urlsafe_b64encode(key.encode()).decode()
 
 
 def _entries(
     objects: Objects, bucket: str, prefix: str, delimiter: str, after: str
 ) -> Iterator[Union[_Object, _Prefix]]:
-    """Objects, and what they have in common up to the delimiter, in order and beyond a key."""
+    """Objects, and their common prefixes up to the delimiter, in order and after a key."""
     last = ""
     for key in objects.names(bucket):
         if not key.startswith(prefix):
@@ -93,7 +93,7 @@ def _shown(entry: _Object | _Prefix, key: str) -> str:
 
 
 def stamp(seconds: float) -> str:
-    """A time as lists have it."""
+    """A time in the format of lists."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 

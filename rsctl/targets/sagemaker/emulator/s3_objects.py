@@ -21,9 +21,9 @@ _FACTS, _MARKER = ".facts", "folder-"
 
 
 class Facts(NamedTuple):
-    """What is known of an object; `modified` in seconds since 1970, `etag` with its quotes.
+    """The facts of an object; `modified` in seconds since 1970, `etag` with its quotes.
 
-    `headers` are what was sent with it and a read has again, by names in lower case.
+    `headers` are those of the write that a read returns, by names in lower case.
     """
 
     size: int
@@ -33,7 +33,7 @@ class Facts(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a write says of an object, beside its bytes; see Facts."""
+    """The properties of an object that a write sets, besides its bytes; see Facts."""
 
     etag: str
     headers: Mapping[str, str]
@@ -55,16 +55,16 @@ class Objects(Protocol):
         """The keys of a bucket, in order."""
 
     def facts(self, bucket: str, key: str) -> Optional[Facts]:
-        """What is known of an object, or None if it is not there."""
+        """The facts of an object, or None if it does not exist."""
 
     def content(self, bucket: str, key: str) -> Optional[bytes]:
-        """An object's bytes, or None if it is not there."""
+        """An object's bytes, or None if it does not exist."""
 
     def put(self, bucket: str, key: str, content: bytes, known: Known) -> bool:
         """Have an object; whether that is possible."""
 
     def delete(self, bucket: str, key: str) -> None:
-        """Have it no more; harmless if it is not there."""
+        """Remove the object, if it exists."""
 
 
 class MemoryObjects:
@@ -174,7 +174,7 @@ class FolderObjects(BucketFolders):
                 folder.rmdir()
 
     def path(self, bucket: str, key: str) -> Path | None:
-        """The file that is an object, or None if it is not there."""
+        """The file of an object, or None if it does not exist."""
         try:
             file = self._file(bucket, key)
             return file.resolve() if file is not None and file.is_file() else None
@@ -245,7 +245,7 @@ class FolderObjects(BucketFolders):
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """What is kept of an object; nothing if that is not there."""
+    """The stored properties of an object; empty if it does not exist."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a request to S3 carries: its bytes without framing, checked against what came with them.
+"""The payload of a request to S3: its bytes without framing, checked against its checksums.
 
 Sources: Amazon S3's user guide, "Checking object integrity" and "Transferring payloads with
 trailing checksums"; botocore, httpchecksum.py.

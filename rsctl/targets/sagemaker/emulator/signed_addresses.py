@@ -27,7 +27,7 @@ _RESOURCE = frozenset(
         "response-expires",
     }
 )
-"""What of a query version 2 signs."""
+"""The parts of a query that version 2 signs."""
 
 _WRONG = (
     "The request signature we calculated does not match the signature you provided. Check your "

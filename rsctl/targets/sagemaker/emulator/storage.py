@@ -52,7 +52,7 @@ class Storage:
                 self._tensorboard.follow(machine.tensorboard)
 
     def sync(self) -> None:
-        """Store what is new of checkpoints and TensorBoard's files. Raises OSError."""
+        """Store new checkpoints and TensorBoard files. Raises OSError."""
         for each in (self._checkpoints, self._tensorboard):
             if each:
                 each.sync()

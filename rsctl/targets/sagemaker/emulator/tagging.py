@@ -18,7 +18,7 @@ class Tagging:
         self._find = find
 
     def operations(self) -> dict[str, Handler]:
-        """What it answers."""
+        """The routes of the service."""
         return {"AddTags": self._add, "ListTags": self._list, "DeleteTags": self._delete}
 
     def _add(self, wanted: Parameters) -> Parameters:

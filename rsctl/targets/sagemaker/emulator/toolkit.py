@@ -32,7 +32,7 @@ def has_code(record: JobRecord) -> bool:
 
 
 def provide_code(objects: FolderObjects, record: JobRecord, machines: list[Machine]) -> None:
-    """Unpack the code on all machines. Raises OSError that says what is missing or damaged."""
+    """Unpack the code on all machines. Raises OSError that names missing or damaged files."""
     if not has_code(record):
         return
     uri = str(decode(record["HyperParameters"]["sagemaker_submit_directory"]))
@@ -49,9 +49,9 @@ def provide_code(objects: FolderObjects, record: JobRecord, machines: list[Machi
 
 
 def command(record: JobRecord, runner: Kind) -> list[str] | None:
-    """What starts the code on a node that is a process; None where the image does.
+    """The program that starts the code on a node that is a process; None if the image starts it.
 
-    Raises OSError for code that is started by MPI, which takes such nodes for one machine.
+    Raises OSError for code that is started with MPI, which treats such nodes as one machine.
     """
     algorithm = record["AlgorithmSpecification"]
     is_own = {"ContainerEntrypoint", "ContainerArguments"} & algorithm.keys()
@@ -69,7 +69,7 @@ def command(record: JobRecord, runner: Kind) -> list[str] | None:
 
 
 def _ranks(given: dict[str, str]) -> int:
-    """Those on each node: `sagemaker_mpi_num_of_processes_per_host` counts for torchrun too."""
+    """The ranks on each node: `sagemaker_mpi_num_of_processes_per_host` counts for torchrun too."""
     if processes := decode(given.get("sagemaker_mpi_num_of_processes_per_host", "0")):
         return int(str(processes))
     known = load("sagemaker").machines.get(str(decode(given.get("sagemaker_instance_type", ""))))

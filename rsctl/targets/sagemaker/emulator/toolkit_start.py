@@ -1,8 +1,8 @@
 """Starts the script of a node that is a process, as AWS's sagemaker-training toolkit does.
 
-`python3 -c TEXT PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started once. What has
-a setup.py is installed below the node's own root folder, without dependencies, which are those of
-this Python, and its program is run as a module.
+`python3 -c TEXT PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started once. Code
+with a setup.py is installed below the node's own root folder, without dependencies, for which it
+uses this Python's, and its program is run as a module.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class WarmPools:
 
 
 def _likeness(body: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What must be the same for machines to be taken over."""
+    """The properties that must be equal for machines to be reused."""
     resources = body["ResourceConfig"]
     of_job = [body.get(name) or None for name in _OF_JOB]
     return (*of_job, *(resources.get(name) for name in _OF_MACHINES))

@@ -1,9 +1,9 @@
 """A job as a `sagemaker.train.ModelTrainer`, of the SageMaker Python SDK version 3.
 
-An image of ours is called as SageMaker calls one by default, with the word `train`: `rsctl-launch`
-then reads its arguments from the hyperparameters. So nothing of the SDK's own drivers is in the
-container, and a reducer group works too, which the SDK's Torchrun cannot express. What another
-image is to start is a SourceCode, see `source_code`.
+An image built by rsctl is called as SageMaker calls one by default, with the word `train`:
+`rsctl-launch` then reads its arguments from the hyperparameters. So nothing of the SDK's own
+drivers is in the container, and a reducer group works too, which the SDK's Torchrun cannot express.
+For another image, the program to start is a SourceCode, see `source_code`.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _session(region: str, job: Job | None) -> Call:
 
 
 def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[str, Any]:
-    """The job's; an image of ours finds in them what it is to start."""
+    """The job's; an image built by rsctl finds its program in them."""
     sent: dict[str, Any] = body.get("HyperParameters", {})
     given = {n: v for n, v in sent.items() if not n.startswith(NAME)}
     if is_started and job.run.package is not None:

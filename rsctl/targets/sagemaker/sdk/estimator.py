@@ -86,7 +86,7 @@ def _sdk() -> dict[str, Any]:
 
 
 def _program(submission: Submission, body: dict[str, Any]) -> dict[str, Any]:
-    """What is started, and how. Raises RsctlError for what the SDK would set otherwise."""
+    """The program to start, and how. Raises RsctlError for settings that the SDK would change."""
     job = submission.job
     given = body["HyperParameters"]
     arguments: dict[str, Any] = {

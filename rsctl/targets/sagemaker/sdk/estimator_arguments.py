@@ -45,7 +45,7 @@ _FIELDS = {
     "SessionChainingConfig.EnableSessionTagChaining": "enable_session_tag_chaining",
     "Tags": "tags",
 }
-"""What an argument says as it is."""
+"""The unchanged value of an argument."""
 
 _IMAGE = "AlgorithmSpecification.TrainingImageConfig"
 _GROUPS = "ResourceConfig.InstanceGroups"
@@ -53,7 +53,7 @@ _COMPRESSION = "OutputDataConfig.CompressionType"
 _RULES = {"DebugRuleConfigurations": "Rule", "ProfilerRuleConfigurations": "ProfilerRule"}
 _OBJECTS = ("TensorBoardOutputConfig", "ProfilerConfig", "DebugHookConfig", *_RULES)
 _ELSEWHERE = ("TrainingJobName", "InputDataConfig", "HyperParameters", "ExperimentConfig")
-"""What `fit` says, and the hyperparameters."""
+"""The arguments of `fit`, and the hyperparameters."""
 
 _GROUP = {
     "InstanceGroupName": "instance_group_name",

@@ -1,7 +1,7 @@
-"""What a ModelTrainer is to start in an image whose entrypoint is not ours, as its `SourceCode`.
+"""The program of a ModelTrainer in an image with a foreign entrypoint, as its `SourceCode`.
 
-The SDK then uploads the source itself and starts it by programs of its own, which set the SM_*
-variables too. So source beside `image.uri` needs nothing of rsctl's in the container, unless it has
+The SDK then uploads the source itself and starts it with its own programs, which also set the SM_*
+variables. So source with `image.uri` needs nothing of rsctl in the container, unless it has
 reducers or settings of `comm:`.
 """
 
@@ -84,7 +84,7 @@ def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
 
 
 def _ours(plan: Plan, job: Job) -> Iterator[str]:
-    """What needs rsctl's runtime in the containers."""
+    """The features that need rsctl's runtime in the containers."""
     if any(pool.role == "reducer" for pool in plan.pools):
         yield "reducers"
     if comm_env(job, False):

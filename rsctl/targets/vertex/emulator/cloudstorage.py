@@ -67,7 +67,7 @@ class CloudStorage:
         self._last_generation = 0
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         upload, name = "/upload/storage/v1/b/{bucket}/o", "/storage/v1/b/{bucket}/o/{name*}"
         return [
             route("storage.objects.insert", "POST", upload, self._open),
@@ -110,7 +110,7 @@ class CloudStorage:
         return sorted({*self._buckets.get(bucket, {}), *in_files})
 
     def content(self, bucket: str, name: str, generation: int | None = None) -> bytes | None:
-        """An object's bytes, or None if it is not there in that generation."""
+        """An object's bytes, or None if it does not exist in that generation."""
         found = self._find(bucket, name)
         if found is None or generation not in (None, found[0]):
             return None
@@ -123,7 +123,7 @@ class CloudStorage:
         return self._files.read(bucket, name) if self._files else None
 
     def _about(self, bucket: str, name: str, generation: int) -> Attributes:
-        """What a client has said of this generation of an object."""
+        """The properties that a client has set on this generation of an object."""
         kept = self._attributes.get((bucket, name))
         return kept if kept and kept.generation == generation else Attributes(generation, 1, {})
 

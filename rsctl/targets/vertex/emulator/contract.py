@@ -18,7 +18,7 @@ PORT = 2222
 """The port that CLUSTER_SPEC names for every host."""
 
 _JOB = json.dumps({"python_module": "", "package_uris": [], "job_args": []}, separators=(",", ":"))
-"""CLUSTER_SPEC's `job` of a container: a JSON string, whatever the documentation says."""
+"""CLUSTER_SPEC's `job` of a container: a JSON string, contrary to the documentation."""
 
 _START_PACKAGE = Path(__file__).with_name("package_start.py")
 
@@ -100,7 +100,9 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def container_of(pool: dict[str, Any]) -> dict[str, Any]:
-    """What a pool runs as a containerSpec; a package by a program that installs and starts it."""
+    """The program of a pool as a containerSpec; a package by a program that installs and starts
+    it.
+    """
     spec = pool.get("pythonPackageSpec")
     if spec is None:
         container: dict[str, Any] = pool.get("containerSpec", {})
@@ -133,7 +135,7 @@ def _node(name: str, container: dict[str, Any], env: dict[str, str], context: Jo
 
 
 def _machine_name(name: str) -> str:
-    """What a replica calls itself: the name of its machine, not that of its service."""
+    """A replica's own name: the name of its machine, not of its service."""
     tag = hashlib.sha256(name.encode()).hexdigest()
     return f"gke-cml-{tag[:8]}-{tag[8:12]}"
 
@@ -155,7 +157,7 @@ def _of_job(context: JobContext, spec: dict[str, Any]) -> dict[str, str]:
 
 
 def _addresses(hosts: list[list[str]]) -> dict[str, str]:
-    """What the samples for PyTorch rely on, of nodes rather than of ranks."""
+    """The variables that the samples for PyTorch rely on, for nodes instead of ranks."""
     host, _, port = hosts[0][0].rpartition(":")
     return {"MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(_world(hosts))}
 

@@ -28,7 +28,7 @@ from rsctl.targets.vertex.emulator.samples import Machine, Samples
 from rsctl.targets.vertex.emulator.tensorboards import Tensorboards
 
 PROJECT_NUMBER = "123456789012"
-"""What the service calls the project in the names that it gives."""
+"""The service's name of the project in resource names."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _UNKNOWN_MACHINE = Machine(1, 1.0)
@@ -150,7 +150,7 @@ class VertexEmulator(GoogleEmulator):
         self._samples.drop(record.job_id)
 
     def _machine(self, job_id: str, task: str) -> Machine:
-        """What a task runs on, as far as the catalogue has it."""
+        """The machine of a task, as far as the catalogue has it."""
         record = self.jobs.records.get(job_id)
         if record is None:
             return _UNKNOWN_MACHINE

@@ -40,7 +40,7 @@ class Comparison(NamedTuple):
 
 
 class Search(NamedTuple):
-    """A word that is to be anywhere."""
+    """A word that must occur anywhere."""
 
     text: str
 
@@ -53,7 +53,7 @@ class Function(NamedTuple):
 
 
 class NotEmulated(ValueError):
-    """What the service would answer, and the emulator cannot; the text names it."""
+    """A filter that the service would support, but not the emulator; the text names it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is not emulated by rsctl's emulator")
@@ -249,7 +249,7 @@ class _Parser:
         return Function(name, tuple(arguments))
 
     def _path(self) -> tuple[str, ...]:
-        """`labels."a.b".c`: what is quoted is one part, whatever it has in it."""
+        """`labels."a.b".c`: quoted text is one part, with all its characters."""
         if self._peek().kind == "quoted":
             return (self._text(),)
         text = self._text()

@@ -1,4 +1,4 @@
-"""What Google's emulated services share: credentials, the token service, errors."""
+"""Common parts of Google's emulated services: credentials, the token service, errors."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Jobs:
         self.records: dict[str, JobRecord] = {}
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         path = "/v1/projects/{project}/locations/{location}/customJobs"
         name = "aiplatform.customJobs."
         return [

@@ -60,7 +60,7 @@ def read_line(task: str, stream: str, text: str, payload: str) -> tuple[str, str
 
 
 def shown(entry: Entry, project: str) -> dict[str, Any]:
-    """An entry as the API has it."""
+    """An entry in the form of the API."""
     labels = {"ml.googleapis.com/job_id/log_area": LOG_AREA}
     if entry.job_state:
         labels = {ENDPOINT: "", "ml.googleapis.com/job_state": entry.job_state}
@@ -83,9 +83,9 @@ def shown(entry: Entry, project: str) -> dict[str, Any]:
 
 
 def log_id(entry: Entry) -> str:
-    """The id of the log that an entry is in, escaped as names have it.
+    """The ID of the log that an entry is in, escaped as in names.
 
-    That of the service's own entries has the job's. Source: real entries of custom jobs.
+    The ID for the service's own entries contains the job's. Source: real entries of custom jobs.
     """
     return f"ml.googleapis.com%2F{entry.job}" if entry.task == SERVICE else entry.task
 

@@ -119,7 +119,7 @@ def _compare_severity(have: str, operator: str, value: str) -> bool:
 
 
 def _prepared(wanted: Filter) -> Filter:
-    """The same with times and severities checked, and times as entries have them."""
+    """The same with times and severities checked, and times in the format of entries."""
     if isinstance(wanted, And):
         return And(tuple(map(_prepared, wanted.parts)))
     if isinstance(wanted, Or):
@@ -175,7 +175,7 @@ def _filter_time(text: str) -> str:
 
 
 def normal_time(text: str) -> str:
-    """RFC 3339 as entries have it, UTC with microseconds; a rest sorts behind.
+    """RFC 3339 in the format of entries, UTC with microseconds; additional digits sort behind.
 
     Raises ValueError.
     """

@@ -50,7 +50,9 @@ class LogStore:
 
     def entries(self, span: Span, is_descending: bool, after: tuple[str, str] | None = None,
                 ) -> Iterator[Entry]:  # fmt: skip
-        """What can be read by now, in order of (time, insertId), beyond the key `after`."""
+        """The entries that are readable now, in order of (time, insertId), after the key
+        `after`.
+        """
         now = self._now()
         with self._lock:
             jobs = [span.job] if span.job is not None else list(self._entries)
@@ -89,7 +91,7 @@ class LogStore:
 
 
 def utc_now() -> str:
-    """The time as entries have it."""
+    """The time in the format of entries."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 

@@ -41,7 +41,7 @@ class Logging:
         self._random = random.Random(0)  # noqa: S311 - disorder
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         return [route("logging.entries.list", "POST", "/v2/entries:list", self._list)]
 
     def _list(self, request: Request) -> Reply:
@@ -143,6 +143,6 @@ def _token(wanted: dict[str, Any], after: tuple[str, str] | None) -> str:
 
 
 def _digest(wanted: dict[str, Any]) -> str:
-    """Of the query without its page."""
+    """A hash of the query without its page."""
     rest = {name: value for name, value in wanted.items() if name not in ("pageToken", "pageSize")}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ _NO_GPU = ("", "ACCELERATOR_TYPE_UNSPECIFIED")
 
 
 def machine_problems(machine: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with a MachineSpec. Families that the catalogue does not have pass."""
+    """The mistakes in a MachineSpec. Accepts families that the catalogue does not have."""
     name = machine.get("machineType", "")
     if not name:
         yield "Required field is not set: machine_spec.machine_type"
@@ -29,7 +29,7 @@ def machine_problems(machine: dict[str, Any]) -> Iterator[str]:
 
 
 def demand(spec: dict[str, Any]) -> Counter[str]:
-    """What a CustomJobSpec counts against the project's quotas, by metric."""
+    """The usage of the project's quotas by a CustomJobSpec, by metric."""
     strategy = spec.get("scheduling", {}).get("strategy", "STANDARD")
     catalog = load("vertex")
     wanted: Counter[str] = Counter()

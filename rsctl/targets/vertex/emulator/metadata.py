@@ -36,7 +36,7 @@ class Metadata:
         self._artifacts: dict[str, dict[str, Any]] = {}
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         stores = "/v1/projects/{project}/locations/{location}/metadataStores"
         store, name = stores + "/{store}", "aiplatform.metadata."
         contexts = store + "/contexts"

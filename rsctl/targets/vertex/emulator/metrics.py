@@ -82,7 +82,7 @@ class Monitoring:
         self._pace = pace
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         path = "/v3/projects/{project}/timeSeries"
         return [route("monitoring.timeSeries.list", "GET", path, self._list)]
 
@@ -212,7 +212,7 @@ def _aligned(points: list[Point], metric: Metric, window: _Window) -> tuple[list
 
 
 def _rate(points: list[Point]) -> float:
-    """What grew, by the time in which it did."""
+    """The increments, by the time in which they occurred."""
     passed = sum(point.end - point.start for point in points)
     return sum(point.value for point in points) / passed if passed else 0.0
 

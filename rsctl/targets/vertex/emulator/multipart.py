@@ -33,7 +33,7 @@ def multipart_related(request: Request) -> tuple[dict[str, Any], bytes, Optional
 
 
 def _body(part: bytes) -> bytes:
-    """What follows the head of a part."""
+    """The content after the head of a part."""
     head, separator, body = part.partition(b"\r\n\r\n")
     if not separator:
         raise ValueError(f"a part without an empty line after its head: {head[:80]!r}")

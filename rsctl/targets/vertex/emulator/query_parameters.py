@@ -13,7 +13,7 @@ _SYSTEM = frozenset(
         *("$userProject", "userProject"),
     }
 )
-"""What every call takes ("System parameters" of the Cloud APIs), less `fields`."""
+"""The parameters of every call ("System parameters" of the Cloud APIs), except `fields`."""
 
 _PAGES = frozenset({"pageSize", "pageToken"})
 _KNOWN: dict[str, frozenset[str]] = {

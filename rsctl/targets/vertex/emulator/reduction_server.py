@@ -28,14 +28,14 @@ NOTES: dict[Kind, str] = {
 
 
 class StandIn(NamedTuple):
-    """What runs in place of Google's reducers; every node gets `env` too."""
+    """The replacement for Google's reducers; every node gets `env`, too."""
 
     kind: Kind
     env: dict[str, str]
 
 
 def is_google_reducer(image: str) -> bool:
-    """Whether an image is that of Reduction Server."""
+    """Whether an image is Reduction Server's."""
     return bool(_REDUCER_IMAGE.fullmatch(image))
 
 
@@ -55,6 +55,6 @@ def choose_stand_in(pools: list[dict[str, Any]]) -> StandIn:
 
 
 def _is_launched(container: dict[str, Any]) -> bool:
-    """Whether rsctl-launch runs in it: its arguments say so, whatever command it begins with."""
+    """Whether rsctl-launch runs in it: its arguments show that, with any command."""
     names = {variable["name"] for variable in container.get("env", [])}
     return "RSCTL_TARGET" in names and container.get("args", [])[:1] == ["--launcher"]

@@ -1,4 +1,4 @@
-"""What Vertex AI does after an exit, a lost machine or a stock-out, from its documentation."""
+"""Vertex AI's reaction to an exit, a lost machine or a stock-out, from its documentation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Retries:
         self._without_machines = 0
 
     def after_exit(self, task: str, code: int) -> Literal["replica", "job", "none"]:
-        """What is started again after a replica's non-zero exit."""
+        """The part of the job that restarts after a replica's non-zero exit."""
         if code not in TRANSIENT or self._is_disabled:
             return "none"
         self._of_replica[task] += 1
@@ -49,7 +49,7 @@ class Retries:
         return not self._is_disabled and self._lost <= _INTERNAL
 
     def after_stockout(self) -> bool:
-        """Whether machines are looked for once more."""
+        """Whether the job looks for machines again."""
         self._without_machines += 1
         return self._without_machines <= _STOCKOUTS.get(self.strategy, _WHOLE_JOB)
 

@@ -1,6 +1,6 @@
-"""What JobService refuses in a CustomJob that can be read, from the documentation.
+"""Rules of JobService for a well-formed CustomJob, from the documentation.
 
-The rules are the service's; the messages are ours wherever none are documented.
+The rules are the service's; messages are invented if none are documented.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TENSORBOARD = re.compile(r"projects/[^/]+/locations/[^/]+/tensorboards/[^/]+")
 
 
 def problems(job: dict[str, Any], persistent: Collection[str] = ()) -> Iterator[str]:
-    """What is wrong with a job as `wire.read_job` gives it; `persistent` are ids that exist."""
+    """The mistakes in a job from `wire.read_job`; `persistent` are IDs that exist."""
     name = job.get("displayName", "")
     if not name:
         yield "Required field is not set: custom_job.display_name"
@@ -183,7 +183,7 @@ def _flex_start(machines: list[dict[str, Any]], timeout: str | None) -> Iterator
 
 
 def _environment(spec: dict[str, Any]) -> Iterator[str]:
-    """What surrounds the containers."""
+    """The fields around the containers."""
     has_nfs = any(pool.get("nfsMounts") for pool in spec.get("workerPoolSpecs", []))
     if has_nfs and not spec.get("network") and not spec.get("pscInterfaceConfig"):
         yield "nfs_mounts need network or psc_interface_config"

@@ -1,4 +1,6 @@
-"""What nodes use, from the telemetry that rsctl's runtime prints, as Cloud Monitoring's metrics."""
+"""The resource usage of nodes, from the telemetry of rsctl's runtime, as Cloud Monitoring's
+metrics.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _GIB = 1 << 30
 
 
 class Machine(NamedTuple):
-    """What uses are a part of."""
+    """The totals of which usages are fractions."""
 
     vcpus: int
     memory_gib: float
@@ -105,7 +107,7 @@ class Samples:
             samples.append(_Sample(when, visible, fields))
 
     def forget(self, job: str, task: str) -> None:
-        """Have no samples of a task any more: its own telemetry comes in their place."""
+        """Drop the samples of a task: its own telemetry replaces them."""
         with self._lock:
             self._samples.pop((job, task), None)
 
@@ -142,13 +144,13 @@ class Samples:
 
 
 def rfc3339(seconds: float) -> str:
-    """A time as the API has it."""
+    """A time in the format of the API."""
     when = datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="microseconds")
     return when.replace("+00:00", "Z")
 
 
 def _number(metric: Metric, fields: dict[str, Any], machine: Machine) -> float | None:
-    """What a sample has of a metric; nothing if the line is not what our runtime prints."""
+    """The value of a metric in a sample; None if the line is not from rsctl's runtime."""
     try:
         value = metric.read(fields, machine)
         return None if value is None else float(value)

@@ -1,7 +1,7 @@
-"""Objects of Cloud Storage as its answers have them: metadata, listings, ranges of bytes.
+"""Objects of Cloud Storage in the form of its answers: metadata, listings, ranges of bytes.
 
-Of an object that a container writes as a file, nothing is known but its bytes and when it was
-written. What a client says of its own is kept in memory, until the object is written again.
+For an object that a container writes as a file, only its bytes and the time of writing are known.
+Properties that a client sets are kept in memory, until the object is written again.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ _IGNORED = frozenset(
         *("timeStorageClassUpdated", "timeFinalized"),
     }
 )
-"""What the service sets itself, and what is checked as it is uploaded."""
+"""The properties that the service sets itself, and those that it checks at the upload."""
 
 
 class Attributes(NamedTuple):
-    """What a client says of an object: of which generation, changed how often, and the fields."""
+    """The properties that a client sets: for a generation, the number of changes, and the
+    fields.
+    """
 
     generation: int
     metageneration: int
@@ -147,5 +149,5 @@ def _checksum(content: bytes) -> str | None:
 
 
 def md5(content: bytes) -> str:
-    """The MD5 hash in base64, as object resources have it."""
+    """The MD5 hash in base64, as in object resources."""
     return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()

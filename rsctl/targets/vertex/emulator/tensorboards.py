@@ -26,7 +26,7 @@ class Tensorboards:
         self._values: dict[str, dict[int, Resource]] = {}
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """The routes of the service."""
         boards = "/v1/projects/{project}/locations/{location}/tensorboards"
         board = boards + "/{board}"
         experiments = board + "/experiments"

@@ -8,7 +8,7 @@ from google.cloud import aiplatform
 
 
 class RawCustomJob(aiplatform.CustomJob):
-    """A CustomJob that sends the whole of a request, whatever arguments `.run()` gets."""
+    """A CustomJob that sends the whole request, regardless of the arguments of `.run()`."""
 
     def set_request(self, message: Any) -> None:
         """Send this `aiplatform_v1.CustomJob`."""
@@ -17,7 +17,9 @@ class RawCustomJob(aiplatform.CustomJob):
     def _get_experiment_and_run_resource_name(  # type: ignore[override]
         self, experiment: Any = None, experiment_run: Any = None
     ) -> Any:
-        """What `.submit()` gets no argument for stays as it is; the SDK's own would clear it."""
+        """Fields without an argument of `.submit()` stay unchanged; the SDK's own method would
+        clear them.
+        """
         if experiment is None:
             return self.job_spec.experiment, self.job_spec.experiment_run
         return super()._get_experiment_and_run_resource_name(experiment, experiment_run)

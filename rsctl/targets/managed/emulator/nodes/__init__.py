@@ -93,9 +93,10 @@ class Nodes(Protocol):
         """SIGKILL, as when a machine is lost. Returns at once; `ended` follows."""
 
     def usage(self, name: str) -> dict[str, object]:
-        """What a running node uses, in the fields of a `telemetry` line; may take seconds.
+        """The resource usage of a running node, in the fields of a `telemetry` line; may take
+        seconds.
 
-        Empty if it does not run. CPU counts since the last call, network since the node began.
+        Empty if it does not run. CPU counts since the last call, network since the node's start.
         """
 
     def close(self) -> None:
@@ -121,10 +122,10 @@ class Runner(Protocol):
 
 
 class Program(NamedTuple):
-    """What stands for an image where there are no containers.
+    """The replacement for an image without containers.
 
     `source` becomes the working directory, as the image's /app; `entrypoint` is the image's own,
-    `rsctl-launch` being that of `python`'s rsctl.
+    where `rsctl-launch` is the one of `python`'s rsctl.
     """
 
     source: Path

@@ -20,7 +20,9 @@ _DRAIN_SECONDS = 30.0
 
 
 class Command(NamedTuple):
-    """What to run: arguments, working directory, the whole environment (None: this one's)."""
+    """The process to start: arguments, working directory, the whole environment (None: this
+    one's).
+    """
 
     argv: list[str]
     cwd: Optional[str] = None
@@ -98,7 +100,7 @@ class AttachedCommand:
                 pipe.close()
 
     def _emit_lines(self, stream: str, content: bytes) -> bytes:
-        """Pass the whole lines to the listener; returns what is left."""
+        """Pass the whole lines to the listener; returns the rest."""
         *lines, rest = content.split(b"\n")
         time = now()
         for line in lines:

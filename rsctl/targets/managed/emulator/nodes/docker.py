@@ -199,7 +199,7 @@ class DockerNodes:
             threading.Thread(target=act, args=self._running[name], daemon=True).start()
 
     def close(self) -> None:
-        """Remove the containers, whatever they do, and the network."""
+        """Remove the containers, running or not, and the network."""
         with self._lock:
             self._is_closed = True
             if self._containers:

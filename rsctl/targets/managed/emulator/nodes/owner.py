@@ -1,8 +1,8 @@
 """Who has started nodes, so that those of an owner that was killed can be cleared away.
 
-An owner is known to others by a file below RSCTL_HOME that it keeps locked while it lives. The
-lock ends with the process, however that ends: a file that is not locked names an owner that has
-died, and what bears its name, whether containers or processes, is nobody's.
+An owner is known to others by a file below RSCTL_HOME that it keeps locked while it lives. The lock
+ends with the process, however that ends: a file that is not locked names an owner that has died,
+and its containers and processes no longer have an owner.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Owner:
         )
 
     def release(self) -> None:
-        """Own nothing any more; harmless if it owned nothing."""
+        """Release all ownership; harmless without any."""
         if self._lock is None:
             return
         shutil.rmtree(self.folder, ignore_errors=True)

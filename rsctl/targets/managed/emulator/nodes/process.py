@@ -1,7 +1,7 @@
-"""Nodes as processes of this machine: each has a loopback address and a root folder of its own.
+"""Nodes as processes of this machine: each has a loopback address and a separate root folder.
 
-Nothing is mounted and nobody is confined. What a cloud has at an absolute path is a link below
-the node's root, RSCTL_ROOT; what names such a path in its environment or arguments is led there.
+Nothing is mounted and no process is confined. A path that is absolute in the cloud is a link below
+the node's root, RSCTL_ROOT; such paths in its environment or arguments are mapped there.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ProcessRunner:
             return nodes
 
     def program(self, image: str) -> Program:
-        """What stands for an image. Raises RsctlError if nothing does."""
+        """The replacement for an image. Raises RsctlError if there is none."""
         program = self._programs.get(image) or self._programs.get(ANY_IMAGE)
         if program is None:
             message = f"processes cannot run the image {image}"
@@ -225,7 +225,7 @@ class ProcessNodes:
 
 
 def _start_error(command: str, problem: OSError) -> str:
-    """What a container engine says of a command that it cannot start."""
+    """The message of a container engine for a command that it cannot start."""
     why = "executable file not found in $PATH"
     if not isinstance(problem, FileNotFoundError):
         why = (problem.strerror or str(problem)).lower()
@@ -245,7 +245,9 @@ def _command(program: Program, node: Node) -> list[str]:
 
 
 def _environment(program: Program) -> dict[str, str]:
-    """What a container would have from its image: little, and nothing of the caller's secrets."""
+    """The variables that a container would get from its image: few, and none of the caller's
+    secrets.
+    """
     passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     beside = os.path.dirname(program.python)
     return {**passed_on, "PATH": os.pathsep.join([beside, os.environ.get("PATH", os.defpath)])}
@@ -272,7 +274,7 @@ def _kill_marked(mark: str, exactly: bool = False) -> None:
 
 
 def _marked(wanted: bytes, exactly: bool) -> list[int]:
-    """Process ids; zombies have no environment any more, and other users' cannot be read."""
+    """Process IDs; zombies no longer have an environment, and other users' cannot be read."""
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():

@@ -1,4 +1,4 @@
-"""What nodes use that print no telemetry: in the fields of rsctl's own."""
+"""The resource usage of nodes that print no telemetry, in the fields of rsctl's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = 20.0
 
 
 def container_usage(container: str) -> dict[str, object]:
-    """What a container uses, by `docker stats`; empty if it does not run any more."""
+    """The resource usage of a container, by `docker stats`; empty if it no longer runs."""
     argv = ["docker", "stats", "--no-stream", "--format", "{{json .}}", container]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
