@@ -211,7 +211,7 @@ def all_targets() -> list[TargetInfo]:
     for name in target_names():
         try:
             found.append(target_info(name))
-        except RsctlError:  # it is an error for whoever names it
+        except RsctlError:  # it is an error only for jobs that name it
             continue
     return found
 

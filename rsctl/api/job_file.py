@@ -103,7 +103,7 @@ def load(
 
 
 def plan(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -> Plan:
-    """What a job would run on a target (default: its own), exactly; its findings with lines.
+    """Plan the exact submission of a job to a target (default: its own), with findings.
 
     Without a run ID, the plan has a placeholder instead. Raises RsctlError with all mistakes of the
     job on this target, and with each cell of its matrix.

@@ -194,7 +194,7 @@ class Run:
             return gradients_of(store, self.record)
 
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Of each metric its `last` value, the `count` of all replicas' values, its `best` by the
+        """For each metric its `last` value, the `count` of all replicas' values, its `best` by the
         goal and its `unit`; without metrics of machines.
 
         Where several replicas log a metric, these are the chief's; if the chief does not log it,

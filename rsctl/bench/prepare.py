@@ -139,7 +139,7 @@ def plan_confirmation(
     """Fresh runs of some cells of a bench, as a bench of their own."""
     part = replace(plan, cells=[cell for cell in plan.cells if cell.values in cells])
     again = part.new_bench(repeat)
-    # Not to be taken for the bench itself, by whoever asks for one of this definition.
+    # Must not be mistaken for the bench itself by a search for this definition.
     again.bench, again.definition = new_bench_id(f"{bench.name}-confirm"), f"{again.bench} again"
     return part, again
 

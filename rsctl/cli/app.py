@@ -145,5 +145,5 @@ def _settle_output() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except ValueError:  # whoever wrote to it has closed it, as that reader had gone
+        except ValueError:  # a writer has closed it, because its reader had closed the pipe
             continue

@@ -62,8 +62,7 @@ def command(
         options.Runner,
         typer.Option(
             "--runner",
-            help="What runs the nodes of jobs. auto: docker if an engine answers, otherwise "
-            "process.",
+            help="The runner of nodes. auto: docker if an engine answers, otherwise process.",
         ),
     ] = "auto",
     source: Annotated[

@@ -49,7 +49,7 @@ class Interrupts:
         self._on_first: Callable[[], None] | None = None
         self._main = threading.get_ident()
         self._lock = threading.RLock()  # a handler may begin in another's midst
-        self._repeated = 0  # signals of ours to the main thread, whose bytes are still to come
+        self._repeated = 0  # rsctl's signals to the main thread, whose bytes have not arrived yet
 
     @contextmanager
     def listening(self) -> Iterator[None]:

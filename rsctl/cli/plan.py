@@ -44,7 +44,7 @@ def command(
     Exit code: 0, or 2 if the job cannot be planned.
     """
     file = load(job, set=settings, strict=False)
-    if output == "python":  # code is to be run, by several people perhaps: each gets an id
+    if output == "python":  # several people may run the code: each needs an ID
         typer.echo(sdk_code(file, target, run_id=run_id), nl=False)
         return int(ExitCode.SUCCEEDED)
     planned = plan(file, target, run_id=run_id)

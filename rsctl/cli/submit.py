@@ -75,7 +75,7 @@ _Get = Annotated[
     typer.Option(
         "--get",
         metavar="DIR",
-        help="When the run ends, download its results to this folder, whatever its state.",
+        help="When the run ends, download its results to this folder, in any final state.",
     ),
 ]
 _Rehearse = Annotated[
@@ -91,7 +91,7 @@ _RehearseWith = Annotated[
     typer.Option(
         "--rehearse-with",
         rich_help_panel=_REHEARSAL,
-        help="What runs the nodes. auto: docker if an engine answers, otherwise process.",
+        help="The runner of nodes. auto: docker if an engine answers, otherwise process.",
     ),
 ]
 _Behaviour = Annotated[

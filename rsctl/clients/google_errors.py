@@ -74,7 +74,7 @@ def google_error(response: Any, path: str | None = None) -> RsctlError:
     codes = (body.reason, str(body.status), f"{body.status // 100}xx")
     page = body.activation or "the console's page APIs & Services"
     known = (find_known_error(_KNOWN, body.message, *codes) or _OTHER).fill(page=page)
-    is_ours = known.exit_code is ExitCode.ENVIRONMENT  # no field of the job is about a log-in
+    is_ours = known.exit_code is ExitCode.ENVIRONMENT  # no field of the job sets credentials
     finding = error(
         known.code,
         f"Google Cloud refuses: {body.message}",

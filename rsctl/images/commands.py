@@ -19,7 +19,7 @@ _IDLE_SECONDS = 0.2
 _GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _BLOCK = 65536
-_MAX_LINE = 16384  # bytes; what is longer is cut, as the output of a build is anybody's
+_MAX_LINE = 16384  # bytes; longer lines are cut, because a build's output is untrusted
 
 
 def run_command(

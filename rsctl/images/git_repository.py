@@ -28,7 +28,7 @@ _OWN = ("index", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD")
 _TREES = ("refs", "reftable", "logs")
 # Git heeds these only for a repository that it trusts, or runs them beside reading.
 _SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false")
-# Nothing is fetched, whatever a promisor remote is configured to be.
+# Nothing is fetched, even if a promisor remote is configured.
 _OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0"}
 
 

@@ -61,7 +61,7 @@ class Gitignore:
         self._tracked |= {each for path in self._tracked for each in _parents(path)}
         above = [self._prefix, *_parents(self._prefix)[:-1]] if self._prefix else []
         if any(self._is_matched(folder, True) for folder in above):
-            self._begins = self._prefix  # the source itself is ignored, and is wanted all the same
+            self._begins = self._prefix  # the source itself is ignored, but rsctl needs it anyway
 
     def exclusion(self, path: str, is_folder: bool) -> str | None:
         """Why a path, relative to the source and with `/`, is excluded; None if it is not."""

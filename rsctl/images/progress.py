@@ -51,7 +51,7 @@ CLASSIC = StepwiseFormat(
         r"|Removing intermediate container [0-9a-f]{12}$"
         r"|Sending build context to Docker daemon "
         r"|Successfully built [0-9a-f]{12}$|Successfully tagged \S+$"
-        r"|DEPRECATED: The legacy builder "  # chosen on purpose, so this is no news
+        r"|DEPRECATED: The legacy builder "  # chosen on purpose, so not shown
         r"| {12}(?:BuildKit is currently disabled|environment-variable)"
     ),
 )
@@ -162,7 +162,7 @@ class BuildKitProgress:
                 self._vertices[found[1]] = self._make_vertex(found[2])
             elif found[2] not in (vertex.name, "...") and not _DIGEST.match(found[2]):
                 yield from self._vertex_events(vertex, found[2])
-        elif line and not self._has_failed:  # after a failure everything is printed once more
+        elif line and not self._has_failed:  # after a failure everything is printed again
             yield from self._announce()
             yield Output(line)
 

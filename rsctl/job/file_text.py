@@ -74,7 +74,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # Without O_NONBLOCK a FIFO that nobody writes to would wait for ever at its opening.
+    # Without O_NONBLOCK, opening a FIFO without a writer would block forever.
     return os.open(path, flags | os.O_NONBLOCK)
 
 

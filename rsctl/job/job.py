@@ -84,11 +84,11 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launcher: Annotated[
         Literal["torchrun", "mpi", "once", "none"],
         Meta(
-            description=("torchrun: one process for each rank. mpi: the same with Open MPI's "
+            description=(("torchrun: one process for each rank. mpi: the same with Open MPI's "
             "mpirun, which the image must have (image.apt: [openmpi-bin]). once: run "
             "the command once on each node. none: nothing of rsctl in the container; "
-            "command and args are passed unchanged. With `package` it is none, or "
-            "the container's own torchrun or mpirun on SageMaker.")
+            "command and args are passed unchanged. With `package`, use none, or "
+            "the container's own torchrun or mpirun on SageMaker."))
         ),
     ] = "torchrun"
 

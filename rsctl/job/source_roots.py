@@ -2,7 +2,7 @@
 
 A project with a `src` layout is imported from `src/`, which is not where its programs are started.
 `pyproject.toml` says so in the words of its build backend; without a word, `src` is looked at,
-unless the file has only settings of tools: a folder `src` that is no project's may contain packages
+unless the file has only settings of tools: a folder `src` outside a project may contain packages
 with the names of other projects.
 """
 

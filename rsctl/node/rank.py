@@ -84,7 +84,7 @@ def start(
     are the files that become its stdout and stderr; `tail` keeps the end of what it writes to
     stderr, in place of the second.
     """
-    # Some systems forget a SIGCHLD that nobody handles, even while it is blocked.
+    # Some systems forget a SIGCHLD without a handler, even while it is blocked.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     parent = os.getpid()

@@ -62,7 +62,7 @@ class StderrTail:
         held = b""
         while new := os.read(self._reader, _PIECE_BYTES - len(held)):
             piece = held + new
-            # A full piece may end in the middle of a line: the rest of it is there already.
+            # A full piece may end in the middle of a line: the rest of it has already arrived.
             whole = piece.rfind(b"\n") + 1 if len(piece) == _PIECE_BYTES else len(piece)
             whole = whole or len(piece)
             held = piece[whole:]
@@ -139,4 +139,4 @@ def _write(data: bytes) -> None:
         while data:
             data = data[os.write(2, data) :]
     except OSError:
-        return  # Nobody reads any more; that must not change the exit code.
+        return  # The reader has closed the pipe; that must not change the exit code.

@@ -40,7 +40,7 @@ def emit(kind: str, fields: Mapping[str, object], stream: int = 1) -> None:
     try:
         _write[0](stream, line(kind, shortened))
     except OSError:
-        return  # Nobody reads any more; that must not change the exit code.
+        return  # The reader has closed the pipe; that must not change the exit code.
 
 
 def line(kind: str, fields: Mapping[str, object]) -> bytes:

@@ -72,4 +72,4 @@ class WholeLines:
             while data:
                 data = data[os.write(self._out, data) :]
         except OSError:
-            return  # Nobody reads any more; that must not change the exit code.
+            return  # The reader has closed the pipe; that must not change the exit code.

@@ -86,7 +86,7 @@ def run_cost(run: RunRecord) -> RunCost | None:
 def _is_billed(run: RunRecord) -> bool:
     try:
         return target_info(run.target).is_billed and not is_rehearsed(run.run)
-    except RsctlError:  # its target is not installed any more
+    except RsctlError:  # its target is no longer installed
         return False
 
 

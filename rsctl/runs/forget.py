@@ -104,7 +104,7 @@ def _lock(folder: RunFolder) -> int | None:
         message = f"{folder.run} is in use: it is running, or a process reads its log"
         remedy = f"cancel it first: rsctl cancel {folder.run}"
         raise RsctlError(ExitCode.USAGE, error("run", message, remedy)) from None
-    except OSError:  # its folder cannot be written: then nobody else takes the lock either
+    except OSError:  # its folder cannot be written: no other process takes the lock either
         return None
 
 

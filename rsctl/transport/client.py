@@ -75,7 +75,7 @@ class Transport:
         if dtype not in DTYPES or op not in OPS:
             raise ValueError(f"cannot reduce {dtype} by {op}: fp32, bf16, fp16 by sum, avg")
         if data.nbytes % frames.ITEM_BYTES[DTYPES[dtype]]:
-            raise ValueError(f"{data.nbytes} bytes are no whole number of {dtype}")
+            raise ValueError(f"{data.nbytes} bytes are not a whole number of {dtype}")
         with self._lock:
             self._queue.check()
             self._release_finished()

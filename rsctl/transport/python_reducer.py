@@ -68,7 +68,7 @@ class PythonReducer:
     def adopt(self, sock: socket.socket, rank: int) -> None:
         """See ReducerEngine."""
         with self._lock:
-            if self._outcome is not None:  # nobody would serve it
+            if self._outcome is not None:  # it would not be served
                 sock.close()
                 return
             self._arrivals.append((sock, rank))
@@ -232,7 +232,7 @@ class PythonReducer:
         self._left[member.rank] = member.completed
         if len(self._left) == self._group.world:
             self._outcome = Outcome(None, "all workers have left")
-        # A worker waits for this: when it goes on, everyone can see that all have left.
+        # A worker waits for this: when it continues, all can see that all have left.
         self._drop(member)
 
     def _drop(self, member: _Member) -> None:

@@ -37,7 +37,7 @@ class Tls:
                 base64.b64decode(part, validate=True) for part in identity.split(".")
             )
             self._as_reducer = _context(ssl.PROTOCOL_TLS_SERVER)
-            self._as_reducer.num_tickets = 0  # nobody resumes
+            self._as_reducer.num_tickets = 0  # no client resumes
             with _file(_pem("EC PRIVATE KEY", key) + _pem("CERTIFICATE", self._certificate)) as at:
                 self._as_reducer.load_cert_chain(at)
             self._as_worker = _context(ssl.PROTOCOL_TLS_CLIENT)

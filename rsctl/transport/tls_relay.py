@@ -88,7 +88,7 @@ class _RelayThread:
                 if self._streams:
                     self._turn()
         finally:
-            # Whatever went wrong, no engine waits for a connection that nobody serves.
+            # After any error, no engine may wait for a connection that is not served.
             for stream in self._streams:
                 stream.close()
             self._selector.close()

@@ -98,5 +98,5 @@ class WorkQueue:
             self.engine.wait(work.sequence, None)
             try:
                 callback(work)
-            except Exception:  # noqa: BLE001 - the others' callbacks must come all the same
+            except Exception:  # noqa: BLE001 - the others' callbacks must come anyway
                 sys.excepthook(*sys.exc_info())

@@ -176,7 +176,7 @@ def test_stats_tell_what_moved(pool: Pool) -> None:
     ("buffer", "dtype", "op", "message"),
     [
         (b"1234", "fp32", "sum", "the buffer must be writable and contiguous"),
-        (bytearray(6), "fp32", "sum", "6 bytes are no whole number of fp32"),
+        (bytearray(6), "fp32", "sum", "6 bytes are not a whole number of fp32"),
         (bytearray(8), "fp64", "sum", "cannot reduce fp64 by sum"),
         (bytearray(8), "fp32", "max", "cannot reduce fp32 by max"),
     ],

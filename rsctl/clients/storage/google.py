@@ -143,7 +143,7 @@ class GoogleBucket:
             answer = self._send(session, upload) if session else None
             if answer is not None:
                 return str(answer.json()["generation"])
-            # 412: somebody else has just uploaded the same; 404, 410: this session has ended.
+            # 412: another process has just uploaded the same; 404, 410: this session has ended.
             if generation := self._generation(name):
                 return generation
             self._retries.before_retry(attempt)

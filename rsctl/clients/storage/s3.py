@@ -18,7 +18,7 @@ _READ = 4 << 20
 _STREAMED = 1 << 20
 _TRIES_OF_A_PART = 6
 _MD5 = re.compile(r"[0-9a-f]{32}")
-_DIRECTORY_BUCKET = "--x-s3"  # whose ETags are no digests
+_DIRECTORY_BUCKET = "--x-s3"  # whose ETags are not digests
 _ENCRYPTIONS_WITH_MD5 = (None, "AES256")
 _CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404", "InvalidRange", "416")
 

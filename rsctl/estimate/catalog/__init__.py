@@ -26,7 +26,7 @@ _NCCL_NEEDS = {
     "tcpx": "Google's plugin for NCCL in the image",
     "tcpxo": "Google's plugin for NCCL in the image",
 }
-_VCPUS_EACH = 4  # a machine that nobody asked for has at least so many for each GPU, to feed it
+_VCPUS_EACH = 4  # the minimum for each GPU of a machine that rsctl chooses
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

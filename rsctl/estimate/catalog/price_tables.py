@@ -29,7 +29,7 @@ def configuration_folder() -> Path:
     chosen = os.environ.get("RSCTL_CONFIG")
     if chosen:
         return Path(os.path.expanduser(chosen)).absolute()
-    if sys.platform == "linux":  # as platformdirs has it, whose import would cost each plan 5 ms
+    if sys.platform == "linux":  # as in platformdirs, whose import would cost each plan 5 ms
         return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rsctl"
     import platformdirs
 

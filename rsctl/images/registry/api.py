@@ -65,7 +65,7 @@ def _refused(repository: Repository, status: int, auth: Any, login: Login | None
     if status == 401 and login is None:
         message = f"{repository.host} requires credentials, and there are none"
         return _problem(ExitCode.ENVIRONMENT, "login-missing", message, remedies.log_in)
-    # A token was given for this log-in, so that what is missing is a right.
+    # The registry issued a token for these credentials, so a permission is missing.
     is_known = isinstance(auth, http.BearerAuth)
     if login and status == 401 and not is_known:
         message = f"{repository.host} does not accept the credentials of {login.user!r}"

@@ -173,7 +173,7 @@ def push_error(
         or _UNKNOWN
     )
     if login and known.code == "login-missing":
-        known = _LOGIN_REFUSED  # the engine prints the same for a log-in that was not accepted
+        known = _LOGIN_REFUSED  # the engine prints the same for refused credentials
     whose = f" as {login.user!r}" if login and known.code in ("denied", "login-refused") else ""
     message = f"cannot push {reference}{whose}: {known.summary}; the last line: {last}"
     remedies = asdict(remedies_for(repository))

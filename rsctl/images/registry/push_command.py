@@ -18,10 +18,10 @@ from rsctl.images.registry.stored_logins import docker_config
 _HELPER = "docker-credential-rsctl"
 _HOST = "RSCTL_LOGIN_HOST"
 _LOGIN = "RSCTL_LOGIN"
-# printf is the shell's own, so that the secret is no program's argument. The protocol is that of
-# docker-credential-helpers: the host comes on standard input, the log-in goes out as JSON.
+# printf is the shell's own, so the secret is not an argument of a program. The protocol is from
+# docker-credential-helpers: the host comes on standard input, the credentials go out as JSON.
 _SCRIPT = f"""#!/bin/sh
-# Answers docker's question for one log-in, from the environment of one command.
+# Answers docker's request for credentials, from the environment of one command.
 read -r host
 [ "$1" = get ] && [ "$host" = "${_HOST}" ] && printf '%s\\n' "${_LOGIN}"
 """
@@ -99,7 +99,7 @@ def _link_contexts(folder: Path) -> None:
 
 def _environment(folder: Path, login: Login, is_podman: bool) -> dict[str, str]:
     env = dict(os.environ)
-    env.pop("DOCKER_AUTH_CONFIG", None)  # it would win over the log-in that was made for this
+    env.pop("DOCKER_AUTH_CONFIG", None)  # it would take precedence over these credentials
     if not is_podman:
         env["DOCKER_CONFIG"] = str(folder)
     env["PATH"] = os.pathsep.join((str(folder), env.get("PATH", os.defpath)))

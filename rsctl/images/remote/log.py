@@ -15,7 +15,7 @@ from rsctl.images.recipe import Recipe
 _LONGEST_LINE = 64 << 10
 _STEP_PREFIX = re.compile(r'Step #\d+(?: - "[^"]*")?: ?')  # Cloud Build's own, where it has steps
 _BUILDKIT = re.compile(r"#1 ")
-_CACHE = re.compile(r"#\d+ (?=importing cache manifest from )")  # its errors are no failures
+_CACHE = re.compile(r"#\d+ (?=importing cache manifest from )")  # its errors are not failures
 _CLASSIC = re.compile(
     r"DEPRECATED: The legacy builder |Sending build context to Docker|Step 1/\d{1,6} : "
 )

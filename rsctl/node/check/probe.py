@@ -61,7 +61,7 @@ def _die_with(parent: int) -> None:
 if __name__ == "__main__":
     _die_with(int(sys.argv[1]))
     answer = os.dup(1)
-    os.dup2(2, 1)  # What a library prints while it loads is no answer.
+    os.dup2(2, 1)  # A library's output while it loads is not an answer.
     os.write(answer, json.dumps(main(sys.argv[2:])).encode())
     # Not by sys.exit: what the library would do at the end is not asked.
     os._exit(0)

@@ -23,7 +23,7 @@ from rsctl.node.errors import LaunchError
 from rsctl.node.mpi import protocol
 from rsctl.node.platforms import read_cluster
 
-_FAILED = 255  # as ssh has it
+_FAILED = 255  # as in ssh
 _WAITS = (0.2, 0.5, 1.0, 2.0)
 """Seconds before the next try, where a node's connection is lost."""
 

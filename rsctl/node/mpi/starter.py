@@ -160,11 +160,11 @@ def run_for_chief(cluster: Cluster, environ: Mapping[str, str]) -> int:
         starter.close()
         process_tree.kill_descendants()
     if code is None:
-        # In the words by which the first failure is told from those that follow from it.
+        # In the words that distinguish the first failure from its consequences.
         print("rsctl: Connection closed by peer: the chief has gone", file=sys.stderr)
         return _CHIEF_LOST
     if code != 0 and cluster.platform == LOCAL:
-        threading.Event().wait(_STOP_SECONDS)  # whoever runs the nodes stops this one
+        threading.Event().wait(_STOP_SECONDS)  # the platform or supervisor stops this node
     return 0
 
 

@@ -28,7 +28,7 @@ class Platform:
 _PLATFORMS = {
     # The supervisor ends the reducers and reads every replica's own journal.
     LOCAL: Platform(peer_timeout=300, names_nodes=False, stopped_by_workers=False),
-    # The chief's exit ends the job, whatever else still runs.
+    # The chief's exit ends the job, even if other replicas still run.
     "vertex": Platform(peer_timeout=2700, names_nodes=True, stopped_by_workers=False),
     "sagemaker": Platform(peer_timeout=600, names_nodes=True, stopped_by_workers=True),
 }

@@ -43,7 +43,7 @@ def add_bench(page: Page, data: BenchData) -> None:
         *_scaling(page, data),
         *_part(page, "Phases of each run", [phases_chart(data)]),
         *_failures(data),
-        element("h3", "What ran"),
+        element("h3", "Origin"),
         facts(
             [
                 ("target", bench.target),

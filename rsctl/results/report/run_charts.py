@@ -209,7 +209,7 @@ def _rates(data: RunData, title: str, series: Series) -> LineChart:
         timed[replica] = [
             (later, (after - before) / (later - earlier))
             for (earlier, before), (later, after) in pairwise(known)
-            if later > earlier and after >= before  # an attempt counts anew
+            if later > earlier and after >= before  # an attempt starts from zero
         ]
     most = max((y for points in timed.values() for _, y in points), default=0.0)
     scale, unit = byte_unit(most)

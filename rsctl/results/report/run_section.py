@@ -54,7 +54,7 @@ def run_parts(page: Page, data: RunData) -> list[Child]:
         or _absent("CPU, memory, network and GPU", "No node has reported its resource usage."),
         gradients_part(page, data),
         _charts(page, "Stragglers", straggler_charts(data)),
-        section("What ran", _head(data), *origin_parts(data), level=3),
+        section("Origin", _head(data), *origin_parts(data), level=3),
     ]
 
 

@@ -9,7 +9,7 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, run_check, skipped
 
-_NO_IMAGE = "doctor"  # a tag that nobody has
+_NO_IMAGE = "doctor"  # a tag that does not exist
 
 
 def registry_checks(job: Job, plan: Plan) -> Iterator[Check]:

@@ -166,7 +166,7 @@ def reap_orphans(children: Collection[int] = ()) -> None:
 
     The ends of `children` are left to whoever waits for those.
     """
-    if sys.platform != "linux":  # elsewhere nobody adopts orphans
+    if sys.platform != "linux":  # elsewhere no process adopts orphans
         return
     with suppress(ChildProcessError):
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):

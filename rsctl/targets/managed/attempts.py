@@ -43,7 +43,7 @@ class AttemptTracker:
             progress.restarts += 1
         number = max(status.attempt, 1 + progress.restarts, progress.attempt)
         if number > progress.attempt:
-            is_counted = status.attempt == number  # then its reason is that of the restart
+            is_counted = status.attempt == number  # then its reason is the restart's
             self._begin(number, status.time, status.reason if is_counted else None)
         if not status.state.is_final:
             self._end_if_too_many()

@@ -41,7 +41,7 @@ class JobCreator:
                 if is_taken_back:
                     self._withdraw(planned, creation)
                 else:
-                    with suppress(RsctlError):  # whoever asks next looks for the job
+                    with suppress(RsctlError):  # the next update looks for the job
                         self._locate(creation.result())
                 raise
 

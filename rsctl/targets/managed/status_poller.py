@@ -58,7 +58,7 @@ class StatusPoller:
         limit = self._longest_wait
         if limit is not None and waited > limit and not self._is_cancelled:
             progress.waited_too_long = True
-            self._keep()  # whoever sees the end, should this be killed, knows why
+            self._keep()  # if this process is killed, the next one knows why
             self._job.cancel()
             self._is_cancelled = True
 

@@ -37,7 +37,7 @@ _TYPE_NAMES = {
     "integer": "a whole number",
     "long": "a whole number",
 }
-# Java's classes as Python has them. The models name classes only inside of [ ].
+# Java's classes in Python's syntax. The models name classes only inside of [ ].
 _CLASSES = {
     r"\p{L}": r"\w",
     r"\p{N}": r"\d",
@@ -154,7 +154,7 @@ def _size(
 def _matches(pattern: str, value: str) -> bool:
     if pattern in _ONE_LINE:
         return re.fullmatch(_ONE_LINE[pattern], value) is not None
-    is_wide = r"\p{" in pattern  # Java's other classes are those of ASCII
+    is_wide = r"\p{" in pattern  # Java's other classes cover only ASCII
     for theirs, ours in _CLASSES.items():
         pattern = pattern.replace(theirs, ours)
     return re.fullmatch(pattern, value, 0 if is_wide else re.ASCII) is not None

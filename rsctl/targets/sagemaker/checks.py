@@ -116,7 +116,7 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
         message = f"SageMaker ends the job after {DEFAULT_TIMEOUT // _DAY} day, its default"
         yield note("timeout", message, "set limits.timeout", "limits")
     if limits.restarts == "platform":
-        message = "SageMaker's default is no restart, except after an interruption of spot machines"
+        message = "by default, SageMaker restarts a job only after an interruption of spot machines"
         yield note("restarts", message, None, "limits.restarts")
     if limits.most_restarts:
         yield warning(

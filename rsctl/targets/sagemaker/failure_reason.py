@@ -70,7 +70,7 @@ def unnamed_failure(answer: Mapping[str, Any]) -> UnnamedFailure | None:
         return None
     number = int(code[1]) if code else 1
     if inner := _CODE.search(text) if number == 1 else None:
-        number = int(inner[1]) or 1  # the toolkit ends with 1, whatever its program ended with
+        number = int(inner[1]) or 1  # the toolkit ends with 1 for each exit code of its program
     if number >= 0:
         return UnnamedFailure(exit_code=number, text=text)
     return UnnamedFailure(exit_code=128 - number, signal=signal_name(-number), text=text)

@@ -103,7 +103,7 @@ class SageMakerJob:
         try:
             self._aws.request("sagemaker", "stop_training_job", self._name())
         except AwsError as problem:
-            # The answer is the same for a job that has ended and one that is not there.
+            # The answer is the same for a job that has ended and one that does not exist.
             if problem.code != INVALID or not self._is_stopping():
                 raise self._refused(problem) from None
 

@@ -126,7 +126,7 @@ class FakeTarget:
             metrics=metric_specs(submission.job),
         )
         lock = folder.begin(description)
-        if lock is None:  # the run goes on already: this call finds its job
+        if lock is None:  # the run has already started: this call finds its job
             return
         try:
             record()

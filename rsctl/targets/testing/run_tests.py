@@ -77,7 +77,7 @@ class RunTests(Suite):
             batches = target.events(run, since, follow=True)
             for batch in self.within(batches):
                 seen += texts(batch)
-                if texts(batch):  # stop here, and go on with another reader
+                if texts(batch):  # stop here, and continue with another reader
                     is_over = False
                     break
             batches.close()  # type: ignore[attr-defined]

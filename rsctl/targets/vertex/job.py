@@ -109,7 +109,7 @@ class VertexJob:
         url = self._google.endpoints.google_url("monitoring") + path
         try:
             answer = self._google.request("GET", url, ok=(200, 404), params=query)
-            # 404: nobody in this project has had such a measurement yet.
+            # 404: this project has had no such measurement yet.
             return body_of(answer) if answer.status_code == 200 else {}
         except NoAnswer as problem:
             raise Unreachable(f"Cloud Monitoring gives no answer: {problem.reason}") from None

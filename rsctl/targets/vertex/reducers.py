@@ -47,7 +47,7 @@ def kind_of(job: Job) -> Kind | None:
     if job.comm.backend == "rsctl":
         return "rsctl"
     if job.image.transport == "auto" and not job.run.is_launched:
-        # Nothing of ours is in the container, so that only the image's own plugin can use them.
+        # Nothing of rsctl is in the container, so only the image's own plugin can use them.
         return "google" if job.workers.accelerator else None
     transport = choose_transport(job, "vertex").transport
     return _KINDS.get(transport)

@@ -143,7 +143,7 @@ def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]
                 )
     for _, names in _low_on_memory(job, message):
         if len(names) == 1:  # of several, the text does not name which
-            code = 128 + signal.SIGKILL  # by which kernel and kubelet end for want of memory
+            code = 128 + signal.SIGKILL  # with which kernel and kubelet kill if memory is exhausted
             yield Failure(replica=names[0], time=time, exit_code=code, signal="SIGKILL")
 
 

@@ -31,7 +31,7 @@ def autoload() -> None:
         from rsctl.transport.pytorch.attach import attach
 
         attach(os.environ)
-    except Exception as error:  # noqa: BLE001 - whatever it is, `import torch` must go on
+    except Exception as error:  # noqa: BLE001 - `import torch` must continue
         _refuse_later(error)
 
 

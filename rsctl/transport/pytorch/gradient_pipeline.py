@@ -200,7 +200,7 @@ class GradientPipeline:
         else:
             operation.sent = host_copy(part, operation.wire)
         self._pending.begin(operation)
-        # A loss that is known by now is met when the operation is to be finished.
+        # A loss that is known by now is handled when the operation is finished.
         with contextlib.suppress(TransportError):
             operation.work = self.transport.all_reduce(
                 host_memory(operation.sent),

@@ -31,7 +31,7 @@ _TIMED_OUT = ("has made no progress for", "Timed out waiting")
 
 _TIMEOUT_REMEDY = (
     "See the log of the rank that the others wait for: it is slow, stuck or lost, or runs other "
-    "collectives. The timeout is that of init_process_group, or RSCTL_TRANSPORT_TIMEOUT in "
+    "collectives. The timeout is the one of init_process_group, or RSCTL_TRANSPORT_TIMEOUT in "
     "run.env."
 )
 

@@ -83,4 +83,4 @@ def _write(stream: int, data: bytes) -> None:
     try:
         os.write(stream, data)
     except OSError:
-        return  # Nobody reads any more; that must not change how the job ends.
+        return  # The reader has closed the pipe; that must not change how the job ends.

@@ -64,7 +64,7 @@ def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
     headings = re.findall(r"<h3>([^<]*)", page)
     assert headings == [
         *("Metrics", "Timeline", "CPU, memory, network and GPU"),
-        *("Gradients", "Stragglers", "What ran"),
+        *("Gradients", "Stragglers", "Origin"),
     ]
     assert page.index("loss over steps") < page.index(">submitted<")
 
@@ -113,7 +113,7 @@ def test_a_bench_has_the_learning_curves_of_its_cells(rsctl: Cli) -> None:
     assert cards(page)["best speed"][1] == "run.args.size=2"
     assert cards(page)["runs"] == ["4 of 4", "succeeded, in 2 cells"]
     headings = re.findall(r"<h3>([^<]*)", page)
-    assert headings.index("Learning curves") < headings.index("What ran")
+    assert headings.index("Learning curves") < headings.index("Origin")
 
 
 def test_values_of_one_time_are_not_a_saw(rsctl: Cli, make_run: Make) -> None:

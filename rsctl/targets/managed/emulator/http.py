@@ -177,7 +177,7 @@ class Emulator:
                 return found.handler(request)
         except Refused as refused:
             return refused.reply
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
+        except Exception:  # noqa: BLE001 - the client must get an answer
             traceback.print_exc()
             message = "the emulator itself failed; see its own output"
             return self.error_for(request, 500, self.internal, message)

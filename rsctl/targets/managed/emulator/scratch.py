@@ -27,7 +27,7 @@ class ScratchFolder:
             if lock is not None and self.path.is_dir():
                 self._lock = lock
                 return
-            if lock is not None:  # somebody swept it in the moment before it was locked
+            if lock is not None:  # another process removed it just before it was locked
                 os.close(lock)
 
     def close(self) -> None:

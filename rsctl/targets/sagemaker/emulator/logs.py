@@ -171,7 +171,7 @@ class Logs:
         ]
 
     def _terms(self, wanted: Parameters) -> list[str]:
-        """Of filter patterns, only terms that must all occur are supported here."""
+        """Only filter patterns of terms that must all occur are supported here."""
         pattern = wanted.get("filterPattern", "")
         try:
             terms = shlex.split(pattern)

@@ -253,7 +253,7 @@ def _functions(calls: _Calls) -> dict[str, Any]:
         found = {n: getattr(import_module(_FROM.get(n, _MODULE)), n, None) for n in names}
     except ImportError:
         raise missing_sdk(f"{_SDK} (version 3)") from None
-    # A name may come from an overlay: what is no class would be called all the same.
+    # A name may come from an overlay: other objects than classes would be called, too.
     if unknown := sorted(name for name, kind in found.items() if not isinstance(kind, type)):
         raise inexpressible(_CLASS, unknown)
     return own | found

@@ -38,7 +38,7 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     algorithm = body["AlgorithmSpecification"]
     entry, arguments = algorithm.get("ContainerEntrypoint"), decode_arguments(body)
     if not job.image.uri and job.run.is_launched:
-        return None  # an image of ours, whose entrypoint reads its arguments
+        return None  # an image built by rsctl, whose entrypoint reads its arguments
     if job.run.package is not None:
         return _of_folder(job, str(job.run.package)) if is_local(job) else None
     if submission.package is not None:

@@ -150,7 +150,7 @@ class VertexEmulator(GoogleEmulator):
         self._samples.drop(record.job_id)
 
     def _machine(self, job_id: str, task: str) -> Machine:
-        """The machine of a task, as far as the catalogue has it."""
+        """The machine of a task, if it is in the catalogue."""
         record = self.jobs.records.get(job_id)
         if record is None:
             return _UNKNOWN_MACHINE

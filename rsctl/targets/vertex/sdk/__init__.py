@@ -71,7 +71,7 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     request = resolve_placeholders(plan.request, submission.placeholders, None, secrets)
     body = request["body"]
     message = json_format.ParseDict(body, CustomJob.pb(CustomJob()))
-    # The constructor insists on a bucket; what is sent is the request, with or without one.
+    # The constructor requires a bucket; rsctl sends the request, with or without one.
     arguments = {"staging_bucket": "gs://not-sent", **_constructor(plan, body)}
     call = Call(_CLASS, arguments)
     made: Any = execute(call, {_CLASS: RawCustomJob})

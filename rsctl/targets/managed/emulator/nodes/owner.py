@@ -45,7 +45,7 @@ class Owner:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _is_file(lock, self._file):
                 self._lock = lock
-            else:  # whoever clears away has taken it for a dead owner's, and removed it
+            else:  # a clean-up has mistaken it for a dead owner's, and removed it
                 os.close(lock)
         self._start_guard()
 
@@ -95,7 +95,7 @@ def _clear_if_dead(file: Path, mode: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Non
     try:
         lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return  # somebody else was faster
+        return  # another process was faster
     try:
         fcntl.flock(lock, mode)
         if _is_file(lock, file) and _clear(file):
