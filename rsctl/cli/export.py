@@ -33,9 +33,7 @@ def command(
     context: typer.Context,
     references: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RUN...", help="Runs and benches, named as in other commands."
-        ),
+        typer.Argument(metavar="RUN...", help="Runs and benches, named as in other commands."),
     ],
     file_format: Annotated[
         Format, typer.Option("--format", "-f", help="parquet needs the extra arrow.")
@@ -56,8 +54,10 @@ def command(
             "-o",
             metavar="FILE|DIR",
             rich_help_panel=OUTPUT,
-            help=("The destination: a file for one table or for JSON, otherwise a folder. "
-            "Default: standard output, except for parquet."),
+            help=(
+                "The destination: a file for one table or for JSON, otherwise a folder. "
+                "Default: standard output, except for parquet."
+            ),
         ),
     ] = None,
 ) -> int:
@@ -91,8 +91,10 @@ def _check_choice(
     other = _other_format(output, file_format)
     if other:
         context.fail(
-            (f"the name {output} is for {other}, but the format is {file_format}: add "
-            f"--format {other}")
+            
+                f"the name {output} is for {other}, but the format is {file_format}: add "
+                f"--format {other}"
+            
         )
     if not fits_tables and file_format != "json":
         where = "a file" if output else "standard output"

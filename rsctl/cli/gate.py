@@ -36,8 +36,10 @@ _Source = Annotated[
     str,
     typer.Argument(
         metavar="BENCH|JOB",
-        help=("A bench's ID, a unique prefix of it, or @last; or a job file, whose remaining "
-            "cells are run first."),
+        help=(
+            "A bench's ID, a unique prefix of it, or @last; or a job file, whose remaining "
+            "cells are run first."
+        ),
     ),
 ]
 _Repeat = Annotated[
@@ -68,8 +70,10 @@ _MaxRegression = Annotated[
         "--max-regression",
         metavar="METRIC=5%",
         rich_help_panel=_DECISION,
-        help=("The allowed regression of a metric: a percentage, or an amount in its unit. "
-            "Repeatable."),
+        help=(
+            "The allowed regression of a metric: a percentage, or an amount in its unit. "
+            "Repeatable."
+        ),
     ),
 ]
 _Confirm = Annotated[
@@ -88,8 +92,10 @@ _AllowInconclusive = Annotated[
     typer.Option(
         "--allow-inconclusive",
         rich_help_panel=_DECISION,
-        help=("Exit with 0 if the result is inconclusive; not if a run failed or the baseline "
-            "does not match."),
+        help=(
+            "Exit with 0 if the result is inconclusive; not if a run failed or the baseline "
+            "does not match."
+        ),
     ),
 ]
 _UpdateBaseline = Annotated[

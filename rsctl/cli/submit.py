@@ -100,8 +100,9 @@ _Behaviour = Annotated[
         "--behaviour",
         metavar="NAME=VALUE",
         rich_help_panel=_REHEARSAL,
-        help=("Behavior of the cloud, such as preemptions=1; docs/clouds.md lists all. "
-            "Repeatable."),
+        help=(
+            "Behavior of the cloud, such as preemptions=1; docs/clouds.md lists all. Repeatable."
+        ),
     ),
 ]
 
@@ -150,7 +151,9 @@ def command(
     """
     _check_rehearsal(context, rehearse, rehearse_with, behaviour)
     if get is not None and detach:
-        context.fail("--get downloads results when the run ends, and --detach does not wait for that")
+        context.fail(
+            "--get downloads results when the run ends, and --detach does not wait for that"
+        )
     text = _script_text(context, job, arguments, workers, print_job)
     if print_job:
         typer.echo(text, nl=False)

@@ -57,38 +57,46 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     package: Annotated[
         Optional[Location],
         Meta(
-            description=("A Python package for a vendor's prebuilt container (image.uri), which "
-            "installs it and runs the module once on each node; the container has "
-            "nothing of rsctl. A folder with pyproject.toml or setup.py, or "
-            "gs://BUCKET/PATH.tar.gz, s3://BUCKET/PATH.tar.gz. On SageMaker also a "
-            "folder with a script.")
+            description=(
+                "A Python package for a vendor's prebuilt container (image.uri), which "
+                "installs it and runs the module once on each node; the container has "
+                "nothing of rsctl. A folder with pyproject.toml or setup.py, or "
+                "gs://BUCKET/PATH.tar.gz, s3://BUCKET/PATH.tar.gz. On SageMaker also a "
+                "folder with a script."
+            )
         ),
     ] = None
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str]],
         Meta(
-            description=("Arguments: a list, or a mapping in which `epochs: 3` becomes `--epochs "
-            "3`, `flag: true` becomes `--flag` and `flag: false` is omitted. rsctl "
-            "replaces {outputs}, {checkpoints} and {inputs.NAME} with the run's "
-            "folders.")
+            description=(
+                "Arguments: a list, or a mapping in which `epochs: 3` becomes `--epochs "
+                "3`, `flag: true` becomes `--flag` and `flag: false` is omitted. rsctl "
+                "replaces {outputs}, {checkpoints} and {inputs.NAME} with the run's "
+                "folders."
+            )
         ),
     ] = field(default_factory=list)
     env: Annotated[
         dict[Name, EnvValue],
         Meta(
-            description=("Environment variables. A value that contains ${VAR} from your "
-            "environment is treated as a secret: rsctl passes it on and never saves "
-            "it.")
+            description=(
+                "Environment variables. A value that contains ${VAR} from your "
+                "environment is treated as a secret: rsctl passes it on and never saves "
+                "it."
+            )
         ),
     ] = field(default_factory=dict)
     launcher: Annotated[
         Literal["torchrun", "mpi", "once", "none"],
         Meta(
-            description=(("torchrun: one process for each rank. mpi: the same with Open MPI's "
-            "mpirun, which the image must have (image.apt: [openmpi-bin]). once: run "
-            "the command once on each node. none: nothing of rsctl in the container; "
-            "command and args are passed unchanged. With `package`, use none, or "
-            "the container's own torchrun or mpirun on SageMaker."))
+            description=(
+                "torchrun: one process for each rank. mpi: the same with Open MPI's "
+                "mpirun, which the image must have (image.apt: [openmpi-bin]). once: run "
+                "the command once on each node. none: nothing of rsctl in the container; "
+                "command and args are passed unchanged. With `package`, use none, or "
+                "the container's own torchrun or mpirun on SageMaker."
+            )
         ),
     ] = "torchrun"
 
@@ -109,13 +117,17 @@ class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     machine: Annotated[
         Union[Word, Annotated[list[Word], Meta(min_length=1)], MachinesPerTarget, None],
         Meta(
-            description=("Machine type, one for each target, or several for a cloud: rsctl tries "
-            "them in order until one has capacity. Default: the smallest that fits.")
+            description=(
+                "Machine type, one for each target, or several for a cloud: rsctl tries "
+                "them in order until one has capacity. Default: the smallest that fits."
+            )
         ),
     ] = None
     processes: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=1, le=1024)]],
-        Meta(description="Ranks on each node. auto: one per accelerator, or 1 without accelerators."),
+        Meta(
+            description="Ranks on each node. auto: one per accelerator, or 1 without accelerators."
+        ),
     ] = "auto"
     disk: Annotated[Optional[Size], Meta(description="Boot disk of each node, such as 200GB.")] = (
         None
@@ -127,19 +139,25 @@ class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     count: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=0, le=10_000)]],
-        Meta(description=("Number of reducers. 0: none. auto: calculated from the bandwidth of the "
-            "machines.")),
+        Meta(
+            description=(
+                "Number of reducers. 0: none. auto: calculated from the bandwidth of the machines."
+            )
+        ),
     ] = 0
     machine: Annotated[
         Union[Word, PerTarget],
         Meta(description="Machine type, one for each target. auto: the catalogue's choice."),
     ] = "auto"
     disk: Annotated[
-        Optional[Size], Meta(description="Boot disk of each reducer. Default: the target's default.")
+        Optional[Size],
+        Meta(description="Boot disk of each reducer. Default: the target's default."),
     ] = None
     env: Annotated[
         dict[Name, EnvValue],
-        Meta(description="Environment variables of the reducers, which do not get those of run.env."),
+        Meta(
+            description="Environment variables of the reducers, which do not get those of run.env."
+        ),
     ] = field(default_factory=dict)
 
 
@@ -160,18 +178,22 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restarts: Annotated[
         Union[Literal["platform", "never"], Annotated[int, Meta(ge=0, le=100)], None],
         Meta(
-            description=("How failed replicas restart. platform: the target's default, however "
-            "many restarts that allows; never; or a maximum number of restarts of "
-            "the whole job. Default: as in `retries`.")
+            description=(
+                "How failed replicas restart. platform: the target's default, however "
+                "many restarts that allows; never; or a maximum number of restarts of "
+                "the whole job. Default: as in `retries`."
+            )
         ),
     ] = None
     spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
     cost: Annotated[
         Optional[Money],
         Meta(
-            description=("The maximum cost of the job, such as 50 USD, by the prices of its "
-            "machines. rsctl refuses a plan whose limits.timeout allows a higher "
-            "cost; without a timeout, it ends the job when this cost is reached.")
+            description=(
+                "The maximum cost of the job, such as 50 USD, by the prices of its "
+                "machines. rsctl refuses a plan whose limits.timeout allows a higher "
+                "cost; without a timeout, it ends the job when this cost is reached."
+            )
         ),
     ] = None
 
@@ -191,15 +213,16 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description=("Name of the job: a-z, 0-9 and '-', at most 40 characters, starting with a "
-            "letter."),
+            description=(
+                "Name of the job: a-z, 0-9 and '-', at most 40 characters, starting with a letter."
+            ),
             pattern=JOB_NAME,
         ),
     ]
     run: Annotated[RunBlock, Meta(description="The program that runs on every worker.")]
-    target: Annotated[TargetName, Meta(description="The target to run on, unless --target overrides it.")] = (
-        "process"
-    )
+    target: Annotated[
+        TargetName, Meta(description="The target to run on, unless --target overrides it.")
+    ] = "process"
     image: Annotated[Image, Meta(description="The training container.")] = field(
         default_factory=Image
     )
@@ -207,9 +230,14 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=Workers
     )
     chief: Annotated[
-        Chief, Meta(description=("Settings of the first worker, which has rank 0, that differ from those "
-            "of the "
-            "others."))
+        Chief,
+        Meta(
+            description=(
+                "Settings of the first worker, which has rank 0, that differ from those "
+                "of the "
+                "others."
+            )
+        ),
     ] = field(default_factory=Chief)
     reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
         default_factory=Reducers
@@ -217,27 +245,36 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     roles: Annotated[
         dict[RoleName, Role],
         Meta(
-            description=("Additional nodes by the name of their role, such as `ps` or "
-            "`evaluator`. Every replica gets all addresses in RSCTL_ROLE_HOSTS.")
+            description=(
+                "Additional nodes by the name of their role, such as `ps` or "
+                "`evaluator`. Every replica gets all addresses in RSCTL_ROLE_HOSTS."
+            )
         ),
     ] = field(default_factory=dict)
-    comm: Annotated[Comm, Meta(description="How the job exchanges gradients.")] = field(default_factory=Comm)
+    comm: Annotated[Comm, Meta(description="How the job exchanges gradients.")] = field(
+        default_factory=Comm
+    )
     inputs: Annotated[
         dict[Name, Union[Location, Input]],
         Meta(
-            description=("Data to read: a location, or {uri, mode}; the script gets the path of "
-            "`train` in RSCTL_INPUT_TRAIN, and the shards of a rank in "
-            "RSCTL_INPUT_TRAIN_SHARDS.")
+            description=(
+                "Data to read: a location, or {uri, mode}; the script gets the path of "
+                "`train` in RSCTL_INPUT_TRAIN, and the shards of a rank in "
+                "RSCTL_INPUT_TRAIN_SHARDS."
+            )
         ),
     ] = field(default_factory=dict)
     outputs: Annotated[
-        Optional[Location], Meta(description="The location of results; RSCTL_OUTPUT_DIR in the script.")
+        Optional[Location],
+        Meta(description="The location of results; RSCTL_OUTPUT_DIR in the script."),
     ] = None
     checkpoints: Annotated[
         Optional[Location],
         Meta(
-            description=("The location of checkpoints; RSCTL_CHECKPOINT_DIR in the script. It is "
-            "kept across retries and preemption.")
+            description=(
+                "The location of checkpoints; RSCTL_CHECKPOINT_DIR in the script. It is "
+                "kept across retries and preemption."
+            )
         ),
     ] = None
     metrics: Annotated[
@@ -250,12 +287,16 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     targets: Annotated[Targets, Meta(description="Settings of each target.")] = field(
         default_factory=Targets
     )
-    model: Annotated[Optional[Model], Meta(description="Facts about the model, for advice on the network.")] = None
+    model: Annotated[
+        Optional[Model], Meta(description="Facts about the model, for advice on the network.")
+    ] = None
     matrix: Annotated[
         dict[str, list[Any]],
         Meta(
-            description=("Benchmark cells: the product of these lists of values for key paths "
-            "(`workers.count: [2, 4]`), without `exclude`, plus `include`.")
+            description=(
+                "Benchmark cells: the product of these lists of values for key paths "
+                "(`workers.count: [2, 4]`), without `exclude`, plus `include`."
+            )
         ),
     ] = field(default_factory=dict)
     gate: Annotated[Optional[Gate], Meta(description="The criteria of `rsctl gate`.")] = None

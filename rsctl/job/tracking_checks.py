@@ -25,7 +25,9 @@ def check_tracking(job: Job) -> Iterator[Finding]:
         path = f"tracking[{index}]"
         yield from _credential_findings(tracking, path)
         if len(tracking.given) != 1:
-            message = "an item configures one service: " + (" and ".join(tracking.given) or "the item names no service")
+            message = "an item configures one service: " + (
+                " and ".join(tracking.given) or "the item names no service"
+            )
             remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
             yield error("tracking", message, remedy, path)
             continue

@@ -122,7 +122,7 @@ def _read_content(archive: _Archive) -> Content:
     size = 0
     for count, (_, member) in enumerate(_members(archive), start=1):
         if count > _MOST_MEMBERS:
-            raise _too_big(archive.name, f"it has more than {_MOST_MEMBERS:,} members", None)
+            raise _too_big(archive.name, f"more than {_MOST_MEMBERS:,} members", None)
         size += max(member.size, 0)
         _require_size(archive, size)
         if not names.take(member):
@@ -142,7 +142,7 @@ def _read_content(archive: _Archive) -> Content:
 
 def _require_size(archive: _Archive, size: int) -> None:
     if size > archive.most:
-        raise _too_big(archive.name, f"more than {archive.most:,} bytes when it is unpacked")
+        raise _too_big(archive.name, f"more than {archive.most:,} bytes when unpacked")
 
 
 def _add_member(content: Content, member: tarfile.TarInfo) -> bool:
@@ -255,7 +255,7 @@ class _Names:
             self._paths += len(folder)
             folder = folder.rpartition("/")[0]
         if self._names > _MOST_NAMES or self._paths > _MOST_FOLDERS:
-            raise _too_big(self._archive, "it has too many long names of members", None)
+            raise _too_big(self._archive, "too many long names of members", None)
         return True
 
 
@@ -282,7 +282,7 @@ class _Metered:
         block = self._source.read(size)
         self._left -= len(block)
         if self._left < 0:
-            raise _too_big(self._name, "it has a member description that cannot be read", None)
+            raise _too_big(self._name, "a member description that cannot be read", None)
         return block
 
     def grant(self, content: int) -> None:
@@ -301,7 +301,7 @@ def _members(archive: _Archive) -> Iterator[tuple[tarfile.TarFile, tarfile.TarIn
                     raise Stopped
                 packed.members.clear()
                 if member.size < 0 or member.size > archive.most:
-                    raise _too_big(archive.name, f"it has a member of {member.size:,} bytes")
+                    raise _too_big(archive.name, f"a member of {member.size:,} bytes")
                 metered.grant(member.size)
                 yield packed, member
         metered.grant(0)

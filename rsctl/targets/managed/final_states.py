@@ -131,7 +131,9 @@ def _end_replicas(
             reason = f"stopped after {why}"
             recorder.state(JobState.CANCELLED, name, reason=reason, time=status.time)
         else:
-            wake = None if name == first.replica else f"as a result of the failure of {first.replica}"
+            wake = (
+                None if name == first.replica else f"as a result of the failure of {first.replica}"
+            )
             recorder.state(JobState.FAILED, name, code, wake, time=status.time)
 
 

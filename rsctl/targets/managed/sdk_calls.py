@@ -151,13 +151,13 @@ def _literal(value: Any) -> str:
 
 
 def missing_sdk(package: str) -> RsctlError:
-    """What to say where the vendor's SDK is not installed."""
-    finding = error("sdk", f"{package} is not installed here", install_command("sdk"))
+    """The error if the vendor's SDK is not installed."""
+    finding = error("sdk", f"{package} is not installed", install_command("sdk"))
     return RsctlError(ExitCode.ENVIRONMENT, finding)
 
 
 def inexpressible(sdk: str, fields: list[str]) -> RsctlError:
-    """What to say of fields of a request that an SDK cannot express."""
+    """The error for fields of a request that an SDK cannot express."""
     message = f"{sdk} cannot express {', '.join(fields)}"
-    remedy = "submit the job with rsctl, which sends the request itself, or take them out"
+    remedy = "submit the job with rsctl, which sends the request itself, or remove these fields"
     return RsctlError(ExitCode.USAGE, error("sdk", message, remedy))

@@ -75,7 +75,9 @@ def _nccl_findings(job: Job) -> Iterator[Finding]:
     without = [name for name, accelerator in accelerators.items() if not accelerator]
     if without:
         message = f"backend nccl needs GPUs, and {without[0]}.accelerator names none"
-        yield error("comm", message, "set comm.backend: gloo, or set an accelerator", "comm.backend")
+        yield error(
+            "comm", message, "set comm.backend: gloo, or set an accelerator", "comm.backend"
+        )
     neuron = [each for each in accelerators.values() if each and each.is_neuron]
     if neuron:
         message = f"backend nccl needs NVIDIA's GPUs, but workers.accelerator is {neuron[0]}"
@@ -109,16 +111,20 @@ def _group_findings(job: Job) -> Iterator[Finding]:
     if job.limits.spot:
         yield warning(
             "spot",
-            ("AWS does not document whether spot machines are available in groups, which "
-            "this job needs"),
+            (
+                "AWS does not document whether spot machines are available in groups, which "
+                "this job needs"
+            ),
             "try a short job first, or set limits.spot: false",
             "limits.spot",
         )
     if job.targets.sagemaker.training_plan:
         yield warning(
             "training-plan",
-            ("AWS does not document whether a training plan supports groups of machines, and no "
-            "plan has machines of several types"),
+            (
+                "AWS does not document whether a training plan supports groups of machines, and no "
+                "plan has machines of several types"
+            ),
             "try a short job first, or use the same machine type for all",
             "targets.sagemaker.training_plan",
         )
@@ -180,13 +186,15 @@ def _smddp_image_findings(image: str, path: str) -> Iterator[Finding]:
             message = f"{image} contains TensorFlow, but comm.backend applies to PyTorch"
             yield error("comm", message, remedy, path)
         elif version and version[:2] > _SMDDP_LAST:
-            message = (f"{image} has PyTorch {version[0]}.{version[1]}, but smddp supports PyTorch up to "
-                "2.4")
+            message = (
+                f"{image} has PyTorch {version[0]}.{version[1]}, but smddp supports PyTorch up to "
+                "2.4"
+            )
             yield error("comm", message, remedy, path)
         elif not version:
             message = (
-                (f"AWS's images contain smddp up to PyTorch 2.4; the name of {image} "
-                "contains no version")
+                f"AWS's images contain smddp up to PyTorch 2.4; the name of {image} "
+                "contains no version"
             )
             yield warning("comm", message, remedy, path)
     elif repository.ecr is not None:

@@ -195,13 +195,17 @@ def _count(
             return count, []
         return count, [warning("reducers", pointless, "set reducers.count: 0", path)]
     if job.workers.count == 1:
-        return 0, [note("reducers", "0 reducers: a single worker exchanges no gradients", None, path)]
+        return 0, [
+            note("reducers", "0 reducers: a single worker exchanges no gradients", None, path)
+        ]
     if pointless is not None:
         return 0, [note("reducers", f"0 reducers: {pointless}", None, path)]
     if not worker.gbps or not machine.gbps:
         unknown = worker if not worker.gbps else machine
-        message = (f"the number of reducers depends on the bandwidth, and the bandwidth of {unknown.name} "
-            "is ")
+        message = (
+            f"the number of reducers depends on the bandwidth, and the bandwidth of {unknown.name} "
+            "is "
+        )
         return 0, [error("reducers", message + "unknown", "set a number", path)]
     if advised := _advised(job, worker, machine):
         message = f"{advised.reducers} reducers on {machine.name}: {advised.why}"
@@ -232,9 +236,9 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
     best = catalog.machines[catalog.reducer]
     needed = reducers_for(job.workers.count, worker.gbps, best.gbps or 1.0)
     return (
-        (f"{worker.name} has its own transport ({worker.own_transport}), which reducers do not "
+        f"{worker.name} has its own transport ({worker.own_transport}), which reducers do not "
         f"use: to be as fast over TCP, the job would need {job.workers.count} x {worker.gbps:g} "
-        f"/ {best.gbps:g} = {needed} machines {best.name}")
+        f"/ {best.gbps:g} = {needed} machines {best.name}"
     )
 
 
@@ -252,12 +256,12 @@ def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 def _preferences_of_groups(resolved: ResolvedPools) -> Finding:
     """Preferences beside instance groups, which exclude each other."""
     if resolved.roles:
-        condition, other = "where all nodes are workers", "roles"
+        condition, other = "if all nodes are workers", "roles"
     elif resolved.chief:
-        condition, other = "where all workers are alike", "chief"
+        condition, other = "if all workers are identical", "chief"
     else:
         condition, other = "for jobs without reducers", "set reducers.count: 0"
-    message = f"SageMaker chooses among machines {condition} only"
+    message = f"SageMaker chooses among machine types only {condition}"
     return error("machine", message, f"remove it, or {other}", _PREFERENCES)
 
 
@@ -273,10 +277,12 @@ def _preference_problem(
         message = f"{name} is listed twice, or is the same as workers.machine"
         yield error("machine", message, "remove it", path)
     elif worker and machine.accelerators[:1] != worker.accelerators[:1]:
-        message = (f"{name} has {_accelerators(machine)}, but {worker.name} has "
-                f"{_accelerators(worker)}")
-        remedy = ("use machine types with the same number, because each starts the same number of "
-                "ranks")
+        message = (
+            f"{name} has {_accelerators(machine)}, but {worker.name} has {_accelerators(worker)}"
+        )
+        remedy = (
+            "use machine types with the same number, because each starts the same number of ranks"
+        )
         yield error("machine", message, remedy, path)
 
 
@@ -288,8 +294,10 @@ def _disk_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     if resolved.job.workers.disk and resolved.worker and has_own_disks(resolved.worker.name):
         yield warning(
             "disk",
-            (f"{resolved.worker.name} has built-in disks of a fixed size: SageMaker attaches no "
-            "volume to it"),
+            (
+                f"{resolved.worker.name} has built-in disks of a fixed size: SageMaker attaches no "
+                "volume to it"
+            ),
             "remove workers.disk",
             "workers.disk",
         )

@@ -181,8 +181,8 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
                 **sagemaker(instance_preferences=["ml.c5.xlarge"], keep_alive="1h"),
             },
             [
-                "error targets.sagemaker.instance_preferences: SageMaker chooses among machines "
-                "where all workers are identical only -> remove it, or chief",
+                "error targets.sagemaker.instance_preferences: SageMaker chooses among machine "
+                "types only if all workers are identical -> remove it, or chief",
                 "error targets.sagemaker.keep_alive: SageMaker's "
                 "ResourceConfig.KeepAlivePeriodInSeconds: SageMaker does not keep machines in "
                 "groups warm, as used for reducers, chief or roles -> remove it, or use the same "
