@@ -5,20 +5,23 @@ VENV := .venv
 # in the order of tests/conftest.py.
 PARALLEL ?= -n 5 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
+# Two stages of one environment: what a job needs, and then what tests and checks need.
+FOR_JOBS := $(VENV)/.for-jobs
 INSTALLED := $(VENV)/.installed
-# By variables, since -c does not hold for what builds rsctl; newer versions of pip have two.
-PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt PIP_BUILD_CONSTRAINT=$(CURDIR)/constraints.txt
+PINNED := constraints/base.txt
+# Builds too: rsctl's own is an editable one.
+INSTALL := .ci/uv pip install --quiet --python $(BIN)/python -c $(PINNED) -b $(PINNED) uv \
+    -r examples/quickstart/requirements.txt
 
 .PHONY: quickstart test lint bench schema clean
 
-quickstart: $(INSTALLED)
-	$(BIN)/rsctl submit examples/quickstart/job.yaml
-	@printf '%s\n' '' 'Next, in this shell:' \
-	    '  source .venv/bin/activate            so that `rsctl` is found' \
-	    '  rsctl report @last                   the run as one HTML file' \
-	    '  rsctl metrics @last --plot           its curves in the terminal' \
-	    '  rsctl submit SCRIPT.py --workers 2   a script of your own; -- and its arguments follow' \
-	    '  rsctl init SCRIPT.py                 a job file for it'
+# Bytecode is kept whatever the shell says: without it each of the job's processes compiles torch.
+quickstart: $(FOR_JOBS)
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/rsctl submit examples/quickstart/job.yaml
+	@printf '%s\n' '' 'Type next:' \
+	    '  source .venv/bin/activate            to put `rsctl` on the PATH of this shell' \
+	    '  rsctl report @last                   to write an HTML report of this run' \
+	    '  rsctl submit SCRIPT.py --workers 2   to run your own script; add its arguments after --'
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -39,10 +42,16 @@ schema: $(INSTALLED)
 	$(BIN)/rsctl schema > schema/rsctl.schema.json
 	$(BIN)/python docs/generate.py
 
-$(INSTALLED): pyproject.toml constraints.txt examples/quickstart/requirements.txt
+$(BIN)/uv:
 	$(PYTHON) -m venv $(VENV)
-	$(PINNED) $(BIN)/python -m pip install --quiet -e '.[local,dev]' \
-	    -r examples/quickstart/requirements.txt
+	$(BIN)/python -m pip install -qq -c $(PINNED) uv
+
+$(FOR_JOBS): pyproject.toml $(PINNED) examples/quickstart/requirements.txt | $(BIN)/uv
+	$(INSTALL) -e '.[local]'
+	touch $@
+
+$(INSTALLED): $(FOR_JOBS)
+	$(INSTALL) -e '.[local,dev]'
 	touch $@
 
 clean:

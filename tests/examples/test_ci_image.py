@@ -31,9 +31,9 @@ def run(*argv: str | Path, **env: str) -> str:
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("image")
     shutil.copy(FOLDER / "image" / "Dockerfile", folder)
-    shutil.copy(TOP / "constraints.txt", folder)
+    shutil.copy(TOP / "constraints" / "base.txt", folder)
     wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder]
-    constraints = str(TOP / "constraints.txt")
+    constraints = str(TOP / "constraints" / "base.txt")
     run(*wheel, TOP, RSCTL_CORE="none", PIP_CONSTRAINT=constraints)
     build = ["docker", "build", "--network", "host", "--build-arg", f"BASE={BASE}", "--tag", NAME]
     run(*build, folder)

@@ -110,7 +110,7 @@ def test_the_action_installs_the_rsctl_that_it_is_part_of() -> None:
     assert step["env"]["SOURCE"] == "${{ github.action_path }}/../../.."
     source = (FOLDER / "github-action" / ".." / ".." / "..").resolve()
     assert (source / "pyproject.toml").is_file()
-    assert (source / "constraints.txt").is_file()
+    assert (source / "constraints" / "base.txt").is_file()
 
 
 def test_the_workflow_of_this_repository_runs_what_ci_runs() -> None:
