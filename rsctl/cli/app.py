@@ -19,25 +19,27 @@ PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000  # more than a plan makes: looking for cycles costs it 3 %
 PANELS = {
-    "Jobs": {
+    "First steps": {
         "init": "Start a job from a template.",
-        "validate": "Show every mistake in job files.",
         "plan": "Show exactly what a job would run; send nothing.",
-        "advise": "Recommend a number of reducers for a job, with the cost.",
         "submit": "Run a job and watch it until it ends.",
+        "logs": "Show the merged log of a run.",
+        "status": "Show a run and its replicas.",
+        "cancel": "Cancel a run.",
+    },
+    "Jobs": {
+        "validate": "Show every mistake in job files.",
+        "advise": "Recommend a number of reducers for a job, with the cost.",
         "build-image": "Build a job's image, and optionally push it.",
     },
     "Runs": {
         "list": "List runs, newest first.",
-        "status": "Show a run and its replicas.",
-        "logs": "Show the merged log of a run.",
         "metrics": "Show the metrics of a run.",
-        "export": "Export runs and benches as tables: Parquet, CSV, JSON.",
-        "get": "Download a run's results.",
-        "open": "Show the web pages of a run.",
         "report": "Write an HTML report of runs and benches, with charts.",
+        "get": "Download a run's results.",
+        "export": "Export runs and benches as tables: Parquet, CSV, JSON.",
+        "open": "Show the web pages of a run.",
         "track": "Send a run's unsent data to its trackers.",
-        "cancel": "Cancel a run.",
         "forget": "Remove a run from the list.",
         "prune": "Remove old runs and benches, and list what is removed.",
     },
