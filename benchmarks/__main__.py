@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME...] [--runs N] [-o text|json]`: measures, asserts nothing."""
+"""`python -m benchmarks [NAME...] [--runs N | --quick] [-o text|json]`: asserts nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import sys
 import tempfile
 from datetime import datetime, timezone
 from importlib import import_module
+from typing import Any
 
 import msgspec
 
 from benchmarks.measure import Failed
+from benchmarks.quick import QUICK, run_program
 from benchmarks.report import Report
 
 _NAMES = ("startup", "submit", "stream", "intake", "clouds")
@@ -25,9 +27,12 @@ def main() -> int:
     reports = []
     if options.output == "text":
         print(f"{_machine()}\n")
-    for name in options.names or _NAMES:
+    for name in options.names or (QUICK if options.quick else _NAMES):
+        if options.quick and (obstacle := QUICK[name].obstacle()):
+            print(f"{name}: skipped, because {obstacle}", file=sys.stderr)
+            continue
         try:
-            report = _run(name, options.runs)
+            report = _run_quick(name) if options.quick else _run(name, options.runs)
         except Failed as problem:
             print(f"{name}: {problem}", file=sys.stderr)
             return 1
@@ -44,9 +49,12 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure rsctl.")
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"default: {', '.join(_NAMES)}")
     parser.add_argument("--runs", metavar="N", type=int, help="default: what each likes best")
+    parser.add_argument(
+        "--quick", action="store_true", help="each once and shortest, to see that it still runs"
+    )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     options = parser.parse_args()
-    known = _NAMES + _MORE
+    known = tuple(QUICK) if options.quick else _NAMES + _MORE
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(known)}")
@@ -55,13 +63,23 @@ def _parse() -> argparse.Namespace:
     return options
 
 
-def _run(name: str, runs: int | None) -> Report:
-    """One benchmark, with an RSCTL_HOME of its own."""
+def _run(name: str, runs: int | None, **settings: Any) -> Report:
+    """One benchmark, with an RSCTL_HOME and an environment of its own."""
     benchmark = import_module(f"benchmarks.{name}")
-    with tempfile.TemporaryDirectory(prefix="rsctl-bench-") as home:
-        os.environ["RSCTL_HOME"] = home
-        report: Report = benchmark.run(runs or benchmark.RUNS)
+    environment = dict(os.environ)
+    try:
+        with tempfile.TemporaryDirectory(prefix="rsctl-bench-") as home:
+            os.environ["RSCTL_HOME"] = home
+            report: Report = benchmark.run(runs or benchmark.RUNS, **settings)
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
     return report
+
+
+def _run_quick(name: str) -> Report:
+    quick = QUICK[name]
+    return run_program(name, quick.program) if quick.program else _run(name, 1, **quick.settings)
 
 
 def _machine() -> str:

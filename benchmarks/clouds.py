@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.measure import measure_in_turn, rsctl
 from benchmarks.report import Report
-from rsctl.targets.managed.emulator.clouds import make_emulator
+from rsctl.targets.managed.emulator.clouds import emulator_of, make_emulator
 from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 
@@ -55,7 +55,8 @@ def _playing(cloud: str) -> Iterator[None]:
     home = Path(os.environ["RSCTL_HOME"])
     runner = make_runner("process", {ANY_IMAGE: Program(home)})
     behaviour = {"pace": 0.01}
-    with make_emulator(cloud, home / cloud, runner, {}, behaviour) as emulator:
+    emulator = make_emulator(emulator_of(cloud).emulator, home / cloud, runner, {}, behaviour)
+    with emulator:
         os.environ |= emulator.environment()
         yield
     runner.close()

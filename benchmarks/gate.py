@@ -267,7 +267,7 @@ def main() -> None:
     _detection(options.trials, options.seed)
     print("\n| noise | runs | intervals of 90 % that have the true effect |\n|---|---|---|")
     for runs in (3, 4, 5, 10):
-        part = coverage(Design(0.03, -0.05, runs=runs), options.trials // 2, options.seed)
+        part = coverage(Design(0.03, -0.05, runs=runs), max(1, options.trials // 2), options.seed)
         print(f"| normal, 3 % | {runs}+{runs} | {100 * part:.0f} % |", flush=True)
 
 

@@ -28,13 +28,13 @@ _PER_MINUTE = 60
 _REPEAT = 10
 
 
-def run(runs: int) -> Report:
+def run(runs: int, jobs: int = JOBS, pace: float = PACE) -> Report:
     """Seconds from the first accepted job to the last, beside what the quota allows."""
-    report = Report("quota", f"bench run of {JOBS} jobs on emulated Vertex AI, pace {PACE:g}")
-    least = least_seconds(JOBS, PACE)
+    report = Report("quota", f"bench run of {jobs} jobs on emulated Vertex AI, pace {pace:g}")
+    least = least_seconds(jobs, pace)
     walls, totals, refused = [], [], []
     for _ in range(runs):
-        accepted, total, exceeded = submit(JOBS, PACE)
+        accepted, total, exceeded = submit(jobs, pace)
         walls.append(accepted)
         totals.append(total)
         refused.append(float(sum(exceeded.values())))

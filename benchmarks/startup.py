@@ -50,9 +50,9 @@ sys.exit(code)
 """
 
 
-def run(runs: int) -> Report:
+def run(runs: int, is_compared: bool = True) -> Report:
     """Time and memory of every command, ratios to the peer's, modules that should not be there."""
-    peer = torchx()
+    peer = torchx() if is_compared else None
     commands = {name: rsctl(*arguments) for name, arguments in _OURS.items()}
     if peer:
         home = Path(os.environ["RSCTL_HOME"])
@@ -65,7 +65,7 @@ def run(runs: int) -> Report:
         report.add(name, "peak MB", [usage.peak / 1e6 for usage in all_usage])
     if peer:
         _add_ratios(report, used)
-    else:
+    elif is_compared:
         report.notes.append(f"torchx {VERSION} is absent: it could not be installed")
     report.notes += [_modules(name, arguments) for name, arguments in _OURS.items()]
     return report

@@ -50,6 +50,7 @@ def _reducers(case: Case, engine: str, star: Star, tls: bool) -> Iterator[dict[s
         "RSCTL_TRANSPORT_CORE": "on" if engine == "core" else "off",
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(_ROOT),
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",  # gloo alone, with nothing of rsctl in torch
     }
     if tls:
         environ |= {TLS_VARIABLE: "1", IDENTITY_VARIABLE: make_identity()}

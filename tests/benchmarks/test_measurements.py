@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks import __main__ as program
 from benchmarks import intake, stream
 from benchmarks.made_run import check, make_run
 from benchmarks.measure import Command, Failed, measure, rsctl
+from benchmarks.quick import QUICK
 from benchmarks.report import Report
 
 ROOT = Path(__file__).parents[2]
@@ -66,11 +69,13 @@ def test_stream_and_intake(rsctl_home: Path) -> None:
     assert len(intake.run(1, size=100_000).rows) == 2 * 3
 
 
-def test_the_command_line() -> None:
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "benchmarks", *arguments]
-        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "benchmarks", *arguments]
+    environ = {**os.environ, **environment}
+    return subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True)
 
+
+def test_the_command_line() -> None:
     done = call("submit", "--runs", "1", "-o", "json")
     assert (done.returncode, done.stderr) == (0, "")
     [found] = msgspec.json.decode(done.stdout)["benchmarks"]
@@ -79,3 +84,27 @@ def test_the_command_line() -> None:
     wrong = call("sumbit")
     assert wrong.returncode == 2
     assert "no benchmark 'sumbit'" in wrong.stderr
+
+
+def test_every_benchmark_has_a_quick_form() -> None:
+    programs = {path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py")}
+    assert QUICK.keys() == {*program._NAMES, *program._MORE, *programs, "gate"}
+
+
+def test_a_submission_to_each_cloud_in_its_quick_form() -> None:
+    done = call("--quick", "clouds", "-o", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    [found] = msgspec.json.decode(done.stdout)["benchmarks"]
+    assert {row["what"] for row in found["rows"]} == {"vertex", "sagemaker"}
+
+
+def test_a_benchmark_with_a_program_of_its_own_in_its_quick_form() -> None:
+    done = call("--quick", "gate", "-o", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [found["name"] for found in msgspec.json.decode(done.stdout)["benchmarks"]] == ["gate"]
+
+
+def test_what_cannot_run_here_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    done = call("--quick", "image", "-o", "json", PATH=str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "image: skipped, because it needs Docker\n")
+    assert msgspec.json.decode(done.stdout)["benchmarks"] == []
