@@ -30,6 +30,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python tools/prose.py
 
