@@ -13,7 +13,7 @@ PINNED := constraints/base.txt
 INSTALL := .ci/uv pip install --quiet --python $(BIN)/python -c $(PINNED) -b $(PINNED) uv \
     -r examples/quickstart/requirements.txt
 
-.PHONY: quickstart test lint bench schema clean
+.PHONY: quickstart dev test lint bench schema dist clean
 
 # Bytecode is kept whatever the shell says: without it each of the job's processes compiles torch.
 quickstart: $(FOR_JOBS)
@@ -23,8 +23,11 @@ quickstart: $(FOR_JOBS)
 	    '  rsctl report @last                   to write an HTML report of this run' \
 	    '  rsctl submit SCRIPT.py --workers 2   to run your own script; add its arguments after --'
 
+dev: $(INSTALLED)
+
+# TEST_OPTIONS: more options for pytest, such as --cov=rsctl.
 test: $(INSTALLED)
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) $(TEST_OPTIONS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -42,6 +45,12 @@ schema: $(INSTALLED)
 	$(BIN)/python -m rsctl.estimate.catalog.compile
 	$(BIN)/rsctl schema > schema/rsctl.schema.json
 	$(BIN)/python docs/generate.py
+
+# A wheel that runs on any Linux with this processor, installed and tried in an environment of its own.
+dist: $(INSTALLED)
+	rm -rf dist
+	RSCTL_CORE=portable .ci/uv build --quiet --build-constraints $(PINNED) --out-dir dist
+	.ci/try-wheel dist/*.whl
 
 $(BIN)/uv:
 	$(PYTHON) -m venv $(VENV)
