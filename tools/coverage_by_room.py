@@ -1,4 +1,4 @@
-"""Prints which part of each room's lines the tests have run, from the data file of a run with --cov.
+"""Prints which part of each room's lines the tests have run, from the data of a run with --cov.
 
     python tools/coverage_by_room.py [FILE]      default: .coverage
 
