@@ -26,7 +26,7 @@ from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
 from rsctl.findings import ExitCode, Finding
-from rsctl.job.job import Job
+from rsctl.job.installed_targets import complete_job
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.job.type_descriptions import describe_type
 from rsctl.job.types import Field, SpecType, fields_of
@@ -74,7 +74,7 @@ def job_keys() -> str:
         "| key | value | default | |",
         "|---|---|---|---|",
     ]
-    lines += _rows(SpecType(Job), "")
+    lines += _rows(SpecType(complete_job()), "")
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +86,7 @@ def _rows(spec_type: SpecType, prefix: str) -> Iterator[str]:
 
 def job_key_paths() -> Iterator[str]:
     """The path of every key of the job file."""
-    return (path for path, _ in _keys(SpecType(Job), ""))
+    return (path for path, _ in _keys(SpecType(complete_job()), ""))
 
 
 def _keys(spec_type: SpecType, prefix: str) -> Iterator[tuple[str, Field]]:

@@ -17,6 +17,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document, cells_of, read
 from rsctl.job.job import Job
 from rsctl.job.matrix import plain
+from rsctl.job.options import process_options
 from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
 from rsctl.runs.stream.events import now
@@ -179,5 +180,5 @@ def _inputs_of(submission: Submission, document: Document) -> str:
     own = [Path(document.path)]
     if job.gate and job.gate.baseline:
         own.append(Path(document.folder, job.gate.baseline))
-    python = job.targets.process.python
+    python = process_options(job).python
     return source_digest(source, own) + packages_digest(Path(python) if python else None)

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from rsctl.cli.command import OUTPUT
-from rsctl.job.job import TARGETS
-from rsctl.target_info import has_target, target_names
+from rsctl.target_info import BUILT_IN, has_target, target_names
 
 
 def errors_as_json(function: Callable[..., int]) -> Callable[..., int]:
@@ -42,7 +41,7 @@ def _parse_target(name: str) -> str:
     from rsctl.job.other_launchers import VALUES
 
     ours = VALUES.get(name.lower())
-    if ours in TARGETS:
+    if ours in BUILT_IN:
         raise typer.BadParameter(f"{name!r} is not the name of a target; rsctl calls it {ours}")
     raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, target_names()))}")
 
@@ -124,7 +123,7 @@ Target = Annotated[
         metavar="TARGET",
         parser=_parse_target,
         autocompletion=_complete_targets,
-        help=f"The target to run on: {', '.join(TARGETS)}. Default: the target in the file.",
+        help=f"Where it runs: {', '.join(BUILT_IN)}. Default: the file's own target.",
     ),
 ]
 Settings = Annotated[

@@ -51,7 +51,7 @@ class Decoder:
     """Decodes the tree of one file into `root`; collects findings in `findings`.
 
     `environ` has the values of `${VAR}`; local paths are relative to `base`. `guessed` are the key
-    paths that a misspelt key was taken for.
+    paths that a misspelt key was taken for. `root` is the type that it was made with.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Decoder:
         self.guessed: set[str] = set()
         self._seen: list[tuple[Scalar, str]] = []
         self._reported: set[tuple[str | None, Mark]] = set()
-        self._root = root
+        self.root = root
         self._arguments: frozenset[str] = frozenset()
         self._environ = environ
         self._base = base
@@ -73,7 +73,7 @@ class Decoder:
         """The whole file; keys that begin with `x-` are the user's own. Raises TooMany."""
         self._arguments = _script_arguments(node)
         keys = {k: e for k, e in node.entries.items() if not k.startswith("x-")}
-        decoded = self.decode(Mapping(node.mark, keys), SpecType(self._root), "")
+        decoded = self.decode(Mapping(node.mark, keys), SpecType(self.root), "")
         if self._seen and not any(finding.is_error for finding in self.findings):
             from rsctl.job.secret_values import note_of_values
 
@@ -191,7 +191,7 @@ class Decoder:
     def _unknown_key(self, key: Scalar, fields: dict[str, Field], path: str) -> str | None:
         from rsctl.job.suggestions import key_remedy
 
-        meant, remedy = key_remedy(key.text, fields, self._root, self._arguments)
+        meant, remedy = key_remedy(key.text, fields, self.root, self._arguments)
         where = f" in {path}" if path else ""
         message = f"unknown key {quoted(key.text)}{where}"
         self._report(key.mark, "unknown-key", message, remedy, join_path(path, key.text))

@@ -16,7 +16,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.job import checks, matrix, overrides
 from rsctl.job.decode import MAX_FINDINGS, Decoder, TooMany
 from rsctl.job.file_text import YamlError, read_text
-from rsctl.job.installed_targets import job_type_of
+from rsctl.job.installed_targets import complete_job, job_type_of
 from rsctl.job.job import Job
 from rsctl.job.units import LocalPath
 from rsctl.job.yaml_parser import parse
@@ -135,16 +135,22 @@ def cells_of(
 
 def _decode_and_check(document: Document, root: Mapping, environ: Environ[str, str] | None) -> None:
     document.root = root
-    decoder = Decoder(
-        job_type_of(root), os.environ if environ is None else environ, document.folder
-    )
-    _decode(document, root, decoder)
+    given = os.environ if environ is None else environ
+    job_type = job_type_of(root)
+    decoder, problems = _decode(document, root, Decoder(job_type, given, document.folder))
+    if any(f.is_error for f in (*decoder.findings, *problems)) and job_type is not complete_job():
+        # What can be suggested instead may be a key or a value of any target.
+        decoder, problems = _decode(document, root, Decoder(complete_job(), given, document.folder))
+    document.findings += decoder.findings
+    document.guessed = decoder.guessed
+    document.add(problems)
     if document.job is not None:
         document.job = _with_source(document.job, document.folder)
         document.add(checks.check(document.job, document.is_broken))
 
 
-def _decode(document: Document, root: Mapping, decoder: Decoder) -> None:
+def _decode(document: Document, root: Mapping, decoder: Decoder) -> tuple[Decoder, list[Finding]]:
+    """Set the document's job. The decoder with its findings, and findings beside these."""
     problems: list[Finding] = []
     try:
         document.job = decoder.decode_root(root)
@@ -152,9 +158,7 @@ def _decode(document: Document, root: Mapping, decoder: Decoder) -> None:
         problems += _literal_secrets(root)
     except TooMany:
         problems.append(note("too-many", f"only the first {MAX_FINDINGS} mistakes are shown"))
-    document.findings += decoder.findings
-    document.guessed = decoder.guessed
-    document.add(problems)
+    return decoder, problems
 
 
 def _literal_secrets(root: Mapping) -> list[Finding]:

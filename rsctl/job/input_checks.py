@@ -23,7 +23,7 @@ def check_inputs(job: Job) -> Iterator[Finding]:
         yield from _check_range(key, location)
         yield from _check_parts(key, location)
     for name, given in job.inputs.items():
-        if isinstance(given, Input) and given.uri == LocationPerTarget():
+        if isinstance(given, Input) and _is_empty(given):
             message = f"input {name} has no location for any target"
             remedy = "add one: uri: {vertex: gs://BUCKET/PATH, local: ./PATH}"
             yield error("inputs", message, remedy, f"inputs.{name}.uri")
@@ -31,6 +31,10 @@ def check_inputs(job: Job) -> Iterator[Finding]:
             yield from missing_files(f"inputs.{name}", given)
         elif isinstance(given.uri, Location):
             yield from missing_files(f"inputs.{name}.uri", given.uri)
+
+
+def _is_empty(given: Input) -> bool:
+    return isinstance(given.uri, LocationPerTarget) and given.uri.is_empty
 
 
 def missing_files(key: str, location: Location) -> Iterator[Finding]:

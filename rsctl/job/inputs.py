@@ -20,18 +20,17 @@ LOCAL_TARGETS = ("compose", "process")
 class LocationPerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One location for each target; a single text means the same one for all."""
 
-    vertex: Annotated[Optional[Location], Meta(description="The location on Vertex AI.")] = None
-    sagemaker: Annotated[Optional[Location], Meta(description="The location on SageMaker.")] = None
-    compose: Annotated[Optional[Location], Meta(description="The location on docker compose.")] = (
-        None
-    )
-    process: Annotated[Optional[Location], Meta(description="The location on plain processes.")] = (
-        None
-    )
+    # spec.installed_targets makes the type that has a field for each target.
+
     local: Annotated[
         Optional[Location],
         Meta(description="The location on compose and process, unless they have separate ones."),
     ] = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no location at all."""
+        return not any(msgspec.structs.astuple(self))
 
     def on(self, target: str) -> Optional[Location]:
         """The location on a target; None if it has none."""

@@ -1,6 +1,8 @@
-"""The job's types with third-party targets: their names, options and values for each target.
+"""The job's types with the installed targets: their names, options and values for each target.
 
-Only a file that names such a target is read with these types.
+The types of `rsctl.job.job` name no target. A file is read with the targets that it names, so that
+a plan imports one target and not the others. A file with mistakes, or with a target that is not
+installed, is read with all of them, for the remedies.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, defstruct, field
+from msgspec.structs import replace
 
 from rsctl.findings import RsctlError
 from rsctl.job.inputs import Input, LocationPerTarget
 from rsctl.job.job import (
-    TARGETS,
     Chief,
     Image,
     Job,
@@ -33,7 +35,7 @@ from rsctl.job.types import SpecType, type_at
 from rsctl.job.units import Location
 from rsctl.job.values import Name
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, is_key_path, split_path
-from rsctl.target_info import NoOptions, target_info, target_names
+from rsctl.target_info import BUILT_IN, NoOptions, has_target, target_info, target_names
 
 _PER_TARGET = (
     ("image", "repository"),
@@ -45,46 +47,76 @@ _PER_TARGET = (
 
 
 def job_type_of(root: Mapping) -> type[Job]:
-    """The type of a file: `Job`, or one with third-party targets if the file names any."""
-    return Job if all(name in TARGETS for name in _named(root)) else extended_job()
+    """The type of a file: with the targets that it names, or with all if one is not installed."""
+    options, values = list(_with_options(root)), list(_with_values(root))
+    if not all(has_target(name) for name in (*_named_alone(root), *options, *values)):
+        return complete_job()
+    every = (*BUILT_IN, *values) if values else ()
+    return _job_type(_ordered(options), _ordered(every))
+
+
+def complete_job() -> type[Job]:
+    """The job's type with all targets that are installed."""
+    names = target_names()
+    return _job_type(names, names, names)
 
 
 def type_of_key(parts: list[str | int]) -> SpecType | None:
-    """The type of the value at a key path, which may belong to a third-party target."""
-    found = type_at(Job, parts)
-    is_of_target = parts[:1] == ["targets"] or _depth_of_targets(parts) > 0
-    return found if found or not is_of_target else type_at(extended_job(), parts)
+    """The type of the value at a key path, which may be one of a target's; None if there is none.
+
+    A key for all targets is found in `Job`; what it may hold for each target is not part of it.
+    """
+    if found := type_at(Job, parts):
+        return found
+    if parts[:1] == ["targets"] and has_target(str(parts[1])):
+        return type_at(_job_type((str(parts[1]),), ()), parts)
+    return type_at(complete_job(), parts) if _depth_of_targets(parts) else None
 
 
-def extended_job() -> type[Job]:
-    """The job's type with all targets that are installed."""
-    others = tuple(name for name in target_names() if name not in TARGETS)
-    return _job_type(others) if others else Job
+def with_options(job: Job, target: str, options: Any) -> Job:
+    """The job with these options of a target, whether or not its file mentions them."""
+    targets = job.targets
+    if not hasattr(targets, target):
+        known = msgspec.structs.asdict(targets)
+        targets = _targets_type(_ordered((*known, target)))(**known)
+    return replace(job, targets=replace(targets, **{target: options}))
 
 
-def with_others(job: Job, target: str) -> Job:
-    """The job with a field for the options of a third-party target."""
-    if hasattr(job.targets, target):
-        return job
-    extended = extended_job()
-    targets_type: type[Targets] = extended.__annotations__["targets"].__origin__
-    values: dict[str, Any] = msgspec.structs.asdict(job)
-    values["targets"] = targets_type(**msgspec.structs.asdict(job.targets))
-    return extended(**values)
+def with_value(given: Any, target: str, value: Any) -> PerTarget:
+    """What has one value for each target, with another for one of them."""
+    values = given if isinstance(given, PerTarget) else PerTarget()
+    if not hasattr(values, target):
+        known = msgspec.structs.asdict(values)
+        values = _per_target_type(_ordered((*BUILT_IN, *known, target)))(**known)
+    return replace(values, **{target: value})
 
 
-def per_target(job: Job, given: Any) -> PerTarget:
-    """A value that each target has its own of; with the targets that the job's type knows."""
-    if isinstance(given, PerTarget):
-        return given
-    names = [name for name in msgspec.structs.asdict(job.targets) if name not in TARGETS]
-    return _per_target_type(tuple(names))() if names else PerTarget()
+def _ordered(names: Iterable[str]) -> tuple[str, ...]:
+    """Each name once, ours first."""
+    ours = [name for name in BUILT_IN if name in set(names := tuple(names))]
+    return (*ours, *sorted(set(names) - set(ours)))
 
 
-def _named(root: Mapping) -> Iterator[str]:
-    """The texts in a file at positions for names of targets."""
+def _named_alone(root: Mapping) -> Iterator[str]:
+    """The targets that a file may run on."""
     yield from _texts(_at(root, "target"))
+    for values, parts in _varied(root):
+        if parts == ["target"]:
+            yield from (text for value in values for text in _texts(value))
+
+
+def _with_options(root: Mapping) -> Iterator[str]:
+    """The targets that a file has options of."""
     yield from _keys(_at(root, "targets"))
+    for values, parts in _varied(root):
+        if parts[:1] == ["targets"]:
+            yield from (str(part) for part in parts[1:2])
+            if parts == ["targets"]:
+                yield from (name for value in values for name in _keys(value))
+
+
+def _with_values(root: Mapping) -> Iterator[str]:
+    """The targets that a file has values for, of keys that can have one for each target."""
     for block, key in _PER_TARGET:
         yield from _keys(_at(_at(root, block), key))
     roles = _at(root, "roles")
@@ -93,22 +125,34 @@ def _named(root: Mapping) -> Iterator[str]:
     inputs = _at(root, "inputs")
     for name in _keys(inputs):
         yield from (each for each in _keys(_at(_at(inputs, name), "uri")) if each != "local")
-    matrix = _at(root, "matrix")
-    for axis in _keys(matrix):
-        parts = split_path(axis) if is_key_path(axis) else []
-        if parts == ["target"]:
-            yield from _texts(_at(matrix, axis))
-        elif parts[:1] == ["targets"]:
-            yield from (str(part) for part in parts[1:2])
-        elif depth := _depth_of_targets(parts):
+    for values, parts in _varied(root):
+        if depth := _depth_of_targets(parts):
             yield from (str(part) for part in parts[depth : depth + 1])
+            for value in values if len(parts) == depth else ():
+                yield from (each for each in _keys(value) if each != "local")
+
+
+def _varied(root: Mapping) -> Iterator[tuple[Iterable[Node], list[str | int]]]:
+    """The values and the key paths of a file's matrix, those of single cells too."""
+    matrix = _at(root, "matrix")
+    for name in _keys(matrix):
+        entry = _at(matrix, name)
+        items = entry.items if isinstance(entry, Sequence) else ()
+        if is_key_path(name) and name not in ("include", "exclude"):
+            yield items, split_path(name)
+            continue
+        for cell in items:
+            for key in _keys(cell):
+                if is_key_path(key) and (value := _at(cell, key)):
+                    yield (value,), split_path(key)
 
 
 def _depth_of_targets(parts: list[str | int]) -> int:
     """Where in a key path the name of a target can stand; 0 if nowhere."""
     if tuple(parts[:2]) in _PER_TARGET:
         return 2
-    return 3 if parts[:1] == ["roles"] and parts[2:3] == ["machine"] else 0
+    is_other = (*parts[:1], *parts[2:3]) in {("roles", "machine"), ("inputs", "uri")}
+    return 3 if is_other and parts[3:4] != ["local"] else 0
 
 
 def _at(node: Node | None, key: str) -> Node | None:
@@ -127,52 +171,73 @@ def _texts(node: Node | None) -> Iterator[str]:
 
 
 @cache
-def _job_type(others: tuple[str, ...]) -> type[Job]:
-    per: Any = _per_target_type(others)
-    machines: Any = _per_target_type(others, MachinesPerTarget)
+def _job_type(
+    options: tuple[str, ...], values: tuple[str, ...], names: tuple[str, ...] = ()
+) -> type[Job]:
+    """The job with the options of some targets, and with values for each of some.
+
+    `names` are the targets that it can be for, where this is not known to be right.
+    """
+    changes: dict[str, Any] = {"targets": _targets_type(options)} if options else {}
+    if values:
+        changes |= _blocks(values)
+    if names:
+        changes["target"] = Literal[names]  # type: ignore[valid-type]
+    made: type[Job] = _changed(Job, changes) if changes else Job
+    return made
+
+
+def _blocks(targets: tuple[str, ...]) -> dict[str, Any]:
+    """The blocks of the job of which some key can have one value for each of these targets."""
+    word: Any = Union[Word, _per_target_type(targets), None]
     several: Any = Annotated[list[Word], Meta(min_length=1)]
-    word: Any = Union[Word, per, None]
-    image = _changed(Image, {"repository": word})
-    workers = _changed(Workers, {"machine": Union[Word, several, machines, None]})
-    reducers = _changed(Reducers, {"machine": Union[Word, per]})
-    known: Any = (*TARGETS, *others)
-    names: Any = Literal[known]
-    chief = _changed(Chief, {"machine": word})
-    changes = {"target": names, "image": image, "workers": workers, "reducers": reducers}
-    changes["chief"] = chief
-    changes["roles"] = dict[RoleName, _changed(Role, {"machine": word})]  # type: ignore[misc]
-    location: Any = Union[Location, _location_per_target_type(others)]
-    given: Any = Union[Location, _changed(Input, {"uri": location})]
-    changes["inputs"] = dict[Name, given]
-    made: type[Job] = _changed(Job, {**changes, "targets": _targets_type(others)})
-    return made
+    machines: Any = Union[Word, several, _machines_per_target_type(targets), None]
+    reducers: Any = Union[Word, _per_target_type(targets)]
+    role: Any = _changed(Role, {"machine": word})
+    location: Any = Union[Location, _location_per_target_type(targets)]
+    return {
+        "image": _changed(Image, {"repository": word}),
+        "workers": _changed(Workers, {"machine": machines}),
+        "reducers": _changed(Reducers, {"machine": reducers}),
+        "chief": _changed(Chief, {"machine": word}),
+        "roles": dict[RoleName, role],
+        "inputs": dict[Name, Union[Location, _changed(Input, {"uri": location})]],  # type: ignore[misc]
+    }
 
 
 @cache
-def _per_target_type(others: tuple[str, ...], base: type[PerTarget] = PerTarget) -> type[PerTarget]:
-    fields: list[Any] = [
-        (name, Annotated[Optional[Text], Meta(description=f"The value on {_title(name)}.")], None)
-        for name in others
-    ]
-    made: type[PerTarget] = _struct(base, fields)
-    return made
+def _per_target_type(targets: tuple[str, ...]) -> type[PerTarget]:
+    value: Any = Optional[Text]
+    return _each_target(PerTarget, "value", dict.fromkeys(targets, value))
+
+
+def _machines_per_target_type(targets: tuple[str, ...]) -> type[PerTarget]:
+    one: Any = Optional[Text]
+    several: Any = Union[Text, Annotated[list[Text], Meta(min_length=1)], None]
+    kinds = {name: several if _tries_several(name) else one for name in targets}
+    return _each_target(MachinesPerTarget, "machine type", kinds)
+
+
+def _location_per_target_type(targets: tuple[str, ...]) -> type[LocationPerTarget]:
+    value: Any = Optional[Location]
+    return _each_target(LocationPerTarget, "location", dict.fromkeys(targets, value))
+
+
+def _each_target(base: Any, what: str, kinds: dict[str, Any]) -> Any:
+    """A struct with a field for each target, of its type, which is None by default."""
+    fields: list[Any] = []
+    for name, kind in kinds.items():
+        about = Meta(description=f"The {what} on {_title(name)}.")
+        fields.append((name, Annotated[kind, about], None))
+    return _struct(base, fields)
 
 
 @cache
-def _location_per_target_type(others: tuple[str, ...]) -> type[LocationPerTarget]:
+def _targets_type(targets: tuple[str, ...]) -> type[Targets]:
     fields: list[Any] = []
-    for name in others:
-        about = Meta(description=f"The location on {_title(name)}.")
-        fields.append((name, Annotated[Optional[Location], about], None))
-    made: type[LocationPerTarget] = _struct(LocationPerTarget, fields)
-    return made
-
-
-def _targets_type(others: tuple[str, ...]) -> type[Targets]:
-    fields: list[Any] = []
-    for name in others:
+    for name in targets:
         options = _options_type(name)
-        annotation = Annotated[options, Meta(description=_title(name))]  # type: ignore[valid-type]
+        annotation = Annotated[options, Meta(description=f"{_title(name)}.")]
         fields.append((name, annotation, field(default_factory=options)))
     made: type[Targets] = _struct(Targets, fields)
     return made
@@ -184,6 +249,13 @@ def _options_type(name: str) -> Any:
         return target_info(name).options_type()
     except (RsctlError, ImportError, AttributeError):
         return NoOptions
+
+
+def _tries_several(name: str) -> bool:
+    try:
+        return target_info(name).has_places
+    except RsctlError:
+        return False
 
 
 def _title(name: str) -> str:

@@ -4,7 +4,7 @@ Descriptions are for the person who writes the file: they become the schema's, a
 Larger blocks are in modules of their own, and can be had from here too.
 """
 
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
@@ -16,12 +16,6 @@ from rsctl.job.image import Image as Image
 from rsctl.job.inputs import Input as Input
 from rsctl.job.metric import Metric as Metric
 from rsctl.job.metric import MetricName as MetricName
-from rsctl.job.options import ComposeOptions as ComposeOptions
-from rsctl.job.options import Network as Network
-from rsctl.job.options import ProcessOptions as ProcessOptions
-from rsctl.job.options import SageMakerOptions as SageMakerOptions
-from rsctl.job.options import Targets as Targets
-from rsctl.job.options import VertexOptions as VertexOptions
 from rsctl.job.roles import Chief as Chief
 from rsctl.job.roles import Role as Role
 from rsctl.job.roles import RoleName as RoleName
@@ -35,9 +29,17 @@ from rsctl.job.values import Name as Name
 from rsctl.job.values import PerTarget as PerTarget
 from rsctl.job.values import Word as Word
 
-TARGETS = ("vertex", "sagemaker", "compose", "process")
 JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
-TargetName = Literal["vertex", "sagemaker", "compose", "process"]
+
+
+class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each target needs beyond the common keys."""
+
+    # spec.installed_targets makes the type that has a field for each target.
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -221,7 +223,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
     run: Annotated[RunBlock, Meta(description="The program that runs on every worker.")]
     target: Annotated[
-        TargetName, Meta(description="The target to run on, unless --target overrides it.")
+        Word, Meta(description="The target to run on, unless --target overrides it.")
     ] = "process"
     image: Annotated[Image, Meta(description="The training container.")] = field(
         default_factory=Image

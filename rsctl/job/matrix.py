@@ -9,9 +9,7 @@ from typing import Any
 
 from rsctl.findings import Finding, error
 from rsctl.job.decode import Decoder
-from rsctl.job.installed_targets import type_of_key
-from rsctl.job.job import Job
-from rsctl.job.types import SpecType
+from rsctl.job.types import SpecType, type_at
 from rsctl.job.yaml_tree import (
     Entry,
     Mapping,
@@ -39,7 +37,7 @@ def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
             for index, cell in enumerate(entry.value.items):
                 yield from _check_cell(cell, f"matrix.{name}[{index}]", decoder)
                 if name == "exclude":
-                    yield from _check_rule(cell, f"matrix.{name}[{index}]", _axes(parts))
+                    yield from _check_rule(cell, f"matrix.{name}[{index}]", _axes(parts), decoder)
         else:
             yield from _check_axis(entry, entry.value, decoder)
     if _size(parts) > MAX_CELLS:
@@ -87,29 +85,29 @@ def _check_cell(cell: Node, path: str, decoder: Decoder) -> Iterator[Finding]:
 def _check_values(
     key: Scalar, path: str, values: list[tuple[str, Node]], decoder: Decoder
 ) -> Iterator[Finding]:
-    spec_type = _type_of(key.text)
+    spec_type = _type_of(key.text, decoder)
     if spec_type is None:
         from rsctl.job.suggestions import path_remedy
 
         message = f"{quoted(key.text)} is not a key of the spec"
-        yield key.mark.error("unknown-key", message, path_remedy(key.text, Job), path)
+        yield key.mark.error("unknown-key", message, path_remedy(key.text, decoder.root), path)
         return
     for here, value in values:
         decoder.decode(value, spec_type, here)
 
 
-def _check_rule(rule: Node, path: str, axes: dict[str, Any]) -> Iterator[Finding]:
+def _check_rule(rule: Node, path: str, axes: dict[str, Any], decoder: Decoder) -> Iterator[Finding]:
     """An `exclude` that names a key which is not varied would never exclude anything."""
     for name, entry in rule.entries.items() if isinstance(rule, Mapping) else ():
-        if name not in axes and _type_of(name):
+        if name not in axes and _type_of(name, decoder):
             message = f"this matrix does not vary {name!r}"
             remedy = "name only keys that it varies: " + ", ".join(axes)
             yield entry.key.mark.error("matrix", message, remedy, f"{path}.{name}")
 
 
-def _type_of(name: str) -> SpecType | None:
+def _type_of(name: str, decoder: Decoder) -> SpecType | None:
     parts = split_path(name) if is_key_path(name) else []
-    return type_of_key(parts) if parts and parts[0] != "matrix" else None
+    return type_at(decoder.root, parts) if parts and parts[0] != "matrix" else None
 
 
 def cells(root: Mapping) -> list[dict[str, Node]]:

@@ -1,14 +1,11 @@
-"""The blocks of the spec below `targets`: what each target needs beyond the common keys."""
+"""The blocks `targets.compose` and `targets.process` of the spec."""
 
-from typing import Annotated, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
 
-from rsctl.job.options_common import Text as Text
 from rsctl.job.units import Duration, LocalPath, Rate, Size
-from rsctl.targets.sagemaker.options import SageMakerOptions as SageMakerOptions
-from rsctl.targets.vertex.options import VertexOptions as VertexOptions
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,18 +72,13 @@ class ProcessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "source"
 
 
-class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of each target in addition to the common keys."""
+def compose_options(job: Any) -> ComposeOptions:
+    """What a job has in `targets.compose`; the defaults without it."""
+    options: Optional[ComposeOptions] = getattr(job.targets, "compose", None)
+    return ComposeOptions() if options is None else options
 
-    vertex: Annotated[VertexOptions, Meta(description="Vertex AI.")] = field(
-        default_factory=VertexOptions
-    )
-    sagemaker: Annotated[SageMakerOptions, Meta(description="SageMaker.")] = field(
-        default_factory=SageMakerOptions
-    )
-    compose: Annotated[ComposeOptions, Meta(description="docker compose on this machine.")] = field(
-        default_factory=ComposeOptions
-    )
-    process: Annotated[ProcessOptions, Meta(description="Plain processes on this machine.")] = (
-        field(default_factory=ProcessOptions)
-    )
+
+def process_options(job: Any) -> ProcessOptions:
+    """What a job has in `targets.process`; the defaults without it."""
+    options: Optional[ProcessOptions] = getattr(job.targets, "process", None)
+    return ProcessOptions() if options is None else options

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import Finding, error
 from rsctl.job.inputs import Input, LocationPerTarget
+from rsctl.job.installed_targets import with_options, with_value
 from rsctl.job.job import Job, PerTarget
 from rsctl.job.units import Location
 from rsctl.job.values import value_on
@@ -112,7 +113,7 @@ def _regions(job: Job, info: TargetInfo) -> list[_Choice]:
 def _machines(job: Job, info: TargetInfo) -> list[_Choice]:
     given = job.workers.machine
     if isinstance(given, PerTarget):
-        return _choices(getattr(given, info.name), f"{_MACHINE}.{info.name}")
+        return _choices(value_on(given, info.name), f"{_MACHINE}.{info.name}")
     return _choices(given, _MACHINE)
 
 
@@ -131,45 +132,45 @@ def _placed(job: Job, info: TargetInfo, region: _Choice, machine: _Choice) -> Pl
         given: Any = job.workers.machine
         one: Any = machine.value
         if isinstance(given, PerTarget):
-            one = replace(given, **{info.name: machine.value})
+            one = with_value(given, info.name, machine.value)
         job = replace(job, workers=replace(job.workers, machine=one))
     options = info.options_of(job)
     if region.path:
         options = replace(options, region=region.value)
-    job = replace(job, targets=replace(job.targets, **{info.name: options}))
+    job = with_options(job, info.name, options)
     place = Place(region=region.value, machine=machine.value)
-    return PlacedJob(place, _with_region(job, info.name, region.value), keys)
+    return PlacedJob(place, _with_region(job, info, region.value), keys)
 
 
-def _with_region(job: Job, target: str, region: Optional[str]) -> Job:
+def _with_region(job: Job, info: TargetInfo, region: Optional[str]) -> Job:
     """The job with the image, data and buckets of the region."""
     if region is None:
         return job
-    image, options = job.image, getattr(job.targets, target)
+    target, image, options = info.name, job.image, info.options_of(job)
     repository: Any = image.repository
     if isinstance(repository, PerTarget):
-        own = _in_region(getattr(repository, target), region)
-        repository = replace(repository, **{target: own})
+        own = _in_region(value_on(repository, target), region)
+        repository = with_value(repository, target, own)
     else:
         repository = _in_region(repository, region)
     image = replace(image, uri=_in_region(image.uri, region), repository=repository)
     options = replace(options, staging=_in_region(options.staging, region))
-    return replace(
+    changed = replace(
         job,
         image=image,
         roles={n: replace(r, image=_in_region(r.image, region)) for n, r in job.roles.items()},
         inputs={name: _input(each, target, region) for name, each in job.inputs.items()},
         outputs=_location(job.outputs, region),
         checkpoints=_location(job.checkpoints, region),
-        targets=replace(job.targets, **{target: options}),
     )
+    return with_options(changed, target, options)
 
 
 def _input(given: Union[Location, Input], target: str, region: str) -> Union[Location, Input]:
     if not isinstance(given, Input):
         return Location(_in_region(given, region))
     uri = given.uri
-    if isinstance(uri, LocationPerTarget):
+    if isinstance(uri, LocationPerTarget) and hasattr(uri, target):
         return replace(given, uri=replace(uri, **{target: _location(uri.on(target), region)}))
     return replace(given, uri=Location(_in_region(uri, region)))
 

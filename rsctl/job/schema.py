@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.job.installed_targets import extended_job
+from rsctl.job.installed_targets import complete_job
 from rsctl.job.job import RunBlock
 from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.units import Count, EnvValue, Regression
@@ -72,7 +72,7 @@ _WHAT_RUNS = {
 def json_schema() -> dict[str, Any]:
     """The schema, as JSON Schema 2020-12."""
     definitions: dict[str, Any] = {}
-    job = _struct(extended_job(), definitions)
+    job = _struct(complete_job(), definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:rsctl:schema:job",

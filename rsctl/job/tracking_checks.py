@@ -10,6 +10,8 @@ import msgspec
 from rsctl.findings import SECRET, Finding, error
 from rsctl.job.job import Job
 from rsctl.job.tracking import PlannedTracker, Tracking, experiment_of
+from rsctl.targets.sagemaker.options import sagemaker_options
+from rsctl.targets.vertex.options import vertex_options
 
 _CREDENTIALS = {
     "mlflow": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
@@ -49,12 +51,12 @@ def _credential_findings(tracking: Tracking, path: str) -> Iterator[Finding]:
 
 def _experiment_findings(tracking: Tracking, job: Job, path: str) -> Iterator[Finding]:
     """What the experiments of Vertex AI and SageMaker need of the job."""
-    options = job.targets.vertex
+    options = vertex_options(job)
     if tracking.vertex and not (options.project and options.first_region):
         message = "the project and region of the experiment are unknown"
         remedy = "set targets.vertex.project and targets.vertex.region"
         yield error("tracking", message, remedy, f"{path}.vertex")
-    if tracking.sagemaker and job.targets.sagemaker.experiment:
+    if tracking.sagemaker and sagemaker_options(job).experiment:
         message = "targets.sagemaker.experiment already sets the job's experiment"
         yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
     if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
@@ -77,7 +79,7 @@ def planned_tracker(tracking: Tracking, job: Job) -> PlannedTracker:
     location = str(getattr(tracking, kind))
     project = region = None
     if kind == "vertex":
-        project, region = job.targets.vertex.project, job.targets.vertex.first_region
+        project, region = vertex_options(job).project, vertex_options(job).first_region
     elif location.startswith("s3://"):
-        region = job.targets.sagemaker.first_region
+        region = sagemaker_options(job).first_region
     return PlannedTracker(kind=kind, location=location, project=project, region=region)

@@ -1,11 +1,9 @@
 """Types of values that several blocks of the spec have: names, arguments, one value per target."""
 
-from typing import Annotated, Any, Optional, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import msgspec
 from msgspec import Meta
-
-from rsctl.job.options_common import Text
 
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
@@ -20,10 +18,11 @@ ArgValue = Union[bool, int, float, str, list[Union[int, float, str]]]
 class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One value for each target; a single text means the same one for all."""
 
-    vertex: Annotated[Optional[Text], Meta(description="The value on Vertex AI.")] = None
-    sagemaker: Annotated[Optional[Text], Meta(description="The value on SageMaker.")] = None
-    compose: Annotated[Optional[Text], Meta(description="The value on docker compose.")] = None
-    process: Annotated[Optional[Text], Meta(description="The value on plain processes.")] = None
+    # spec.installed_targets makes the type that has a field for each target.
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def value_on(given: Any, target: str) -> Any:
@@ -31,13 +30,5 @@ def value_on(given: Any, target: str) -> Any:
     return getattr(given, target, None) if isinstance(given, PerTarget) else given
 
 
-_Machines = Union[Text, Annotated[list[Text], Meta(min_length=1)]]
-_OnVertex = Annotated[Optional[_Machines], Meta(description="The machine type on Vertex AI.")]
-_OnSageMaker = Annotated[Optional[_Machines], Meta(description="The machine type on SageMaker.")]
-
-
 class MachinesPerTarget(PerTarget, frozen=True, forbid_unknown_fields=True):
     """One machine type for each target; on a cloud it may be several, tried in order."""
-
-    vertex: _OnVertex = None  # type: ignore[assignment]
-    sagemaker: _OnSageMaker = None  # type: ignore[assignment]

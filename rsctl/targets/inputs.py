@@ -94,7 +94,8 @@ def input_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
     """Errors for inputs that a target cannot provide as they are asked for."""
     for name in without_location(job, info.name):
         given = job.inputs[name]
-        if isinstance(given, Input) and given.uri not in ("", LocationPerTarget()):
+        uri = given.uri if isinstance(given, Input) else None
+        if uri and not (isinstance(uri, LocationPerTarget) and uri.is_empty):
             message = f"input {name} has no location for target {info.name}"
             scheme = min(info.schemes)
             example = "./PATH" if scheme == "file" else f"{scheme}://BUCKET/PATH"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rsctl.job.job import MachinesPerTarget
 from rsctl.job.overrides import override
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Mark, Scalar
@@ -64,7 +63,7 @@ def set_on(read_text: Any, *settings: str) -> Any:
         ("targets.vertex.labels.a.b=c", "targets.vertex.labels", {"a.b": "c"}),
         ("targets.vertex.overlay.a.b=1", "targets.vertex.overlay", {"a": {"b": 1}}),
         ("targets.compose.network.delay=5ms", "targets.compose.network.delay", 0.005),
-        ("workers.machine={vertex: a2}", "workers.machine", MachinesPerTarget(vertex="a2")),
+        ("workers.machine={vertex: a2}", "workers.machine.vertex", "a2"),
         ("workers.machine=small", "workers.machine", "small"),
         ("matrix.workers.count=[2, 4]", "matrix", {"workers.count": [2, 4]}),
         ("matrix={workers.count: [2]}", "matrix", {"workers.count": [2]}),

@@ -6,12 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsctl.job.document import read
 from rsctl.job.job import Job, PerTarget
+from rsctl.job.options import compose_options
 from rsctl.job.units import (
     Accelerator,
     Count,
@@ -31,6 +33,12 @@ def job_of(valid: str, folder: Path, environ: dict[str, str] | None = None) -> J
     file = folder / "job.yaml"
     file.write_text((Path(__file__).parent / "valid" / f"{valid}.yaml").read_text())
     return read(str(file), (), environ or {}).require_job()
+
+
+def values_of(given: object) -> dict[str, str]:
+    """The values of a key that has one for each target, where it has one."""
+    assert isinstance(given, PerTarget)
+    return {name: value for name, value in msgspec.structs.asdict(given).items() if value}
 
 
 def test_valid_files_have_no_findings(valid: Path, read_text: Any) -> None:
@@ -55,16 +63,16 @@ def test_defaults(folder: Path) -> None:
     assert (job.limits.retries, job.limits.spot, job.limits.timeout) == (0, False, None)
     assert (job.inputs, job.metrics, job.matrix, job.model) == ({}, {}, {}, None)
     assert job.image.source == str(folder)
-    assert job.targets.compose.gpus == "auto"
+    assert compose_options(job).gpus == "auto"
 
 
 def test_the_long_example(folder: Path) -> None:
     job = job_of("long", folder)
     assert job.image.python == str(folder / "requirements.txt")
-    assert job.image.repository == PerTarget(
-        vertex="us-docker.pkg.dev/my-project/train/bert",
-        sagemaker="123456789012.dkr.ecr.us-east-1.amazonaws.com/bert",
-    )
+    assert values_of(job.image.repository) == {
+        "vertex": "us-docker.pkg.dev/my-project/train/bert",
+        "sagemaker": "123456789012.dkr.ecr.us-east-1.amazonaws.com/bert",
+    }
     assert job.run.args == {"epochs": 3, "lr": 2e-5}
     assert job.workers.accelerator is not None
     assert (job.workers.accelerator.type, job.workers.accelerator.per_node) == ("a100-40gb", 8)
@@ -87,7 +95,7 @@ def test_merge_keys_and_aliases(folder: Path) -> None:
     assert (job.workers.count, job.workers.processes) == (8, 4), "first parent, then the own key"
     assert job.workers.disk == 10 * 10**9
     assert job.reducers.count == 3
-    assert job.reducers.machine == PerTarget(vertex="n1")
+    assert values_of(job.reducers.machine) == {"vertex": "n1"}
 
 
 def test_forms_of_values(folder: Path) -> None:

@@ -9,6 +9,7 @@ from rsctl.findings import Finding, error
 from rsctl.images.events import Show
 from rsctl.images.findings import image_findings
 from rsctl.job.job import Job
+from rsctl.job.options import compose_options
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.chief import chief_job
 from rsctl.targets.inputs import planned
@@ -33,7 +34,7 @@ class ComposeTarget(LocalTarget):
 
     def render(self, job: Job, run: str) -> Submission:
         """The compose file."""
-        options = job.targets.compose
+        options = compose_options(job)
         gpus = self.host.gpus if options.gpus == "auto" else options.gpus
         limits = [limits_of(job, index)[0] for index in range(job.workers.count)]
         cpus = sum(each or 0 for each in limits) if all(limits) else self.host.cpus
@@ -62,7 +63,7 @@ class ComposeTarget(LocalTarget):
     def _plan(
         self, job: Job, run: str, share: rendering.Share, image: ImagePlan, findings: list[Finding]
     ) -> Plan:
-        bandwidth = job.targets.compose.network.bandwidth
+        bandwidth = compose_options(job).network.bandwidth
         return Plan(
             run=run,
             target=self.info.name,
@@ -103,7 +104,7 @@ class ComposeTarget(LocalTarget):
 
 def _foreign_findings(job: Job) -> list[Finding]:
     """The features that need `rsctl-launch` in the container."""
-    network = job.targets.compose.network
+    network = compose_options(job).network
     if job.run.launcher == "none" and (network.bandwidth or network.delay):
         return [
             error(

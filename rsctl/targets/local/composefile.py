@@ -6,6 +6,7 @@ import json
 from typing import Any, Optional
 
 from rsctl.job.job import Job
+from rsctl.job.options import compose_options
 from rsctl.job.units import Size
 from rsctl.node.cluster import DEFAULT_PORT, joined
 from rsctl.node.roles import ROLE_HOSTS
@@ -80,7 +81,7 @@ def mounted_results(compose: dict[str, Any]) -> dict[str, str]:
 
 def _network_env(job: Job) -> dict[str, Optional[str]]:
     """How rsctl-launch shapes the network of a container; bit/s and seconds."""
-    network = job.targets.compose.network
+    network = compose_options(job).network
     env: dict[str, Optional[str]] = {}
     if network.bandwidth:
         env["RSCTL_NET_BANDWIDTH"] = str(int(network.bandwidth))
@@ -154,7 +155,7 @@ def _role_hosts(job: Job) -> dict[str, Optional[str]]:
 
 def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) -> dict[str, Any]:
     """The common settings of all containers; rsctl-launch derives the command from its role."""
-    options = job.targets.compose
+    options = compose_options(job)
     name = f"{role}-{index}"
     service: dict[str, Any] = {
         "image": image,
@@ -223,7 +224,7 @@ def _bind(source: object, inside: str) -> dict[str, Any]:
 
 def limits_of(job: Job, worker: int | None) -> tuple[Optional[float], Optional[Size]]:
     """The cores and the memory of a container: of the worker of this number, or of another role."""
-    options = job.targets.compose
+    options = compose_options(job)
     if worker == 0:
         return options.chief.cpus or options.cpus, options.chief.memory or options.memory
     return options.cpus, options.memory

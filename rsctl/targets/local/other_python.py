@@ -15,6 +15,7 @@ from typing import Optional
 
 from rsctl.findings import Finding, error
 from rsctl.job.job import Job
+from rsctl.job.options import process_options
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import run_directory
 from rsctl.targets.variables import user_env
@@ -34,7 +35,7 @@ def python_env(job: Job, run: str) -> dict[str, Optional[str]]:
 
     That Python's programs come first in PATH, so that `python` is the same one in a command.
     """
-    python = job.targets.process.python
+    python = process_options(job).python
     if python is None:
         return {}
     own = user_env(job)
@@ -49,7 +50,7 @@ def python_env(job: Job, run: str) -> dict[str, Optional[str]]:
 
 def write_runtime(job: Job, run: str) -> None:
     """Write what the job's own Python runs of rsctl into the run's folder. Raises OSError."""
-    if job.targets.process.python is None or not job.run.is_launched:
+    if process_options(job).python is None or not job.run.is_launched:
         return
     folder = run_directory(run) / _FOLDER
     from rsctl.images.runtime_files import runtime_entries
@@ -63,7 +64,7 @@ def write_runtime(job: Job, run: str) -> None:
 
 def path_findings(job: Job) -> Iterator[Finding]:
     """Whether the job's own Python is there, as far as a look at the file shows."""
-    python = job.targets.process.python
+    python = process_options(job).python
     if python is None or (os.path.isfile(python) and os.access(python, os.X_OK)):
         return
     inside = Path(python) / "bin" / "python"
@@ -77,7 +78,7 @@ def probe(job: Job) -> list[Finding]:
     """Whether the job's own Python runs, is new enough, and has torch if the launcher is
     torchrun.
     """
-    python = str(job.targets.process.python)
+    python = str(process_options(job).python)
     try:
         said = subprocess.run(
             [python, "-c", _PROBE],

@@ -11,6 +11,7 @@ from rsctl.findings import Finding, error, note
 from rsctl.images.events import Show
 from rsctl.installation import install_command
 from rsctl.job.job import Job
+from rsctl.job.options import process_options
 from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
 from rsctl.targets.base import ImagePlan, Plan, Submission
@@ -136,7 +137,7 @@ class ProcessTarget(LocalTarget):
         return launch + launch_arguments(job, ranks, inputs=inputs)
 
     def _python(self, job: Job) -> str:
-        return str(job.targets.process.python or self.host.python)
+        return str(process_options(job).python or self.host.python)
 
     def prepare(self, submission: Submission, show: Show) -> None:
         """See LocalTarget.prepare; the run's folder may get rsctl's runtime and the source."""
@@ -161,7 +162,7 @@ class ProcessTarget(LocalTarget):
             message = "launcher mpi needs Open MPI's mpirun, which this machine does not have"
             remedy = "install openmpi-bin, or use target compose with image.apt: [openmpi-bin]"
             return [error("mpirun", message, remedy, "run.launcher")]
-        if submission.job.targets.process.python is not None and submission.job.run.is_launched:
+        if process_options(submission.job).python is not None and submission.job.run.is_launched:
             return probe(submission.job)
         if submission.job.run.launcher == "torchrun" and find_spec("torch") is None:
             return [

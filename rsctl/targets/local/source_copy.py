@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from rsctl.job.job import Job
+from rsctl.job.options import process_options
 from rsctl.runs.home import run_directory
 
 _FOLDER = "source"
@@ -16,14 +17,14 @@ def working_directory(job: Job, run: str, replica: str) -> str:
     """Where a replica of a job's own program runs."""
     if not job.image.source:
         return str(run_directory(run) / replica)
-    if job.targets.process.workdir == "copy":
+    if process_options(job).workdir == "copy":
         return str(run_directory(run) / _FOLDER)
     return str(job.image.source)
 
 
 def copy_source(job: Job, run: str) -> None:
     """Copy what an image would get of the source, where the job asks for it. Raises OSError."""
-    if not job.image.source or job.targets.process.workdir != "copy":
+    if not job.image.source or process_options(job).workdir != "copy":
         return
     from rsctl.images.context import source_entries
 

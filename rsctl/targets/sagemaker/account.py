@@ -10,6 +10,7 @@ from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.images.recipe import repository_of
 from rsctl.images.registry.names import Kind, Repository, parse_repository
 from rsctl.job.job import Job, PerTarget
+from rsctl.targets.sagemaker.options import sagemaker_options
 
 _OPTIONS = "targets.sagemaker"
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}")
@@ -26,7 +27,7 @@ _DIGEST = len("@sha256:") + 64
 
 def account_findings(job: Job) -> Iterator[Finding]:
     """Whether region, role and image go together."""
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     if options.first_region is None:
         remedy = "set it, such as us-east-1"
         yield error("region", "target sagemaker needs a region", remedy, f"{_OPTIONS}.region")
@@ -83,7 +84,7 @@ def _image_findings(job: Job) -> Iterator[Finding]:
 
 
 def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Finding]:
-    region = job.targets.sagemaker.first_region
+    region = sagemaker_options(job).first_region
     is_known = region is not None and _REGION.fullmatch(region)
     if repository.ecr and is_known and repository.ecr.region != region:
         yield warning(

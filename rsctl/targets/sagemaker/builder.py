@@ -18,11 +18,11 @@ from rsctl.images.events import BuildEvent
 from rsctl.images.recipe import Recipe
 from rsctl.images.remote.archive import object_name, pack_context
 from rsctl.images.remote.log import BuildLog
-from rsctl.job.options import SageMakerOptions
 from rsctl.known_errors import KnownError, find_known_error
 from rsctl.targets.sagemaker.builder_log import LogStream
 from rsctl.targets.sagemaker.builder_request import build_request, project_request
 from rsctl.targets.sagemaker.builder_result import build_error, digest_of
+from rsctl.targets.sagemaker.options import SageMakerOptions
 
 Build = dict[str, Any]
 

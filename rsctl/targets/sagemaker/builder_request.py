@@ -7,7 +7,7 @@ from typing import Any
 
 from rsctl.images.recipe import Recipe
 from rsctl.images.remote.script import SCRIPT, script_arguments
-from rsctl.job.options import SageMakerOptions
+from rsctl.targets.sagemaker.options import SageMakerOptions
 
 PROJECT = "rsctl-build"
 DIGEST = "RSCTL_DIGEST"

@@ -13,7 +13,7 @@ from rsctl.job.inputs import GivenInput, inputs_of, variable_of
 from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env as planned_env
 from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel_uri, input_plans
-from rsctl.targets.sagemaker.options import Channel
+from rsctl.targets.sagemaker.options import Channel, sagemaker_options
 
 CHIEF = "chief"
 """The name of the chief's instance group, where it differs from the other workers."""
@@ -39,7 +39,7 @@ def channels(
 
     Either all channels name instance groups or none does, and a file system's cannot.
     """
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     groups = [name for name in instance_groups if name != REDUCERS]
     if len(groups) == len(instance_groups) or options.file_systems:
         groups = []  # all get them
@@ -53,7 +53,7 @@ def channels(
 
 def input_env(job: Job) -> dict[str, Optional[str]]:
     """The name `RSCTL_INPUT_TRAIN` and similar."""
-    mounted = {variable_of(n): f"{INPUT_DIR}/{n}" for n in job.targets.sagemaker.file_systems}
+    mounted = {variable_of(n): f"{INPUT_DIR}/{n}" for n in sagemaker_options(job).file_systems}
     return {**planned_env(input_plans(job)), **mounted}
 
 
@@ -91,7 +91,7 @@ def _s3_channel(name: str, location: str, options: Channel, groups: list[str]) -
 
 def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str, Any]:
     """One object, alone in its folder. Reducers start from it too."""
-    staging = parse_staging(job.targets.sagemaker.staging or "")
+    staging = parse_staging(sagemaker_options(job).staging or "")
     folder = f"s3://{staging.bucket}/{staging.folder}{package.folder}"
     everyone = [*groups, REDUCERS] if groups else []
     return _s3_channel(PACKAGE, folder, Channel(mode="File"), everyone)
@@ -99,7 +99,7 @@ def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str,
 
 def _mounted(name: str, job: Job) -> dict[str, Any]:
     """In mode File, which has to be said where the job's other channels have another."""
-    options = job.targets.sagemaker.file_systems[name]
+    options = sagemaker_options(job).file_systems[name]
     source = {
         "FileSystemId": options.id,
         "FileSystemType": options.type,
@@ -107,5 +107,5 @@ def _mounted(name: str, job: Job) -> dict[str, Any]:
         "FileSystemAccessMode": options.access,
     }
     channel = {"ChannelName": name, "DataSource": {"FileSystemDataSource": source}}
-    mode = job.targets.sagemaker.input_mode
+    mode = sagemaker_options(job).input_mode
     return channel if mode == "File" else {**channel, "InputMode": "File"}

@@ -8,7 +8,6 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.images.package import is_packaged
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
-from rsctl.job.options import SageMakerOptions
 from rsctl.job.secret_names import is_secret_name
 from rsctl.job.units import Duration
 from rsctl.targets.launch_command import unlaunched
@@ -16,6 +15,7 @@ from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.input_modes import channel_mode, mode_findings
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.options import SageMakerOptions, sagemaker_options
 from rsctl.targets.sagemaker.request import (
     DEFAULT_SPOT_WAIT,
     DEFAULT_TIMEOUT,
@@ -41,13 +41,13 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     if resolved.chief:
         yield from _chief(resolved.job)
     yield from role_checks(resolved)
-    yield from _options(resolved.job.targets.sagemaker)
+    yield from _options(sagemaker_options(resolved.job))
     yield from _checkpoints(resolved.job)
-    yield from _profiler(resolved.job.targets.sagemaker)
+    yield from _profiler(sagemaker_options(resolved.job))
 
 
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
-    job, options = resolved.job, resolved.job.targets.sagemaker
+    job, options = resolved.job, sagemaker_options(resolved.job)
     if sum(count for _, _, count in resolved.groups) > 1 and options.security_groups:
         message = "the machines reach each other only if the security groups allow all TCP within"
         yield note("network", message, None, f"{_OPTIONS}.security_groups")
@@ -58,7 +58,7 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _checkpoints(job: Job) -> Iterator[Finding]:
-    path = job.targets.sagemaker.checkpoint_path
+    path = sagemaker_options(job).checkpoint_path
     if path and not job.checkpoints:
         message = "it is the folder that is saved to checkpoints, and checkpoints is not set"
         remedy = "set checkpoints: s3://BUCKET/FOLDER"
@@ -150,7 +150,7 @@ def _spot(job: Job) -> Iterator[Finding]:
 
 
 def _data(resolved: ResolvedPools) -> Iterator[Finding]:
-    job, options = resolved.job, resolved.job.targets.sagemaker
+    job, options = resolved.job, sagemaker_options(resolved.job)
     for name in options.channels:
         if name not in job.inputs:
             message = f"there is no input {name!r}"
@@ -181,7 +181,7 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
 
 def _reserved_findings(job: Job) -> Iterator[Finding]:
     """The channel of a package is the request's own."""
-    file_systems = job.targets.sagemaker.file_systems
+    file_systems = sagemaker_options(job).file_systems
     sources = {"inputs": [*job.inputs], f"{_OPTIONS}.file_systems": [*file_systems]}
     for key, names in sources.items():
         if PACKAGE in names and is_packaged(job):

@@ -16,6 +16,7 @@ from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.toolkit import framework_findings, starts_smddp
 from rsctl.targets.variables import comm_env, tls_findings
 
@@ -118,7 +119,7 @@ def _group_findings(job: Job) -> Iterator[Finding]:
             "try a short job first, or set limits.spot: false",
             "limits.spot",
         )
-    if job.targets.sagemaker.training_plan:
+    if sagemaker_options(job).training_plan:
         yield warning(
             "training-plan",
             (

@@ -9,6 +9,7 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.billing import billing_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.pools import GROUPS
 
 
@@ -18,5 +19,5 @@ def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
         Pool(role=GROUPS.get(name, name), count=count, machine=machine.name)
         for name, machine, count in resolved.groups
     ]
-    request: dict[str, Any] = {"region": job.targets.sagemaker.first_region, "body": {}}
+    request: dict[str, Any] = {"region": sagemaker_options(job).first_region, "body": {}}
     return limit_time(job, "sagemaker", pools, billing_of(request))

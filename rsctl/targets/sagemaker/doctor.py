@@ -16,13 +16,14 @@ from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, Verdict, run_check
+from rsctl.targets.sagemaker.options import sagemaker_options
 
 _TRUSTED = "sagemaker.amazonaws.com"
 
 
 def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """The checks of one job, as far as credentials reach."""
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     region = options.first_region
     who = run_check("credentials", lambda: _identity(region))
     yield who
@@ -99,7 +100,7 @@ def _quotas(aws: Aws) -> Iterator[dict[str, Any]]:
 
 def _buckets(job: Job) -> list[str]:
     inputs = [given.location for given in inputs_of(job, "sagemaker")]
-    uris = [*inputs, job.outputs, job.checkpoints, job.targets.sagemaker.staging]
+    uris = [*inputs, job.outputs, job.checkpoints, sagemaker_options(job).staging]
     names = [str(p).removeprefix("s3://").partition("/")[0] for p in uris if p]
     return list(dict.fromkeys(names))
 

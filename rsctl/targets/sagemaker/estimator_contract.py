@@ -22,6 +22,7 @@ from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.channels import WORKERS
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.toolkit import starts_smddp
 
 _LOG_LEVEL = 20
@@ -46,12 +47,12 @@ def estimator_hyperparameters(
         "sagemaker_program": str(job.run.script or job.run.module),
         "sagemaker_container_log_level": _LOG_LEVEL,
         "sagemaker_job_name": run,
-        "sagemaker_region": job.targets.sagemaker.first_region,
+        "sagemaker_region": sagemaker_options(job).first_region,
     }
     contract |= _starter(job, machine)
     arguments = {each.name: each.value for each in _arguments(job)}
     encoded = {name: json.dumps(value) for name, value in {**arguments, **contract}.items()}
-    return {**encoded, **job.targets.sagemaker.hyperparameters}
+    return {**encoded, **sagemaker_options(job).hyperparameters}
 
 
 def launch_hyperparameters(job: Job, machine: Optional[str]) -> dict[str, str]:
@@ -84,7 +85,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
     if job.run.package is None:
         return
     yield from _program_findings(job)
-    given = job.targets.sagemaker.hyperparameters
+    given = sagemaker_options(job).hyperparameters
     given_args = job.run.args if isinstance(job.run.args, dict) else {}
     for argument in _arguments(job):
         if argument.problem:

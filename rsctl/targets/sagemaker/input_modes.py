@@ -15,7 +15,7 @@ from rsctl.job.inputs import GivenInput, InputMode, inputs_of
 from rsctl.job.job import Job
 from rsctl.node import shards
 from rsctl.targets.inputs import InputPlan, copied_path, last_part, shard_count
-from rsctl.targets.sagemaker.options import Channel
+from rsctl.targets.sagemaker.options import Channel, sagemaker_options
 
 INPUT_DIR = "/opt/ml/input/data"
 
@@ -36,7 +36,7 @@ def channel_mode(job: Job, given: GivenInput) -> Optional[str]:
         return own
     if given.mode == "copy" and given.has_shards:
         return "FastFile"
-    wanted = own or job.targets.sagemaker.input_mode
+    wanted = own or sagemaker_options(job).input_mode
     allowed = _OF_OURS[given.mode]
     return wanted if wanted in allowed else allowed[0]
 
@@ -55,7 +55,7 @@ def input_plans(job: Job) -> list[InputPlan]:
 
 def _input_plan(job: Job, given: GivenInput) -> InputPlan:
     channel = f"{INPUT_DIR}/{given.name}"
-    theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
+    theirs = channel_mode(job, given) or sagemaker_options(job).input_mode
     if given.has_shards:
         channel = f"{channel}/{last_part(given.location)}"
     is_copied = given.has_shards and given.mode == "copy"
@@ -83,7 +83,7 @@ def mode_findings(job: Job) -> Iterator[Finding]:
         yield from _key_findings(job, given)
         if not given.has_shards:
             continue
-        theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
+        theirs = channel_mode(job, given) or sagemaker_options(job).input_mode
         if theirs == "Pipe":
             message = "mode Pipe provides no files, so ranges of shards are not possible"
             remedy = f"set inputs.{given.name}.mode: mount, or give the common prefix of the shards"
@@ -98,7 +98,7 @@ def _key_findings(job: Job, given: GivenInput) -> Iterator[Finding]:
     """The service downloads no object whose key has `//`; the job would fail on its machines."""
     if "//" not in str(given.location).partition("://")[2]:
         return
-    theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
+    theirs = channel_mode(job, given) or sagemaker_options(job).input_mode
     message = f"{given.location} has `//` in its key"
     remedy = "remove the doubled /; copy objects whose keys contain it to other keys"
     if theirs == "File":
@@ -114,4 +114,4 @@ def _key_findings(job: Job, given: GivenInput) -> Iterator[Finding]:
 
 
 def _channel(job: Job, given: GivenInput) -> Channel:
-    return job.targets.sagemaker.channels.get(given.name, Channel())
+    return sagemaker_options(job).channels.get(given.name, Channel())

@@ -15,10 +15,12 @@ from rsctl.images.transport import NEURON_EXCHANGE
 from rsctl.job.job import Job, PerTarget
 from rsctl.job.options_common import first_of
 from rsctl.job.units import Accelerator
+from rsctl.job.values import value_on
 from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
 from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.sagemaker.catalog import family, has_own_disks, reducer_machine
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.toolkit import counts_devices
 
 _PREFERENCES = "targets.sagemaker.instance_preferences"
@@ -101,7 +103,7 @@ def named_machine(value: str | list[str] | PerTarget | None, key: str) -> tuple[
     Of several it is the first.
     """
     if isinstance(value, PerTarget):
-        return first_of(value.sagemaker), f"{key}.sagemaker"
+        return first_of(value_on(value, "sagemaker")), f"{key}.sagemaker"
     return first_of(value), key
 
 
@@ -244,7 +246,7 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
 
 def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """Machines in place of the workers': as many ranks start on each, whichever it becomes."""
-    names = resolved.job.targets.sagemaker.instance_preferences
+    names = sagemaker_options(resolved.job).instance_preferences
     if names and len(resolved.groups) > 1:
         yield _preferences_of_groups(resolved)
     earlier = [resolved.worker.name] if resolved.worker else []

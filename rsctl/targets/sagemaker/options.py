@@ -1,6 +1,6 @@
 """The block `targets.sagemaker` of the spec."""
 
-from typing import Annotated, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
@@ -228,3 +228,9 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def first_region(self) -> Optional[str]:
         """The region, or of several the one that is tried first; a plan is for one alone."""
         return first_of(self.region)
+
+
+def sagemaker_options(job: Any) -> SageMakerOptions:
+    """What a job has in `targets.sagemaker`; the defaults without it."""
+    options: Optional[SageMakerOptions] = getattr(job.targets, "sagemaker", None)
+    return SageMakerOptions() if options is None else options

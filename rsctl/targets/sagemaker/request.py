@@ -22,6 +22,7 @@ from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.request_values import milliseconds, whole_seconds, without_empty
 from rsctl.targets.sagemaker.resources import resource_config
 from rsctl.targets.sagemaker.roles import stopped_roles
@@ -67,9 +68,9 @@ def render_body(
     algorithm, findings = _algorithm(job, image, arguments, package)
     body: dict[str, Any] = {
         "TrainingJobName": run,
-        "RoleArn": job.targets.sagemaker.role,
+        "RoleArn": sagemaker_options(job).role,
         "AlgorithmSpecification": algorithm,
-        "HyperParameters": {**job.targets.sagemaker.hyperparameters, **arguments.hyperparameters},
+        "HyperParameters": {**sagemaker_options(job).hyperparameters, **arguments.hyperparameters},
         "Environment": environment(resolved, run),
         "InputDataConfig": channels(job, [name for name, _, _ in resolved.groups], package),
         "OutputDataConfig": _outputs(job, run),
@@ -114,13 +115,13 @@ def _checkpoint_dir(job: Job) -> str:
     """Without `checkpoints` SageMaker keeps nothing of its folder for them, but the outputs."""
     if job.checkpoints is None:
         return f"{OUTPUT_DIR}/checkpoints"
-    return job.targets.sagemaker.checkpoint_path or CHECKPOINT_DIR
+    return sagemaker_options(job).checkpoint_path or CHECKPOINT_DIR
 
 
 def _algorithm(
     job: Job, image: str, arguments: ContainerArguments, package: Optional[Package]
 ) -> tuple[dict[str, Any], list[Finding]]:
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     definitions, findings = metric_definitions(job)
     credentials = {"TrainingRepositoryCredentialsProviderArn": options.registry_credentials}
     access = {
@@ -146,7 +147,7 @@ def _entrypoint(job: Job, package: Optional[Package]) -> list[str]:
 
 
 def _outputs(job: Job, run: str) -> dict[str, Any]:
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     staged = f"{options.staging.rstrip('/')}/{run}/outputs" if options.staging else None
     outputs = {
         "S3OutputPath": _text(job.outputs) or staged,
@@ -159,13 +160,13 @@ def _outputs(job: Job, run: str) -> dict[str, Any]:
 def _checkpoints(job: Job) -> dict[str, Any]:
     if not job.checkpoints:
         return {}
-    local = job.targets.sagemaker.checkpoint_path
+    local = sagemaker_options(job).checkpoint_path
     return without_empty({"S3Uri": str(job.checkpoints), "LocalPath": local})
 
 
 def _profiler(job: Job, run: str) -> dict[str, Any]:
     """The profiler's data goes to the location of outputs."""
-    profiler = job.targets.sagemaker.profiler
+    profiler = sagemaker_options(job).profiler
     if profiler is None or profiler is False:
         return {} if profiler is None else {"DisableProfiler": True}
     interval = (
@@ -189,7 +190,7 @@ def _stopping(resolved: ResolvedPools) -> dict[str, Any]:
 
 
 def _network(job: Job) -> dict[str, Any]:
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     vpc = {"Subnets": list(options.subnets), "SecurityGroupIds": list(options.security_groups)}
     return {
         "VpcConfig": without_empty(vpc),
@@ -199,7 +200,7 @@ def _network(job: Job) -> dict[str, Any]:
 
 
 def _extras(job: Job) -> dict[str, Any]:
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     extras: dict[str, Any] = {
         "TensorBoardOutputConfig": without_empty({"S3OutputPath": options.tensorboard}),
         "InfraCheckConfig": without_empty({"EnableInfraCheck": options.infra_check or None}),
@@ -221,7 +222,7 @@ def _extras(job: Job) -> dict[str, Any]:
 
 def _experiment(job: Job, run: str) -> dict[str, Any] | None:
     """The job's experiment; a tracker's experiment shows the job by the run ID."""
-    options = job.targets.sagemaker.experiment
+    options = sagemaker_options(job).experiment
     if options:
         return without_empty(
             {
@@ -238,7 +239,7 @@ def _experiment(job: Job, run: str) -> dict[str, Any] | None:
 def _tags(job: Job, run: str) -> list[dict[str, str]]:
     """The user's, then ours, by which a job is known again."""
     own = {RUN_TAG: run, JOB_TAG: job.name}
-    return [{"Key": k, "Value": v} for k, v in {**job.targets.sagemaker.tags, **own}.items()]
+    return [{"Key": k, "Value": v} for k, v in {**sagemaker_options(job).tags, **own}.items()]
 
 
 def _text(location: str | None) -> str | None:

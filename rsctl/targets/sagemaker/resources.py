@@ -9,6 +9,7 @@ from rsctl.estimate.catalog import Machine
 from rsctl.job.job import Job
 from rsctl.targets.sagemaker.catalog import has_own_disks
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.request_values import whole_seconds, without_empty
 from rsctl.targets.sagemaker.rules import machine_types
 
@@ -18,7 +19,7 @@ _DEFAULT_VOLUME_GB = 30
 
 def resource_config(resolved: ResolvedPools) -> dict[str, Any]:
     """The ResourceConfig for a job's machines."""
-    job, options = resolved.job, resolved.job.targets.sagemaker
+    job, options = resolved.job, sagemaker_options(resolved.job)
     worker, groups = resolved.worker.name if resolved.worker else None, resolved.groups
     resources: dict[str, Any] = {"InstanceType": worker, "InstanceCount": job.workers.count}
     if len(groups) > 1:
@@ -50,7 +51,7 @@ def _volume(job: Job, machines: list[str]) -> int | None:
 
 
 def _placement(job: Job) -> dict[str, Any] | None:
-    placement = job.targets.sagemaker.placement
+    placement = sagemaker_options(job).placement
     if placement is None:
         return None
     servers = [

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rsctl.job.job import Job
 from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE, REDUCERS
+from rsctl.targets.sagemaker.options import sagemaker_options
 
 OPTIONS = "targets.sagemaker"
 OVERLAY = f"{OPTIONS}.overlay"
@@ -102,7 +103,7 @@ def _below(found: SpecKey, rest: list[str], job: Job) -> SpecKey:
     if found.path == "run.env":
         written = set(job.run.env)
     elif found.path == f"{OPTIONS}.hyperparameters":
-        written = set(job.targets.sagemaker.hyperparameters)
+        written = set(sagemaker_options(job).hyperparameters)
     is_own = bool(rest) and rest[0] in written
     return found._replace(path=f"{found.path}.{rest[0]}") if is_own else found
 
@@ -123,7 +124,7 @@ def _listed(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
 
 
 def _channel(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
-    options = job.targets.sagemaker
+    options = sagemaker_options(job)
     name = str(_item(body, path[:2]).get("ChannelName"))
     if name in options.file_systems:
         return SpecKey(f"{OPTIONS}.file_systems.{name}", _CORRECT)
@@ -138,7 +139,7 @@ def _channel(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
 
 def _tag(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
     key = _item(body, path[:2]).get("Key")
-    is_own = key in job.targets.sagemaker.tags
+    is_own = key in sagemaker_options(job).tags
     return SpecKey(f"{OPTIONS}.tags.{key}", _CORRECT) if is_own else None
 
 

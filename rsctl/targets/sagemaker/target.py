@@ -39,6 +39,7 @@ from rsctl.targets.sagemaker.info import INFO
 from rsctl.targets.sagemaker.input_modes import input_plans
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.machines import ResolvedPools, resolve_pools
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.overlay_checks import patch_findings
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
@@ -85,7 +86,7 @@ class SageMakerTarget(ManagedTarget):
             env={**body.get("Environment", {}), **_own_env(resolved.job)},
             request={
                 "operation": "CreateTrainingJob",
-                "region": job.targets.sagemaker.first_region,
+                "region": sagemaker_options(job).first_region,
                 "body": body,
             },
             findings=findings,
@@ -102,7 +103,7 @@ class SageMakerTarget(ManagedTarget):
         from rsctl.clients.aws import Aws
 
         try:
-            region = submission.job.targets.sagemaker.first_region
+            region = sagemaker_options(submission.job).first_region
             Aws(Endpoints.of_environment(), region).credentials()
         except RsctlError as problem:
             return list(problem.findings)

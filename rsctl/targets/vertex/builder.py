@@ -18,9 +18,9 @@ from rsctl.images.events import BuildEvent
 from rsctl.images.recipe import Recipe
 from rsctl.images.remote.archive import object_name, pack_context
 from rsctl.images.remote.log import BuildLog
-from rsctl.job.options import VertexOptions
 from rsctl.targets.vertex.builder_request import build_request, tag_of
 from rsctl.targets.vertex.builder_result import build_error, digest_of
+from rsctl.targets.vertex.options import VertexOptions
 
 Build = dict[str, Any]
 

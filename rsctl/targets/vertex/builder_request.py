@@ -7,7 +7,7 @@ from typing import Any
 from rsctl.clients.staging import parse_staging
 from rsctl.images.recipe import Recipe
 from rsctl.images.remote.script import SCRIPT, script_arguments
-from rsctl.job.options import VertexOptions
+from rsctl.targets.vertex.options import VertexOptions
 
 BUILDER = "gcr.io/cloud-builders/docker"
 """Google's own build step with a docker client; it reaches the machine's engine."""

@@ -20,6 +20,7 @@ from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.catalog import PREEMPTIBLE_CPUS, quotas_of, rules
 from rsctl.targets.vertex.environment import container_env
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.scheduling import strategy_of
 
@@ -63,7 +64,7 @@ def boot_disk(job: Job, role: str) -> Optional[str]:
 
     One type for all does not mean the reducers'; the chief has the workers' unless it has its own.
     """
-    given = job.targets.vertex.boot_disk
+    given = vertex_options(job).boot_disk
     if given is None or isinstance(given, str):
         return given
     return given.get(role) or (given.get("workers") if role == "chief" else None)
@@ -91,7 +92,7 @@ def _image(job: Job) -> Iterator[Finding]:
 def _reach(job: Job, repository: str) -> Iterator[Finding]:
     """Whether the image is pulled from another region than the job's."""
     own = parse_repository(repository).google
-    region = job.targets.vertex.first_region or ""
+    region = vertex_options(job).first_region or ""
     near = (region, rules().multi_region(region))
     if own and near[1] and own.location not in near:
         yield warning(
@@ -109,7 +110,7 @@ def _launch(job: Job) -> Iterator[Finding]:
         what, remedy = unlaunched(job)
         message = f"comm: needs rsctl-launch, which {what} does not use"
         yield error("unsupported", message, remedy, "comm")
-    if job.targets.vertex.reservation is not None and not job.workers.accelerator:
+    if vertex_options(job).reservation is not None and not job.workers.accelerator:
         message = "reservations apply to workers with GPUs, and these have none"
         yield error("machine", message, "remove it", "targets.vertex.reservation")
 
@@ -130,10 +131,8 @@ def _python_package(job: Job) -> Iterator[Finding]:
 
 
 def _disk(job: Job) -> Iterator[Finding]:
-    if not job.outputs and not job.targets.vertex.staging and job.run.is_launched:
-        message = (
-            "the results of the job have no location: they are lost when its machines are deleted"
-        )
+    if not job.outputs and not vertex_options(job).staging and job.run.is_launched:
+        message = "the results of the job have no location: they are lost when its machines are deleted"
         remedy = "set outputs: gs://BUCKET/FOLDER, or targets.vertex.staging"
         yield error("outputs", message, remedy, "outputs")
     low, high = rules().disk_gb
@@ -145,7 +144,7 @@ def _disk(job: Job) -> Iterator[Finding]:
 
 
 def _disk_names(job: Job) -> Iterator[Finding]:
-    given = job.targets.vertex.boot_disk
+    given = vertex_options(job).boot_disk
     known = ["chief", "workers", "reducers", *job.roles]
     for name in given if isinstance(given, dict) else ():
         if name not in known:
@@ -155,13 +154,13 @@ def _disk_names(job: Job) -> Iterator[Finding]:
 
 
 def _mounts(job: Job) -> Iterator[Finding]:
-    for key, mounts in (("nfs", job.targets.vertex.nfs), ("lustre", job.targets.vertex.lustre)):
+    for key, mounts in (("nfs", vertex_options(job).nfs), ("lustre", vertex_options(job).lustre)):
         for name in mounts:
             if "/" in name or name in (".", ".."):
                 message = f"{quoted(name)} must be a single folder below /mnt/{key}"
                 path = f"targets.vertex.{key}.{name}"
                 yield error("mount", message, "write a name without '/'", path)
-    for name, mount in job.targets.vertex.nfs.items():
+    for name, mount in vertex_options(job).nfs.items():
         if not mount.path.startswith("/"):
             path = f"targets.vertex.nfs.{name}.path"
             yield error(
@@ -197,7 +196,7 @@ class QuotaPool(NamedTuple):
 
 def quota_findings(job: Job, pools: list[QuotaPool]) -> Iterator[Finding]:
     """More of one quota than a project has by default."""
-    region = job.targets.vertex.first_region or ""
+    region = vertex_options(job).first_region or ""
     is_preemptible = strategy_of(job) in ("SPOT", "FLEX_START")
     wanted: Counter[str] = Counter()
     by_quota: dict[str, list[QuotaPool]] = {}

@@ -21,6 +21,7 @@ from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, Verdict, run_check
 from rsctl.targets.vertex.catalog import quotas_of
 from rsctl.targets.vertex.doctor_project import bucket_region, log_writer, missing_scope, scopes_of
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.scheduling import strategy_of
 
 _SERVICES = ("aiplatform.googleapis.com", "logging.googleapis.com", "storage.googleapis.com")
@@ -40,7 +41,7 @@ _WRITE, _READ = "storage.objects.create", "storage.objects.get"
 
 def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """The checks of one job, as far as credentials reach."""
-    options = job.targets.vertex
+    options = vertex_options(job)
     project, region = str(options.project), str(options.first_region)
     google = _google(project)
     who = run_check("credentials", google.identity)
@@ -177,7 +178,7 @@ def _buckets(job: Job) -> dict[str, set[str]]:
 
     for given in inputs_of(job, "vertex"):
         add(given.location, _READ)
-    for written in (job.outputs, job.checkpoints, job.targets.vertex.staging):
+    for written in (job.outputs, job.checkpoints, vertex_options(job).staging):
         add(written, _WRITE)
     return needs
 

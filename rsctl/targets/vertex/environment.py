@@ -12,6 +12,7 @@ from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.node.roles import AWAITED_ROLES
 from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
 from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
+from rsctl.targets.vertex.options import vertex_options
 
 
 def container_env(
@@ -93,7 +94,7 @@ def outputs_of(job: Job, run: str) -> Optional[str]:
     """Where results go, as a gs:// location without a slash at its end; None if unset."""
     if job.outputs:
         return str(job.outputs).rstrip("/")
-    staging = job.targets.vertex.staging
+    staging = vertex_options(job).staging
     return f"{staging.rstrip('/')}/{run}/outputs" if staging else None
 
 

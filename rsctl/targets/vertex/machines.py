@@ -12,6 +12,7 @@ from rsctl.job.units import Accelerator
 from rsctl.job.values import value_on
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.vertex.catalog import rules
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.tpus import tpu_findings
 
 _MACHINE = "workers.machine"
@@ -174,7 +175,7 @@ def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -
     """Whether the GPUs still exist, exist in the region, and can be had without a reservation."""
     if accelerator is None:
         return
-    gpu, region = gpus_of(machine, accelerator), job.targets.vertex.first_region
+    gpu, region = gpus_of(machine, accelerator), vertex_options(job).first_region
     if gpu.retired:
         yield _retired(accelerator, gpu.retired)
     if region and gpu.regions and region not in gpu.regions:
@@ -191,7 +192,7 @@ def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -
 
 
 def _has_reservation(job: Job) -> bool:
-    return job.targets.vertex.reservation not in (None, "none", [])
+    return vertex_options(job).reservation not in (None, "none", [])
 
 
 def _machines_with(accelerator: Accelerator) -> str:

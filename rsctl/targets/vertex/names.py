@@ -8,9 +8,10 @@ from typing import Optional
 
 from rsctl.estimate.catalog.regions import unknown_region
 from rsctl.findings import Finding, error, warning
-from rsctl.job.job import Job, VertexOptions
+from rsctl.job.job import Job
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.vertex.catalog import rules
+from rsctl.targets.vertex.options import VertexOptions, vertex_options
 
 RUN_LABEL = "rsctl-run"
 """The label by which a run's job is found again."""
@@ -53,7 +54,7 @@ _RESERVED = (RUN_LABEL, JOB_LABEL, PLACE_LABEL)
 
 def labels_of(job: Job, run: str) -> dict[str, str]:
     """The job's labels: the user's, and those by which rsctl finds it again."""
-    return {**job.targets.vertex.labels, RUN_LABEL: run, JOB_LABEL: job.name}
+    return {**vertex_options(job).labels, RUN_LABEL: run, JOB_LABEL: job.name}
 
 
 def tensorboard_name(options: VertexOptions) -> str:
@@ -70,7 +71,7 @@ def experiment_name(options: VertexOptions, run: Optional[str] = None) -> str:
 
 def name_findings(job: Job) -> Iterator[Finding]:
     """Names that Vertex AI would refuse, and names that need another one beside them."""
-    options = job.targets.vertex
+    options = vertex_options(job)
     yield from _required(options)
     yield from _forms(options)
     yield from _labels(options.labels)

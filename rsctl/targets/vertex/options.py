@@ -1,6 +1,6 @@
 """The block `targets.vertex` of the spec."""
 
-from typing import Annotated, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
@@ -160,3 +160,9 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def first_region(self) -> Optional[str]:
         """The region, or of several the one that is tried first; a plan is for one alone."""
         return first_of(self.region)
+
+
+def vertex_options(job: Any) -> VertexOptions:
+    """What a job has in `targets.vertex`; the defaults without it."""
+    options: Optional[VertexOptions] = getattr(job.targets, "vertex", None)
+    return VertexOptions() if options is None else options

@@ -19,6 +19,7 @@ from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.machines import reducer_machine
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.scheduling import strategy_of
 
 Kind = Literal["google", "rsctl"]
@@ -121,7 +122,7 @@ def _rules(job: Job, kind: Kind) -> Iterator[Finding]:
         message = "the reducers are spot machines too, and the loss of one stops all workers"
         remedy = "save checkpoints, or set limits.spot: false"
         yield warning("spot", message, remedy, "limits.spot")
-    if job.targets.vertex.persistent_resource:
+    if vertex_options(job).persistent_resource:
         message = "the persistent resource must also have a pool of the reducers' machine type"
         yield note("reducers", message, None, "targets.vertex.persistent_resource")
     if kind == "google":

@@ -19,6 +19,7 @@ from rsctl.targets.vertex.checks import boot_disk, disk_gb
 from rsctl.targets.vertex.environment import container_env, input_plans, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.pool_resolution import ResolvedPools
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.roles import RolePool
@@ -45,7 +46,7 @@ class Entrypoint(NamedTuple):
 
 def url_of(job: Job) -> str:
     """Where jobs are created."""
-    options = job.targets.vertex
+    options = vertex_options(job)
     return (
         f"https://{options.first_region}-aiplatform.googleapis.com/v1/projects/{options.project}"
         f"/locations/{options.first_region}/customJobs"
@@ -59,8 +60,8 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
         "labels": labels_of(job, run),
         "jobSpec": _job_spec(job, run, resolved, entry),
     }
-    if job.targets.vertex.encryption_key:
-        body["encryptionSpec"] = {"kmsKeyName": job.targets.vertex.encryption_key}
+    if vertex_options(job).encryption_key:
+        body["encryptionSpec"] = {"kmsKeyName": vertex_options(job).encryption_key}
     return body
 
 
@@ -70,7 +71,7 @@ def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[st
 
 
 def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
-    options = job.targets.vertex
+    options = vertex_options(job)
     spec: dict[str, Any] = {
         "workerPoolSpecs": _pools(job, run, resolved, entry),
         "scheduling": scheduling(job),
@@ -116,7 +117,7 @@ def _pools(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> li
 def _worker_pool(
     job: Job, role: str, machine: Machine, count: int, container: dict[str, Any]
 ) -> dict[str, Any]:
-    options = job.targets.vertex
+    options = vertex_options(job)
     if _needs_rdma_setup(job, role, machine):
         setup = {"name": SETUP, "value": machine.nccl_setup}
         container = {**container, "env": [*container.get("env", []), setup]}
@@ -163,7 +164,7 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
     """Neither mounts nor reservations are a reducer's affair."""
     own = [{"name": name, "value": str(value)} for name, value in job.reducers.env.items()]
     if reducers.kind == "google":
-        container = {"imageUri": rules().reducer_image(str(job.targets.vertex.first_region))}
+        container = {"imageUri": rules().reducer_image(str(vertex_options(job).first_region))}
     env = [
         *(each for each in container.get("env", []) if each["name"] not in job.reducers.env),
         *own,
@@ -174,7 +175,7 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
         "containerSpec": {**container, "env": env} if env else container,
     }
     disk: dict[str, Any] = {}
-    if not isinstance(job.targets.vertex.boot_disk, str) and (kind := boot_disk(job, "reducers")):
+    if not isinstance(vertex_options(job).boot_disk, str) and (kind := boot_disk(job, "reducers")):
         disk["bootDiskType"] = kind
     if job.reducers.disk:
         disk["bootDiskSizeGb"] = disk_gb(job.reducers.disk)
@@ -224,7 +225,7 @@ def _machine_spec(job: Job, machine: Machine) -> dict[str, Any]:
     elif accelerator:
         spec["acceleratorType"] = gpus_of(machine, accelerator).enum
         spec["acceleratorCount"] = accelerator.per_node
-    reservation = job.targets.vertex.reservation
+    reservation = vertex_options(job).reservation
     if accelerator is None:
         return spec  # a chief without GPUs beside workers with reserved ones
     if isinstance(reservation, list) and reservation:
@@ -248,7 +249,7 @@ def _disk_spec(job: Job, role: str) -> dict[str, Any]:
 
 
 def _psc(job: Job) -> Optional[dict[str, Any]]:
-    psc = job.targets.vertex.psc
+    psc = vertex_options(job).psc
     if psc is None:
         return None
     config: dict[str, Any] = {"networkAttachment": psc.network_attachment}

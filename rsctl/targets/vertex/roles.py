@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, note, warning
+from rsctl.job.installed_targets import with_options
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
@@ -22,6 +23,7 @@ from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.vertex.checks import node_findings
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import worker_machine
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.scheduling import strategy_of
 
@@ -102,8 +104,8 @@ def _is_like_workers(own: Job, machine: Machine, job: Job, worker: Optional[Mach
 
 def _without_reservation(job: Job) -> Job:
     """A reservation is one of machines of the workers' kind."""
-    options = replace(job.targets.vertex, reservation=None)
-    return replace(job, targets=replace(job.targets, vertex=options))
+    options = replace(vertex_options(job), reservation=None)
+    return with_options(job, INFO.name, options)
 
 
 def _no_pool(job: Job, name: str, has_reducers: bool) -> Finding:
@@ -148,7 +150,7 @@ def _pool_findings(
         message = "flex start gives all pools the same machine type, and the role's is different"
         remedy = "use the workers' machine type for it, or set another targets.vertex.capacity"
         yield error("role", message, remedy, f"{path}.machine")
-    if job.targets.vertex.persistent_resource and pool.machine.name != worker.name:
+    if vertex_options(job).persistent_resource and pool.machine.name != worker.name:
         message = f"the persistent resource must also have a pool of {pool.machine.name}"
         yield note("role", message, None, "targets.vertex.persistent_resource")
     if pool.image is None and pool.machine.arm != worker.arm:

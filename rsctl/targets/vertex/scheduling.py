@@ -14,6 +14,7 @@ from rsctl.job.job import Job
 from rsctl.job.units import Duration
 from rsctl.runs.folder import RestartLimit
 from rsctl.targets.vertex.catalog import rules
+from rsctl.targets.vertex.options import vertex_options
 
 _DAY = 86_400
 _MOST_RESTARTS = 23
@@ -28,7 +29,7 @@ _STRATEGIES = {"standard": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START
 
 def strategy_of(job: Job) -> Optional[str]:
     """SPOT, FLEX_START, STANDARD, or None if the job leaves it open."""
-    capacity = job.targets.vertex.capacity
+    capacity = vertex_options(job).capacity
     if capacity is None:
         return "SPOT" if job.limits.spot else None
     return _STRATEGIES[capacity]
@@ -56,7 +57,7 @@ def scheduling(job: Job) -> dict[str, Any]:
 
 
 def _restarts_job(job: Job) -> bool:
-    restart = job.targets.vertex.restart
+    restart = vertex_options(job).restart
     return restart == "job" or (restart is None and bool(job.limits.most_restarts))
 
 
@@ -77,7 +78,7 @@ def restart_limit(job: Job, request: Mapping[str, Any]) -> RestartLimit | None:
 
 def scheduling_findings(job: Job) -> Iterator[Finding]:
     """The settings of `limits` and the capacity that are not available."""
-    limits, strategy, capacity = job.limits, strategy_of(job), job.targets.vertex.capacity
+    limits, strategy, capacity = job.limits, strategy_of(job), vertex_options(job).capacity
     if limits.timeout is None:
         message = (
             f"Vertex AI ends the job after {rules().default_timeout // _DAY} days, its default"
@@ -119,7 +120,7 @@ def _spot(job: Job) -> Iterator[Finding]:
 
 def _restarts(job: Job) -> Iterator[Finding]:
     """Who holds the job to the number of restarts: its API has a switch and no number."""
-    most, restart = job.limits.most_restarts, job.targets.vertex.restart
+    most, restart = job.limits.most_restarts, vertex_options(job).restart
     path = "limits.retries" if job.limits.restarts is None else "limits.restarts"
     if restart and most == 0:
         message = "restarts are disabled, so their scope has no effect"

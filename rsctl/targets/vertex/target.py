@@ -30,6 +30,7 @@ from rsctl.targets.vertex.cost_limit import limited_by_cost
 from rsctl.targets.vertex.environment import input_plans
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.names import PLACE_LABEL, RUN_LABEL
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
     chief_of,
@@ -135,13 +136,13 @@ def _entrypoint(job: Job, image: ImagePlan) -> tuple[Entrypoint, Optional[Packag
         return Entrypoint(str(image.tag), [], uri), python_package, left_out
     if not is_packaged(job):
         return Entrypoint(str(image.tag), ["rsctl-launch"] if job.image.uri else []), None, []
-    package, staging = make_package(job), parse_staging(job.targets.vertex.staging or "")
+    package, staging = make_package(job), parse_staging(vertex_options(job).staging or "")
     path = f"/gcs/{staging.bucket}/{staging.folder}{package.folder}{FILE}"
     return Entrypoint(str(image.tag), package.command(path)), package, list(package_notes(package))
 
 
 def _patched(body: dict[str, Any], job: Job, run: str) -> dict[str, Any]:
-    patched = apply_overlay(body, job.targets.vertex.overlay, OVERLAY)
+    patched = apply_overlay(body, vertex_options(job).overlay, OVERLAY)
     if _label(patched) != run:
         message = f"it removes or changes the label {RUN_LABEL}, which rsctl uses to find the job"
         raise RsctlError(ExitCode.USAGE, error("overlay", message, "remove that change", OVERLAY))

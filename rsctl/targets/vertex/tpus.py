@@ -15,6 +15,7 @@ from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 from rsctl.job.yaml_tree import quoted
+from rsctl.targets.vertex.options import vertex_options
 
 _TOPOLOGY = "targets.vertex.tpu_topology"
 _FORM = re.compile(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}", re.ASCII)
@@ -24,12 +25,12 @@ def topology_of(job: Job, machine: Machine) -> Optional[str]:
     """The slice in the API's terms: the job's own, otherwise one host's; None without TPUs."""
     if not machine.tpu:
         return None
-    return job.targets.vertex.tpu_topology or machine.topologies[0]
+    return vertex_options(job).tpu_topology or machine.topologies[0]
 
 
 def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
     """The mistakes in the TPUs of a job whose workers have this machine."""
-    wanted = job.targets.vertex.tpu_topology
+    wanted = vertex_options(job).tpu_topology
     if not machine.tpu:
         if wanted:
             message = f"{machine.name} has no TPUs, and a topology applies only to TPUs"
@@ -40,7 +41,7 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
         yield error("tpu", message, f"use one of: {', '.join(machine.topologies)}", _TOPOLOGY)
     if job.workers.count > 1:
         yield several_replicas()
-    if job.targets.vertex.capacity == "spot" or job.limits.spot:
+    if vertex_options(job).capacity == "spot" or job.limits.spot:
         message = "TPUs are not available as spot machines"
         yield error("capacity", message, "set limits.spot: false", "limits.spot")
     if job.comm.backend == "nccl":

@@ -20,9 +20,10 @@ from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.findings import RsctlError
 from rsctl.images.dockerfile_base import DockerfileBase
 from rsctl.images.events import BuildEvent, Output
-from rsctl.job.options import SageMakerOptions, VertexOptions
 from rsctl.targets.sagemaker.builder import CodeBuild
+from rsctl.targets.sagemaker.options import SageMakerOptions
 from rsctl.targets.vertex.builder import CloudBuild
+from rsctl.targets.vertex.options import VertexOptions
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.kit.loopback import keep_google_auth_here

@@ -13,12 +13,13 @@ from rsctl.findings import ExitCode, RsctlError
 from rsctl.images.remote.builders import remote_builder
 from rsctl.job.document import read
 from rsctl.job.job import Job
-from rsctl.job.options import SageMakerOptions, VertexOptions
 from rsctl.targets.sagemaker import builder_request as codebuild_request
 from rsctl.targets.sagemaker.builder import CodeBuild
 from rsctl.targets.sagemaker.emulator.aws_models import problems, service_model
+from rsctl.targets.sagemaker.options import SageMakerOptions
 from rsctl.targets.vertex import builder_request as cloudbuild_request
 from rsctl.targets.vertex.builder import CloudBuild
+from rsctl.targets.vertex.options import VertexOptions
 
 from .conftest import ROLE, Tiny
 

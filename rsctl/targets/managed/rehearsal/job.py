@@ -19,7 +19,7 @@ from rsctl.findings import Finding, error, note
 from rsctl.images.package import is_packaged
 from rsctl.installation import install_command
 from rsctl.job.inputs import inputs_of
-from rsctl.job.installed_targets import per_target, with_others
+from rsctl.job.installed_targets import with_options, with_value
 from rsctl.job.job import Job
 from rsctl.job.placements import REGION
 from rsctl.job.values import value_on
@@ -43,12 +43,11 @@ class RehearsedJob(NamedTuple):
 
 def complete_job(job: Job, target: str) -> RehearsedJob:
     """The job, with defaults for the account's options that the target needs and it lacks."""
-    job = with_others(job, target)
     options, emulator = target_info(target).options_of(job), emulator_of(target)
     lacking = {n: v for n, v in emulator.defaults.items() if getattr(options, n) is None}
     options = replace(options, **lacking)
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
-    changed = replace(job, targets=replace(job.targets, **{target: options}))
+    changed = with_options(job, target, options)
     if job.image.is_built and not value_on(job.image.repository, target):
         region = REGION if isinstance(options.region, list) else options.region
         repository = emulator.repository.format(region=region, name=job.name)
@@ -63,9 +62,7 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
 
 
 def _with_repository(job: Job, target: str, repository: str) -> Any:
-    given = job.image.repository
-    each = replace(per_target(job, given), **{target: repository})
-    return replace(job.image, repository=each)
+    return replace(job.image, repository=with_value(job.image.repository, target, repository))
 
 
 def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:

@@ -32,6 +32,7 @@ from rsctl.targets.managed.sdk_calls import (
     snake_keys,
 )
 from rsctl.targets.sagemaker.long_arguments import NAME, as_hyperparameters, decode_arguments
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.sdk.estimator import estimator as estimator
 from rsctl.targets.sagemaker.sdk.source_code import is_package, source_code
 from rsctl.targets.variables import secret_values
@@ -185,7 +186,7 @@ def _arguments(body: dict[str, Any], region: str, job: Job, source: Call | None)
 def _session(region: str, job: Job | None) -> Call:
     """`job` is one whose source the SDK uploads, to its staging folder if it has one."""
     arguments: dict[str, Any] = {"boto_session": Call(_BOTO, {"region_name": region})}
-    staging = job.targets.sagemaker.staging if job else None
+    staging = sagemaker_options(job).staging if job else None
     if staging:
         parts = parse_staging(staging)
         arguments["default_bucket"] = parts.bucket
@@ -199,7 +200,7 @@ def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[s
     sent: dict[str, Any] = body.get("HyperParameters", {})
     given = {n: v for n, v in sent.items() if not n.startswith(NAME)}
     if is_started and job.run.package is not None:
-        given = dict(job.targets.sagemaker.hyperparameters)
+        given = dict(sagemaker_options(job).hyperparameters)
     if not is_started and job.run.is_launched:
         given = sent if given != sent else {**given, **as_hyperparameters(decode_arguments(body))}
     return {"hyperparameters": given} if given else {}

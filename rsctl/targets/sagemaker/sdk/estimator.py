@@ -18,6 +18,7 @@ from rsctl.targets.sagemaker.estimator_contract import (
     estimator_hyperparameters,
     launch_hyperparameters,
 )
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.sdk.estimator_arguments import CLASS, estimator_arguments
 from rsctl.targets.sagemaker.toolkit import starts_smddp
 from rsctl.targets.variables import secret_values
@@ -93,10 +94,10 @@ def _program(submission: Submission, body: dict[str, Any]) -> dict[str, Any]:
         "base_job_name": submission.plan.run,
         "entry_point": str(job.run.script or job.run.module),
         "source_dir": str(job.run.package),
-        "code_location": job.targets.sagemaker.staging,
+        "code_location": sagemaker_options(job).staging,
     }
     contract = estimator_hyperparameters(job, submission.plan.run, None, arguments["source_dir"])
-    wrong = job.targets.sagemaker.hyperparameters.keys() & (_BY_THE_SDK - {_LOG_LEVEL})
+    wrong = sagemaker_options(job).hyperparameters.keys() & (_BY_THE_SDK - {_LOG_LEVEL})
     wrong |= {name for name in _COMPARED if given.get(name) != contract[name]}
     if wrong:
         raise inexpressible(CLASS, [f"HyperParameters.{name}" for name in sorted(wrong)])
@@ -115,7 +116,7 @@ def _program(submission: Submission, body: dict[str, Any]) -> dict[str, Any]:
 
 def _bucket(job: Job) -> dict[str, Any]:
     """The session's default bucket is the staging folder's, so that no other is made."""
-    staging = parse_staging(job.targets.sagemaker.staging or "")
+    staging = parse_staging(sagemaker_options(job).staging or "")
     if not staging.bucket:
         return {}
     prefix = {"default_bucket_prefix": staging.folder.strip("/")} if staging.folder else {}

@@ -20,6 +20,7 @@ from rsctl.targets.launch_command import ranks_in, user_command
 from rsctl.targets.managed.sdk_calls import Call, inexpressible
 from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
+from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.variables import comm_env
 
 _TORCHRUN = (
@@ -69,7 +70,7 @@ def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
     """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
     if job.run.launcher == "mpi":
         raise _unsupported("run.launcher: mpi")
-    own = [name for name in job.targets.sagemaker.hyperparameters if name.startswith("sagemaker_")]
+    own = [name for name in sagemaker_options(job).hyperparameters if name.startswith("sagemaker_")]
     if job.run.package is not None and own:  # the SDK's programs start it, not the image's toolkit
         raise _unsupported(f"HyperParameters.{own[0]}, which the image's toolkit reads")
     user, accelerator = user_command(job), job.workers.accelerator
