@@ -17,7 +17,7 @@ from rsctl.job.document import Document
 from rsctl.job.job import Job
 from rsctl.job.parameters import parameters_of
 from rsctl.job.tracking import TrackingPlan
-from rsctl.job.tracking_checks import check_tracking_on, planned_tracker
+from rsctl.job.tracking_checks import check_tracking_on, is_sent, planned_tracker
 from rsctl.runs.ids import placeholder
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Submission, Target, count_of_role
@@ -95,7 +95,7 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:
     """With all findings, and with what goes to trackers."""
     plan = with_fields(submission.plan, findings=findings)
-    if any(tracking.given != ["sagemaker"] for tracking in submission.job.tracking):
+    if any(map(is_sent, submission.job.tracking)):
         plan = with_fields(plan, tracking=_tracking(submission))
     return replace(submission, plan=plan)
 
@@ -113,7 +113,7 @@ def _tracking(submission: Submission) -> TrackingPlan:
     if plan.image.tag:
         parameters["image.tag"] = plan.image.tag
     return TrackingPlan(
-        trackers=[planned_tracker(each, job) for each in job.tracking if not each.sagemaker],
+        trackers=[planned_tracker(each, job) for each in job.tracking if is_sent(each)],
         parameters=dict(sorted(parameters.items())),
     )
 

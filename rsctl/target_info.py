@@ -35,6 +35,9 @@ BUILT_IN: Mapping[str, str] = {
 """Our own entry points."""
 
 
+ARGUMENT_KEYS = frozenset({"argv", "args", "command"})
+"""Where most requests have the script's arguments."""
+
 OPTIONAL_KEYS: Mapping[str, str] = {
     "chief": "all workers are identical",
     "roles": "all its nodes are workers or reducers",
@@ -71,13 +74,54 @@ class RemoteBuild(NamedTuple):
     """A cloud that builds images.
 
     `builder` is called with the target's options and the endpoints, and makes a `RemoteBuilder`.
-    Each item of `needs` is options of the target of which one at least must be set. `platforms`
-    are those of its machines.
+    Each item of `needs` is options of the target of which one at least must be set, with an example
+    of the first. `platforms` are those of its machines.
     """
 
     builder: str
-    needs: tuple[tuple[str, ...], ...]
+    needs: Mapping[tuple[str, ...], str]
     platforms: tuple[str, ...] = ("linux/amd64",)
+
+
+class CatalogInfo(NamedTuple):
+    """The machines of a target and their prices.
+
+    `machines` and `prices` are YAML files, MODULE:FILE, beside a module: a
+    `rsctl.estimate.catalog.Catalog` with its machines in groups, and a list of
+    `rsctl.estimate.catalog.price_table.PriceTable`. `price_list` is a function of the endpoints that fetches
+    the service's own prices as one such table, for `rsctl catalog --refresh`.
+    """
+
+    machines: str
+    prices: Optional[str] = None
+    price_list: Optional[str] = None
+
+
+class TrackerInfo(NamedTuple):
+    """What `tracking: [{NAME: VALUE}]` is, NAME being the target's.
+
+    `value` is the annotated type of VALUE, and `check` a function of the job, VALUE and its key
+    path that yields findings. `plan` is a function of the job and VALUE that returns a
+    `rsctl.job.tracking.PlannedTracker`; `client` is called with that and a
+    `rsctl.runs.tracker.TrackedRun` and returns a `Tracker`. Without these two, the request of a
+    job makes it part of VALUE, so that only jobs of this target can have the key.
+    """
+
+    value: str
+    check: str
+    plan: Optional[str] = None
+    client: Optional[str] = None
+
+
+class RegistryInfo(NamedTuple):
+    """Registries of images to which the cloud's own credentials are the log-in.
+
+    `hosts` is a regular expression of their whole host names; `client` is a
+    `rsctl.images.registry.client.RegistryClient`.
+    """
+
+    hosts: str
+    client: str
 
 
 class EmulatorInfo(NamedTuple):
@@ -122,8 +166,8 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Options of which each value belongs to one region, with what to do with several regions."""
     tries_machines: Mapping[str, str] = {}
     """Options by which the service itself tries several machines, with what to do beside a list."""
-    catalog: Optional[str] = None
-    """The catalogue of rsctl with its machines and prices."""
+    catalog: Optional[CatalogInfo] = None
+    """Its machines and their prices."""
     billing: Optional[str] = None
     """How a request is billed: a function of the request that returns a
     `rsctl.estimate.costs.billing.Billing`."""
@@ -159,6 +203,19 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The scheme of its option `staging`, where source goes that is in no image."""
     remote_build: Optional[RemoteBuild] = None
     """The service that builds images where this machine cannot."""
+    registry: Optional[RegistryInfo] = None
+    """The registry of its cloud."""
+    tracker: Optional[TrackerInfo] = None
+    """The service of its cloud that a run is sent to."""
+    node_platform: str = "local"
+    """The platform by whose contract a node learns of the others, one of
+    `rsctl.node.platforms.PLATFORMS`: `local` is RSCTL_CLUSTER."""
+    argument_keys: frozenset[str] = ARGUMENT_KEYS
+    """Keys of a request below which the script's arguments are, as a list or by name."""
+    installs_requirements: Optional[str] = None
+    """How images of the service itself install the requirements.txt of `image.source`."""
+    aliases: frozenset[str] = frozenset()
+    """What other launchers call it, for suggestions."""
 
     needs: frozenset[str] = frozenset()
     """The requirements on this machine: `torch` for launcher torchrun, `docker`."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from rsctl.estimate.catalog import read_file
 from rsctl.findings import RsctlError
 from rsctl.job.installed_targets import complete_job
 from rsctl.job.types import fields_of
+from rsctl.node.platforms import PLATFORMS
 from rsctl.target_info import (
     BUILT_IN,
-    TargetInfo,
     has_target,
     import_object,
     target_info,
@@ -22,11 +27,17 @@ from rsctl.targets import get
 ROOT = Path(__file__).parents[1]
 
 
-def references(info: TargetInfo) -> list[str]:
-    found = [info.target, info.options, info.log_in_check, *info.job_checks, info.sdk_code]
-    found.append(info.remote_build.builder if info.remote_build else None)
-    found.append(info.emulator.emulator if info.emulator else None)
-    return [reference for reference in found if reference]
+def references(value: Any) -> Iterator[str]:
+    """Every MODULE:NAME and MODULE:FILE of a target's data."""
+    if isinstance(value, str):
+        if re.fullmatch(r"[a-z_]+(\.\w+)+:[\w.]+", value):
+            yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from references(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from references(each)
 
 
 def test_ours_are_the_entry_points_of_the_distribution() -> None:
@@ -48,8 +59,14 @@ def test_a_target_is_what_its_data_says(name: str) -> None:
     info = target_info(name)
     assert info.name == name
     assert get(name).info is info
-    for reference in references(info):
-        assert callable(import_object(reference)) or reference == info.target
+    assert info.node_platform in PLATFORMS
+    found = list(references(msgspec.to_builtins(info)))
+    assert info.target in found
+    for reference in found:
+        if reference.endswith(".yaml"):
+            assert read_file(reference, object)
+        else:
+            assert import_object(reference) is not None
 
 
 def test_there_is_no_such_target() -> None:

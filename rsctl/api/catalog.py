@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from rsctl.estimate.catalog import accelerators
+from rsctl.estimate.catalog import accelerators, load
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.estimate.catalog.price_tables import price_tables as tables_of
-from rsctl.estimate.catalog.regions import regions
 from rsctl.estimate.costs.offers import ORDERS, Offer, Wanted, offers
 from rsctl.estimate.costs.refresh import RefreshedPrices
 from rsctl.estimate.costs.refresh import refresh_prices as fetch
@@ -35,14 +34,14 @@ def machines(
         raise RsctlError(ExitCode.USAGE, error("value", message, "use one of these", "sort"))
     names = [name for name in _catalogues(target) if region is None or _has(name, region)]
     if not names and region is not None:
-        raise RsctlError(ExitCode.USAGE, _unknown(region))
+        raise RsctlError(ExitCode.USAGE, _unknown(region, _catalogues(target)))
     if gpu is not None:
         _require_gpu(gpu.partition(":")[0], names)
     return offers(names, Wanted(gpu=gpu, region=region, max_price=max_price), sort)
 
 
 def _has(catalogue: str, region: str) -> bool:
-    return region in getattr(regions(), catalogue)
+    return region in load(catalogue).regions
 
 
 def _require_gpu(name: str, catalogues: list[str]) -> None:
@@ -56,8 +55,8 @@ def _require_gpu(name: str, catalogues: list[str]) -> None:
     raise RsctlError(ExitCode.USAGE, error("accelerator", message, remedy))
 
 
-def _unknown(region: str) -> Finding:
-    known = [*regions().vertex, *regions().sagemaker]
+def _unknown(region: str, catalogues: Iterable[str]) -> Finding:
+    known = [name for catalogue in catalogues for name in load(catalogue).regions]
     remedy = _meant(_similar(region, known)) or "see the cloud's documentation"
     return error("region", f"{region!r} is not a known region of these clouds", remedy)
 
@@ -87,9 +86,9 @@ def refresh_prices(target: str | None = None) -> RefreshedPrices:
 def _catalogues(target: str | None) -> Iterable[str]:
     """The catalogues of a target, or all that targets have. Raises RsctlError."""
     if target is None:
-        return [info.catalog for info in all_targets() if info.catalog is not None]
-    catalogue = target_info(target).catalog
-    if catalogue is None:
+        return [info.name for info in all_targets() if info.catalog is not None]
+    if target_info(target).catalog is None:
         message = f"target {target} has no machines in the catalogue"
-        raise RsctlError(ExitCode.USAGE, error("target", message, "use vertex or sagemaker"))
-    return [catalogue]
+        remedy = f"name {' or '.join(_catalogues(None))}"
+        raise RsctlError(ExitCode.USAGE, error("target", message, remedy))
+    return [target]

@@ -6,7 +6,7 @@ metric. What a change may change is shown beside the verdict: source, image, env
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Optional
 
 import msgspec
@@ -15,6 +15,7 @@ from rsctl.job.secret_names import public_arguments
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import versions_of
+from rsctl.target_info import ARGUMENT_KEYS, has_target, target_info
 from rsctl.targets.base import Pool
 
 Cell = dict[str, Any]
@@ -98,7 +99,7 @@ def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, A
     """The properties of one run that must be equal, and those that may differ."""
     replicas = versions_of(store, run.run)
     versions = replicas.get("worker-0") or next(iter(replicas.values()), {})
-    fixed = {"target": run.target, **_pools(run.plan), **_arguments(run.plan)}
+    fixed = {"target": run.target, **_pools(run.plan), **_arguments(run)}
     shown: dict[str, Any] = {}
     workers = [of for name, of in replicas.items() if name.startswith("worker-")] or [versions]
     machines = sorted({_machine(of) for of in workers} - {""})
@@ -153,28 +154,26 @@ def _machine(versions: Mapping[str, str]) -> str:
     return ", ".join(filter(None, [versions.get("cpu"), cores, versions.get("gpu")]))
 
 
-def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(run: Run) -> dict[str, Any]:
     """The arguments of the first worker, from its request."""
-    arguments = next(_argument_lists(plan.get("request")), None)
+    keys = target_info(run.target).argument_keys if has_target(run.target) else ARGUMENT_KEYS
+    arguments = next(_argument_lists(run.plan.get("request"), keys), None)
     return {"arguments": " ".join(public_arguments(arguments))} if arguments else {}
 
 
-def _argument_lists(request: Any) -> Iterator[list[str]]:
-    """Every list of texts of a request that is a command line, less the program before it."""
+def _argument_lists(request: Any, keys: Set[str]) -> Iterator[list[str]]:
+    """The arguments that a request has below some keys, less the program before them."""
     if isinstance(request, Mapping):
         for name, value in request.items():
-            if name in _ARGUMENTS and _is_texts(value):
+            if name in keys and _is_texts(value):
                 yield value[value.index("--launcher") :] if "--launcher" in value else value
-            elif name == "HyperParameters" and isinstance(value, Mapping):
+            elif name in keys and isinstance(value, Mapping):
                 yield [f"{key}={value[key]}" for key in sorted(value)]
             else:
-                yield from _argument_lists(value)
+                yield from _argument_lists(value, keys)
     elif isinstance(request, list):
         for value in request:
-            yield from _argument_lists(value)
-
-
-_ARGUMENTS = frozenset({"argv", "args", "command", "ContainerArguments", "containerArguments"})
+            yield from _argument_lists(value, keys)
 
 
 def _is_texts(value: Any) -> bool:

@@ -38,9 +38,9 @@ def _parse_target(name: str) -> str:
     """Parse a target; for another tool's name of it, name rsctl's. Raises typer.BadParameter."""
     if has_target(name):
         return name
-    from rsctl.job.other_launchers import VALUES
+    from rsctl.job.other_launchers import our_value
 
-    ours = VALUES.get(name.lower())
+    ours = our_value(name)
     if ours in BUILT_IN:
         raise typer.BadParameter(f"{name!r} is not the name of a target; rsctl calls it {ours}")
     raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, target_names()))}")

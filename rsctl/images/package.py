@@ -141,9 +141,9 @@ def _requirements_findings(job: Job, target: str) -> Iterator[Finding]:
         )
         remedy = f"use image.base instead of image.uri, with image.python: {path}, or install the "
         remedy += "packages in the image"
-        if target == "sagemaker" and (job.run.script or job.run.module):
-            remedy += "; SageMaker's own images install it with run.package instead of "
-            remedy += "image.source"
+        instead = target_info(target).installs_requirements
+        if instead and (job.run.script or job.run.module):
+            remedy += f"; {instead}"
         yield warning("image", message, remedy, "image.source")
 
 

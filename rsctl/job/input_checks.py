@@ -25,7 +25,7 @@ def check_inputs(job: Job) -> Iterator[Finding]:
     for name, given in job.inputs.items():
         if isinstance(given, Input) and _is_empty(given):
             message = f"input {name} has no location for any target"
-            remedy = "add one: uri: {vertex: gs://BUCKET/PATH, local: ./PATH}"
+            remedy = "name one: uri: {TARGET: gs://BUCKET/PATH, local: ./PATH}"
             yield error("inputs", message, remedy, f"inputs.{name}.uri")
         elif not isinstance(given, Input):
             yield from missing_files(f"inputs.{name}", given)

@@ -31,11 +31,20 @@ from rsctl.job.job import (
     Workers,
 )
 from rsctl.job.options_common import Text
+from rsctl.job.tracking import Tracking
 from rsctl.job.types import SpecType, type_at
 from rsctl.job.units import Location
 from rsctl.job.values import Name
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, is_key_path, split_path
-from rsctl.target_info import BUILT_IN, NoOptions, has_target, target_info, target_names
+from rsctl.target_info import (
+    BUILT_IN,
+    NoOptions,
+    TrackerInfo,
+    has_target,
+    import_object,
+    target_info,
+    target_names,
+)
 
 _PER_TARGET = (
     ("image", "repository"),
@@ -48,17 +57,17 @@ _PER_TARGET = (
 
 def job_type_of(root: Mapping) -> type[Job]:
     """The type of a file: with the targets that it names, or with all if one is not installed."""
-    options, values = list(_with_options(root)), list(_with_values(root))
-    if not all(has_target(name) for name in (*_named_alone(root), *options, *values)):
+    options, values, trackers = list(_with_options(root)), list(_with_values(root)), _tracked(root)
+    if not all(has_target(name) for name in (*_named_alone(root), *options, *values, *trackers)):
         return complete_job()
     every = (*BUILT_IN, *values) if values else ()
-    return _job_type(_ordered(options), _ordered(every))
+    return _job_type(_ordered(options), _ordered(every), _ordered(trackers))
 
 
 def complete_job() -> type[Job]:
     """The job's type with all targets that are installed."""
     names = target_names()
-    return _job_type(names, names, names)
+    return _job_type(names, names, names, names)
 
 
 def type_of_key(parts: list[str | int]) -> SpecType | None:
@@ -69,8 +78,9 @@ def type_of_key(parts: list[str | int]) -> SpecType | None:
     if found := type_at(Job, parts):
         return found
     if parts[:1] == ["targets"] and has_target(str(parts[1])):
-        return type_at(_job_type((str(parts[1]),), ()), parts)
-    return type_at(complete_job(), parts) if _depth_of_targets(parts) else None
+        return type_at(_job_type((str(parts[1]),), (), ()), parts)
+    has_more = parts[:1] == ["tracking"] or _depth_of_targets(parts)
+    return type_at(complete_job(), parts) if has_more else None
 
 
 def with_options(job: Job, target: str, options: Any) -> Job:
@@ -132,6 +142,16 @@ def _with_values(root: Mapping) -> Iterator[str]:
                 yield from (each for each in _keys(value) if each != "local")
 
 
+def _tracked(root: Mapping) -> list[str]:
+    """The keys of a file's trackers that can only be those of targets."""
+    trackers = _at(root, "tracking")
+    items = trackers.items if isinstance(trackers, Sequence) else ()
+    names = [name for item in items for name in _keys(item)]
+    if _at(root, "matrix") and any(parts[:1] == ["tracking"] for _, parts in _varied(root)):
+        names += BUILT_IN
+    return [name for name in names if name not in Tracking.__struct_fields__]
+
+
 def _varied(root: Mapping) -> Iterator[tuple[Iterable[Node], list[str | int]]]:
     """The values and the key paths of a file's matrix, those of single cells too."""
     matrix = _at(root, "matrix")
@@ -172,15 +192,20 @@ def _texts(node: Node | None) -> Iterator[str]:
 
 @cache
 def _job_type(
-    options: tuple[str, ...], values: tuple[str, ...], names: tuple[str, ...] = ()
+    options: tuple[str, ...],
+    values: tuple[str, ...],
+    trackers: tuple[str, ...],
+    names: tuple[str, ...] = (),
 ) -> type[Job]:
-    """The job with the options of some targets, and with values for each of some.
+    """The job with the options of some targets, values for each of some, and trackers of some.
 
     `names` are the targets that it can be for, where this is not known to be right.
     """
     changes: dict[str, Any] = {"targets": _targets_type(options)} if options else {}
     if values:
         changes |= _blocks(values)
+    if trackers:
+        changes["tracking"] = list[_tracking_type(trackers)]  # type: ignore[misc]
     if names:
         changes["target"] = Literal[names]  # type: ignore[valid-type]
     made: type[Job] = _changed(Job, changes) if changes else Job
@@ -241,6 +266,25 @@ def _targets_type(targets: tuple[str, ...]) -> type[Targets]:
         fields.append((name, annotation, field(default_factory=options)))
     made: type[Targets] = _struct(Targets, fields)
     return made
+
+
+def _tracking_type(targets: tuple[str, ...]) -> Any:
+    fields: list[Any] = []
+    for name in targets:
+        if (tracker := _tracker(name)) is not None:
+            value = import_object(tracker.value)
+            kind, meta = value.__origin__, value.__metadata__
+            *limits, about = meta
+            one: Any = Optional[Annotated[(kind, *limits)]]  # type: ignore[misc]
+            fields.append((name, Annotated[one, about], None))
+    return _struct(Tracking, fields)
+
+
+def _tracker(name: str) -> Optional[TrackerInfo]:
+    try:
+        return target_info(name).tracker
+    except RsctlError:
+        return None
 
 
 def _options_type(name: str) -> Any:

@@ -1,9 +1,11 @@
 """The names that other launchers have for keys and values of a job file, mapped to rsctl's.
 
-From torchrun, SkyPilot, TorchX, dstack, Kubeflow, SageMaker's estimators and Vertex AI's requests.
+From torchrun, SkyPilot, TorchX, dstack, Kubeflow and the estimators and requests of clouds.
 """
 
 from __future__ import annotations
+
+from rsctl.target_info import all_targets
 
 _KEYS = {
     "workers.count": "nnodes num_nodes nodes replicas num_replicas replica_count instance_count "
@@ -38,8 +40,6 @@ _KEYS = {
 _VALUES = {
     "compose": "docker local_docker docker-compose docker_compose container containers",
     "process": "local localhost local_cwd subprocess host",
-    "vertex": "gcp google vertex-ai vertexai vertex_ai gcp_vertex gcp_batch",
-    "sagemaker": "aws amazon aws_sagemaker",
     "once": "python plain",
     "platform": "always on-failure onfailure default",
     "mpi": "mpirun mpiexec openmpi horovod horovodrun",
@@ -47,5 +47,10 @@ _VALUES = {
 
 KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}
 """Their key to our key path."""
-VALUES = {name: ours for ours, names in _VALUES.items() for name in names.split()}
-"""Their name of a value to ours."""
+
+
+def our_value(name: str) -> str:
+    """Our name of a value; empty if none of theirs is called so."""
+    ours = {theirs: ours for ours, names in _VALUES.items() for theirs in names.split()}
+    ours |= {theirs: info.name for info in all_targets() for theirs in info.aliases}
+    return ours.get(name.lower(), "")

@@ -80,7 +80,7 @@ def _rewritten(node: Scalar, spec_type: SpecType) -> Iterator[tuple[str, Scalar]
         yield f"did you mean {close!r}?", replace(node, text=close)
     for prefix in filter(None, (getattr(c.kind, "prefix", "") for c in spec_type.choices)):
         yield f"write {prefix}{node.text}", replace(node, text=f"{prefix}{node.text}")
-    ours = other_launchers.VALUES.get(node.text.lower())
+    ours = other_launchers.our_value(node.text)
     if ours in values:
         yield f"rsctl calls it {ours}", replace(node, text=ours)
     if node.value is not None:
@@ -177,7 +177,7 @@ def key_remedy(
     near = close_match(key, names, _SIMILAR if not elsewhere else _NEARLY_THE_SAME)
     if near:
         return near, f"did you mean {near!r}?"
-    ours = other_launchers.VALUES.get(key.lower(), "")
+    ours = other_launchers.our_value(key)
     if ours not in names:
         ours = other_launchers.KEYS.get(key.lower().replace("-", "_"), "")
     if ours:

@@ -1,7 +1,6 @@
 """The spec's `tracking:` list: the services that a run's parameters, metrics and result go to."""
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Optional
 
 import msgspec
@@ -41,13 +40,10 @@ class WandbLocation(str):
         return cls(text)
 
 
-ExperimentName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,72}$")]
-
-SageMakerExperiment = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,119}$")]
-
-
 class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One service, by exactly one of these keys. Its credentials come from the environment."""
+
+    # spec.installed_targets makes the type that has a key for the service of each target.
 
     tensorboard: Annotated[
         Optional[Location],
@@ -65,13 +61,6 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Needs the extra mlflow."
         ),
     ] = None
-    vertex: Annotated[
-        Optional[ExperimentName],
-        Meta(
-            description="An experiment of Vertex AI, in targets.vertex.project and region; rsctl "
-            "creates it if it does not exist."
-        ),
-    ] = None
     wandb: Annotated[
         Optional[WandbLocation],
         Meta(
@@ -81,35 +70,27 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
 
-    sagemaker: Annotated[
-        Optional[SageMakerExperiment],
-        Meta(
-            description="An existing experiment of SageMaker, in the job's account and region; "
-            "the job becomes one of its trial components. Only on target sagemaker."
-        ),
-    ] = None
-
     @property
     def given(self) -> list[str]:
         """The keys that are set."""
         return [name for name in self.__struct_fields__ if getattr(self, name) is not None]
 
+    @property
+    def of_targets(self) -> list[str]:
+        """Those of the keys that are targets, whose service is meant."""
+        return [name for name in self.given if name not in Tracking.__struct_fields__]
+
 
 class PlannedTracker(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A service that a run's metrics go to; `location` is a folder, a server or an experiment.
 
-    `project` and `region` are those of an experiment of Vertex AI or of a bucket of S3.
+    `project` and `region` are those of a cloud's experiment or of a bucket of S3.
     """
 
     kind: str
     location: str
     project: Optional[str] = None
     region: Optional[str] = None
-
-
-def experiment_of(tracking: Iterable[Tracking]) -> Optional[str]:
-    """The experiment of SageMaker that a job is made part of by its request, None without one."""
-    return next((each.sagemaker for each in tracking if each.sagemaker), None)
 
 
 class TrackingPlan(msgspec.Struct, kw_only=True):

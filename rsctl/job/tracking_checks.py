@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Optional
 from urllib.parse import urlsplit
 
 import msgspec
 
 from rsctl.findings import SECRET, Finding, error
 from rsctl.job.job import Job
-from rsctl.job.tracking import PlannedTracker, Tracking, experiment_of
-from rsctl.targets.sagemaker.options import sagemaker_options
-from rsctl.targets.vertex.options import vertex_options
+from rsctl.job.options_common import first_of
+from rsctl.job.tracking import PlannedTracker, Tracking
+from rsctl.target_info import TrackerInfo, import_object, target_info
 
 _CREDENTIALS = {
     "mlflow": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
@@ -33,8 +34,11 @@ def check_tracking(job: Job) -> Iterator[Finding]:
             remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
             yield error("tracking", message, remedy, path)
             continue
-        yield from _experiment_findings(tracking, job, path)
-        key = msgspec.json.encode(planned_tracker(tracking, job)).decode()
+        for name in tracking.of_targets:
+            check = import_object(_tracker_of(name).check)
+            yield from check(job, getattr(tracking, name), f"{path}.{name}")
+        planned = planned_tracker(tracking, job)
+        key = msgspec.json.encode(planned).decode()
         if key in seen:
             message = f"this duplicates tracking[{seen[key]}]"
             yield error("tracking", message, "remove one of the two", path)
@@ -49,37 +53,45 @@ def _credential_findings(tracking: Tracking, path: str) -> Iterator[Finding]:
             yield error(SECRET, message, f"remove it, and set {variables}", f"{path}.{key}")
 
 
-def _experiment_findings(tracking: Tracking, job: Job, path: str) -> Iterator[Finding]:
-    """What the experiments of Vertex AI and SageMaker need of the job."""
-    options = vertex_options(job)
-    if tracking.vertex and not (options.project and options.first_region):
-        message = "the project and region of the experiment are unknown"
-        remedy = "set targets.vertex.project and targets.vertex.region"
-        yield error("tracking", message, remedy, f"{path}.vertex")
-    if tracking.sagemaker and sagemaker_options(job).experiment:
-        message = "targets.sagemaker.experiment already sets the job's experiment"
-        yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
-    if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
-        message = "a job can belong to only one experiment of SageMaker"
-        yield error("tracking", message, "remove the others", f"{path}.sagemaker")
-
-
 def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
     """Findings about trackers that only some targets have."""
     for index, tracking in enumerate(job.tracking):
-        if tracking.sagemaker and target != "sagemaker":
-            message = f"target {target}: only SageMaker jobs can belong to its experiments"
-            remedy = "remove it, or submit with --target sagemaker"
-            yield error("unsupported", message, remedy, f"tracking[{index}].sagemaker")
+        if target in tracking.given or is_sent(tracking):
+            continue
+        for name in tracking.of_targets:
+            title = target_info(name).title
+            message = f"target {target}: only jobs of {title} can be part of its experiments"
+            remedy = f"remove it, or submit with --target {name}"
+            yield error("unsupported", message, remedy, f"tracking[{index}].{name}")
+
+
+def is_sent(tracking: Tracking) -> bool:
+    """Whether rsctl sends a run there; else the job's own request makes it part of it."""
+    return all(_tracker_of(name).client is not None for name in tracking.of_targets)
 
 
 def planned_tracker(tracking: Tracking, job: Job) -> PlannedTracker:
     """A tracker with all that it takes to reach it."""
     kind = tracking.given[0]
-    location = str(getattr(tracking, kind))
-    project = region = None
-    if kind == "vertex":
-        project, region = vertex_options(job).project, vertex_options(job).first_region
-    elif location.startswith("s3://"):
-        region = sagemaker_options(job).first_region
-    return PlannedTracker(kind=kind, location=location, project=project, region=region)
+    value = getattr(tracking, kind)
+    plan = _tracker_of(kind).plan if kind in tracking.of_targets else None
+    if plan is not None:
+        planned: PlannedTracker = import_object(plan)(job, value)
+        return planned
+    location = str(value)
+    region = _region_of_buckets(job, "s3") if location.startswith("s3://") else None
+    return PlannedTracker(kind=kind, location=location, region=region)
+
+
+def _tracker_of(target: str) -> TrackerInfo:
+    tracker = target_info(target).tracker
+    if tracker is None:
+        raise LookupError(f"target {target} has no tracker")
+    return tracker
+
+
+def _region_of_buckets(job: Job, scheme: str) -> Optional[str]:
+    """The region of the job's target whose buckets these are."""
+    infos = [target_info(name) for name in job.targets.__struct_fields__]
+    regions = [info.options_of(job).region for info in infos if info.staging_scheme == scheme]
+    return first_of(next(iter(regions), None))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -22,13 +21,8 @@ REDUCER_PORT = 29600
 LOCAL = "local"
 """The platform of rsctl's own targets, and of containers that were started by hand."""
 
-RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
-"""Where SageMaker describes the cluster to a container."""
-
 REMEDY = "rsctl sets it; do not set it in run.env or in the image."
 """For a variable of rsctl's own that makes no sense."""
-
-_LOCAL_TARGETS = ("process", "compose")
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class Cluster:
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
     `interface` is the network interface that leads to the others, or None where nobody knows.
     `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
-    does. `platform` is whose contract this was read from: `local`, `vertex` or `sagemaker`.
+    does. `platform` is whose contract this was read from, one of `platforms.PLATFORMS`.
 
     `roles` are the hosts of the job's own roles whose nodes rsctl-launch starts. `role_hosts` has
     HOST:PORT of all workers and of all nodes of such roles (roles.py); it is empty without any.
@@ -99,26 +93,6 @@ def joined(host: str, port: int) -> str:
 def addresses(pools: Mapping[str, tuple[str, ...]], port: int) -> dict[str, tuple[str, ...]]:
     """HOST:PORT of nodes by their role, where each has the same port for itself."""
     return {role: tuple(joined(host, port) for host in pools[role]) for role in pools}
-
-
-def platform_of(environ: Mapping[str, str]) -> str:
-    """The platform of this node: `vertex`, `sagemaker`, or `local` for rsctl's own targets.
-
-    RSCTL_TARGET decides; without it, the first contract that is there.
-    """
-    target = environ.get("RSCTL_TARGET", "")
-    if target in ("vertex", "sagemaker"):
-        return target
-    if target in _LOCAL_TARGETS or "RSCTL_CLUSTER" in environ:
-        return LOCAL
-    if "CLUSTER_SPEC" in environ:
-        return "vertex"
-    return "sagemaker" if os.path.exists(sagemaker_path(environ, RESOURCE_CONFIG)) else LOCAL
-
-
-def sagemaker_path(environ: Mapping[str, str], path: str) -> str:
-    """A path of SageMaker's container contract; rehearsals without containers move its root."""
-    return os.path.join(environ.get("RSCTL_ROOT") or "/", path.lstrip("/"))
 
 
 def rendezvous_port(environ: Mapping[str, str]) -> int:

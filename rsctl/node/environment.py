@@ -29,20 +29,11 @@ def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, 
     replica |= role_variables(cluster) | _search_path(environ)
     if cluster.platform == LOCAL:
         return {**environ, **replica}
-    defaults = {"RSCTL_TARGET": cluster.platform}
+    here, defaults = platform(cluster.platform), {"RSCTL_TARGET": cluster.platform}
     if cluster.role != "reducer":
         _make_folders(environ)
-    if cluster.platform == "vertex" and cluster.role == "worker":
-        from rsctl.node.platforms.vertex_nccl import nccl_variables
-
-        environ = {**environ, **nccl_variables(environ)}
-    if cluster.platform == "sagemaker":
-        from rsctl.node.platforms import sagemaker_env
-
-        # Every container has the same host name there, by which NCCL would take all for one node.
-        defaults["NCCL_HOSTID"] = cluster.own_host
-        if cluster.role != "reducer":
-            defaults |= sagemaker_env.variables(cluster, environ)
+    defaults |= here.defaults(cluster, environ)
+    replica |= here.settings(cluster, environ)
     path = failure_file(environ)
     return {**defaults, **environ, **replica, **({FAILURE_FILE: path} if path else {})}
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from rsctl.node import rank, stderr_tail
 from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.platforms import failure_file, platform
-from rsctl.node.roles import is_stopped_with_workers
 from rsctl.node.structured_lines import emit, lock_of, report_failure
 
 _WAKE_SECONDS = 5.0
@@ -90,7 +89,7 @@ def _report_role_exit(
     if workers_ended or not status.is_failure:
         return 0 if workers_ended else status.code
     report_failure(status, None, None, environ.get(rank.EXIT_KEY))
-    if is_stopped_with_workers(cluster, environ) and _is_stopped_soon():
+    if platform(cluster.platform).stops_with_workers(cluster.role, environ) and _is_stopped_soon():
         return 0
     write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
     return status.code

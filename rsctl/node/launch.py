@@ -28,9 +28,10 @@ def main(arguments: list[str] | None = None) -> int:
         return ENVIRONMENT
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        from rsctl.node import launch_arguments, node
+        from rsctl.node import node, platforms
 
-        options = _parse(launch_arguments.read_arguments(given, os.environ))
+        platform = platforms.platform(platforms.platform_of(os.environ))
+        options = _parse(platform.arguments(given, os.environ))
         os.environ.update(dict(setting.partition("=")[::2] for setting in options.env))
         if options.check:
             from rsctl.node.check import command

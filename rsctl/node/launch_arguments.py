@@ -13,9 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from rsctl.node.cluster import sagemaker_path
 from rsctl.node.errors import USAGE, LaunchError
-from rsctl.node.platforms import sagemaker as cluster_sagemaker
+from rsctl.node.platforms.sagemaker import resources, sagemaker_path
 
 PREFIX = "rsctl_arguments_"
 """The beginning of the names of these hyperparameters."""
@@ -41,7 +40,7 @@ def read_arguments(given: Sequence[str], environ: Mapping[str, str]) -> list[str
     except (OSError, ValueError) as error:
         raise _invalid(f"cannot be read: {error}") from error
     if isinstance(arguments, dict):
-        group = cluster_sagemaker.resources(environ).group
+        group = resources(environ).group
         arguments = arguments.get(group, arguments.get("*"))
     if not isinstance(arguments, list) or not all(
         isinstance(argument, str) for argument in arguments

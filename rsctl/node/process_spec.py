@@ -14,6 +14,7 @@ from rsctl.node.environment import peer_timeout
 from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.mpi import mpirun
 from rsctl.node.network import is_loopback
+from rsctl.node.platforms import platform
 from rsctl.node.roles import tf_config, without_ranks
 
 
@@ -119,9 +120,9 @@ def of_role(cluster: Cluster, command: list[str], environ: Mapping[str, str]) ->
 
 
 def _tf_config(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
-    """Vertex AI sets a TF_CONFIG of its own, which calls roles what they are not."""
+    """TF_CONFIG, unless the user has set one."""
     text = tf_config(cluster)
-    is_users = cluster.platform != "vertex" and "TF_CONFIG" in environ
+    is_users = "TF_CONFIG" in environ and not platform(cluster.platform).sets_tf_config
     return {"TF_CONFIG": text} if text is not None and not is_users else {}
 
 

@@ -46,14 +46,6 @@ def role_variables(cluster: Cluster) -> dict[str, str]:
     }
 
 
-def is_stopped_with_workers(cluster: Cluster, environ: Mapping[str, str]) -> bool:
-    """Whether this node of a role is stopped in a cloud when the workers have ended."""
-    if cluster.platform == "sagemaker":
-        return cluster.role in environ.get(STOPPED_ROLES, "").split(",")
-    awaited = environ.get(AWAITED_ROLES, "").split(",")
-    return cluster.platform == "vertex" and cluster.role not in awaited
-
-
 def without_ranks(environ: Mapping[str, str]) -> dict[str, str]:
     """An environment without the variables of a rank, which some platforms set on all nodes."""
     return {name: value for name, value in environ.items() if name not in _RANKS}

@@ -100,7 +100,7 @@ def _planned(run: RunRecord) -> PlanCost | None:
     if billing is None or info.catalog is None:
         return None
     pools = msgspec.convert(run.plan.get("pools", []), list[_Pool])
-    return plan_cost(info.catalog, pools, billing, Limits())
+    return plan_cost(info.name, pools, billing, Limits())
 
 
 def _seconds(run: RunRecord) -> float | None:

@@ -75,7 +75,7 @@ def _priced(submission: Submission, target: Target) -> Submission:
     billing = billing_of(info, plan.request)
     if billing is None or info.catalog is None:
         return submission
-    cost = plan_cost(info.catalog, plan.pools, billing, limits)
+    cost = plan_cost(info.name, plan.pools, billing, limits)
     plan = with_fields(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
     return replace(submission, plan=plan)
 

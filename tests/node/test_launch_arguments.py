@@ -116,7 +116,7 @@ def test_rsctl_launch_reads_them(tmp_path: Path) -> None:
 def test_rsctl_launch_says_that_they_are_missing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rsctl.node.launch", *REFERENCE],
-        env={**os.environ, "RSCTL_ROOT": str(tmp_path)},
+        env={**os.environ, "RSCTL_ROOT": str(tmp_path), "RSCTL_TARGET": "sagemaker"},
         capture_output=True,
         text=True,
     )

@@ -2,8 +2,9 @@
 
 What they cost is in `prices.py`.
 
-A cloud's data is `TARGET.yaml` beside this file. Its `groups` are machines that have much in
-common: what stands under `all` holds for each of the group's `machines`, unless it says otherwise.
+The data of a target is the file that its `TargetInfo.catalog` names. Its `groups` are machines
+that have much in common: what stands under `all` holds for each of the group's `machines`, unless
+it says otherwise.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any, Literal, Optional, TypeVar
 import msgspec
 
 from rsctl.job.units import Accelerator
+from rsctl.target_info import target_info
 
 T = TypeVar("T")
 
 FOLDER = Path(__file__).parent
 COMPILED = FOLDER / "data.json"
-"""All YAML files of the folder; made by `make schema`."""
+"""All YAML files of the package; made by `make schema`."""
 _NCCL_NEEDS = {
     "gib": "the variables of /usr/local/gib/scripts/set_nccl_env.sh",
     "tcpx": "Google's plugin for NCCL in the image",
@@ -113,7 +115,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The offer of one cloud: `machines` and `gpus` by name, with their source, as of a date.
 
-    `reducer` is the machine that reducers run on unless the job sets another.
+    `reducer` is the machine that reducers run on unless the job sets another. `regions` are those
+    known on the date `regions_as_of`; none where the target has no regions.
     """
 
     target: str
@@ -122,6 +125,8 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reducer: str
     machines: dict[str, Machine]
     gpus: dict[str, Gpu] = {}
+    regions: list[str] = []
+    regions_as_of: Optional[str] = None
 
     def accelerator_named(self, enum: str) -> str | None:
         """The spec's name of what the cloud's API calls `enum`, be it by one machine alone."""
@@ -132,8 +137,11 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @lru_cache
 def load(target: str) -> Catalog:
-    """The catalogue of `vertex` or `sagemaker`."""
-    data = read_data(f"{target}.yaml", dict[str, Any])
+    """The catalogue of a target. Raises LookupError if it has none."""
+    files = target_info(target).catalog
+    if files is None:
+        raise LookupError(f"target {target} has no catalogue")
+    data = read_file(files.machines, dict[str, Any])
     machines: dict[str, Any] = {}
     for group in data.pop("groups"):
         common = group.get("all", {})
@@ -149,13 +157,28 @@ def accelerators(target: str) -> set[str]:
 
 
 def read_data(name: str, kind: type[T]) -> T:
-    """The data of a YAML file of this folder, as written by `rsctl.estimate.catalog.compile`."""
-    return msgspec.json.decode(_files()[name], type=kind)
+    """The data of a YAML file of this folder."""
+    return read_file(f"{__name__}:{name}", kind)
+
+
+def read_file(reference: str, kind: type[T]) -> T:
+    """The data of a YAML file, MODULE:FILE, that lies beside the module of a package.
+
+    Those of rsctl are read as `rsctl.estimate.catalog.compile` has written them.
+    """
+    if compiled := _files().get(reference):
+        return msgspec.json.decode(compiled, type=kind)
+    from importlib.resources import files
+
+    import yaml
+
+    module, _, name = reference.partition(":")
+    return msgspec.convert(yaml.safe_load((files(module) / name).read_text("utf-8")), kind)
 
 
 @lru_cache
 def _files() -> dict[str, msgspec.Raw]:
-    """The files by name, split once: a plan for a cloud wants five of them."""
+    """The files by reference, split once: a plan for a cloud wants five of them."""
     return msgspec.json.decode(COMPILED.read_bytes(), type=dict[str, msgspec.Raw])
 
 

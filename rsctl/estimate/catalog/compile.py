@@ -12,12 +12,16 @@ import yaml
 
 from rsctl.estimate.catalog import COMPILED, FOLDER
 
+_PACKAGE = FOLDER.parent
+
 
 def compiled() -> bytes:
-    """The data of all YAML files of the catalogue by their names, as JSON."""
+    """The data of all YAML files of the package by their references, as JSON."""
     data: dict[str, Any] = {}
-    for path in sorted(FOLDER.glob("*.yaml")):
-        data[path.name] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in sorted(_PACKAGE.glob("*/**/*.yaml")):
+        module, own = path.parent.relative_to(_PACKAGE.parent), path.name
+        if module.parts[1] != "_data":
+            data[f"{'.'.join(module.parts)}:{own}"] = yaml.safe_load(path.read_text("utf-8"))
     return msgspec.json.encode(data) + b"\n"
 
 

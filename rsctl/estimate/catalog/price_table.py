@@ -60,10 +60,3 @@ class PriceTable(
             "then by region."
         ),
     ] = {}
-
-
-class OwnPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The user's `prices.yaml`."""
-
-    vertex: Annotated[Optional[PriceTable], Meta(description="Prices of Vertex AI.")] = None
-    sagemaker: Annotated[Optional[PriceTable], Meta(description="Prices of SageMaker.")] = None

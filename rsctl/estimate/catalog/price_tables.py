@@ -2,7 +2,7 @@
 
 The user's own are in `prices.yaml` of the configuration folder, those that
 `rsctl catalog --refresh` has fetched in
-`prices.refreshed.json` beside it, and the catalogue's in `TARGET_prices.yaml` beside this file.
+`prices.refreshed.json` beside it, and the catalogue's in the file that `TargetInfo.catalog` names.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 from rsctl.estimate import catalog
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.target_info import target_info
 
 OWN = "prices.yaml"
 REFRESHED = "prices.refreshed.json"
@@ -37,7 +38,7 @@ def configuration_folder() -> Path:
 
 
 def price_tables(target: str) -> list[PriceTable]:
-    """The tables of `vertex` or `sagemaker`, in the order in which they are asked.
+    """The tables of a target, in the order in which they are asked.
 
     Raises RsctlError with all mistakes of the user's own.
     """
@@ -75,9 +76,7 @@ def _read_own(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable
     del version
     from rsctl.estimate.catalog.own_prices import read_own_prices  # which few plans need
 
-    own = read_own_prices(str(path))
-    found = {"vertex": own.vertex, "sagemaker": own.sagemaker}
-    return {target: [table] for target, table in found.items() if table is not None}
+    return {target: [table] for target, table in read_own_prices(str(path)).items()}
 
 
 @lru_cache(maxsize=4)
@@ -93,4 +92,7 @@ def _read_refreshed(path: Path, version: tuple[int, int]) -> dict[str, list[Pric
 
 @lru_cache
 def _catalogue_tables(target: str) -> list[PriceTable]:
-    return catalog.read_data(f"{target}_prices.yaml", list[PriceTable])
+    files = target_info(target).catalog
+    if files is None or files.prices is None:
+        return []
+    return catalog.read_file(files.prices, list[PriceTable])

@@ -54,7 +54,7 @@ def price_of(
     spot: bool = False,
     tables: Iterable[PriceTable] | None = None,
 ) -> Price | NoPrice:
-    """The price of one node per hour in a region of `vertex` or `sagemaker`.
+    """The price of one node per hour in a region of a target.
 
     Without a region, it uses the region whose prices serve as estimates. `tables` are the tables to
     search, by default the user's, the refreshed and the catalogue's. Raises RsctlError for an

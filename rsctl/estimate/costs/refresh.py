@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -12,13 +12,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.estimate.catalog.price_tables import REFRESHED, configuration_folder
 from rsctl.findings import ExitCode, Finding, RsctlError
-from rsctl.targets.sagemaker.prices import sagemaker_prices
-from rsctl.targets.vertex.prices import vertex_prices
-
-_LISTS: Mapping[str, Callable[[Endpoints], PriceTable]] = {
-    "vertex": vertex_prices,
-    "sagemaker": sagemaker_prices,
-}
+from rsctl.target_info import all_targets, import_object
 
 
 class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):
@@ -30,17 +24,23 @@ class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def refresh_prices(
-    targets: Iterable[str] = ("vertex", "sagemaker"), endpoints: Endpoints | None = None
+    targets: Iterable[str] | None = None, endpoints: Endpoints | None = None
 ) -> RefreshedPrices:
-    """Fetch the price lists of clouds whose credentials are here; what cannot be is a finding.
+    """Fetch the price lists of targets, by default of all, of which credentials are here.
+
+    What cannot be fetched is a finding.
 
     Raises RsctlError if none can be fetched, or if they cannot be written down.
     """
     tables: dict[str, PriceTable] = {}
     problems: list[RsctlError] = []
-    for target in targets:
+    for info in all_targets():
+        files = info.catalog
+        if files is None or files.price_list is None or (targets and info.name not in targets):
+            continue
         try:
-            tables[target] = _LISTS[target](endpoints or Endpoints.of_environment())
+            fetch = import_object(files.price_list)
+            tables[info.name] = fetch(endpoints or Endpoints.of_environment())
         except RsctlError as problem:
             problems.append(problem)
     findings = [finding for problem in problems for finding in problem.findings]

@@ -8,6 +8,7 @@ from enum import Enum
 
 from rsctl.clients.private import is_loopback
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.registry.hosts import ARTIFACT_REGISTRY, ECR, ECR_PUBLIC, GCR
 
 DOCKER_HUB = "docker.io"
 FIELD = "image.repository"
@@ -19,15 +20,6 @@ _COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _PATH = f"{_COMPONENT}(?:/{_COMPONENT})*"
 _TAG = "[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}"
 _LONGEST = 255
-
-# The hosts that Amazon's own credential helper for docker knows, dual-stack ones included.
-_ECR = (
-    r"(?P<account>[0-9]{12})\.dkr[.-]ecr(?P<fips>-fips)?\.(?P<region>[a-z0-9][a-z0-9-]*)"
-    r"\.(?:amazonaws\.com(?:\.cn)?|amazonaws\.eu|on\.aws|on\.amazonwebservices\.com\.cn"
-    r"|sc2s\.sgov\.gov|c2s\.ic\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov)"
-)
-_ARTIFACT_REGISTRY = r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev"
-_GCR = r"(?:[a-z]+\.)?gcr\.io"
 
 
 class Kind(Enum):
@@ -75,18 +67,18 @@ class Repository:
     @property
     def kind(self) -> Kind:
         """Whose registry it is, by its host."""
-        if re.fullmatch(_ECR, self.host):
+        if re.fullmatch(ECR, self.host):
             return Kind.ECR
-        if self.host == "public.ecr.aws":
+        if re.fullmatch(ECR_PUBLIC, self.host):
             return Kind.ECR_PUBLIC
-        if re.fullmatch(_ARTIFACT_REGISTRY, self.host) or re.fullmatch(_GCR, self.host):
+        if re.fullmatch(ARTIFACT_REGISTRY, self.host) or re.fullmatch(GCR, self.host):
             return Kind.GOOGLE
         return Kind.OTHER
 
     @property
     def ecr(self) -> Ecr | None:
         """The account and the region, for a private repository of Amazon ECR."""
-        found = re.fullmatch(_ECR, self.host)
+        found = re.fullmatch(ECR, self.host)
         return Ecr(found["account"], found["region"], bool(found["fips"])) if found else None
 
     @property
@@ -94,7 +86,7 @@ class Repository:
         """The resource that must exist before a push to Artifact Registry; gcr.io creates its
         own.
         """
-        found = re.fullmatch(_ARTIFACT_REGISTRY, self.host)
+        found = re.fullmatch(ARTIFACT_REGISTRY, self.host)
         if found is None:
             return None
         first, second, *rest = self.path.split("/")
@@ -138,7 +130,7 @@ def at_digest(reference: str, digest: str) -> str:
 
 
 def _check_google(repository: Repository) -> None:
-    found = re.fullmatch(_ARTIFACT_REGISTRY, repository.host)
+    found = re.fullmatch(ARTIFACT_REGISTRY, repository.host)
     needed = 4 if "." in repository.path.partition("/")[0] else 3
     if found and len(repository.path.split("/")) < needed:
         raise _invalid(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NO_CREDENTIALS
 from rsctl.findings import RsctlError
+from rsctl.images.registry.client import RegistryClient
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import Kind, Repository, parse_reference, parse_repository
+from rsctl.images.registry.names import Repository, parse_reference, parse_repository
+from rsctl.target_info import all_targets, import_object
 
 
 def login_for(repository: str, endpoints: Endpoints | None = None) -> Login | None:
@@ -38,10 +42,10 @@ def find_pushed(
     RsctlError: refused (no right to read), environment (no log-in, no answer), usage (the name).
     """
     repository, tag = parse_reference(reference)
-    if login and repository.kind is Kind.ECR:
-        from rsctl.targets.sagemaker import registry as aws
-
-        return aws.find_digest(repository, tag, endpoints or Endpoints.of_environment())
+    client = _client_of(repository)
+    if login and client:
+        where = endpoints or Endpoints.of_environment()
+        return client.find_digest(repository, tag, login, where)
     from rsctl.images.registry import api
 
     return api.find_digest(repository, tag, login or _stored_login(repository))
@@ -56,29 +60,22 @@ def ensure_repository(
     has the command. Other registries create by pushing, or refuse the push. Raises RsctlError.
     """
     parsed = parse_repository(repository)
-    if login is None:
-        return
-    endpoints = endpoints or Endpoints.of_environment()
-    if parsed.kind is Kind.ECR:
-        from rsctl.targets.sagemaker import registry as aws
-
-        aws.ensure_repository(parsed, endpoints)
-    elif parsed.kind is Kind.GOOGLE:
-        from rsctl.targets.vertex import registry as google_cloud
-
-        google_cloud.require_repository(parsed, login, endpoints)
+    client = _client_of(parsed)
+    if login and client:
+        client.ensure_repository(parsed, login, endpoints or Endpoints.of_environment())
 
 
 def _cloud_login(repository: Repository, endpoints: Endpoints) -> Login | None:
-    # The clouds' modules are imported here: they bring the clouds' libraries.
-    if repository.kind is Kind.GOOGLE:
-        from rsctl.targets.vertex import registry as google_cloud
+    client = _client_of(repository)
+    return client.log_in(repository, endpoints) if client else None
 
-        return google_cloud.log_in(repository, endpoints)
-    if repository.kind in (Kind.ECR, Kind.ECR_PUBLIC):
-        from rsctl.targets.sagemaker import registry as aws
 
-        return aws.log_in(repository, endpoints)
+def _client_of(repository: Repository) -> RegistryClient | None:
+    """The client of the cloud whose registry it is; None if it is not a cloud's."""
+    for info in all_targets():
+        if info.registry and re.fullmatch(info.registry.hosts, repository.host):
+            client: RegistryClient = import_object(info.registry.client)
+            return client
     return None
 
 

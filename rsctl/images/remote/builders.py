@@ -1,12 +1,12 @@
-"""The remote builder of a target: Cloud Build or CodeBuild, for machines without Docker.
+"""The remote builder of a target, for machines without Docker.
 
-Target vertex builds with Cloud Build, target sagemaker with CodeBuild: the context goes to the
-job's own bucket, the service builds and pushes it, and its log comes back as it grows.
+The context goes to the job's own bucket, the service builds and pushes it, and its log comes back
+as it grows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rsctl.clients.endpoints import Endpoints
@@ -47,25 +47,17 @@ def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder
     return make(target_info(target).options_of(job), endpoints)
 
 
-_EXAMPLES = {
-    "project": "your Google Cloud project ID",
-    "region": "the region of the build, such as us-central1 or us-east-1",
-    "staging": "a folder in your bucket, such as gs://bucket/staging or s3://bucket/staging",
-    "build_role": "the ARN of an IAM role that CodeBuild can assume",
-}
-
-
-def _missing(job: Job, target: str, needs: tuple[tuple[str, ...], ...]) -> list[Finding]:
+def _missing(job: Job, target: str, needs: Mapping[tuple[str, ...], str]) -> list[Finding]:
     options = target_info(target).options_of(job)
-    names = [either[0] for either in needs if not any(getattr(options, name) for name in either)]
     found = [
         error(
             "cloud-build",
             f"building in the cloud needs targets.{target}.{name}",
-            f"give {_EXAMPLES.get(name, name)}",
+            f"give {example}",
             f"targets.{target}.{name}",
         )
-        for name in names
+        for (name, *others), example in needs.items()
+        if not any(getattr(options, either) for either in (name, *others))
     ]
     if not repository_of(job, target):
         message = (

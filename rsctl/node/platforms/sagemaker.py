@@ -16,21 +16,16 @@ Information", and for the groups AWS's own sagemaker-training toolkit, whose off
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rsctl.node.cluster import (
-    REMEDY,
-    RESOURCE_CONFIG,
-    Cluster,
-    addresses,
-    joined,
-    reducer_ports,
-    rendezvous_port,
-    sagemaker_path,
-)
+from rsctl.node.cluster import REMEDY, Cluster, addresses, joined, reducer_ports, rendezvous_port
 from rsctl.node.errors import USAGE, LaunchError
+
+RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
+"""Where SageMaker describes the cluster to a container."""
 
 CHIEF, WORKERS, REDUCERS = "chief", "workers", "reducers"
 """The groups of a job that has reducers, or a first worker of its own kind. A group of another
@@ -54,6 +49,11 @@ class Resources(NamedTuple):
     groups: dict[str, tuple[str, ...]]
     instance_type: str
     interface: str | None
+
+
+def sagemaker_path(environ: Mapping[str, str], path: str) -> str:
+    """A path of SageMaker's container contract; rehearsals without containers move its root."""
+    return os.path.join(environ.get("RSCTL_ROOT") or "/", path.lstrip("/"))
 
 
 def read(environ: Mapping[str, str]) -> Cluster:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from rsctl.node.cluster import Cluster, sagemaker_path
+from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import sagemaker_hyperparameters
-from rsctl.node.platforms.sagemaker import resources
+from rsctl.node.platforms.sagemaker import resources, sagemaker_path
 from rsctl.node.platforms.sagemaker_hyperparameters import to_json
 
 _CONFIG = "/opt/ml/input/config"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from rsctl.images.registry.hosts import ECR, ECR_PUBLIC
 from rsctl.target_info import (
     AutomaticTransport,
+    CatalogInfo,
     EmulatorInfo,
     Quota,
+    RegistryInfo,
     RemoteBuild,
     TargetInfo,
+    TrackerInfo,
     Unsupported,
 )
 
@@ -35,7 +39,11 @@ INFO = TargetInfo(
         "tries the list of machines one job after the other, also if a "
         "quota is too small"
     },
-    catalog="sagemaker",
+    catalog=CatalogInfo(
+        machines="rsctl.estimate.catalog:sagemaker.yaml",
+        prices="rsctl.estimate.catalog:sagemaker_prices.yaml",
+        price_list="rsctl.targets.sagemaker.prices:sagemaker_prices",
+    ),
     billing="rsctl.targets.sagemaker.billing:billing_of",
     # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries what is
     # throttled. These are ours, to stay out of that.
@@ -62,9 +70,26 @@ INFO = TargetInfo(
     staging_scheme="s3",
     remote_build=RemoteBuild(
         "rsctl.targets.sagemaker.builder:CodeBuild",
-        (("region",), ("staging",), ("build_role", "role")),
+        {
+            ("region",): "where it is built, such as us-east-1",
+            ("staging",): "a folder in a bucket of yours, such as s3://bucket/staging",
+            ("build_role", "role"): "the ARN of an IAM role that CodeBuild may take",
+        },
         ("linux/amd64", "linux/arm64"),
     ),
+    registry=RegistryInfo(
+        f"{ECR}|{ECR_PUBLIC}",
+        "rsctl.targets.sagemaker.registry:CLIENT",
+    ),
+    tracker=TrackerInfo(
+        value="rsctl.targets.sagemaker.tracking:Experiment",
+        check="rsctl.targets.sagemaker.tracking:experiment_findings",
+    ),
+    node_platform="sagemaker",
+    argument_keys=frozenset({"ContainerArguments", "HyperParameters"}),
+    installs_requirements="SageMaker's own images install it with run.package in place of "
+    "image.source",
+    aliases=frozenset({"aws", "amazon", "aws_sagemaker"}),
     log_in_check="rsctl.targets.sagemaker.doctor:signed_in",
     job_checks=(
         "rsctl.targets.sagemaker.doctor:aws_checks",

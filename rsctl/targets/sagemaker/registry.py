@@ -8,6 +8,7 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import ACCESS_DENIED, AwsError
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
+from rsctl.images.registry import api
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import FIELD, Kind, Repository
 from rsctl.images.registry.remedies import remedies_for
@@ -73,6 +74,30 @@ def find_digest(repository: Repository, tag: str, endpoints: Endpoints) -> str |
         raise
     digests = [image.get("imageDigest") for image in found.get("imageDetails", [])]
     return next(filter(None, digests), None)
+
+
+class EcrClient:
+    """See RegistryClient. ECR Public is a registry like others but for its log-in."""
+
+    def log_in(self, repository: Repository, endpoints: Endpoints) -> Login:
+        """See RegistryClient."""
+        return log_in(repository, endpoints)
+
+    def find_digest(
+        self, repository: Repository, tag: str, login: Login, endpoints: Endpoints
+    ) -> str | None:
+        """See RegistryClient."""
+        if repository.kind is Kind.ECR_PUBLIC:
+            return api.find_digest(repository, tag, login)
+        return find_digest(repository, tag, endpoints)
+
+    def ensure_repository(self, repository: Repository, login: Login, endpoints: Endpoints) -> None:
+        """Create it in ECR if it is not there; ECR Public refuses the push."""
+        del login
+        ensure_repository(repository, endpoints)
+
+
+CLIENT = EcrClient()
 
 
 def _registry(repository: Repository, endpoints: Endpoints) -> Aws:

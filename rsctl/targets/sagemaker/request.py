@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Optional
 from rsctl.findings import Finding
 from rsctl.images.package import Package
 from rsctl.job.job import Job
-from rsctl.job.tracking import experiment_of
 from rsctl.node.roles import STOPPED_ROLES
 from rsctl.targets.sagemaker.arguments import container_arguments
 from rsctl.targets.sagemaker.channels import PACKAGE_PATH, channels, input_env
@@ -26,6 +25,7 @@ from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.request_values import milliseconds, whole_seconds, without_empty
 from rsctl.targets.sagemaker.resources import resource_config
 from rsctl.targets.sagemaker.roles import stopped_roles
+from rsctl.targets.sagemaker.tracking import experiment_of
 from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 
 DEFAULT_TIMEOUT = 86_400
@@ -232,7 +232,7 @@ def _experiment(job: Job, run: str) -> dict[str, Any] | None:
                 "RunName": options.run,
             }
         )
-    tracked = experiment_of(job.tracking)
+    tracked = experiment_of(job)
     return {"ExperimentName": tracked, "TrialComponentDisplayName": run} if tracked else None
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from rsctl.images.registry.hosts import ARTIFACT_REGISTRY, GCR
 from rsctl.target_info import (
     AutomaticTransport,
+    CatalogInfo,
     EmulatorInfo,
     Quota,
+    RegistryInfo,
     RemoteBuild,
     TargetInfo,
+    TrackerInfo,
     Unsupported,
 )
 
@@ -23,7 +27,11 @@ INFO = TargetInfo(
         "persistent_resource": "remove it, or set only its region",
         "reservation": "set it to any, which uses one in the region, or set one region",
     },
-    catalog="vertex",
+    catalog=CatalogInfo(
+        machines="rsctl.estimate.catalog:vertex.yaml",
+        prices="rsctl.estimate.catalog:vertex_prices.yaml",
+        price_list="rsctl.targets.vertex.prices:vertex_prices",
+    ),
     billing="rsctl.targets.vertex.billing:billing_of",
     # https://cloud.google.com/vertex-ai/docs/quotas: 60 job submissions a minute for each project
     # and region, creates and deletes; 600 reads and writes of resources. A submission reads once.
@@ -43,7 +51,26 @@ INFO = TargetInfo(
     ),
     staging_scheme="gs",
     remote_build=RemoteBuild(
-        "rsctl.targets.vertex.builder:CloudBuild", (("project",), ("region",), ("staging",))
+        "rsctl.targets.vertex.builder:CloudBuild",
+        {
+            ("project",): "your Google Cloud project's id",
+            ("region",): "where it is built, such as us-central1",
+            ("staging",): "a folder in a bucket of yours, such as gs://bucket/staging",
+        },
+    ),
+    registry=RegistryInfo(
+        f"{ARTIFACT_REGISTRY}|{GCR}",
+        "rsctl.targets.vertex.registry:CLIENT",
+    ),
+    tracker=TrackerInfo(
+        value="rsctl.targets.vertex.tracking:Experiment",
+        check="rsctl.targets.vertex.tracking:experiment_findings",
+        plan="rsctl.targets.vertex.tracking:planned_experiment",
+        client="rsctl.targets.vertex.tracker:VertexExperiment",
+    ),
+    node_platform="vertex",
+    aliases=frozenset(
+        ["gcp", "google", "vertex-ai", "vertexai", "vertex_ai", "gcp_vertex", "gcp_batch"]
     ),
     log_in_check="rsctl.targets.vertex.doctor:signed_in",
     job_checks=(

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import google_credentials, renew
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.images.registry import http
+from rsctl.images.registry import api, http
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import FIELD, GoogleRepository, Repository
 from rsctl.images.registry.remedies import remedies_for
@@ -50,6 +50,28 @@ def require_repository(repository: Repository, login: Login, endpoints: Endpoint
         )
         remedy = "use a repository of the format docker"
         raise RsctlError(ExitCode.REFUSED, error("repository-format", message, remedy, FIELD))
+
+
+class ArtifactRegistryClient:
+    """See RegistryClient."""
+
+    def log_in(self, repository: Repository, endpoints: Endpoints) -> Login:
+        """See RegistryClient."""
+        return log_in(repository, endpoints)
+
+    def find_digest(
+        self, repository: Repository, tag: str, login: Login, endpoints: Endpoints
+    ) -> str | None:
+        """See RegistryClient."""
+        del endpoints
+        return api.find_digest(repository, tag, login)
+
+    def ensure_repository(self, repository: Repository, login: Login, endpoints: Endpoints) -> None:
+        """Raise RsctlError if it is not there."""
+        require_repository(repository, login, endpoints)
+
+
+CLIENT = ArtifactRegistryClient()
 
 
 def _resource(wanted: GoogleRepository, endpoints: Endpoints) -> str:

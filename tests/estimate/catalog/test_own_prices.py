@@ -41,7 +41,7 @@ def test_ones_own_prices_come_first_and_changes_are_seen(own: Path) -> None:
         ("- a\n", ["1:1 it has no tables"]),
         ("azure: {}\n", ["1:1 unknown key 'azure'"]),
         ("vertex: {as_of: 2026-11-01}\n", ["1:9 the key 'source' is missing in vertex"]),
-        (HEAD.replace("2026-11-01", "last week"), ["3:10 'last week' is not a valid date"]),
+        (HEAD.replace("2026-11-01", "last week"), ["3:10 'last week' is not a date"]),
         (
             HEAD + "  machines:\n    n1-standard-4: {any: {on_demand: -1}}\n",
             ["5:38 expected a number of at least 0, got the number -1"],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import botocore.session
 
-from rsctl.estimate.catalog.regions import regions
+from rsctl.estimate.catalog import load
 
 
 def test_the_regions_of_vertex_ai() -> None:
@@ -20,7 +20,7 @@ def test_the_regions_of_vertex_ai() -> None:
     constants = (Path(package.origin).parent / "constants" / "base.py").read_text()
     known = re.search(r"SUPPORTED_REGIONS = frozenset\((.*?)\)", constants, re.DOTALL)
     assert known is not None
-    assert set(regions().vertex) == ast.literal_eval(known[1].strip()) - {"global"}
+    assert set(load("vertex").regions) == ast.literal_eval(known[1].strip()) - {"global"}
 
 
 def test_the_regions_of_sagemaker() -> None:
@@ -30,4 +30,4 @@ def test_the_regions_of_sagemaker() -> None:
         for partition in session.get_available_partitions()
         for region in session.get_available_regions("sagemaker", partition_name=partition)
     ]
-    assert sorted(regions().sagemaker) == sorted(known)
+    assert sorted(load("sagemaker").regions) == sorted(known)
