@@ -77,7 +77,7 @@ def _dollars(job: Job, info: TargetInfo, pools: list[Pool]) -> float | None:
     """The price of all nodes of these pools per hour; None if it is unknown."""
     total = 0.0
     for pool in pools:
-        each = dollars_of(job, info.catalog, pool.machine, pool.accelerator)
+        each = dollars_of(job, info.catalog and info.name, pool.machine, pool.accelerator)
         if each is None:
             return None
         total += pool.count * each
@@ -108,7 +108,7 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
         name=pool.machine,
         bits=pool.gbps * 1e9 if pool.gbps else None,
         cores=_cores(info, pool),
-        dollars=dollars_of(job, info.catalog, pool.machine),
+        dollars=dollars_of(job, info.catalog and info.name, pool.machine),
     )
     if info.catalog is None or pool.machine is None or job.reducers.machine != "auto":
         return (own,)
@@ -118,9 +118,9 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
             name=machine.name,
             bits=machine.gbps * 1e9,
             cores=machine.vcpus,
-            dollars=dollars_of(job, info.catalog, machine.name),
+            dollars=dollars_of(job, info.catalog and info.name, machine.name),
         )
-        for machine in catalog.load(info.catalog).machines.values()
+        for machine in catalog.load(info.name).machines.values()
         if machine.name.startswith(family) and machine.name != own.name
         if machine.gbps and not machine.retired and not machine.arm and not machine.accelerators
     ]
@@ -144,7 +144,7 @@ def _cores(info: TargetInfo, pool: Pool) -> float | None:
         from rsctl.targets.local.host import this_host
 
         return None if info.is_managed else this_host().cpus
-    machine = catalog.load(info.catalog).machines.get(pool.machine or "")
+    machine = catalog.load(info.name).machines.get(pool.machine or "")
     return machine.vcpus if machine else None
 
 
@@ -157,7 +157,7 @@ def _rule(worker: Pool, machines: tuple[ReducerMachine, ...]) -> int | None:
 
 def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
     """Why machines that bring a transport of their own gain nothing."""
-    known = catalog.load(info.catalog).machines if info.catalog else {}
+    known = catalog.load(info.name).machines if info.catalog else {}
     machine = known.get(worker.machine or "")
     if machine is None or machine.own_transport is None:
         return None
@@ -168,7 +168,7 @@ def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
 def rate_assumption(target: str, worker_machine: str | None, worker_bits: float) -> str:
     """The assumed rate of the workers' cards, and its conditions."""
     info = target_info(target)
-    known = catalog.load(info.catalog).machines if info.catalog else {}
+    known = catalog.load(info.name).machines if info.catalog else {}
     machine = known.get(worker_machine or "")
     rate = f"nodes have {worker_bits / 1e9:g} Gbit/s in each direction by"
     if machine is None or machine.nccl_needs is None:

@@ -72,7 +72,10 @@ class ComposeTarget(LocalTarget):
             world_size=share.world_size,
             env=common_env(chief_job(job), run, share),
             request={
-                "compose": compose_file(job, run, image.tag or "", share, self.host.may_lock_memory)
+                "compose": compose_file(
+                    job, run, image.tag or "", share, self.host.may_lock_memory
+                ),
+                **rendering.supervision(job),
             },
             findings=findings,
             inputs=planned(input_plans(job, run, self.info.name)),

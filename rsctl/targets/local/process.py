@@ -58,7 +58,7 @@ class ProcessTarget(LocalTarget):
             pools=pools,
             world_size=world_size,
             env=_script_env(chief_job(job), run, share),
-            request={"commands": commands},
+            request={"commands": commands, **rendering.supervision(job)},
             findings=[
                 *path_findings(job),
                 *rendering.share_findings(job, share),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Optional
+from typing import Any, Optional
 
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
@@ -115,6 +115,21 @@ def reducer_count(job: Job) -> int:
     if job.reducers.count != "auto":
         return job.reducers.count
     return job.workers.count if job.workers.count > 1 else 0
+
+
+def supervision(job: Job) -> dict[str, Any]:
+    """What the supervisor does besides starting the replicas, as the request has it.
+
+    `ends` are the roles that do not end with the workers. What is left to its default is not there.
+    """
+    limits = job.limits
+    given = {
+        "timeout": float(limits.timeout) if limits.timeout else None,
+        "retries": limits.most_restarts,
+        "ends": {n: role.ends for n, role in job.roles.items() if role.ends != "with-workers"},
+    }
+    shown = {name: value for name, value in given.items() if value}
+    return {"supervisor": shown} if shown else {}
 
 
 def restart_findings(job: Job) -> Iterator[Finding]:

@@ -233,18 +233,19 @@ def _make_folder(path: str | os.PathLike[str]) -> None:
 
 def _description(submission: Submission) -> RunDescription:
     plan, job = submission.plan, submission.job
+    supervision = plan.request.get("supervisor", {})
     return RunDescription(
         run=plan.run,
         target=plan.target,
         request=plan.request,
         replicas=replica_names(plan.pools),
-        timeout=float(job.limits.timeout) if job.limits.timeout else None,
-        retries=job.limits.most_restarts or 0,
+        timeout=supervision.get("timeout"),
+        retries=supervision.get("retries", 0),
         metrics=metric_specs(job),
         source=str(job.image.source) if job.image.source else None,
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
         copies=copies(job, plan.target),
-        roles={name: role.ends for name, role in job.roles.items()},
+        roles=dict.fromkeys(job.roles, "with-workers") | supervision.get("ends", {}),
     )
 
 

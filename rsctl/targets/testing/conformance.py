@@ -21,13 +21,15 @@ import pytest
 
 pytest.register_assert_rewrite(
     "rsctl.targets.testing.suite",
+    "rsctl.targets.testing.key_tests",
     "rsctl.targets.testing.plan_tests",
     "rsctl.targets.testing.run_tests",
 )
 
+from rsctl.targets.testing.key_tests import KeyTests  # noqa: E402
 from rsctl.targets.testing.plan_tests import PlanTests  # noqa: E402
 from rsctl.targets.testing.run_tests import RunTests  # noqa: E402
 
 
-class TargetConformance(PlanTests, RunTests):
+class TargetConformance(KeyTests, PlanTests, RunTests):
     """Tests of one target, named by a subclass, which can set the attributes of `suite.Suite`."""

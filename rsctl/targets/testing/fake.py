@@ -41,6 +41,17 @@ from rsctl.targets.variables import secret_names, secret_values, user_env
 _WORKER = "worker-0"
 _CANCELLED = "cancelled"
 _ONE = Unsupported("it runs one process", "remove it, or use another target")
+_ONE_ATTEMPT = Unsupported("it starts the command once", "remove it, or use another target")
+_NO_LIMIT = Unsupported("it waits for the command to end", "remove it, or use another target")
+_NO_PRICE = Unsupported("this machine has no price", "remove limits.cost")
+_NO_PACKAGE = Unsupported("it has no containers", "set image.source: FOLDER in its place")
+_NO_CONTAINERS = "it has no containers"
+_THIS_MACHINE = "it runs on this machine"
+
+_OF_IMAGES = (
+    *("uri", "base", "dockerfile", "env", "run", "python", "apt", "transport", "repository"),
+    "platform",
+)
 
 
 class FakeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,10 +67,25 @@ INFO = TargetInfo(
     title="a process of this machine",
     target="rsctl.targets.testing.fake:TARGET",
     options="rsctl.targets.testing.fake:FakeOptions",
-    refused={"workers.count": _ONE, "reducers.count": _ONE},
+    refused={
+        "run.launcher": Unsupported(
+            "it starts the command alone",
+            "use run.launcher: once",
+            frozenset({"mpi", "none"}),
+        ),
+        "run.package": _NO_PACKAGE,
+        "workers.count": _ONE,
+        "workers.processes": _ONE,
+        "reducers.count": _ONE,
+        "limits.timeout": _NO_LIMIT,
+        "limits.retries": _ONE_ATTEMPT,
+        "limits.restarts": _ONE_ATTEMPT,
+        "limits.cost": _NO_PRICE,
+    },
     unused={
-        "workers.machine": "the job runs on this machine",
-        "image.base": "it has no containers",
+        **dict.fromkeys(("workers.machine", "workers.disk", "workers.accelerator"), _THIS_MACHINE),
+        **dict.fromkeys(("limits.queue", "limits.spot"), _THIS_MACHINE),
+        **{f"image.{key}": _NO_CONTAINERS for key in _OF_IMAGES},
     },
 )
 
@@ -73,7 +99,7 @@ class FakeTarget:
     def render(self, job: Job, run: str) -> Submission:
         """The command and its environment. Nothing but the job and the run's id goes in."""
         findings: list[Finding] = []
-        if job.run.launcher == "torchrun":
+        if job.run.launcher == "torchrun":  # the default, which `refused` cannot name
             message, remedy = "target fake starts only the command", "use run.launcher: once"
             findings.append(error("unsupported", message, remedy, "run.launcher"))
         env = {
@@ -82,6 +108,7 @@ class FakeTarget:
             "RSCTL_TARGET": self.info.name,
             "RSCTL_REPLICA": _WORKER,
             "RSCTL_OUTPUT_DIR": str(job.outputs or run_directory(run) / "outputs"),
+            **({"RSCTL_CHECKPOINT_DIR": str(job.checkpoints)} if job.checkpoints else {}),
             **user_env(job),  # a secret is None
         }
         command = user_command(job) if job.run.command else [sys.executable, *user_command(job)]

@@ -12,11 +12,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from rsctl.estimate import catalog
 from rsctl.job.roles import Role
 from rsctl.runs.ids import new_run_id
 from rsctl.target_info import TargetInfo, has_target, target_info
 from rsctl.targets.base import Plan, Submission, Target
 from rsctl.targets.capabilities import capability_findings
+from rsctl.targets.testing.spec_keys import merged
 from rsctl.targets.testing.suite import COUNT, HIDDEN_VALUE, Suite, shown
 
 
@@ -97,6 +99,36 @@ class PlanTests(Suite):
             for part in placeholder.path:
                 value = value[part]
             assert value is None or placeholder.secret is None
+
+    def test_reducers_are_a_pool(self, tmp_path: Path, target: Target) -> None:
+        """A target that takes reducers plans nodes for them."""
+        keys = merged(
+            self.job_keys,
+            {
+                "run": {"command": None, "script": "train.py", "launcher": "torchrun"},
+                "workers": {"count": 2},
+                "reducers": {"count": 2},
+            },
+        )
+        (tmp_path / "source").mkdir(exist_ok=True)
+        (tmp_path / "source" / "train.py").touch()
+        planned = self.planned(tmp_path, keys, "workers.count", "reducers.count", "run.launcher")
+        if planned is not None:
+            counts = {pool.role: pool.count for pool in planned.plan.pools}
+            assert counts == {"worker": 2, "reducer": 2}
+
+    def test_places_are_planned_in_their_order(self, tmp_path: Path, target: Target) -> None:
+        """A target that tries several regions plans a request of its own for each."""
+        if not target.info.has_places:
+            return
+        regions = self.regions or tuple(catalog.load(self.target_name).regions[:2])
+        options = {"targets": {self.target_name: {"region": list(regions)}}}
+        planned = self.planned(tmp_path, merged(self.job_keys, options))
+        assert planned is not None
+        assert planned.place.region == regions[0]
+        assert [each.place.region for each in planned.alternatives] == list(regions[1:])
+        requests = [planned.plan.request, *(each.plan.request for each in planned.alternatives)]
+        assert all(requests[0] != other for other in requests[1:])
 
 
 def _refuse_network(*_: Any, **__: Any) -> Any:

@@ -6,6 +6,9 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
@@ -15,6 +18,7 @@ from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Cursor, Event, LogEvent
 from rsctl.targets.base import (
+    AdoptingTarget,
     Submission,
     Target,
     new_run,
@@ -22,6 +26,7 @@ from rsctl.targets.base import (
 from rsctl.targets.testing.suite import (
     FAIL,
     LINES,
+    LOSS,
     WAIT,
     Suite,
     flat,
@@ -145,6 +150,51 @@ class RunTests(Suite):
         target.reconcile(run)
         assert stored(run).state is JobState.FAILED
         target.release(run)
+
+    def test_metrics_are_read(self, tmp_path: Path, target: Target) -> None:
+        """Numbers of the log are in the store when the job has ended and all is collected."""
+        keys = {"metrics": {"loss": {"regex": "loss=([0-9.]+)"}}}
+        planned = self.planned(tmp_path, keys, script=LOSS)
+        assert planned is not None
+        run = self.submit(target, planned)
+        self.follow(target, run)
+        self.wait(lambda: target.poll(run), "poll to have all of it")
+        target.collect(run)
+        with closing(Store()) as store:
+            values = [metric.value for _, metric in store.metrics(run) if metric.name == "loss"]
+        assert values == [0.5, 0.4, 0.3]
+
+    def test_several_nodes(self, tmp_path: Path, target: Target) -> None:
+        """A target that takes several nodes runs the command on each, and names it by its log."""
+        planned = self.planned(tmp_path, {"workers": {"count": 2}}, "workers.count")
+        if planned is None:
+            return
+        run = self.submit(target, planned)
+        lines = log_lines(self.follow(target, run))
+        for replica in ("worker-0", "worker-1"):
+            own = [line.text for line in lines if line.replica == replica]
+            assert own == [f"line {number}" for number in range(LINES)]
+        assert stored(run).state is JobState.SUCCEEDED
+
+    def test_a_job_is_adopted(
+        self,
+        plan: Callable[..., Submission],
+        target: Target,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Another machine's store gets a managed target's job by its URL, with its whole log."""
+        if not target.info.is_managed:
+            return
+        run = self.submit(target, plan())
+        self.follow(target, run)
+        url = stored(run).url
+        monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "other-home"))
+        adopted = cast("AdoptingTarget", target).adopt(url)
+        assert (adopted.url, adopted.target) == (url, self.target_name)
+        events = self.follow(target, adopted.run)
+        assert texts(events) == [f"line {number}" for number in range(LINES)]
+        assert stored(adopted.run).state is JobState.SUCCEEDED
 
     def test_results(self, plan: Callable[..., Submission], target: Target) -> None:
         """Locations by what they hold, from the stored plan alone."""

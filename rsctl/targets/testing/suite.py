@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from rsctl.findings import JobState
+from rsctl.findings import JobState, RsctlError
 from rsctl.images.events import BuildEvent
 from rsctl.job.document import read
 from rsctl.job.job import Job
@@ -27,6 +27,7 @@ from rsctl.targets.base import (
     Target,
     new_run,
 )
+from rsctl.targets.testing.spec_keys import merged
 
 HIDDEN_VALUE = "hidden-value-of-the-suite"
 LINES = 5
@@ -40,6 +41,10 @@ WAIT = """
 import time
 print("line 0", flush=True)
 time.sleep(600)
+"""
+LOSS = """
+for step in range(3):
+    print(f"line {step} loss={0.5 - step / 10}", flush=True)
 """
 FAIL = """
 import sys
@@ -55,6 +60,8 @@ class Suite:
     """The name by which the target is installed."""
     job_keys: ClassVar[dict[str, Any]] = {}
     """Keys that its jobs need beside `name`, `run` and `workers`."""
+    regions: ClassVar[tuple[str, ...]] = ()
+    """Two regions, for a target that tries several; by default those of its catalogue."""
     deadline: ClassVar[float] = 90.0
     """Seconds that a job of a few lines may take on it, from its submission to its end."""
     answer_seconds: ClassVar[float] = 10.0
@@ -81,6 +88,21 @@ class Suite:
 
         return make
 
+    def planned(
+        self, folder: Path, keys: Mapping[str, Any], *may_refuse: str, script: str = COUNT
+    ) -> Submission | None:
+        """A job with the keys of its file; None if the target refuses one of these with an error.
+
+        A target need not take several nodes, for instance, but it has to say so.
+        """
+        job = self.job(folder, script, **keys)
+        try:
+            return make_plan(job, get(self.target_name), new_run_id("suite"))
+        except RsctlError as problem:
+            if not any(f.is_error and f.path in may_refuse for f in problem.findings):
+                raise
+            return None
+
     def job(self, folder: Path, script: str, **keys: Any) -> Job:
         """A job of some lines of Python; `keys` are of its file."""
         source = folder / "source"
@@ -90,11 +112,8 @@ class Suite:
         run["env"] = {"TOKEN": "${TOKEN}"}  # type: ignore[assignment]
         image = {"source": str(source)}
         file = {"name": "suite", "target": self.target_name, "run": run, "image": image}
-        for name, value in {**self.job_keys, **keys}.items():
-            both = isinstance(value, dict) and isinstance(file.get(name), dict)
-            file[name] = {**file[name], **value} if both else value  # type: ignore[dict-item]
         path = folder / "job.yaml"
-        path.write_text(yaml.safe_dump(file))
+        path.write_text(yaml.safe_dump(merged(file, {**self.job_keys, **keys})))
         return read(str(path), (), {"TOKEN": HIDDEN_VALUE}).require_job()
 
     def submit(self, target: Target, submission: Submission) -> str:

@@ -9,4 +9,5 @@ from tests.kit.docker import needs_docker
 @needs_docker
 class TestCompose(TargetConformance):
     target_name = "compose"
+    options_elsewhere = {"gpus": "a job with accelerators"}
     job_keys = {"image": {"base": "rsctl-test-base:1"}}

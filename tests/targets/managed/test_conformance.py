@@ -27,6 +27,8 @@ class _Emulated(TargetConformance):
 
 class TestVertex(_Emulated):
     target_name = "vertex"
+    repository = "us-docker.pkg.dev/p/r/i"
+    other_machine = "n1-standard-16"
     job_keys = {
         "image": {"uri": "us-docker.pkg.dev/p/r/i:1", "source": None},
         "outputs": "gs://bucket/out",
@@ -36,6 +38,9 @@ class TestVertex(_Emulated):
 
 class TestSageMaker(_Emulated):
     target_name = "sagemaker"
+    repository = "123456789012.dkr.ecr.us-east-1.amazonaws.com/i"
+    other_machine = "ml.m5.4xlarge"
+    options_elsewhere = {"build_role": "an image that CodeBuild builds"}
     job_keys = {
         "image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/i:1", "source": None},
         "outputs": "s3://bucket/out",

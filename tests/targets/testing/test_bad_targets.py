@@ -1,0 +1,186 @@
+"""A target that breaks one rule of the contract fails on the test of that rule, and on no other.
+
+Each is target `fake` with one fault. The suite runs on it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+_TARGET = """
+from dataclasses import replace
+
+import msgspec
+from msgspec.structs import replace as with_fields
+
+from rsctl.findings import JobState
+from rsctl.runs.stream.events import LogEvent, StateEvent
+from rsctl.targets.testing import fake
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    niceness: int = 0
+
+
+INFO = with_fields(
+    fake.INFO, name="bad", target="bad:TARGET", options="bad:Options"
+)
+
+
+class Bad(fake.FakeTarget):
+"""
+_SUITE = """
+from rsctl.targets.testing.conformance import TargetConformance
+
+
+class TestBad(TargetConformance):
+    target_name = "bad"
+    deadline = 20.0
+"""
+
+FAULTS = {
+    "it ignores launcher torchrun and plans the bare command": (
+        """
+    def render(self, job, run):
+        return super().render(
+            with_fields(job, run=with_fields(job.run, launcher="once")), run
+        )
+""",
+        {"test_no_key_is_ignored"},
+    ),
+    "it ignores image.base": (
+        """
+    info = with_fields(
+        INFO, unused={k: v for k, v in INFO.unused.items() if k != "image.base"}
+    )
+""",
+        {"test_no_key_is_ignored"},
+    ),
+    "it runs one node of several": (
+        """
+    info = with_fields(
+        INFO, refused={k: v for k, v in INFO.refused.items() if k != "workers.count"}
+    )
+
+    def render(self, job, run):
+        made = super().render(job, run)
+        request = {**made.plan.request, "nodes": job.workers.count}
+        return replace(made, plan=with_fields(made.plan, request=request))
+""",
+        {"test_several_nodes"},
+    ),
+    "it takes reducers and plans none": (
+        """
+    info = with_fields(
+        INFO,
+        refused={
+            k: v for k, v in INFO.refused.items() if k not in ("workers.count", "reducers.count")
+        },
+    )
+
+    def render(self, job, run):
+        once = with_fields(job, run=with_fields(job.run, launcher="once"))
+        made = super().render(once, run)
+        kept = msgspec.to_builtins(job, enc_hook=str)
+        request = {**made.plan.request, "job": kept}
+        return replace(made, plan=with_fields(made.plan, request=request))
+""",
+        {"test_reducers_are_a_pool", "test_several_nodes"},
+    ),
+    "it ignores an option of its own": (
+        """
+    def render(self, job, run):
+        made = super().render(job, run)
+        request = {**made.plan.request, "niceness": 0}
+        return replace(made, plan=with_fields(made.plan, request=request))
+""",
+        {"test_no_option_is_ignored"},
+    ),
+    "it shows a secret": (
+        """
+    def render(self, job, run):
+        made = super().render(job, run)
+        env = {**made.plan.env, "TOKEN": job.run.env["TOKEN"]} if job.run.env else made.plan.env
+        return replace(made, plan=with_fields(made.plan, env=env))
+""",
+        {"test_secrets_are_not_shown"},
+    ),
+    "it reads no metrics": (
+        """
+    def render(self, job, run):
+        made = super().render(job, run)
+        return replace(made, job=with_fields(made.job, metrics={}))
+""",
+        {"test_metrics_are_read"},
+    ),
+    "it repeats lines after a cursor": (
+        """
+    def events(self, run, since, follow):
+        for batch in super().events(run, dict(since) if since else since, follow):
+            yield batch
+            if not follow:
+                yield batch
+""",
+        {"test_a_run_to_its_end"},
+    ),
+    "it renders the clock": (
+        """
+    def render(self, job, run):
+        import time
+
+        made = super().render(job, run)
+        request = {**made.plan.request, "at": time.time()}
+        return replace(made, plan=with_fields(made.plan, request=request))
+""",
+        {"test_render_is_pure", "test_no_key_is_ignored"},
+    ),
+    "it starts a job that is not recorded": (
+        """
+    def submit(self, submission, record, show):
+        super().submit(submission, lambda: None, show)
+        record()
+""",
+        {"test_a_run_is_recorded_before_it_starts"},
+    ),
+    "it has a region and one place": (
+        """
+    info = with_fields(INFO, has_places=True)
+""",
+        {"test_places_are_planned_in_their_order"},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_bad_target_fails_on_the_rule_that_it_breaks(tmp_path: Path, fault: str) -> None:
+    code, broken = FAULTS[fault]
+    body = code if "info =" in code else f"    info = INFO\n{code}"
+    made = "\n\nBad.__init__ = lambda self: None\nINFO = Bad.info\nTARGET = Bad()\n"
+    (tmp_path / "bad.py").write_text(f"{_TARGET}{body}{made}")
+    (tmp_path / "test_bad.py").write_text(_SUITE)
+    metadata = tmp_path / "bad-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: bad\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[rsctl.targets]\nbad = bad:INFO\n")
+    report = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-c", os.devnull, "--rootdir", str(tmp_path), f"--junitxml={report}"]
+        + [str(tmp_path / "test_bad.py")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    failed = {
+        str(case.get("name"))
+        for case in ElementTree.parse(report).iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    }
+    assert failed == broken, done.stdout[-4000:]
