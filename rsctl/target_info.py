@@ -136,6 +136,8 @@ class EmulatorInfo(NamedTuple):
     options: tuple[str, ...]
     defaults: Mapping[str, str]
     repository: str
+    process_checks: Optional[str] = None
+    """A function of the plan that yields findings on what processes cannot do for containers."""
 
 
 class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,6 +227,8 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """For `doctor JOB`: functions of the job and its plan that yield Checks."""
     sdk_code: Optional[str] = None
     """For `plan -o python`: a function of the submission that returns code."""
+    sdk_package: Optional[str] = None
+    """The distribution of the SDK that the code is for."""
     emulator: Optional[EmulatorInfo] = None
     """The emulator that `emulate` and `submit --rehearse` run."""
 

@@ -207,7 +207,7 @@ def _job_type(
     if trackers:
         changes["tracking"] = list[_tracking_type(trackers)]  # type: ignore[misc]
     if names:
-        changes["target"] = Literal[names]  # type: ignore[valid-type]
+        changes["target"] = Literal[names]
     made: type[Job] = _changed(Job, changes) if changes else Job
     return made
 
@@ -233,17 +233,19 @@ def _blocks(targets: tuple[str, ...]) -> dict[str, Any]:
 @cache
 def _per_target_type(targets: tuple[str, ...]) -> type[PerTarget]:
     value: Any = Optional[Text]
-    return _each_target(PerTarget, "value", dict.fromkeys(targets, value))
+    made: type[PerTarget] = _each_target(PerTarget, "value", dict.fromkeys(targets, value))
+    return made
 
 
 def _machines_per_target_type(targets: tuple[str, ...]) -> type[PerTarget]:
     one: Any = Optional[Text]
     several: Any = Union[Text, Annotated[list[Text], Meta(min_length=1)], None]
     kinds = {name: several if _tries_several(name) else one for name in targets}
-    return _each_target(MachinesPerTarget, "machine type", kinds)
+    made: type[PerTarget] = _each_target(MachinesPerTarget, "machine type", kinds)
+    return made
 
 
-def _location_per_target_type(targets: tuple[str, ...]) -> type[LocationPerTarget]:
+def _location_per_target_type(targets: tuple[str, ...]) -> Any:
     value: Any = Optional[Location]
     return _each_target(LocationPerTarget, "location", dict.fromkeys(targets, value))
 
@@ -262,7 +264,8 @@ def _targets_type(targets: tuple[str, ...]) -> type[Targets]:
     fields: list[Any] = []
     for name in targets:
         options = _options_type(name)
-        annotation = Annotated[options, Meta(description=f"{_title(name)}.")]
+        about = Meta(description=f"{_title(name)}.")
+        annotation = Annotated[options, about]  # type: ignore[valid-type]
         fields.append((name, annotation, field(default_factory=options)))
     made: type[Targets] = _struct(Targets, fields)
     return made
@@ -273,10 +276,11 @@ def _tracking_type(targets: tuple[str, ...]) -> Any:
     for name in targets:
         if (tracker := _tracker(name)) is not None:
             value = import_object(tracker.value)
-            kind, meta = value.__origin__, value.__metadata__
-            *limits, about = meta
-            one: Any = Optional[Annotated[(kind, *limits)]]  # type: ignore[misc]
-            fields.append((name, Annotated[one, about], None))
+            kind: Any = value.__origin__
+            *limits, about = value.__metadata__
+            for limit in limits:
+                kind = Annotated[kind, limit]
+            fields.append((name, Annotated[Optional[kind], about], None))
     return _struct(Tracking, fields)
 
 

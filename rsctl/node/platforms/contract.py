@@ -47,6 +47,7 @@ class Platform:
     def failure_file(self, environ: Mapping[str, str]) -> str | None:
         """Where the platform reads why a node has failed; None if nowhere."""
         del environ
+        return None
 
     def stops_with_workers(self, role: str, environ: Mapping[str, str]) -> bool:
         """Whether a node of a role is stopped when the workers have ended."""

@@ -11,15 +11,9 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.builder_detection import detect_builder
 from rsctl.installation import install_command
 from rsctl.runs.store import Store
-from rsctl.target_info import target_info
+from rsctl.target_info import all_targets, target_info
 from rsctl.targets.doctor import Check, Verdict, ok, run_check, skipped
 from rsctl.targets.local import docker
-
-_EXTRAS = {
-    "torch": ("local", "launcher torchrun on target process"),
-    "google-cloud-aiplatform": ("sdk", "rsctl.targets.vertex.sdk"),
-    "sagemaker": ("sdk", "rsctl.targets.sagemaker.sdk"),
-}
 
 
 def machine_checks(target: str | None) -> Iterator[Check]:
@@ -27,8 +21,12 @@ def machine_checks(target: str | None) -> Iterator[Check]:
     yield ok("rsctl", f"{__version__} on Python {platform.python_version()}")
     yield run_check("store", _store)
     needs = target_info(target).needs if target else frozenset()
-    for package, (extra, use) in _EXTRAS.items():
-        yield _installed(package, extra, use, needed=package in needs)
+    use = "launcher torchrun on target process"
+    yield _installed("torch", "local", use, needed="torch" in needs)
+    for info in all_targets():
+        if info.sdk_package is not None and info.sdk_code is not None:
+            use = info.sdk_code.partition(":")[0]
+            yield _installed(info.sdk_package, "sdk", use, needed=info.sdk_package in needs)
     required: Verdict = "error" if "docker" in needs else "warning"
     yield run_check("docker", _engine, required)
     yield run_check("compose", _compose, required)

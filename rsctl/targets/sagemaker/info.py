@@ -96,6 +96,7 @@ INFO = TargetInfo(
         "rsctl.targets.doctor.registry:registry_checks",
     ),
     sdk_code="rsctl.targets.sagemaker.sdk:code",
+    sdk_package="sagemaker",
     emulator=EmulatorInfo(
         emulator="rsctl.targets.sagemaker.emulator:SageMakerEmulator",
         options=("region",),
@@ -105,5 +106,6 @@ INFO = TargetInfo(
             "staging": "s3://rsctl-rehearsal/staging",
         },
         repository=_ACCOUNT + ".dkr.ecr.{region}.amazonaws.com/{name}",
+        process_checks="rsctl.targets.sagemaker.rehearsal_checks:process_findings",
     ),
 )

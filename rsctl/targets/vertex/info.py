@@ -78,6 +78,7 @@ INFO = TargetInfo(
         "rsctl.targets.doctor.registry:registry_checks",
     ),
     sdk_code="rsctl.targets.vertex.sdk:code",
+    sdk_package="google-cloud-aiplatform",
     emulator=EmulatorInfo(
         emulator="rsctl.targets.vertex.emulator:VertexEmulator",
         options=("project", "region"),

@@ -23,7 +23,7 @@ from rsctl.job.installed_targets import with_options, with_value
 from rsctl.job.job import Job
 from rsctl.job.placements import REGION
 from rsctl.job.values import value_on
-from rsctl.target_info import target_info
+from rsctl.target_info import import_object, target_info
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host
 from rsctl.targets.local.oversubscription import oversubscription
@@ -140,10 +140,8 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
     elif job.run.launcher == "mpi":
         message = "mpirun treats nodes that are processes of this machine as one"
         yield error("mpi", message, "use --rehearse-with docker", "run.launcher")
-    if plan.request.get("body", {}).get("EnableNetworkIsolation"):
-        message = "processes use this machine's network: they cannot be isolated from it"
-        path = "targets.sagemaker.network_isolation"
-        yield error("isolation", message, "use --rehearse-with docker", path)
+    if (checks := emulator_of(plan.target).process_checks) is not None:
+        yield from import_object(checks)(plan)
 
 
 def _without_image(job: Job) -> Iterator[Finding]:
