@@ -112,7 +112,7 @@ FAULTS = {
         """
     def render(self, job, run):
         made = super().render(job, run)
-        env = {**made.plan.env, "TOKEN": str(job.run.env["TOKEN"])} if job.run.env else made.plan.env
+        env = {**made.plan.env, "TOKEN": str(job.run.env["TOKEN"])}
         return replace(made, plan=with_fields(made.plan, env=env))
 """,
         {"test_secrets_are_not_shown"},
