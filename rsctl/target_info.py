@@ -87,9 +87,9 @@ class CatalogInfo(NamedTuple):
     """The machines of a target and their prices.
 
     `machines` and `prices` are YAML files, MODULE:FILE, beside a module: a
-    `rsctl.estimate.catalog.Catalog` with its machines in groups, and a list of
-    `rsctl.estimate.catalog.price_table.PriceTable`. `price_list` is a function of the endpoints that fetches
-    the service's own prices as one such table, for `rsctl catalog --refresh`.
+    `Catalog` of `rsctl.estimate.catalog` with its machines in groups, and a list of `PriceTable`
+    of its module `price_table`. `price_list` is a function of the endpoints that fetches the
+    service's own prices as one such table, for `rsctl catalog --refresh`.
     """
 
     machines: str

@@ -154,7 +154,7 @@ def _machine(versions: Mapping[str, str]) -> str:
     return ", ".join(filter(None, [versions.get("cpu"), cores, versions.get("gpu")]))
 
 
-def _arguments(run: Run) -> dict[str, Any]:
+def _arguments(run: RunRecord) -> dict[str, Any]:
     """The arguments of the first worker, from its request."""
     keys = target_info(run.target).argument_keys if has_target(run.target) else ARGUMENT_KEYS
     arguments = next(_argument_lists(run.plan.get("request"), keys), None)

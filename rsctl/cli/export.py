@@ -91,10 +91,8 @@ def _check_choice(
     other = _other_format(output, file_format)
     if other:
         context.fail(
-            
-                f"the name {output} is for {other}, but the format is {file_format}: add "
-                f"--format {other}"
-            
+            f"the name {output} is for {other}, but the format is {file_format}: add "
+            f"--format {other}"
         )
     if not fits_tables and file_format != "json":
         where = "a file" if output else "standard output"

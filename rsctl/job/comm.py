@@ -39,7 +39,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Count], Meta(description="Number of parameters, such as 340M.")
     ] = None
     dtype: Annotated[
-        Literal["Number of parameters, such as 340M.", "bf16", "fp16"],
+        Literal["fp32", "bf16", "fp16"],
         Meta(description="Data type of the gradients."),
     ] = "fp32"
     step_seconds: Annotated[

@@ -132,7 +132,9 @@ def _python_package(job: Job) -> Iterator[Finding]:
 
 def _disk(job: Job) -> Iterator[Finding]:
     if not job.outputs and not vertex_options(job).staging and job.run.is_launched:
-        message = "the results of the job have no location: they are lost when its machines are deleted"
+        message = (
+            "the results of the job have no location: they are lost when its machines are deleted"
+        )
         remedy = "set outputs: gs://BUCKET/FOLDER, or targets.vertex.staging"
         yield error("outputs", message, remedy, "outputs")
     low, high = rules().disk_gb
