@@ -16,7 +16,7 @@ _METER = [sys.executable, "-I", "-S", str(Path(__file__).with_name("meter.py"))]
 
 
 class Failed(Exception):
-    """A measured command did not do what it should: its figures would mean nothing."""
+    """A measured command did not do what it should: its numbers would mean nothing."""
 
 
 class Command(NamedTuple):
@@ -67,7 +67,7 @@ def measure_in_turn(commands: Mapping[str, Command], runs: int) -> dict[str, lis
     """Run all commands `runs` times, A B A B, after a round that does not count.
 
     What the machine does meanwhile meets all of them alike, so that the ratio of two commands of
-    the same round says more than the figures themselves.
+    the same round says more than the numbers themselves.
     """
     for command in commands.values():
         measure(command)

@@ -12,7 +12,7 @@ _HEAD = ("", "unit", "median", "min", "max", "budget")
 
 
 class Row(msgspec.Struct):
-    """One figure, measured once or more often. The budget is the most it should be, unless it
+    """One number, measured once or more often. The budget is the most it should be, unless it
     begins with `>`.
     """
 
@@ -33,7 +33,7 @@ class Report(msgspec.Struct):
     notes: list[str] = []
 
     def add(self, what: str, unit: str, values: Iterable[float], budget: str | None = None) -> None:
-        """Add one figure."""
+        """Add one number."""
         known = list(values)
         self.rows.append(Row(what, unit, median(known), min(known), max(known), budget))
 
@@ -46,8 +46,8 @@ class Report(msgspec.Struct):
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    figures = (number(value) for value in (row.median, row.min, row.max))
-    return (row.what, row.unit, *figures, row.budget or "")
+    numbers = (number(value) for value in (row.median, row.min, row.max))
+    return (row.what, row.unit, *numbers, row.budget or "")
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -22,7 +22,7 @@ import typer
 import variables
 
 from rsctl.api.prune.items import Item
-from rsctl.bench.summary import CellFigure, CellSummary
+from rsctl.bench.summary import CellStatistic, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
 from rsctl.findings import ExitCode, Finding
@@ -137,7 +137,7 @@ DOCUMENTS = (
      "without secrets; null if there was none) and `gradients` too."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
-    ("export --format json", "by table (`runs`, `figures`, `metrics`, `telemetry`) its `columns` "
+    ("export --format json", "by table (`runs`, `samples`, `metrics`, `telemetry`) its `columns` "
      "(`name`, `type`, `unit`) and its `rows`, as objects."),
     ("track", "`{runs}`: `run` and `trackers` (`kind`, `location`, `complete`, `problem`) each."),
     ("bench run", "NDJSON: the events of all runs, each with `bench`, `cell` (its values) and "
@@ -156,7 +156,7 @@ EVENTS = (
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
     RunCost, TrackingPlan,
-    PlannedTracker, Check, CellSummary, CellFigure, Item, FetchedFile,
+    PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile,
 )  # fmt: skip
 
 

@@ -56,9 +56,9 @@ def read_table(lines: Iterable[str]) -> tuple[list[Result], int]:
 def read_report(report: dict) -> tuple[list[Result], int]:
     """The same from its JSON report, version 1 and 2."""
     results = [
-        Result(row["size"], figures["time"], figures["alg_bw"], figures["bus_bw"])
+        Result(row["size"], numbers["time"], numbers["alg_bw"], numbers["bus_bw"])
         for row in report["results"]
-        if (figures := row.get("out_of_place")) and "time" in figures
+        if (numbers := row.get("out_of_place")) and "time" in numbers
     ]
     return results, report["out_of_bounds"]["count"]
 

@@ -88,7 +88,6 @@ if TYPE_CHECKING:
     from rsctl.bench.calibrate import Calibration as Calibration
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
-    from rsctl.bench.figures import Figure as Figure
     from rsctl.bench.floor_edit import write_floors as write_floors
     from rsctl.bench.gate import Gate as Gate
     from rsctl.bench.observer import BenchObserver as BenchObserver
@@ -99,9 +98,10 @@ if TYPE_CHECKING:
     from rsctl.bench.results import Series as Series
     from rsctl.bench.rules import Rules as Rules
     from rsctl.bench.run import Stop as Stop
-    from rsctl.bench.summary import CellFigure as CellFigure
+    from rsctl.bench.samples import Sample as Sample
+    from rsctl.bench.summary import CellStatistic as CellStatistic
     from rsctl.bench.summary import CellSummary as CellSummary
-    from rsctl.bench.summary import cell_figures as cell_figures
+    from rsctl.bench.summary import cell_statistics as cell_statistics
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
     from rsctl.estimate.advice.recommendation import Advice as Advice
@@ -176,7 +176,7 @@ _MODULES = {
     "rsctl.api.work": ("Work",),
     "rsctl.bench.calibrate": ("Calibration",),
     "rsctl.bench.compare": ("Compared", "Comparison"),
-    "rsctl.bench.figures": ("Figure",),
+    "rsctl.bench.samples": ("Sample",),
     "rsctl.bench.floor_edit": ("write_floors",),
     "rsctl.bench.gate": ("Gate",),
     "rsctl.bench.observer": ("BenchObserver", "NullObserver"),
@@ -184,7 +184,7 @@ _MODULES = {
     "rsctl.bench.results": ("Results", "Series"),
     "rsctl.bench.rules": ("Rules",),
     "rsctl.bench.run": ("Stop",),
-    "rsctl.bench.summary": ("CellFigure", "CellSummary", "cell_figures", "format_cell"),
+    "rsctl.bench.summary": ("CellStatistic", "CellSummary", "cell_statistics", "format_cell"),
     "rsctl.bench.verdict": ("Verdict",),
     "rsctl.api.catalog": ("machines", "price_tables", "refresh_prices"),
     "rsctl.estimate.catalog.price_table": ("PriceTable",),

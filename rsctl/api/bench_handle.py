@@ -1,4 +1,4 @@
-"""One bench: its cells, the results of their runs, their figures, and its end."""
+"""One bench: its cells, what came of their runs, their samples, and its end."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Bench:
         return [Run(record) for record in found if record is not None]
 
     def summary(self) -> list[CellSummary]:
-        """Each cell with the figures of its runs that have succeeded."""
+        """Each cell with the samples of its runs that have succeeded."""
         with closing(Store()) as store:
             return summarize(store, self.record)
 

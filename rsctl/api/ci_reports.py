@@ -22,7 +22,7 @@ CI_REPORTS = {
 }
 """A description of each kind."""
 
-FIGURES_ALONE = tuple(kind for kind in CI_REPORTS if kind != "markdown")
+UNGATED_REPORTS = tuple(kind for kind in CI_REPORTS if kind != "markdown")
 """The kinds that need no verdict."""
 
 
@@ -54,7 +54,7 @@ def write_reports(
     *,
     allow_inconclusive: bool = False,
 ) -> None:
-    """Write the files; without a gate those that have figures alone. `name` is the job's.
+    """Write the files; without a gate those that have samples alone. `name` is the job's.
 
     With `allow_inconclusive` a check without a verdict has passed in JUnit. Raises RsctlError.
     """

@@ -36,7 +36,7 @@ class JobFailed(RsctlError):
 class EventBatches:
     """Lists of events from the first on, with the metrics that the store has got meanwhile.
 
-    An empty list comes now and then while nothing happens. `tally` has the figures so far.
+    An empty list comes now and then while nothing happens. `tally` has the statistics so far.
     """
 
     def __init__(self, run: Run) -> None:
@@ -56,9 +56,7 @@ class EventBatches:
             emulator.end(run.id)
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
-        """How the run ended, with its figures; the run may still be active if the caller stopped
-        early.
-        """
+        """How the run ended, with its statistics; it may go on if the caller left early."""
         return self._run.result(exit_code)
 
 

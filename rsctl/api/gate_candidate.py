@@ -108,7 +108,7 @@ class Candidate:
         require_goals(floors, baseline, Results(label=self.name, kind="bench", series=series))
 
     def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
-        """The figures; runs the remaining runs of a job file's bench first. Raises RsctlError."""
+        """The samples; what is missing of a job file's bench is run first. Raises RsctlError."""
         if self.prepared is None:
             return Bench(self._record).results()
         wanted = self.repeat(repeat)
@@ -120,7 +120,7 @@ class Candidate:
     def measure_again(
         self, cells: Sequence[Cell], repeat: int, run: RunBench = just_run
     ) -> Results:
-        """The figures of fresh runs of some cells, as a bench of their own. Raises RsctlError."""
+        """The samples of fresh runs of some cells, as a bench of their own. Raises RsctlError."""
         plan = self.prepared.plan if self.prepared else reopen(self._record)
         job = JobFile(plan.document, plan.settings)
         part, record = plan_confirmation(plan, self._record, cells, repeat)

@@ -46,7 +46,7 @@ class PreparedGate:
         return remarks
 
     def measure(self, run: RunBench = just_run) -> Results:
-        """The candidate's figures; runs the remaining runs first. Raises RsctlError."""
+        """The candidate's samples; what is missing is run first. Raises RsctlError."""
         return self.candidate.measure(self.rules.repeat, run)
 
     def decide(self, results: Results) -> Gate:

@@ -24,7 +24,7 @@ _IDLE_SECONDS = 0.2
 
 
 class MetricFeed:
-    """The metrics of one run from the first on; `tally` has the figures so far.
+    """The metrics of one run from the first on; `tally` has the statistics so far.
 
     With a store, use it in that store's thread. Without one it opens the store for each call, so
     that any thread may make the next call.

@@ -189,7 +189,7 @@ class Run:
         return [finding for finding in self.findings() if finding.code in INCOMPLETE_LOG]
 
     def gradients(self) -> Gradients | None:
-        """The figures of its gradient transport; None if they do not go over reducers."""
+        """The statistics of its gradient transport; None if they do not go over reducers."""
         with closing(Store()) as store:
             return gradients_of(store, self.record)
 

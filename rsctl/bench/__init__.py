@@ -1,1 +1,1 @@
-"""Benchmarks: jobs by a matrix, their figures, comparisons and gates."""
+"""Benchmarks: jobs by a matrix, their samples, comparisons and gates."""

@@ -1,4 +1,4 @@
-"""Baselines: small JSON files of figures with the fingerprint of how they were measured.
+"""Baselines: small JSON files of samples with the fingerprint of how they were measured.
 
 They are read from a file, gs://, s3://, or git:REF:PATH, where the change under test cannot edit
 them; `baseline_files` has the bytes.

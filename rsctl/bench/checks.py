@@ -1,4 +1,4 @@
-"""The checks of a gate: each metric of each cell, what can be compared of it, and its figures."""
+"""The checks of a gate: each metric of each cell, what can be compared, and its statistics."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _across(name: str, floor: Floor, cases: Sequence[Case]) -> Case | None:
 
 
 def fill(case: Case, evidence: Evidence, level: float, alpha: float) -> None:
-    """The figures of a check."""
+    """The statistics of a check."""
     check, sign = case.check, 1 if case.goal == "max" else -1
     check.p, check.p_adjusted = evidence.p, level
     if evidence.effect is None:

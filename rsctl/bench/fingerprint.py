@@ -83,7 +83,7 @@ def fixed_differences(
 def definition_differences(
     baseline: Fingerprint, candidate: Fingerprint, metric: str
 ) -> list[Difference]:
-    """Differences in how a metric's figure comes about."""
+    """Differences in how a metric's sample comes about."""
     before, after = baseline.metrics.get(metric), candidate.metrics.get(metric)
     if before is None or after is None:
         return []
@@ -126,7 +126,7 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def definitions(specs: Mapping[str, MetricSpec]) -> dict[str, dict[str, Any]]:
-    """The definition of each metric: how its figure is calculated."""
+    """What defines each metric: how its sample comes about."""
     return {
         name: {key: value for key, value in msgspec.to_builtins(spec).items() if value is not None}
         for name, spec in specs.items()

@@ -1,4 +1,4 @@
-"""The events for a view of a bench: runs, events, figures, findings."""
+"""What a view of a bench gets to show: runs, events, samples, findings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from rsctl.bench.figures import Figure
 from rsctl.bench.records import BenchRecord, Trial
+from rsctl.bench.samples import Sample
 from rsctl.findings import Finding
 from rsctl.images.events import Show
 from rsctl.runs.store import RunRecord
@@ -30,7 +30,7 @@ class BenchObserver(Protocol):
     def events(self, trial: Trial, events: list[Event]) -> None:
         """The new content of a run's folder: log lines, states, findings."""
 
-    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """A run has ended, and all of it is here; None if it was not submitted."""
 
     def finding(self, finding: Finding) -> None:
@@ -56,7 +56,7 @@ class NullObserver:
     def events(self, trial: Trial, events: list[Event]) -> None:
         """See BenchObserver."""
 
-    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """See BenchObserver."""
 
     def finding(self, finding: Finding) -> None:

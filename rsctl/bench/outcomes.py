@@ -5,10 +5,10 @@ from __future__ import annotations
 from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
-from rsctl.bench.figures import figures
 from rsctl.bench.follower import Follower
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver
+from rsctl.bench.samples import samples
 from rsctl.bench.starter import Sent, Starter
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.runs.stream.events import StateEvent, now
@@ -79,13 +79,13 @@ class Outcomes:
             self.must_stop = self.must_stop or self._fail_fast
 
     def record_end(self, active: ActiveRun, is_driver: bool) -> None:
-        """Show the figures of a run that is over; who drives the bench records its end."""
+        """Show the samples of a run that is over; who drives the bench records its end."""
         trial, run = active.trial, active.run
         if is_driver:
             state = run.state if run and run.state.is_final else JobState.FAILED
             reason = run.reason if run else "it is no longer in the store"
             self._current.conclude(trial, state, int(state.exit_code), reason)
-        self._observer.ended(trial, run, figures(self._current.store, run) if run else {})
+        self._observer.ended(trial, run, samples(self._current.store, run) if run else {})
 
     def _may_try_again(self, active: ActiveRun) -> bool:
         """Whether it got no machines, and another attempt may."""

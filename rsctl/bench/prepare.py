@@ -152,7 +152,7 @@ def digest_of(submission: Submission) -> str:
     """
     plan, job = submission.plan, submission.job
     shown: dict[str, Any] = {**msgspec.to_builtins(plan), "findings": [], "image": plan.image.tag}
-    for name in ("tracking", "cost"):  # where figures go and what they cost does not change them
+    for name in ("tracking", "cost"):  # neither changes the samples
         shown.pop(name, None)
     shown["metrics"] = metric_specs(job)
     shown["limits"] = [job.limits.timeout, job.limits.most_restarts]

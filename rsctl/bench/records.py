@@ -90,7 +90,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     def runs_of(self, cell: int, succeeded: bool = True) -> list[str]:
         """The run of each repetition of a cell, in their order; only those that succeeded, or all.
 
-        Only what succeeded has figures that mean anything.
+        Only what succeeded has samples that mean anything.
         """
         mine = [trial for trial in self.latest().values() if trial.cell == cell]
         return [t.run for t in mine if not succeeded or t.state is JobState.SUCCEEDED]

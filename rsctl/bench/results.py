@@ -1,4 +1,4 @@
-"""Results: figures of runs by metric and cell, however they were kept: run, bench or baseline."""
+"""Results: samples of runs by metric and cell, however they were kept: run, bench or baseline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
 
-from rsctl.bench.figures import Figure, figures
 from rsctl.bench.fingerprint import (
     Cell,
     CellPrint,
@@ -18,6 +17,7 @@ from rsctl.bench.fingerprint import (
     run_print,
 )
 from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.samples import Sample, samples
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import RunRecord, Store
 
@@ -50,7 +50,7 @@ class Series(msgspec.Struct, kw_only=True):
 
 
 class CellRuns(msgspec.Struct, kw_only=True):
-    """The runs of a cell, as many as planned, and the reasons for missing figures.
+    """The runs of a cell, as many as planned, and the reasons for missing samples.
 
     `failures` are the exit codes of the failed runs.
     """
@@ -120,12 +120,12 @@ def find_source(store: Store, reference: str) -> RunRecord | Bench:
     raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 
 
-def run_results(store: Store, run: RunRecord, known: Mapping[str, Figure] | None = None) -> Results:
-    """The results of one run, whose figures may be known already."""
-    known = figures(store, run) if known is None else known
+def run_results(store: Store, run: RunRecord, known: Mapping[str, Sample] | None = None) -> Results:
+    """The results of one run, whose samples may be known already."""
+    known = samples(store, run) if known is None else known
     found = known if run.state is JobState.SUCCEEDED else {}
     lost = [] if run.state is JobState.SUCCEEDED else [f"{run.run} {_how(run)}"]
-    names = {**found, **{name: Figure() for name in run.metrics_spec if name not in found}}
+    names = {**found, **{name: Sample() for name in run.metrics_spec if name not in found}}
     fixed, shown = run_print(store, run)
     return Results(
         label=run.run,
@@ -215,19 +215,19 @@ def _failures(ended: Iterable[RunRecord | Trial]) -> list[int]:
 def _series(
     name: str,
     cell: Cell,
-    figures_of: list[Optional[Figure]],
+    samples_of: list[Optional[Sample]],
     lost: list[str],
     run: RunRecord | None,
 ) -> Series:
-    there = [figure for figure in figures_of if figure is not None]
+    there = [sample for sample in samples_of if sample is not None]
     spec = run.metrics_spec.get(name) if run else None
-    reasons = [figure.reason for figure in there if figure.value is None and figure.reason]
+    reasons = [sample.reason for sample in there if sample.value is None and sample.reason]
     return Series(
         name=name,
         unit=next((f.unit for f in there if f.unit), spec.unit if spec else None),
         goal=next((f.goal for f in there if f.goal), spec.goal if spec else None),
         cell=cell,
-        values=[figure.value if figure else None for figure in figures_of],
+        values=[sample.value if sample else None for sample in samples_of],
         reasons=list(dict.fromkeys([*lost, *reasons])),
     )
 

@@ -7,16 +7,16 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl.bench.figures import Figure, figures, quantile
 from rsctl.bench.records import Bench, Cell, Trial
+from rsctl.bench.samples import Sample, quantile, samples
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
 
 
-class CellFigure(msgspec.Struct, kw_only=True):
-    """One metric of one cell: the median of the figures of its runs that succeeded.
+class CellStatistic(msgspec.Struct, kw_only=True):
+    """One metric of one cell: the median of the samples of its runs that succeeded.
 
-    `values` are those figures in the order of the repetitions, None where a run has no data;
+    `values` are those samples in the order of the repetitions, None where a run has no data;
     `reason` says why there is no value at all.
     """
 
@@ -33,7 +33,7 @@ class CellSummary(msgspec.Struct, kw_only=True):
 
     values: Cell
     runs: list[str]
-    metrics: dict[str, CellFigure]
+    metrics: dict[str, CellStatistic]
 
 
 def summarize(store: Store, bench: Bench) -> list[CellSummary]:
@@ -41,23 +41,23 @@ def summarize(store: Store, bench: Bench) -> list[CellSummary]:
     summaries = []
     for index, values in enumerate(bench.cells):
         runs = bench.runs_of(index)
-        found = [figures(store, run) for name in runs if (run := store.get(name)) is not None]
-        summaries.append(CellSummary(values=values, runs=runs, metrics=cell_figures(found)))
+        found = [samples(store, run) for name in runs if (run := store.get(name)) is not None]
+        summaries.append(CellSummary(values=values, runs=runs, metrics=cell_statistics(found)))
     return summaries
 
 
-def cell_figures(runs: Iterable[Mapping[str, Figure]]) -> dict[str, CellFigure]:
-    """The metrics of a cell, from the figures of its runs."""
+def cell_statistics(runs: Iterable[Mapping[str, Sample]]) -> dict[str, CellStatistic]:
+    """The metrics of a cell, from the samples of its runs."""
     known = list(runs)
     names = dict.fromkeys(name for run in known for name in run)
-    return {name: _cell_figure([run.get(name) for run in known]) for name in names}
+    return {name: _cell_statistic([run.get(name) for run in known]) for name in names}
 
 
-def _cell_figure(found: list[Figure | None]) -> CellFigure:
-    about = next(figure for figure in found if figure is not None)
-    values = [figure.value if figure is not None else None for figure in found]
+def _cell_statistic(found: list[Sample | None]) -> CellStatistic:
+    about = next(sample for sample in found if sample is not None)
+    values = [sample.value if sample is not None else None for sample in found]
     numbers = [value for value in values if value is not None]
-    return CellFigure(
+    return CellStatistic(
         value=quantile(numbers, 0.5) if numbers else None,
         values=values,
         n=len(numbers),

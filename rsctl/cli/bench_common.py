@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from rsctl.api import Bench, CellFigure, CellSummary, JobState, format_cell
+from rsctl.api import Bench, CellStatistic, CellSummary, JobState, format_cell
 from rsctl.runs.stream.formatting import format_number
 
 _COLUMNS = 4
@@ -34,8 +34,8 @@ def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
     names = metric_names(cells)
     rows = [["CELL", "RUNS", *map(str.upper, names)]]
     for index, cell in enumerate(cells):
-        figures = [format_figure(cell.metrics.get(name)) for name in names]
-        rows.append([format_cell(cell.values), _runs(bench, index), *figures])
+        statistics = [format_statistic(cell.metrics.get(name)) for name in names]
+        rows.append([format_cell(cell.values), _runs(bench, index), *statistics])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -50,17 +50,17 @@ def metric_names(cells: list[CellSummary]) -> list[str]:
     more = [
         name
         for name in ("run.time", "run.cost")
-        if any(cell.metrics.get(name, CellFigure()).n for cell in cells)
+        if any(cell.metrics.get(name, CellStatistic()).n for cell in cells)
     ]
     return [*declared[: _COLUMNS - len(more)], *more]
 
 
-def format_figure(figure: CellFigure | None) -> str:
+def format_statistic(statistic: CellStatistic | None) -> str:
     """`123 samples/s (120 … 125)`, or `no data`."""
-    if figure is None or figure.value is None:
+    if statistic is None or statistic.value is None:
         return "no data"
-    known = [value for value in figure.values if value is not None]
-    text = format_number(figure.value) + (f" {figure.unit}" if figure.unit else "")
+    known = [value for value in statistic.values if value is not None]
+    text = format_number(statistic.value) + (f" {statistic.unit}" if statistic.unit else "")
     low, high = format_number(min(known)), format_number(max(known))
     return text if low == high else f"{text} ({low} … {high})"
 

@@ -19,7 +19,7 @@ from rsctl.api import (
     prepare_bench,
     write_reports,
 )
-from rsctl.api.ci_reports import FIGURES_ALONE
+from rsctl.api.ci_reports import UNGATED_REPORTS
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
@@ -60,7 +60,7 @@ def command(
         bool, typer.Option("--detach", "-d", help="Run in the background and return.")
     ] = False,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
-    reports: Annotated[list[CiReport], options.report_option(FIGURES_ALONE)] = [],
+    reports: Annotated[list[CiReport], options.report_option(UNGATED_REPORTS)] = [],
     output: options.Output = "text",
 ) -> int:
     """Run the cells of a job file's matrix that have not succeeded yet.
@@ -96,11 +96,9 @@ def _require_written_here(context: typer.Context, reports: list[CiReport], detac
     """Raise an error for a report that this command cannot write."""
     if reports and detach:
         context.fail("--report is written when the bench ends, and --detach does not wait for that")
-    if any(report.kind not in FIGURES_ALONE for report in reports):
-        context.fail(
-            "--report markdown shows a verdict, and this command decides none: use rsctl "
-            "gate or rsctl compare"
-        )
+    if any(report.kind not in UNGATED_REPORTS for report in reports):
+        context.fail(("--report markdown shows a verdict, and this command decides none: use rsctl "
+            "gate or rsctl compare"))
 
 
 class RunOptions(NamedTuple):

@@ -69,13 +69,13 @@ def _print_table(metrics: Iterator[MetricEvent], run: RunRecord, nodes: bool) ->
     tally = Tally(run.metrics_spec)
     for metric in metrics:
         tally.add(metric)
-    figures: dict[str, dict[str, Any]] = tally.summary(nodes=True)
-    if not figures:
+    summary: dict[str, dict[str, Any]] = tally.summary(nodes=True)
+    if not summary:
         more = "" if nodes else "; to see the telemetry of its nodes: --nodes"
         typer.echo(f"{run.run} has no metrics yet{more}", err=True)
         return
-    width = max(map(len, figures))
-    for name, figure in figures.items():
+    width = max(map(len, summary))
+    for name, statistics in summary.items():
         bars = sparkline(tally.recent(name), 24)
-        line = f"{name:<{width}}  {bars:<24}  {format_metric(figure)}  of {figure['count']}"
+        line = f"{name:<{width}}  {bars:<24}  {format_metric(statistics)}  of {statistics['count']}"
         typer.echo(sanitize(line))

@@ -30,13 +30,11 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warmup: Annotated[
         Warmup,
         Meta(
-            description="The part of a run's start that its figure ignores: `20 steps`, `30s` "
-            "after the first value, or auto, which detects the end of the transient."
+            description="What of a run's start does not count in its sample: `20 steps`, `30s` "
+            "after the first value, or auto, which looks for the end of the transient."
         ),
     ] = Warmup("auto")
     aggregate: Annotated[
         Literal["median", "mean", "last", "min", "max", "p95"],
-        Meta(
-            description="How the values of the steady part are combined into the run's one figure."
-        ),
+        Meta(description="How the values of the steady part become the run's sample."),
     ] = "median"

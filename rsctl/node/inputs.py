@@ -88,8 +88,8 @@ def _report(name: str, copied: copies.Copied) -> None:
     _emit(name, {"files": copied.files, "bytes": copied.bytes, **seconds})
 
 
-def _emit(name: str, figures: Mapping[str, float]) -> None:
-    emit("metrics", {f"input.{name}.{key}": value for key, value in figures.items()})
+def _emit(name: str, metrics: Mapping[str, float]) -> None:
+    emit("metrics", {f"input.{name}.{key}": value for key, value in metrics.items()})
 
 
 def _listed(name: str, cluster: Cluster, processes: int, environ: Mapping[str, str]) -> str:

@@ -1,7 +1,7 @@
 """Runs and benches for notebooks: tables as data frames.
 
 >>> from rsctl.results import frame
->>> frame("bert-bench-7f3k2a", table="figures").query("name == 'throughput'")
+>>> frame("bert-bench-7f3k2a", table="samples").query("name == 'throughput'")
 
 What is in the store is read, and no cloud is asked: `rsctl status RUN` brings a run up to date.
 """
@@ -33,7 +33,7 @@ def frame(*references: str, table: TableName = "metrics") -> Any:
     pyarrow.Table.
 
     `references` are what the commands take: ids, unique prefixes, `@last`; the runs of a bench have
-    the values of their cells as columns `cell.KEY`. `table` is `runs`, `figures` (one number a run
+    the values of their cells as columns `cell.KEY`. `table` is `runs`, `samples` (one number a run
     and metric), `metrics` or `telemetry`. Units of columns are in a DataFrame's `attrs["units"]`
     and in the metadata of a pyarrow field. Raises RsctlError.
     """

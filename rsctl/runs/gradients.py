@@ -9,7 +9,7 @@ from rsctl.runs.stream.gradients import REDUCER, TRANSPORT, Gradients, Pool, gra
 
 
 def gradients_of(store: Store, run: RunRecord) -> Gradients | None:
-    """The figures of a run's transport, if its gradients go over reducers."""
+    """The statistics of a run's transport, if its gradients go over reducers."""
     workers, reducers = pool_of_role(run.plan, "worker"), pool_of_role(run.plan, "reducer")
     # The plan has the cloud's bandwidth, and a rehearsal this machine's, which is unknown.
     is_known = not is_rehearsed(run.run)

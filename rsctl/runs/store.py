@@ -184,7 +184,7 @@ class Store(Database):
 
     def last_values(self, run: str) -> dict[str, float]:
         """The last value of each metric of a run, less those of machines."""
-        return {name: figures["last"] for name, figures in sorted(self.summary(run).items())}
+        return {name: statistics["last"] for name, statistics in sorted(self.summary(run).items())}
 
     def get(self, run: str) -> RunRecord | None:
         """One run with its replicas, or None. Raises StoreError if it is damaged."""

@@ -26,22 +26,22 @@ class Point(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How a run ended: its state, its figures by name, texts about it, and files for trackers that
+    """How a run ended: its state, its samples by name, texts about it, and files for trackers that
     take some, once nothing more comes of the run.
     """
 
     state: JobState
     seconds: float
-    figures: Mapping[str, float]
+    samples: Mapping[str, float]
     texts: Mapping[str, str]
     files: Sequence[Path] = ()
 
     @property
-    def named_figures(self) -> dict[str, float]:
-        """The run's own figures, and the figures of its metrics under unambiguous names."""
+    def named_samples(self) -> dict[str, float]:
+        """The run's own samples, and those of its metrics under names that are no metric's."""
         return {
-            name if name.startswith("run.") else f"figure/{name}": value
-            for name, value in self.figures.items()
+            name if name.startswith("run.") else f"sample/{name}": value
+            for name, value in self.samples.items()
         }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rsctl.api
-from rsctl.api import Bench, ExitCode, Figure, JobState, NullObserver, RsctlError, Run, Stop, Trial
+from rsctl.api import Bench, ExitCode, JobState, NullObserver, RsctlError, Run, Sample, Stop, Trial
 from rsctl.cli.app import run as command_line
 from tests.kit.polling import wait_until
 
@@ -42,8 +42,8 @@ class Watcher(NullObserver):
     def submitted(self, trial: Trial) -> None:
         self.started.set()
 
-    def ended(self, trial: Trial, run: object, figures: Mapping[str, Figure]) -> None:
-        self.losses.append(figures["loss"].value)
+    def ended(self, trial: Trial, run: object, samples: Mapping[str, Sample]) -> None:
+        self.losses.append(samples["loss"].value)
 
 
 def test_a_bench_is_run_once_and_found_again(job: Job, capfd: pytest.CaptureFixture[str]) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from rsctl.bench.figures import Figure
 from rsctl.bench.prepare import BenchPlan, prepare, reopen
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.run import run_bench
+from rsctl.bench.samples import Sample
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.images.events import Show
 from rsctl.job.document import read
@@ -73,10 +73,10 @@ class Recording:
     def events(self, trial: Trial, events: list[Event]) -> None:
         """See BenchObserver."""
 
-    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """See BenchObserver."""
         self.states.append(trial.state)
-        self.values.append(figures["speed"].value if "speed" in figures else None)
+        self.values.append(samples["speed"].value if "speed" in samples else None)
 
     def finding(self, finding: Finding) -> None:
         """See BenchObserver."""
@@ -114,7 +114,7 @@ def start(folder: Path, repeat: int, **options: Any) -> tuple[Bench, Recording]:
 
 
 def test_every_cell_is_run_its_share_in_balanced_order(ledger: Path) -> None:
-    """And each run has its figures when it has ended; there is nothing left for another call."""
+    """And each run has its samples when it has ended; there is nothing left for another call."""
     bench, observer = start(ledger.parent, repeat=2)
     assert observer.order == [(0, 0), (1, 0), (2, 0), (2, 1), (1, 1), (0, 1)]
     assert observer.values == [104.0] * 6

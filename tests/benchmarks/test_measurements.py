@@ -43,7 +43,7 @@ def test_a_command_is_charged_for_its_own_memory_and_for_what_it_leaves_running(
     assert usage.peak < 50_000_000 < len(ballast)
 
 
-def test_a_command_that_fails_is_no_figure() -> None:
+def test_a_command_that_fails_has_no_measurement() -> None:
     with pytest.raises(Failed, match=r"false exited with 1"):
         measure(Command(["false"]))
 

@@ -56,7 +56,7 @@ def test_a_script_that_waits_for_its_input_is_told_so(rsctl: Cli) -> None:
 
 
 @needs_torch
-def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_figures(rsctl: Cli) -> None:
+def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_numbers(rsctl: Cli) -> None:
     """What is measured goes before what the file says."""
     file = rsctl.write(JOB % ("0.2", "0") + "model: {parameters: 900M, step_seconds: 0.01}\n")
     done = rsctl("advise", file, "--measure")

@@ -124,7 +124,7 @@ def test_events_name_their_cell_and_the_last_is_the_result(rsctl: Cli, job: str)
         assert mine[-1]["metrics"]["speed"]["last"] == cell["run.args.cell"] * 100
     result = events[-1]
     assert result.pop("time")
-    figures = [cell.pop("metrics") for cell in result["cells"]]
+    statistics = [cell.pop("metrics") for cell in result["cells"]]
     assert result == {
         "type": "result",
         "bench": bench.bench,
@@ -132,7 +132,7 @@ def test_events_name_their_cell_and_the_last_is_the_result(rsctl: Cli, job: str)
         "exit_code": 0,
         "cells": [{"values": c, "runs": [r]} for c, r in zip(cells, runs, strict=True)],
     }
-    assert figures[1]["speed"] == {
+    assert statistics[1]["speed"] == {
         "value": 200,
         "values": [200],
         "n": 1,
@@ -140,8 +140,8 @@ def test_events_name_their_cell_and_the_last_is_the_result(rsctl: Cli, job: str)
         "goal": "max",
         "reason": None,
     }
-    assert figures[0]["run.cost"]["value"] is None
-    assert figures[0]["run.time"]["unit"] == "s"
+    assert statistics[0]["run.cost"]["value"] is None
+    assert statistics[0]["run.time"]["unit"] == "s"
 
 
 def test_lists_by_set_make_a_matrix_and_a_failure_is_told_at_once(rsctl: Cli, job: str) -> None:
@@ -287,7 +287,7 @@ def test_a_detached_bench_goes_on_by_itself(rsctl: Cli, job: str) -> None:
 
 
 def test_reports_of_a_bench(rsctl: Cli, job: str) -> None:
-    """A cell that fails is a failure in the file, and the figures of the others are there."""
+    """A cell that fails is a failure in the file, and the samples of the other cells are there."""
     names = ["junit=j.xml", "metrics=m.txt", "bencher=b.json"]
     words = [word for name in names for word in ("--report", name)]
     done = rsctl("bench", "run", job, *words, "--set", "matrix.run.args.cell=[1, 3]")

@@ -53,7 +53,7 @@ def test_late_and_doubled_lines_are_the_same_for_all(rsctl: Cli, make_run: Make)
     assert rsctl("list", "-o", "json").json["runs"][0]["metrics"] == {"loss": 0.25}
     assert "loss=0.25" in rsctl("list").out
     assert rsctl("metrics", "@last").out == "loss  █▄▄▁                      0.25 nats  of 8\n"
-    table = rsctl("export", "@last", "--table", "figures").out.splitlines()
+    table = rsctl("export", "@last", "--table", "samples").out.splitlines()
     assert table[1].split(",")[1:3] == ["loss", "4.0"]
 
 

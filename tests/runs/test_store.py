@@ -336,9 +336,9 @@ def test_the_summary_is_that_of_the_values_whatever_was_kept(logged: Store, stat
     assert logged.summary("job-1") == other.summary("job-1") == expected
     other.add_metrics("job-1", [_metric(10, "worker-0", 1.0)])
     logged.add_metrics("job-1", [_metric(11, "worker-0", math.nan)])
-    figures = logged.summary("job-1")["loss"]
-    assert math.isnan(figures["last"])
-    assert (figures["count"], figures["best"]) == (7, 1.0)
+    statistics = logged.summary("job-1")["loss"]
+    assert math.isnan(statistics["last"])
+    assert (statistics["count"], statistics["best"]) == (7, 1.0)
     logged.forget("job-1")
     assert other.summary("job-1") == {}
     other.close()

@@ -284,12 +284,12 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     assert [line for line in log if "rsctl" not in line] == sorted([*parts, *files] * 2)
     metrics = done.result["metrics"]
     assert {
-        name: figures["last"] for name, figures in metrics.items() if "seconds" not in name
+        name: statistics["last"] for name, statistics in metrics.items() if "seconds" not in name
     } == {
         **{"input.train.files": 3, "input.train.bytes": 24},
         **{"input.all.files": 3, "input.all.bytes": 24},
     }
-    assert {figures["count"] for figures in metrics.values()} == {1}
+    assert {statistics["count"] for statistics in metrics.values()} == {1}
     [warned] = [e["message"] for e in done.events if e["type"] == "finding"]
     assert warned == "'out' is left out: it is not a regular file, nor a link to something in here"
     assert not (rsctl.home / "runs" / done.result["run"] / "inputs").exists()

@@ -64,8 +64,8 @@ _GATE_HEAD = (
 
 
 def _gate_row(check: Check) -> list[str]:
-    figures = map(_safe, check_row(check)[1:])
-    return [_SIGNS[check.verdict], *figures, _safe(check.reason or "")]
+    columns = map(_safe, check_row(check)[1:])
+    return [_SIGNS[check.verdict], *columns, _safe(check.reason or "")]
 
 
 def _row(metric: Compared, sides: int) -> list[str]:

@@ -17,7 +17,7 @@ _RESERVED = ("total", "created", "bucket", "count", "sum", "info", "gsum", "gcou
 
 
 def openmetrics(results: Results, names: Sequence[str] = ()) -> str:
-    """The figures of all metrics, or of those named; a metric without data is left out."""
+    """The samples of all metrics, or of those named; a metric without data is left out."""
     lines: list[str] = []
     used: dict[str, str] = {}
     for name in dict.fromkeys(series.name for series in results.series):

@@ -13,9 +13,9 @@ from rsctl.api import (
     BenchObserver,
     BenchRecord,
     CellSummary,
-    Figure,
     MetricFeed,
     RunRecord,
+    Sample,
     Store,
     Trial,
     make_result,
@@ -71,9 +71,9 @@ class JsonBenchView:
         """Print the events of a run, with its metrics."""
         self._write(trial, self._feed(trial).among(events))
 
-    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """Print the remaining metrics and the result of a run."""
-        del figures
+        del samples
         feed = self._feed(trial)
         self._feeds.pop(trial.run)
         exit_code = trial.exit_code if trial.exit_code is not None else 0

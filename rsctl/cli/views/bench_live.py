@@ -14,17 +14,17 @@ from rich.text import Text
 from rsctl.api import (
     Bench,
     BenchRecord,
-    CellFigure,
-    Figure,
+    CellStatistic,
     MetricFeed,
     RunRecord,
+    Sample,
     Store,
     Trial,
-    cell_figures,
+    cell_statistics,
     cost_of,
     format_cell,
 )
-from rsctl.cli.bench_common import format_figure
+from rsctl.cli.bench_common import format_statistic
 from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.cli.views.bench_plain import PlainBenchView
@@ -49,7 +49,7 @@ class LiveBenchView(PlainBenchView):
         self._store = Store()
         self._started = monotonic()
         self._drawn = 0.0
-        self._figures: dict[int, list[Mapping[str, Figure]]] = {}
+        self._samples: dict[int, list[Mapping[str, Sample]]] = {}
         self._running: dict[str, tuple[Trial, MetricFeed]] = {}
         self._spent: dict[int, float] = {}
         self._times: dict[int, float] = {}
@@ -64,7 +64,7 @@ class LiveBenchView(PlainBenchView):
             for name in cell.runs:
                 if run := self._store.get(name):
                     self._count(index, run)
-            self._figures[index] = _as_runs(cell.metrics)
+            self._samples[index] = _as_runs(cell.metrics)
 
     def submitted(self, trial: Trial) -> None:
         """Show the run in the table."""
@@ -77,16 +77,16 @@ class LiveBenchView(PlainBenchView):
         if trial.run in self._running:
             self._running[trial.run][1].rest()
 
-    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """Print a failure immediately; show a success in the table."""
         self._running.pop(trial.run, None)
         if run is not None:
             self._count(trial.cell, run)
         if trial.state is JobState.SUCCEEDED:
             self._number += 1
-            self._figures.setdefault(trial.cell, []).append(figures)
+            self._samples.setdefault(trial.cell, []).append(samples)
         else:
-            super().ended(trial, run, figures)
+            super().ended(trial, run, samples)
 
     def finding(self, finding: Finding) -> None:
         """Print the message above the table."""
@@ -168,10 +168,10 @@ class LiveBenchView(PlainBenchView):
         ]
 
     def _metric(self, cell: int, name: str) -> str:
-        """The figure of a finished run; before that, the latest value."""
-        figure = cell_figures(self._figures.get(cell, [])).get(name)
-        if figure is not None and figure.n:
-            return format_figure(figure)
+        """The statistic of the ended runs; before that the latest value."""
+        statistic = cell_statistics(self._samples.get(cell, [])).get(name)
+        if statistic is not None and statistic.n:
+            return format_statistic(statistic)
         for trial, feed in self._running.values():
             if trial.cell == cell and name in feed.tally.metrics:
                 return f"{format_number(feed.tally.last(name))} …"
@@ -192,14 +192,14 @@ class LiveBenchView(PlainBenchView):
         return self._spent.get(cell, 0.0) + sum(costs)
 
 
-def _as_runs(metrics: Mapping[str, CellFigure]) -> list[Mapping[str, Figure]]:
-    """The figures of a cell in the form of its runs' figures."""
-    count = max((len(figure.values) for figure in metrics.values()), default=0)
+def _as_runs(metrics: Mapping[str, CellStatistic]) -> list[Mapping[str, Sample]]:
+    """The samples of a cell as those of its runs."""
+    count = max((len(statistic.values) for statistic in metrics.values()), default=0)
     return [
         {
-            name: Figure(value=figure.values[index], unit=figure.unit, goal=figure.goal)
-            for name, figure in metrics.items()
-            if index < len(figure.values)
+            name: Sample(value=statistic.values[index], unit=statistic.unit, goal=statistic.goal)
+            for name, statistic in metrics.items()
+            if index < len(statistic.values)
         }
         for index in range(count)
     ]

@@ -12,9 +12,9 @@ from rsctl.api import (
     Bench,
     BenchRecord,
     BuildEvent,
-    Figure,
     OnProgress,
     RunRecord,
+    Sample,
     Trial,
     format_cell,
 )
@@ -73,11 +73,11 @@ class PlainBenchView:
             if isinstance(event, FindingEvent) and event.finding.severity != "note":
                 show_findings([event.finding])
 
-    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """Show that a run has ended; for a failure, also its first failure."""
         self._number += 1
         write = self.print_message if trial.state is JobState.SUCCEEDED else self.print_important
-        write(f"{self._position(trial)}  {format_ended(trial, run, figures)}")
+        write(f"{self._position(trial)}  {format_ended(trial, run, samples)}")
         for line in failure_block(run) if run and run.first_failure else []:
             self.print_important(f"  {line}")
 
@@ -130,13 +130,13 @@ def opening(bench: BenchRecord, todo: int, is_driven: bool) -> list[str]:
     return lines
 
 
-def format_ended(trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> str:
+def format_ended(trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> str:
     """`succeeded after 12s  throughput 123 samples/s`."""
     took = ""
     if run and run.ended:
         took = f" after {format_duration(seconds_between(run.created, run.ended))}"
     why = f": {trial.reason}" if trial.reason and trial.state is not JobState.SUCCEEDED else ""
-    declared = [(name, f) for name, f in figures.items() if not name.startswith("run.")]
+    declared = [(name, f) for name, f in samples.items() if not name.startswith("run.")]
     metrics = [
         f"{name} {format_number(f.value)}{f' {f.unit}' if f.unit else ''}"
         if f.value is not None

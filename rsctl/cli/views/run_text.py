@@ -86,8 +86,8 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
     places = [place for place in run.places if place.began]
     lines += [f"  place {n}: {format_place(each)}" for n, each in enumerate(places, start=1)]
     lines += [f"  attempt {each.attempt}: {format_attempt(each)}" for each in run.attempts]
-    for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
-        lines.append(f"  {name} {format_metric(figures)}")
+    for name, statistics in list(result.metrics.items())[:_MAX_METRICS]:
+        lines.append(f"  {name} {format_metric(statistics)}")
     if (more := len(result.metrics) - _MAX_METRICS) > 0:
         lines.append(f"  and {more} more: rsctl metrics {run.run}")
     kept = [(name, at) for name, at in result.results.items() if not is_empty(at)]
@@ -121,10 +121,10 @@ def format_place(place: TriedPlace) -> str:
     return f"{where}: {state} after {took}{why}" if place.ended else f"{where}: {state}{why}"
 
 
-def format_metric(figures: dict[str, Any]) -> str:
+def format_metric(statistics: dict[str, Any]) -> str:
     """`0.97 (best 0.98)`, with the unit."""
-    unit = f" {figures['unit']}" if "unit" in figures else ""
-    last, best = figures["last"], figures.get("best")
+    unit = f" {statistics['unit']}" if "unit" in statistics else ""
+    last, best = statistics["last"], statistics.get("best")
     text = format_number(last) + unit
     return text if best in (None, last) else f"{text} (best {format_number(best)})"
 

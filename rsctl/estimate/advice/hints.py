@@ -1,4 +1,4 @@
-"""Explains why reducers do not help a job, and what would help instead, with figures. Pure."""
+"""What keeps reducers from helping a job, and what would help instead, with numbers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of a run, which distinguish its figures: `run.args.lr` and similar."""
+"""The arguments of a run, by which its samples are told apart: `run.args.lr` and the like."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of runs: the runs, their figures, their metrics, the telemetry of their nodes."""
+"""Tables of runs: the runs, their samples, their metrics, the telemetry of their nodes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, Optional
 
 import msgspec
 
-from rsctl.bench.figures import figures
 from rsctl.bench.records import Bench, Cell
+from rsctl.bench.samples import samples
 from rsctl.results.export.arguments import arguments_of
 from rsctl.results.export.columns import Column, Row, Value, cast, column_type
 from rsctl.runs.cost import cost_of
@@ -17,8 +17,8 @@ from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import seconds_between
 from rsctl.runs.stream.metrics import MACHINES
 
-TableName = Literal["runs", "figures", "metrics", "telemetry"]
-TABLES: tuple[TableName, ...] = ("runs", "figures", "metrics", "telemetry")
+TableName = Literal["runs", "samples", "metrics", "telemetry"]
+TABLES: tuple[TableName, ...] = ("runs", "samples", "metrics", "telemetry")
 
 CELL = "cell."
 """The prefix of the columns of a matrix's values, before the key path."""
@@ -129,7 +129,7 @@ _RUNS = [
     Column("accelerator", "text"),
     Column("settings", "text"),
 ]
-_FIGURES = [
+_SAMPLES = [
     Column("name", "text"),
     Column("value", "float"),
     Column("unit", "text"),
@@ -163,10 +163,10 @@ def _run_rows(_store: Store, run: RunRecord) -> Iterator[Row]:
     ]
 
 
-def _figure_rows(store: Store, run: RunRecord) -> Iterator[Row]:
-    for name, figure in figures(store, run).items():
-        fields: list[Value] = [figure.value, figure.unit, figure.goal, figure.n, figure.total]
-        more: list[Value] = [figure.spread, figure.aggregate, figure.warmup, figure.reason]
+def _sample_rows(store: Store, run: RunRecord) -> Iterator[Row]:
+    for name, sample in samples(store, run).items():
+        fields: list[Value] = [sample.value, sample.unit, sample.goal, sample.n, sample.total]
+        more: list[Value] = [sample.spread, sample.aggregate, sample.warmup, sample.reason]
         yield [name, *fields, *more]
 
 
@@ -193,7 +193,7 @@ def telemetry_unit(name: str) -> str | None:
 
 _MAKERS: dict[TableName, tuple[list[Column], Callable[[Store, RunRecord], Iterator[Row]]]] = {
     "runs": (_RUNS, _run_rows),
-    "figures": (_FIGURES, _figure_rows),
+    "samples": (_SAMPLES, _sample_rows),
     "metrics": (_METRICS, _metric_rows),
     "telemetry": (_METRICS, _telemetry_rows),
 }

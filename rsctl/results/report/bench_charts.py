@@ -1,14 +1,14 @@
-"""A bench with its figures, and its charts: heat maps, runs, effects, scaling, phases."""
+"""A bench with its samples, and its charts: heat maps, runs, effects, scaling, phases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from rsctl.bench.figures import Figure, quantile
 from rsctl.bench.records import Bench, Cell
+from rsctl.bench.samples import Sample, quantile
 from rsctl.bench.stats import CellSides, effect, interval
-from rsctl.bench.summary import CellFigure, cell_figures, format_cell, format_value
+from rsctl.bench.summary import CellStatistic, cell_statistics, format_cell, format_value
 from rsctl.results.report.charts import (
     Bar,
     Chart,
@@ -37,15 +37,15 @@ _PHASES = (
 
 
 class BenchData:
-    """A bench with its runs and their figures."""
+    """A bench with its runs and their samples."""
 
     def __init__(self, bench: Bench, curves: Mapping[str, RunCurves]) -> None:
         self.bench = bench
         self.curves = curves
         self.runs: dict[str, RunRecord] = {name: each.run for name, each in curves.items()}
-        self.figures = found = {name: each.figures for name, each in curves.items()}
+        self.samples = found = {name: each.samples for name, each in curves.items()}
         self.cells = [
-            cell_figures([found[name] for name in bench.runs_of(index) if name in found])
+            cell_statistics([found[name] for name in bench.runs_of(index) if name in found])
             for index in range(len(bench.cells))
         ]
 
@@ -56,7 +56,7 @@ class BenchData:
         return own[:METRICS] + [n for n in _OF_EVERY_RUN if any(self.values(n))]
 
     def values(self, name: str) -> list[list[float]]:
-        """By cell, the figures of its runs that have one."""
+        """By cell, the samples of its runs that have one."""
         return [_known(cell.get(name)) for cell in self.cells]
 
     def about(self, name: str) -> tuple[str, str | None]:
@@ -66,8 +66,8 @@ class BenchData:
         return unit or "", next((f.goal for f in found if f.goal), None)
 
 
-def _known(figure: CellFigure | None) -> list[float]:
-    return [value for value in figure.values if value is not None] if figure else []
+def _known(statistic: CellStatistic | None) -> list[float]:
+    return [value for value in statistic.values if value is not None] if statistic else []
 
 
 def learning_curves(data: BenchData) -> Iterator[Chart]:
@@ -127,7 +127,7 @@ def _at(
 
 
 def dots_chart(data: BenchData, name: str) -> DotChart:
-    """The figure of each run, by cell."""
+    """The sample of each run, by cell."""
     unit, _ = data.about(name)
     rows = [
         (format_cell(cell), values)
@@ -215,13 +215,13 @@ def phases_chart(data: BenchData) -> Timeline:
     """How long each run was in each of its phases."""
     rows = []
     for trial in data.bench.latest().values():
-        if found := data.figures.get(trial.run):
+        if found := data.samples.get(trial.run):
             label = f"{format_cell(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
             rows.append(phase_row(label, found, data.runs.get(trial.run)))
     return Timeline("Queue, start, first metric, training", rows)
 
 
-def phase_row(label: str, found: Mapping[str, Figure], run: RunRecord | None = None) -> TimelineRow:
+def phase_row(label: str, found: Mapping[str, Sample], run: RunRecord | None = None) -> TimelineRow:
     """The phases of a run in sequence, as far as known; a phase in progress ends now."""
     spans, at = [], 0.0
     for name, kind in _PHASES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rsctl.bench.figures import quantile
+from rsctl.bench.samples import quantile
 from rsctl.bench.summary import counts, done, format_cell
 from rsctl.findings import JobState
 from rsctl.results.report.bench_charts import (
@@ -92,10 +92,10 @@ def _part(page: Page, title: str, charts: Any) -> list[Child]:
 
 
 def _cost(data: BenchData) -> tuple[str, str]:
-    costs = [f["run.cost"] for f in data.figures.values() if "run.cost" in f]
-    known = [figure.value for figure in costs if figure.value is not None]
+    costs = [f["run.cost"] for f in data.samples.values() if "run.cost" in f]
+    known = [sample.value for sample in costs if sample.value is not None]
     if not known:
-        why = next((figure.reason for figure in costs if figure.reason), "no run has started")
+        why = next((sample.reason for sample in costs if sample.reason), "no run has started")
         return "unknown", why
     left = len(costs) - len(known)
     lacking = f"; the cost of {counted(left, 'run')} is unknown" if left else ""
@@ -112,12 +112,12 @@ def _cells(data: BenchData, names: Sequence[str]) -> Child:
         found = counts(data.bench, index)
         parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{data.bench.repeat}"]
         parts += [f"{count} {state.value}" for state, count in found.items()]
-        figures = [_figure(data.values(name)[index]) for name in names]
-        rows.append([format_cell(cell), ", ".join(parts), *figures])
+        statistics = [_statistic(data.values(name)[index]) for name in names]
+        rows.append([format_cell(cell), ", ".join(parts), *statistics])
     return table(head, rows)
 
 
-def _figure(values: Sequence[float]) -> str:
+def _statistic(values: Sequence[float]) -> str:
     if not values:
         return "no data"
     middle, low, high = (format_number(quantile(values, part)) for part in (0.5, 0.0, 1.0))

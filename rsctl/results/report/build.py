@@ -7,10 +7,10 @@ from math import isfinite
 from typing import Union
 
 from rsctl import __version__
-from rsctl.bench.figures import Figure
 from rsctl.bench.records import Bench
 from rsctl.bench.results import Results, bench_results, run_results
 from rsctl.bench.rules import rules_of
+from rsctl.bench.samples import Sample
 from rsctl.bench.verdict import Floor
 from rsctl.findings import RsctlError
 from rsctl.results.report.bench_charts import BenchData, phase_row
@@ -22,7 +22,7 @@ from rsctl.results.report.html import Child, details, items, paragraph, table
 from rsctl.results.report.overlay_charts import RunCurves, metric_names, overlay_charts
 from rsctl.results.report.page import Page
 from rsctl.results.report.reading import Readings, read_values
-from rsctl.results.report.result_section import figure_text, last_and_best, state_mark
+from rsctl.results.report.result_section import last_and_best, sample_text, state_mark
 from rsctl.results.report.run_section import run_parts
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
@@ -115,13 +115,13 @@ class _Reader:
         self._readings: dict[str, Readings] = {}
 
     def curves(self, run: RunRecord) -> RunCurves:
-        """A run's figures and headline series. Raises StoreError."""
+        """A run's samples and headline series. Raises StoreError."""
         if run.run not in self._curves:
             readings = self.readings(run)
             headlines = {
                 name: _thinned(events) for name, events in readings.headline_series().items()
             }
-            found = readings.figures.figures(self.store)
+            found = readings.samples.samples(self.store)
             self._curves[run.run] = RunCurves(run.run, run, found, headlines)
         return self._curves[run.run]
 
@@ -153,7 +153,7 @@ def _results(reader: _Reader, source: Source) -> Results:
     if isinstance(source, Results):
         return source
     if isinstance(source, RunRecord):
-        return run_results(reader.store, source, reader.curves(source).figures)
+        return run_results(reader.store, source, reader.curves(source).samples)
     return bench_results(reader.store, source)
 
 
@@ -174,17 +174,17 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
     shown = metric_names(curves)[:_COLUMNS]
     head = ["run", "state"]
     for name in shown:
-        head += [name, f"best {name}", f"figure of {name}"]
+        head += [name, f"best {name}", f"sample of {name}"]
     rows = []
     for each in curves:
         run = each.run
         row: list[str | None] = [each.label, state_mark(run.state.value)]
         for name in shown:
             last, best = last_and_best(run, each.headlines, name)
-            row += [last, best, _known(each.figures.get(name))]
-        cost = each.figures["run.cost"]
+            row += [last, best, _known(each.samples.get(name))]
+        cost = each.samples["run.cost"]
         row += [
-            _known(each.figures.get("run.time")),
+            _known(each.samples.get("run.time")),
             _known(cost),
             *(run.target, run.created[:19].replace("T", " ")),
         ]
@@ -193,7 +193,7 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
     filled = [i for i in range(len(head)) if any(row[i] is not None for row in rows)]
     phases = Timeline(
         "Queue, start, first metric, training",
-        [phase_row(each.label, each.figures, each.run) for each in curves],
+        [phase_row(each.label, each.samples, each.run) for each in curves],
     )
     page.add(
         "Runs",
@@ -203,8 +203,8 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
     )
 
 
-def _known(figure: Figure | None) -> str | None:
-    return None if figure is None or figure.value is None else figure_text(figure)
+def _known(sample: Sample | None) -> str | None:
+    return None if sample is None or sample.value is None else sample_text(sample)
 
 
 def _add_whole_runs(

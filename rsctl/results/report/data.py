@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsctl.bench.figures import Figure
 from rsctl.bench.fingerprint import run_print
 from rsctl.bench.phases import Measured, phases_of
+from rsctl.bench.samples import Sample
 from rsctl.findings import Finding
 from rsctl.results.report.reading import Curve, Readings, StepArrivals, read_values
 from rsctl.runs.cost import cost_of
@@ -43,7 +43,7 @@ class RunData:
     arrivals: Mapping[str, StepArrivals]
     phases: Mapping[str, Measured]
     cost: tuple[float | None, str | None]
-    figures: Mapping[str, Figure]
+    samples: Mapping[str, Sample]
     gradients: Gradients | None
     versions: Mapping[str, Mapping[str, str]]
     findings: Sequence[Finding]
@@ -89,9 +89,9 @@ def collect(
         headlines=readings.headline_series(),
         curves=readings.curves,
         arrivals=readings.arrivals,
-        phases=phases_of(run, readings.figures.first),
+        phases=phases_of(run, readings.samples.first),
         cost=cost_of(run),
-        figures=readings.figures.figures(store),
+        samples=readings.samples.samples(store),
         gradients=gradients_of(store, run),
         versions=versions_of(store, run.run),
         findings=findings_of(run.run),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rsctl.bench.figures import Figure, quantile
+from rsctl.bench.samples import Sample, quantile
 from rsctl.results.report.charts import (
     DRAWN,
     LINES,
@@ -32,11 +32,11 @@ _FEWEST = 40
 
 
 class RunCurves(NamedTuple):
-    """A run with its label, its figures, and the headline series of its metrics."""
+    """A run with its label, its samples, and the headline series of its metrics."""
 
     label: str
     run: RunRecord
-    figures: Mapping[str, Figure]
+    samples: Mapping[str, Sample]
     headlines: Mapping[str, Sequence[MetricEvent]]
 
 
@@ -85,10 +85,10 @@ def _chosen(runs: Sequence[RunCurves], name: str) -> tuple[list[str], str]:
     values: dict[str, list[float]] = {}
     goal = None
     for each in runs:
-        figure = each.figures.get(name)
-        if figure is not None and figure.value is not None:
-            values.setdefault(each.label, []).append(figure.value)
-            goal = figure.goal or goal
+        sample = each.samples.get(name)
+        if sample is not None and sample.value is not None:
+            values.setdefault(each.label, []).append(sample.value)
+            goal = sample.goal or goal
     most = LINES - 1
     if goal is None:
         return labels[:most], (

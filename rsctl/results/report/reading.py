@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import isfinite
 
-from rsctl.bench.figures import FigureReader
+from rsctl.bench.samples import SampleReader
 from rsctl.runs.records import RunRecord, replica_order
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
@@ -129,13 +129,13 @@ class StepArrivals:
 
 
 class Readings:
-    """The series of a run by metric and replica, those of headlines, and what figures are made of.
+    """The series of a run by metric and replica, those of headlines, and what samples are made of.
 
     A headline series is what a metric of several replicas is: see `rsctl.runs.stream.headline`.
     """
 
     def __init__(self, run: RunRecord) -> None:
-        self.figures = FigureReader(run)
+        self.samples = SampleReader(run)
         self.curves: dict[str, dict[str, Curve]] = {}
         self.headlines: dict[str, Curve] = {}
         self.arrivals: dict[str, StepArrivals] = {}
@@ -157,7 +157,7 @@ class Readings:
             return
         if name in self.arrivals:
             self.arrivals[name].add(event)
-        final = self.figures.add(event)
+        final = self.samples.add(event)
         if final is None:
             headline = self.headlines[name] = self._new()
             final = [event]
@@ -174,7 +174,7 @@ class Readings:
 
     def end(self) -> None:
         """All values have been read."""
-        for name, rest in self.figures.rest().items():
+        for name, rest in self.samples.rest().items():
             for event in rest:
                 self.headlines[name].add(event, self._most)
         self.curves = {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from rsctl.bench.figures import Figure
+from rsctl.bench.samples import Sample
 from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Child, Markup, details, element, join, paragraph, table
@@ -58,7 +58,7 @@ def result_cards(data: RunData) -> Markup:
 
 
 def card(title: str, value: Child, more: str | None) -> Markup:
-    """One figure: its title, its value in large letters, and what else is to say of it."""
+    """One result: its title, its value in large letters, and what else is to say of it."""
     return element(
         "div",
         paragraph(title, class_="faint"),
@@ -98,24 +98,24 @@ def _value(value: float) -> str:
     return format_number(value)
 
 
-def figure_table(data: RunData) -> list[Child]:
-    """For each metric the last value, the best, and the figure that comparisons and gates use."""
-    own = [name for name in data.figures if not name.startswith("run.")]
-    names = [*own[:ROWS], *(name for name in data.figures if name.startswith("run."))]
-    known = [name for name in names if data.figures[name].value is not None]
+def sample_table(data: RunData) -> list[Child]:
+    """Of each metric the last value, the best, and the sample that comparisons and gates use."""
+    own = [name for name in data.samples if not name.startswith("run.")]
+    names = [*own[:ROWS], *(name for name in data.samples if name.startswith("run."))]
+    known = [name for name in names if data.samples[name].value is not None]
     logged = [name for name in names if name not in known and data.headlines.get(name)]
     rows = [_row(data, name) for name in names if name in known or name in logged]
     lacking = [
-        (name, data.figures[name].reason or "")
+        (name, data.samples[name].reason or "")
         for name in names
         if name not in known and name not in logged
     ]
-    head = ("metric", "last", "best", "figure", "interquartile range", "values", "how")
+    head = ("metric", "last", "best", "sample", "interquartile range", "values", "how")
     left = own[ROWS:]
     listed = ", ".join(left[:_LISTED]) + (" …" if left[_LISTED:] else "")
     return [
         table(head, rows) if rows else None,
-        details(f"{counted(len(lacking), 'figure')} without data", table(("", "reason"), lacking))
+        details(f"{counted(len(lacking), 'sample')} without data", table(("", "reason"), lacking))
         if lacking
         else None,
         details(f"{counted(len(left), 'more metric')}", paragraph(listed)) if left else None,
@@ -123,29 +123,29 @@ def figure_table(data: RunData) -> list[Child]:
 
 
 def _row(data: RunData, name: str) -> tuple[object, ...]:
-    figure, headline = data.figures[name], data.headlines.get(name, ())
-    best = best_of(figure.goal, headline)
-    how = f"{figure.aggregate}, warm-up {figure.warmup}" if figure.aggregate else None
+    sample, headline = data.samples[name], data.headlines.get(name, ())
+    best = best_of(sample.goal, headline)
+    how = f"{sample.aggregate}, warm-up {sample.warmup}" if sample.aggregate else None
     return (
         name,
         _value(headline[-1].value) if headline else None,
         _value(best.value) if best else None,
-        figure_text(figure),
-        format_number(figure.spread) if figure.spread is not None else None,
-        f"{figure.n:,} of {figure.total:,}" if figure.total != 1 else "1",
+        sample_text(sample),
+        format_number(sample.spread) if sample.spread is not None else None,
+        f"{sample.n:,} of {sample.total:,}" if sample.total != 1 else "1",
         how,
     )
 
 
-def figure_text(figure: Figure | None) -> str:
+def sample_text(sample: Sample | None) -> str:
     """`0.41 nats`, or that there is no data and why."""
-    if figure is None:
+    if sample is None:
         return "no data"
-    if figure.value is None:
-        return f"no data: {figure.reason}" if figure.reason else "no data"
-    if figure.unit == "B":
-        return format_bytes(int(figure.value))
-    return format_number(figure.value) + (f" {figure.unit}" if figure.unit else "")
+    if sample.value is None:
+        return f"no data: {sample.reason}" if sample.reason else "no data"
+    if sample.unit == "B":
+        return format_bytes(int(sample.value))
+    return format_number(sample.value) + (f" {sample.unit}" if sample.unit else "")
 
 
 def last_and_best(

@@ -15,7 +15,7 @@ from rsctl.results.report.gradient_section import gradients_part
 from rsctl.results.report.html import Child, Markup, details, facts, paragraph, section, table
 from rsctl.results.report.origin_section import origin_parts
 from rsctl.results.report.page import Page
-from rsctl.results.report.result_section import cost_text, figure_table, result_cards, state_mark
+from rsctl.results.report.result_section import cost_text, result_cards, sample_table, state_mark
 from rsctl.results.report.run_charts import (
     METRICS,
     cloud_charts,
@@ -44,7 +44,7 @@ def run_parts(page: Page, data: RunData) -> list[Child]:
         result_cards(data),
         failure_part(data.run),
         *findings_part(data),
-        _charts(page, "Metrics", metric_charts(data), *figure_table(data), *_more_metrics(data)),
+        _charts(page, "Metrics", metric_charts(data), *sample_table(data), *_more_metrics(data)),
         _charts(page, "Timeline", [timeline(data)], *_phases(data), _states(data)),
         _charts(
             page,

@@ -84,7 +84,7 @@ class MlflowServer:
         with self._answers():
             from mlflow.entities import Metric, RunTag
 
-            metrics = [Metric(_name(n), v, at, 0) for n, v in result.named_figures.items()]
+            metrics = [Metric(_name(n), v, at, 0) for n, v in result.named_samples.items()]
             texts = {"state": result.state.value, **result.texts}
             tags = [RunTag(f"rsctl.{name}", text) for name, text in texts.items()]
             self._client.log_batch(state["run_id"], metrics=metrics, tags=tags)

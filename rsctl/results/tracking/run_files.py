@@ -2,7 +2,7 @@
 
 job.yaml       the job file, without secrets, unless the job was made in Python
 report.html    what `rsctl report RUN` writes; needs the extra `report`
-result.json    how the run ended, and its figures
+result.json    how the run ended, and its samples
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _RESULT = (
 )
 
 
-def run_files(store: Store, run: RunRecord, figures: Mapping[str, float]) -> list[Path]:
+def run_files(store: Store, run: RunRecord, samples: Mapping[str, float]) -> list[Path]:
     """The files of a run that is complete, in its folder; made once. Raises OSError."""
     folder = tracking_folder(run.run) / "files"
     with _MAKING:
         folder.mkdir(mode=0o700, exist_ok=True)
         if not (folder / "result.json").exists():
-            for name, content in _contents(store, run, figures):
+            for name, content in _contents(store, run, samples):
                 beside = folder / f".{name}"
                 beside.write_text(content, encoding="utf-8", errors="replace")
                 os.replace(beside, folder / name)
@@ -60,10 +60,10 @@ def missing_report(job: Job) -> list[Finding]:
     return [note("extra", message, f"install it: {install_command('report')}", "tracking")]
 
 
-def _contents(store: Store, run: RunRecord, figures: Mapping[str, float]) -> list[tuple[str, str]]:
+def _contents(store: Store, run: RunRecord, samples: Mapping[str, float]) -> list[tuple[str, str]]:
     """Names and contents, the result last: it says that all are there."""
     fields = msgspec.to_builtins(run)
-    result = {**{name: fields[name] for name in _RESULT}, "figures": finite(dict(figures))}
+    result = {**{name: fields[name] for name in _RESULT}, "samples": finite(dict(samples))}
     found = [("job.yaml", run.spec)] if run.spec is not None else []
     if can_draw():
         from rsctl.results.report.build import make_report

@@ -8,7 +8,7 @@ from time import monotonic
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.bench.figures import figures
+from rsctl.bench.samples import samples
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking.cursor import Cursor, CursorFile, plan_of
 from rsctl.results.tracking.run_files import run_files
@@ -152,7 +152,7 @@ def _is_complete(store: Store, run: RunRecord) -> bool:
 
 
 def _result(store: Store, run: RunRecord, *, with_files: bool) -> Result:
-    found = figures(store, run)
+    found = samples(store, run)
     failure = run.first_failure
     texts = {
         "reason": run.reason,
@@ -164,7 +164,7 @@ def _result(store: Store, run: RunRecord, *, with_files: bool) -> Result:
     return Result(
         state=run.state,
         seconds=_unix_time(run.ended or now()),
-        figures=values,
+        samples=values,
         texts={name: sanitize_line(text)[:5000] for name, text in texts.items() if text},
         files=run_files(store, run, values) if with_files else (),
     )

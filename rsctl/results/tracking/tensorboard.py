@@ -132,10 +132,10 @@ def records(points: Sequence[Point]) -> bytes:
 
 def last_records(run: TrackedRun, result: Result) -> bytes:
     """How the run ended."""
-    fields = {"state": result.state.value, **result.texts, **result.figures}
+    fields = {"state": result.state.value, **result.texts, **result.samples}
     data = text_record(result.seconds, "rsctl/result", as_table(fields.items()))
-    figures = {n: v for n, v in result.figures.items() if n.startswith("run.")}
-    return data + b"".join(scalar_record(result.seconds, 0, n, v) for n, v in figures.items())
+    samples = {n: v for n, v in result.samples.items() if n.startswith("run.")}
+    return data + b"".join(scalar_record(result.seconds, 0, n, v) for n, v in samples.items())
 
 
 def append(file: Path, data: bytes, state: State) -> int:

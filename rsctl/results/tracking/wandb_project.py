@@ -81,7 +81,7 @@ class WandbProject:
         summary = {f"rsctl/{name}": text for name, text in result.texts.items()}
         summary["rsctl/state"] = result.state.value
         with self._session() as session:
-            session.summary.update({**result.named_figures, **summary})
+            session.summary.update({**result.named_samples, **summary})
             for file in result.files:
                 session.save(str(file), base_path=str(file.parent), policy="now")
         if self._mode == "online":

@@ -19,7 +19,7 @@ _LATE = re.compile(r"late\.(\d+)\.mean_ms")
 _SHOWN_FROM_MS = 1.0
 _SHOWN_FROM_PART = 0.01
 
-Figures = Mapping[str, Mapping[str, float]]
+LastValues = Mapping[str, Mapping[str, float]]
 """By replica, the last value of each metric."""
 
 
@@ -96,9 +96,9 @@ def _estimate_ring(seconds: float, wire: float, ring: float) -> float:
     return ring + seconds - wire if seconds >= wire else ring * seconds / wire
 
 
-def gradients(workers: Figures, reducers: Figures, pool: Pool) -> Gradients | None:
-    """The figures of a run; None if no gradient went over reducers yet."""
-    ranks = [figures for figures in workers.values() if figures.get("operations")]
+def gradients(workers: LastValues, reducers: LastValues, pool: Pool) -> Gradients | None:
+    """The statistics of a run; None if no gradient went over reducers yet."""
+    ranks = [values for values in workers.values() if values.get("operations")]
     if not ranks:
         return None
     late, total = _latest(reducers), max(rank.get("reduced_bytes", 0) for rank in ranks)
@@ -121,16 +121,16 @@ def gradients(workers: Figures, reducers: Figures, pool: Pool) -> Gradients | No
     )
 
 
-def _part(figures: Mapping[str, float], part: str, whole: str) -> float:
-    return min(1.0, figures.get(part, 0.0) / figures[whole]) if figures.get(whole) else 0.0
+def _part(values: Mapping[str, float], part: str, whole: str) -> float:
+    return min(1.0, values.get(part, 0.0) / values[whole]) if values.get(whole) else 0.0
 
 
-def _latest(reducers: Figures) -> tuple[float, int] | None:
+def _latest(reducers: LastValues) -> tuple[float, int] | None:
     """The longest mean wait for a rank, in milliseconds, and that rank."""
     waits = [
         (value, int(match[1]))
-        for figures in reducers.values()
-        for name, value in figures.items()
+        for values in reducers.values()
+        for name, value in values.items()
         if (match := _LATE.fullmatch(name))
     ]
     return max(waits, default=None)

@@ -3,7 +3,7 @@
 That is the series of the chief, if the chief has logged the metric. Otherwise each of its values
 is the metric's `aggregate` over the replicas that have logged one step; where the log has no steps,
 the n-th values of the replicas belong together. `submit`, `list`, `status`, `metrics`, trackers,
-reports and figures all take it from here.
+reports and samples all take it from here.
 
 Lines may arrive late and several times. The last value is the one with the latest time, in any
 order of arrival.
@@ -46,7 +46,7 @@ class Step(msgspec.Struct, array_like=True):
 
 
 class Headline(msgspec.Struct, array_like=True):
-    """The figures of one metric so far, in bounded memory; `count` is of all replicas.
+    """The statistics of one metric so far, in bounded memory; `count` is of all replicas.
 
     `last` with its `time` and `step`, and `best` are of the values that are final: the chief's, or
     those of steps that are closed. `steps` are the open ones, in the order of their first value;
@@ -74,7 +74,7 @@ class Headline(msgspec.Struct, array_like=True):
             return []
         return self._add_to_step(event, spec)
 
-    def figures(self, spec: MetricSpec) -> dict[str, Any]:
+    def statistics(self, spec: MetricSpec) -> dict[str, Any]:
         """The last value, the number of values, the best by the goal, the unit."""
         now = msgspec.structs.replace(self, steps=[])
         for step in self.steps:
@@ -188,7 +188,7 @@ class Tally:
 
     def last(self, name: str) -> float:
         """The last value of a metric that has one."""
-        return float(self.metrics[name].figures(self._spec(name))["last"])
+        return float(self.metrics[name].statistics(self._spec(name))["last"])
 
     def summary(self, nodes: bool = False) -> dict[str, dict[str, Any]]:
         """For each metric its last value, the number of all replicas' values, its best by the goal,
@@ -196,7 +196,7 @@ class Tally:
 
         Omits metrics of machines unless `nodes`.
         """
-        return {name: self.metrics[name].figures(self._spec(name)) for name in self.names(nodes)}
+        return {name: self.metrics[name].statistics(self._spec(name)) for name in self.names(nodes)}
 
     def names(self, nodes: bool = False) -> Iterator[str]:
         """The metrics in the order of their first values; those of machines only if `nodes`."""

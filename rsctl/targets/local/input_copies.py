@@ -76,21 +76,21 @@ def _copy(
         raise RsctlError(fetched.exit_code or ExitCode.ENVIRONMENT, *fetched.findings)
     for finding in fetched.findings:
         recorder.finding(finding)
-    figures = {
+    metrics = {
         "files": len(fetched.files),
         "bytes": sum(file.size for file in fetched.files),
         "seconds": round(monotonic() - began, 3),
     }
-    _report({f"input.{name}.{key}": value for key, value in figures.items()}, run, recorder)
+    _report({f"input.{name}.{key}": value for key, value in metrics.items()}, run, recorder)
 
 
-def _report(figures: dict[str, float], run: str, recorder: Recorder) -> None:
+def _report(metrics: dict[str, float], run: str, recorder: Recorder) -> None:
     """As metrics, and in the log of the first worker, as rsctl-launch reports its copies."""
     journal = JournalWriter(RunFolder(run).log(_REPLICA))
-    journal.feed("stdout", line("metrics", figures))
+    journal.feed("stdout", line("metrics", metrics))
     journal.close()
     time = now()
     recorder.metrics(
         MetricEvent(time=time, replica=_REPLICA, name=name, value=float(value))
-        for name, value in figures.items()
+        for name, value in metrics.items()
     )

@@ -274,7 +274,7 @@ class Collector:
             return
         if not self._is_explained(status):
             return
-        with suppress(Unreachable):  # why it ended, and the last figures, may come after the end
+        with suppress(Unreachable):  # why it ended, and the last metrics, may come after the end
             self._status = status = self._attempts.count(self._poller.status())
             self._take_measurements()
         self._measurements.update_facts(self._status)

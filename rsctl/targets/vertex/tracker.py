@@ -77,7 +77,7 @@ class VertexExperiment:
 
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
-        metrics = {**state.get("metrics", {}), **_finite(result.named_figures)}
+        metrics = {**state.get("metrics", {}), **_finite(result.named_samples)}
         self._update(metrics, _STATES.get(result.state, "FAILED"), result.texts)
 
     def _series(self, state: State) -> VertexSeries | None:

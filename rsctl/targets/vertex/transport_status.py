@@ -84,8 +84,8 @@ def reduction_server_facts(
 
 
 def _judge(measured: Measured, codes: set[str]) -> _Status:
-    received = _figures(measured, "reducer-", _RECEIVED)
-    sent = _figures(measured, "worker-", _SENT)
+    received = _values_of(measured, "reducer-", _RECEIVED)
+    sent = _values_of(measured, "worker-", _SENT)
     known = next((code for code in _REASONS if code in codes), None)
     if not received or not sent:
         if known:
@@ -106,11 +106,11 @@ def _judge(measured: Measured, codes: set[str]) -> _Status:
     return _Status(False, known or "no-traffic", text, total, share)
 
 
-def _figures(measured: Measured, role: str, name: str) -> list[float]:
+def _values_of(measured: Measured, role: str, name: str) -> list[float]:
     return [
-        figures[name]
-        for replica, figures in measured.items()
-        if replica.startswith(role) and name in figures
+        values[name]
+        for replica, values in measured.items()
+        if replica.startswith(role) and name in values
     ]
 
 

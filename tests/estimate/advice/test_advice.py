@@ -160,7 +160,7 @@ def test_a_job_that_waits_for_input_is_told_so() -> None:
     ]
 
 
-def test_what_would_help_instead_has_figures() -> None:
+def test_what_would_help_instead_has_numbers() -> None:
     half = replace(SITUATION, settings=Settings(may_compress=True))
     hints = {hint.text.partition(":")[0]: hint for hint in advice(half).hints}
     compressed = hints["gradients sent in 16 bits"]

@@ -1,4 +1,4 @@
-"""The formulas, by the figures that their sources print."""
+"""The formulas, by the numbers that their sources print."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_the_prices_of_vertex_ai_training(tmp_path: Path) -> None:
         "vertex", "a3-highgpu-8g", Accelerator("h100:8"), region="us-central1", tables=[table]
     )
     assert isinstance(h100, Price)
-    assert h100.dollars == pytest.approx(90.1283 + 6.0991 + 4.78, abs=0.001)  # a bill's figures
+    assert h100.dollars == pytest.approx(90.1283 + 6.0991 + 4.78, abs=0.001)  # a bill's numbers
     v100 = price_of(
         "vertex", "n1-standard-4", Accelerator("v100:2"), region="us-central1", tables=[table]
     )

@@ -141,7 +141,7 @@ def test_json_has_all_tables_with_types_and_units(
     add_run("job-a")
     export("job-a", "--format", "json")
     found = json.loads(capfdbinary.readouterr().out)
-    assert list(found) == ["runs", "figures", "metrics", "telemetry"]
+    assert list(found) == ["runs", "samples", "metrics", "telemetry"]
     assert {"name": "duration_s", "type": "float", "unit": "s"} in found["runs"]["columns"]
     (run,) = found["runs"]["rows"]
     assert (run["workers"], run["world_size"], run["duration_s"]) == (2, 2, 20.0)
@@ -149,16 +149,16 @@ def test_json_has_all_tables_with_types_and_units(
     assert [row["value"] for row in found["metrics"]["rows"]] == [100.0, "nan"]
     (telemetry,) = found["telemetry"]["rows"]
     assert (telemetry["name"], telemetry["unit"]) == ("node.rss_bytes", "B")
-    figures = {row["name"]: row for row in found["figures"]["rows"]}
-    assert (figures["throughput"]["value"], figures["throughput"]["unit"]) == (100.0, "samples/s")
-    assert figures["loss"]["value"] is None
+    samples = {row["name"]: row for row in found["samples"]["rows"]}
+    assert (samples["throughput"]["value"], samples["throughput"]["unit"]) == (100.0, "samples/s")
+    assert samples["loss"]["value"] is None
 
 
 def test_parquet_of_a_bench_has_types_units_and_its_cells(tmp_path: Path) -> None:
     add_bench()
     export("b-bench-aaaaaa", "--format", "parquet", "-o", str(tmp_path / "out"))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "figures.parquet", "metrics.parquet", "runs.parquet", "telemetry.parquet"
+        "metrics.parquet", "runs.parquet", "samples.parquet", "telemetry.parquet"
     ]  # fmt: skip
     runs = pq.read_table(tmp_path / "out" / "runs.parquet")
     assert runs.schema.field("duration_s").metadata == {b"unit": b"s"}
@@ -168,8 +168,8 @@ def test_parquet_of_a_bench_has_types_units_and_its_cells(tmp_path: Path) -> Non
     assert runs.schema.field("cell.workers.count").type == pa.int64()
     assert runs.column("cell.comm.compression").to_pylist() == ["none", "=fp16"]
     assert runs.column("bench").to_pylist() == ["b-bench-aaaaaa"] * 2
-    figures = pq.read_table(tmp_path / "out" / "figures.parquet").to_pylist()
-    assert [f["value"] for f in figures if f["name"] == "throughput"] == [100.0, 200.0]
+    samples = pq.read_table(tmp_path / "out" / "samples.parquet").to_pylist()
+    assert [f["value"] for f in samples if f["name"] == "throughput"] == [100.0, 200.0]
     metrics = pq.read_table(tmp_path / "out" / "metrics.parquet")
     assert math.isnan(metrics.to_pylist()[1]["value"])
     assert metrics.column("step").to_pylist() == [1, None, 1, None]
@@ -177,11 +177,11 @@ def test_parquet_of_a_bench_has_types_units_and_its_cells(tmp_path: Path) -> Non
 
 def test_one_table_goes_to_a_file_and_replaces_it_whole(tmp_path: Path) -> None:
     add_bench()
-    file = tmp_path / "figures.csv"
+    file = tmp_path / "samples.csv"
     file.write_text("old")
-    export("b-bench-aaaaaa", "job", "--table", "figures", "-o", str(file), code=ExitCode.USAGE)
+    export("b-bench-aaaaaa", "job", "--table", "samples", "-o", str(file), code=ExitCode.USAGE)
     assert file.read_text() == "old"
-    export("b-bench-aaaaaa", "--table", "figures", "-o", str(file))
+    export("b-bench-aaaaaa", "--table", "samples", "-o", str(file))
     rows = list(csv.DictReader(file.open()))
     assert rows[0]["cell.workers.count"] == "2"
     assert {row["cell.comm.compression"] for row in rows} == {"none", "'=fp16"}

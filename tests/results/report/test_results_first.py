@@ -86,7 +86,7 @@ def test_runs_share_one_chart(rsctl: Cli, make_run: Make) -> None:
     drawn = [text.text for text in figure(page, "loss over time").iterfind("./svg//text")]
     assert "time since the start of each run (s)" in drawn
     rows = [["".join(cell.itertext()) for cell in row] for row in parsed(page).iterfind(".//tr")]
-    assert rows[0][:5] == ["run", "state", "loss", "best loss", "figure of loss"]
+    assert rows[0][:5] == ["run", "state", "loss", "best loss", "sample of loss"]
     assert rows[2][:4] == ["job-000001", "succeeded", "1.05", "1.05"]
 
 
@@ -237,7 +237,7 @@ def test_of_a_long_series_no_spike_is_lost(make_run: Make) -> None:
     assert max(gaps) < 50_000 / 100  # evenly spread
 
 
-def test_figures_of_thinned_values_are_those_of_all(rsctl: Cli, make_run: Make) -> None:
+def test_samples_of_thinned_values_are_those_of_all(rsctl: Cli, make_run: Make) -> None:
     made = make_run()
     declare(made, {"loss": MetricSpec(goal="min", aggregate="mean", warmup="0 steps")})
     made.store.add_metrics(made.run, events(5000))

@@ -122,7 +122,7 @@ def test_what_comes_after_the_end_takes_the_results_place(tmp_path: Path) -> Non
     tracker.begin(state)
     tracker.end(result, state)
     tracker.send([Point("loss", 3, 40.0, 2.0)], state)
-    tracker.end(result._replace(figures={"run.time": 45.0, "loss": 3.0}), state)
+    tracker.end(result._replace(samples={"run.time": 45.0, "loss": 3.0}), state)
     found = read(tmp_path / "tb" / "job-a")
     assert scalars(found, "run.time") == [(0, 45.0)]
     assert scalars(found, "loss") == [(3, 2.0)]

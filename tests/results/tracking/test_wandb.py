@@ -95,7 +95,7 @@ def test_all_is_there_once_and_the_key_nowhere(
     assert (stored.is_complete, stored.exit_code) == (True, 1)
     assert stored.files["job.yaml"].decode() == SPEC
     assert b"<html" in stored.files["report.html"]
-    assert json.loads(stored.files["result.json"])["figures"]["run.time"] == 45.0
+    assert json.loads(stored.files["result.json"])["samples"]["run.time"] == 45.0
     kept = [*home().rglob("*"), *tmp_path.rglob("*")]
     assert not [file for file in kept if file.is_file() and KEY.encode() in file.read_bytes()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.gradients import REDUCER, TRANSPORT, Figures, Gradients, Pool, gradients
+from rsctl.runs.stream.gradients import REDUCER, TRANSPORT, Gradients, LastValues, Pool, gradients
 from rsctl.runs.stream.metrics import MetricReader
 
 WORKER = (
@@ -20,7 +20,7 @@ LATE = (
 )
 
 
-def figures(prefix: str, **lines: str) -> Figures:
+def last_values(prefix: str, **lines: str) -> LastValues:
     """What the store would have of a line of each replica."""
     reader = MetricReader({})
     return {
@@ -33,8 +33,8 @@ def figures(prefix: str, **lines: str) -> Figures:
 
 
 def test_the_slowest_rank_and_the_latest_one_are_shown() -> None:
-    workers = figures(TRANSPORT, worker0=WORKER, worker1=SLOWER)
-    reducers = figures(REDUCER, reducer0=LATE)
+    workers = last_values(TRANSPORT, worker0=WORKER, worker1=SLOWER)
+    reducers = last_values(REDUCER, reducer0=LATE)
     made = gradients(workers, reducers, POOL)
     assert made == Gradients(
         operations=180,
@@ -56,7 +56,7 @@ def test_the_slowest_rank_and_the_latest_one_are_shown() -> None:
 
 
 def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
-    made = gradients(figures(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
+    made = gradients(last_values(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
     assert made is not None
     assert made.format() == (
         "180 all-reduces of 27.6 MB in total, 0.195 Gbit/s, window full 20% of the time"
@@ -66,7 +66,7 @@ def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
 def compared(busy: float, pool: Pool = POOL) -> float | None:
     """How many times the reducers' time a ring would have needed."""
     line = WORKER.replace("1.25", str(busy))
-    made = gradients(figures(TRANSPORT, worker0=line), {}, pool)
+    made = gradients(last_values(TRANSPORT, worker0=line), {}, pool)
     return made.ring_seconds / made.seconds if made and made.ring_seconds else None
 
 
@@ -82,7 +82,7 @@ def test_a_time_below_the_wires_says_that_the_link_is_faster_than_it_is_said_to_
 
 def test_a_small_pool_takes_its_own_time_and_gains_less() -> None:
     pool = Pool(4, 4, 0.2, reducers=1, reducer_gbps=0.2)  # the workers reduce a part themselves
-    made = gradients(figures(TRANSPORT, worker0=WORKER), {}, pool)
+    made = gradients(last_values(TRANSPORT, worker0=WORKER), {}, pool)
     assert made is not None
     assert made.wire_seconds == pytest.approx(1.5409, abs=1e-3)
     assert compared(made.wire_seconds, pool) == pytest.approx(1.125)
@@ -95,7 +95,7 @@ def test_ranks_that_share_a_link_and_unknown_ones_are_not_compared_with_a_ring(p
 
 def test_a_run_without_reducers_has_none() -> None:
     assert gradients({}, {}, POOL) is None
-    assert gradients(figures(TRANSPORT, worker0=WORKER.replace("180", "0")), {}, POOL) is None
+    assert gradients(last_values(TRANSPORT, worker0=WORKER.replace("180", "0")), {}, POOL) is None
 
 
 def test_lines_of_a_hostile_replica_do_no_harm() -> None:
@@ -104,5 +104,5 @@ def test_lines_of_a_hostile_replica_do_no_harm() -> None:
         '{"rsctl": "telemetry", "transport": {"operations": "x"}, "reducer": {"late": {}}}',
         '{"rsctl": "telemetry", "transport": {"operations": {"a": 1}}, "reducer": {"late": [[]]}}',
     ):
-        found = figures("", worker0=line)
+        found = last_values("", worker0=line)
         assert gradients(found, found, Pool(1, 1, None)) is None

@@ -99,7 +99,7 @@ def test_a_rank_of_the_chief_counts() -> None:
     assert tally(events).last("loss") == 1.0
 
 
-def test_figures_are_the_same_in_bounded_memory_and_by_all_values() -> None:
+def test_statistics_are_the_same_in_bounded_memory_and_by_all_values() -> None:
     """Of any order of arrival, with late and doubled lines, with and without the chief."""
     for seed in range(60):
         noise = random.Random(seed)
@@ -117,10 +117,10 @@ def test_figures_are_the_same_in_bounded_memory_and_by_all_values() -> None:
         spec = MetricSpec(goal="min", aggregate=noise.choice(["median", "mean", "last"]))
         made = tally(events, goal="min", aggregate=spec.aggregate)
         series = headline_series(events, spec)
-        figures = made.summary()["loss"]
-        assert figures["count"] == len(events)
-        assert figures["last"] == series[-1].value
-        assert figures["best"] == min(m.value for m in series)
+        statistics = made.summary()["loss"]
+        assert statistics["count"] == len(events)
+        assert statistics["last"] == series[-1].value
+        assert statistics["best"] == min(m.value for m in series)
         assert made.recent("loss")[-20:] == [m.value for m in series[-20:]]
 
 

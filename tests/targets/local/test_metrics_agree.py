@@ -1,4 +1,4 @@
-"""Every command shows the same figures of a run, to the last digit."""
+"""Every command shows the same samples of a run, to the last digit."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_all_commands_agree(rsctl: Rsctl) -> None:
     assert result["eval"]["last"] == (0.61 + 0.62) / 2
     assert result["eval"]["best"] == (0.61 + 0.62) / 2
     assert [f["code"] for f in done.events if f["type"] == "finding"] == ["metric-line"]
-    last = {name: figures["last"] for name, figures in result.items()}
+    last = {name: statistics["last"] for name, statistics in result.items()}
 
     assert rsctl.status("@last")["metrics"] == last
     listed = json.loads(rsctl("list", "-o", "json").stdout)["runs"][0]
     assert listed["metrics"] == last
-    table = csv.DictReader(io.StringIO(rsctl("export", "@last", "--table", "figures").stdout))
+    table = csv.DictReader(io.StringIO(rsctl("export", "@last", "--table", "samples").stdout))
     exported = {row["name"]: row for row in table}
     assert float(exported["loss"]["value"]) == last["loss"]
     assert exported["eval"]["total"] == "6"

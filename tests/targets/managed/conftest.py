@@ -108,7 +108,7 @@ class FakeJob:
     def facts(
         self, measured: Mapping[str, Mapping[str, float]], _plan: Any, noticed: list[Finding]
     ) -> list[Fact]:
-        moved = sum(figures.get("received", 0.0) for figures in measured.values())
+        moved = sum(metrics.get("received", 0.0) for metrics in measured.values())
         return [Fact("engaged", f"{moved:g} bytes, {len(noticed)} noticed", moved > 0)]
 
     def cancel(self) -> None:

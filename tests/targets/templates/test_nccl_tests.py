@@ -111,7 +111,7 @@ def test_a_job_reports_the_results_as_metrics(rsctl: Rsctl, can_report: bool) ->
     settings = ("--set", "run.args=[./all_reduce_perf, -b, 1M]", "--set", "workers.accelerator=")
     done = rsctl("submit", "mine/job.yaml", "-t", "process", "-o", "json", *settings)
     assert done.exit_code == 0, done.stderr
-    metrics = {name: figures["last"] for name, figures in done.result["metrics"].items()}
+    metrics = {name: statistics["last"] for name, statistics in done.result["metrics"].items()}
     assert metrics["busbw.1MiB"] == (66.112 if can_report else 66.11)
     assert ("busbw.32MiB" in metrics) is not can_report
     assert "hush" not in json.dumps(done.events)

@@ -1,4 +1,4 @@
-"""Cloud Monitoring's figures, and what they say of Reduction Server."""
+"""Cloud Monitoring's metrics, and what they say of Reduction Server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def series(task: str, *points: tuple[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_figures_become_metrics(google: FakeGoogle, job: VertexJob) -> None:
+def test_measurements_become_metrics(google: FakeGoogle, job: VertexJob) -> None:
     later, first = ("10:02:00", {"doubleValue": 5e8}), ("10:01:00", {"doubleValue": 4e8})
     google.series["network/received_bytes_count"] = [series("workerpool2-1", later, first)]
     gpus = [series("workerpool1-0", ("10:01:00", {"doubleValue": part})) for part in (0.5, 0.9)]
@@ -80,7 +80,7 @@ def test_nothing_is_measured_twice() -> None:
     assert span_of(12.0, 14.3, 1 / 60) == (12.0, 14.0)
 
 
-def test_figures_that_are_forbidden(google: FakeGoogle, job: VertexJob) -> None:
+def test_measurements_that_are_forbidden(google: FakeGoogle, job: VertexJob) -> None:
     google.faults.add(Fault("series", status=403, code="PERMISSION_DENIED", message="no"))
     with pytest.raises(RsctlError) as caught:
         job.measure(None, [])
@@ -91,10 +91,10 @@ def test_figures_that_are_forbidden(google: FakeGoogle, job: VertexJob) -> None:
 
 
 def traffic(sent: float, *received: float) -> dict[str, dict[str, float]]:
-    figures = {f"worker-{n}": {"network.sent_bytes_per_s": sent / 2} for n in range(2)}
+    measured = {f"worker-{n}": {"network.sent_bytes_per_s": sent / 2} for n in range(2)}
     for n, value in enumerate(received):
-        figures[f"reducer-{n}"] = {"network.received_bytes_per_s": value}
-    return figures
+        measured[f"reducer-{n}"] = {"network.received_bytes_per_s": value}
+    return measured
 
 
 WRONG = note("wrong-plugin", "")

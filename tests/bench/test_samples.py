@@ -1,4 +1,4 @@
-"""One figure a metric of a run."""
+"""One sample a metric of a run."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from rsctl.bench.figures import Figure, figures
+from rsctl.bench.samples import Sample, samples
 from rsctl.bench.steady import transient
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.bench.conftest import MakeRun, values
 
 
-def test_a_figure_is_the_median_of_the_steady_part_with_its_samples(
+def test_a_sample_is_the_median_of_the_steady_part_with_its_spread(
     store: Store, make_run: MakeRun
 ) -> None:
     """With an odd value that would spoil a mean, and three steps of warm-up."""
     spec = MetricSpec(goal="max", unit="samples/s", warmup="3 steps")
     numbers = [1, 2, 3, 100, 101, 102, 103, 900]
     run = make_run(values("speed", numbers, steps=True), {"speed": spec})
-    assert figures(store, run)["speed"] == Figure(
+    assert samples(store, run)["speed"] == Sample(
         value=102,
         n=5,
         total=8,
@@ -42,7 +42,7 @@ def test_aggregates(store: Store, make_run: MakeRun, aggregate: str, value: floa
     """Each of them, over all values."""
     spec = MetricSpec(aggregate=aggregate, warmup="0 steps")
     run = make_run(values("m", [1, 3, 2, 6, 8, 4, 3, 2, 7]), {"m": spec})
-    assert figures(store, run)["m"].value == pytest.approx(value)
+    assert samples(store, run)["m"].value == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_the_warmup_is_cut_off(
 ) -> None:
     """By steps where the log tells them, by values where not, by the clock."""
     spec = MetricSpec(warmup=warmup)
-    figure = figures(store, make_run(values("m", range(10), steps), {"m": spec}))["m"]
-    assert (figure.n, figure.total) == (kept, 10)
-    assert figure.reason == (None if kept else "all values are in the warm-up")
+    sample = samples(store, make_run(values("m", range(10), steps), {"m": spec}))["m"]
+    assert (sample.n, sample.total) == (kept, 10)
+    assert sample.reason == (None if kept else "all values are in the warm-up")
 
 
 def test_steps_that_are_told_now_and_then_count_as_steps(store: Store, make_run: MakeRun) -> None:
@@ -74,16 +74,16 @@ def test_steps_that_are_told_now_and_then_count_as_steps(store: Store, make_run:
         for replica in ("worker-0", "worker-1")
         for m in values("m", range(6), steps=True, replica=replica)
     ]
-    figure = figures(store, make_run(told, {"m": MetricSpec(warmup="20 steps")}))["m"]
-    assert (figure.n, figure.value) == (4, 3.5)
+    sample = samples(store, make_run(told, {"m": MetricSpec(warmup="20 steps")}))["m"]
+    assert (sample.n, sample.value) == (4, 3.5)
 
 
 def test_the_chief_counts_where_it_logs_the_metric(store: Store, make_run: MakeRun) -> None:
     told = values("m", [1, 2, 3], steps=True)
     told += values("m", [10, 20, 30, 40], steps=True, replica="worker-1")
     spec = MetricSpec(warmup="0 steps", aggregate="last")
-    figure = figures(store, make_run(told, {"m": spec}))["m"]
-    assert (figure.value, figure.n, figure.total) == (3, 3, 3)
+    sample = samples(store, make_run(told, {"m": spec}))["m"]
+    assert (sample.value, sample.n, sample.total) == (3, 3, 3)
 
 
 def test_without_the_chief_the_replicas_of_a_step_are_one_value(
@@ -92,8 +92,8 @@ def test_without_the_chief_the_replicas_of_a_step_are_one_value(
     told = values("m", [1, 2, 3], steps=True, replica="worker-1")
     told += values("m", [3, 6, 9], steps=True, replica="worker-2")
     spec = MetricSpec(warmup="0 steps", aggregate="mean")
-    figure = figures(store, make_run(told, {"m": spec}))["m"]
-    assert (figure.value, figure.n, figure.total) == (4, 3, 3)
+    sample = samples(store, make_run(told, {"m": spec}))["m"]
+    assert (sample.value, sample.n, sample.total) == (4, 3, 3)
 
 
 def test_auto_finds_the_end_of_a_transient() -> None:
@@ -110,28 +110,28 @@ def test_auto_finds_the_end_of_a_transient() -> None:
 
 @pytest.mark.parametrize("strange", [math.nan, math.inf])
 def test_what_is_not_finite_is_no_data(store: Store, make_run: MakeRun, strange: float) -> None:
-    """A diverged loss has no figure, and the reason is told."""
+    """A diverged loss has no sample, and the reason is told."""
     run = make_run(values("loss", [3, 2, strange, strange]), {"loss": MetricSpec()})
-    figure = figures(store, run)["loss"]
-    assert (figure.value, figure.reason) == (None, "2 of 4 values are not finite")
+    sample = samples(store, run)["loss"]
+    assert (sample.value, sample.reason) == (None, "2 of 4 values are not finite")
 
 
 def test_a_metric_that_the_log_lacks_is_no_data(store: Store, make_run: MakeRun) -> None:
     """Never zero."""
-    figure = figures(store, make_run([], {"loss": MetricSpec(goal="min")}))["loss"]
-    assert (figure.value, figure.n, figure.reason) == (None, 0, "the log has no value")
+    sample = samples(store, make_run([], {"loss": MetricSpec(goal="min")}))["loss"]
+    assert (sample.value, sample.n, sample.reason) == (None, 0, "the log has no value")
 
 
-def test_what_a_script_logs_undeclared_has_a_figure_too(store: Store, make_run: MakeRun) -> None:
+def test_what_a_script_logs_undeclared_has_a_sample_too(store: Store, make_run: MakeRun) -> None:
     """What machines tell of themselves has none."""
     told = [*values("accuracy", [1, 1]), *values("node.cpu", [50]), *values("cloud.cpu", [50])]
-    found = figures(store, make_run(told))
+    found = samples(store, make_run(told))
     assert [name for name in found if not name.startswith("run.")] == ["accuracy"]
 
 
 def test_phases_of_a_run(store: Store, make_run: MakeRun) -> None:
     """Queued until 2, starting until 5, a first value at 10, a step a second, the end at 40."""
-    found = figures(store, make_run(values("loss", range(20), steps=True)))
+    found = samples(store, make_run(values("loss", range(20), steps=True)))
     assert {n: f.value for n, f in found.items() if n.startswith("run.")} == {
         "run.queue": 2,
         "run.start": 3,
@@ -160,8 +160,8 @@ def test_the_cost_of_a_run_in_a_cloud(store: Store, make_run: MakeRun) -> None:
     assert isinstance(reducer, Price)
     hourly = 4 * worker.dollars + 2 * reducer.dollars
     run = make_run([], target="vertex", plan={"pools": pools})
-    assert figures(store, run)["run.cost"].value == pytest.approx(hourly * 35 / 3600)
+    assert samples(store, run)["run.cost"].value == pytest.approx(hourly * 35 / 3600)
     unknown = [{"role": "worker", "count": 1, "machine": "x9-huge"}]
     run = make_run([], run="job-b", target="vertex", plan={"pools": unknown})
     reason = "no on-demand price of x9-huge is known"
-    assert figures(store, run)["run.cost"].reason == reason
+    assert samples(store, run)["run.cost"].reason == reason

@@ -1,4 +1,4 @@
-"""Figures of a run: one number per metric, aggregated over the run's steady part.
+"""Samples of a run: one number per metric, aggregated over the run's steady part.
 
 Besides the metrics of the job there are metrics of the run itself, named `run.…`: the seconds of
 its phases, its cost, the bytes of its gradients. A missing figure has no value and a reason.
@@ -24,10 +24,10 @@ from rsctl.runs.stream.headline import Headline
 from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 
 
-class Figure(msgspec.Struct, kw_only=True):
+class Sample(msgspec.Struct, kw_only=True):
     """One metric of one run, over its headline series: see `rsctl.runs.stream.headline`.
 
-    `value` is None where there is no data, and `reason` says why. `n` is the number of samples of
+    `value` is None where there is no data, and `reason` says why. `n` is the number of values of
     the steady part, of `total` in all; `spread` is their interquartile range, None for fewer than
     two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
     metric's definition, None for what is measured once.
@@ -44,21 +44,21 @@ class Figure(msgspec.Struct, kw_only=True):
     reason: Optional[str] = None
 
 
-def figures(store: Store, run: RunRecord) -> dict[str, Figure]:
-    """The figures of a run by name: metrics that are declared, others logged, those of the run.
+def samples(store: Store, run: RunRecord) -> dict[str, Sample]:
+    """The samples of a run by name: metrics that are declared, others logged, those of the run.
 
     They are what is known so far, whatever the run's state: who decides by them must check that.
     """
-    reader = FigureReader(run)
+    reader = SampleReader(run)
     for _, metric in store.metrics(run.run):
         reader.add(metric)
     reader.rest()
-    return reader.figures(store)
+    return reader.samples(store)
 
 
-def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = None) -> Figure:
-    """The figure of the samples of a steady part, of `total` samples in all."""
-    common = Figure(
+def sample_of(values: Sequence[float], spec: MetricSpec, total: int | None = None) -> Sample:
+    """The sample from the values of a steady part, of `total` values in all."""
+    common = Sample(
         n=len(values),
         total=len(values) if total is None else total,
         unit=spec.unit,
@@ -77,7 +77,7 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
     return common
 
 
-class FigureReader:
+class SampleReader:
     """Takes a run's values one by one, so that those of long runs fit into memory."""
 
     def __init__(self, run: RunRecord) -> None:
@@ -112,19 +112,19 @@ class FigureReader:
         """Call it at the end: the values of headline series that no later value completes."""
         return {name: metric.end(name, self._seconds) for name, metric in self._metrics.items()}
 
-    def figures(self, store: Store) -> dict[str, Figure]:
-        """The figures by name, after `rest`. Raises StoreError."""
+    def samples(self, store: Store) -> dict[str, Sample]:
+        """The samples by name, after `rest`. Raises StoreError."""
         logged, specs = self._metrics, self._run.metrics_spec
         names = [*specs, *(name for name in logged if name not in specs)]
         found = {
-            name: logged[name].figure() if name in logged else figure_of([], specs[name])
+            name: logged[name].sample() if name in logged else sample_of([], specs[name])
             for name in names
         }
         steps = steady_steps(
             durations for metric in logged.values() for durations in metric.durations.values()
         )
         measured = _of_run(store, self._run, self._first, steps)
-        return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
+        return {**found, **{name: sample for name, sample in measured.items() if name not in found}}
 
     def _seconds(self, time: str) -> float:
         """Seconds of an event's time; for an invalid time, those of the previous event."""
@@ -163,8 +163,8 @@ class _Metric:
         self._take(rest, seconds)
         return rest
 
-    def figure(self) -> Figure:
-        return figure_of(self._steady.values(), self._spec, self._steady.count)
+    def sample(self) -> Sample:
+        return sample_of(self._steady.values(), self._spec, self._steady.count)
 
     def _take(self, final: Iterable[MetricEvent], seconds: Callable[[str], float]) -> None:
         for metric in final:
@@ -173,13 +173,13 @@ class _Metric:
 
 def _of_run(
     store: Store, run: RunRecord, first: str | None, steps: Sequence[float]
-) -> dict[str, Figure]:
+) -> dict[str, Sample]:
     """The metrics that are measured for every run."""
     measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()
     }
-    measured["run.step"] = figure_of(steps, MetricSpec(goal="min", unit="s"))
+    measured["run.step"] = sample_of(steps, MetricSpec(goal="min", unit="s"))
     if not steps:
         measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"
     measured["run.cost"] = _once(*_unit(cost_of(run)))
@@ -193,8 +193,8 @@ def _unit(cost: tuple[float | None, str | None]) -> tuple[float | None, str, str
     return cost[0], "USD", cost[1]
 
 
-def _once(value: float | None, unit: str, reason: str | None) -> Figure:
+def _once(value: float | None, unit: str, reason: str | None) -> Sample:
     n = 0 if value is None else 1
-    return Figure(
+    return Sample(
         value=value, n=n, total=n, unit=unit, goal="min", reason=reason if n == 0 else None
     )
