@@ -22,7 +22,7 @@ from rsctl.runs.ids import placeholder
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Submission, Target, count_of_role
 from rsctl.targets.capabilities import capability_findings
-from rsctl.targets.placements import render_places
+from rsctl.targets.placements import render_placements
 
 
 def choose_target(document: Document, name: str | None) -> Target:
@@ -50,7 +50,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         source.add(_job_findings(source.job, target))
     job = source.job if source.job is not None and is_sound else source.require_job()
     try:
-        submission = render_places(job, target, run)
+        submission = render_placements(job, target, run)
     except RsctlError as problem:
         source.add(problem.findings)
         raise RsctlError(problem.exit_code, *source.findings) from None
@@ -76,7 +76,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     """The submission of a job that was read or made elsewhere; its findings have no lines."""
     findings = list(_job_findings(job, target))
     try:
-        submission = render_places(job, target, run)
+        submission = render_placements(job, target, run)
     except RsctlError as problem:
         raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
     findings += submission.plan.findings

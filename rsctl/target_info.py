@@ -162,7 +162,7 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether jobs run elsewhere, and continue without this machine."""
     is_billed: bool = False
     """Whether machines are paid for by the hour."""
-    has_places: bool = False
+    has_placements: bool = False
     """Whether its option `region` and `workers.machine` may be lists, which are tried in order."""
     regional: Mapping[str, str] = {}
     """Options of which each value belongs to one region, with what to do with several regions."""

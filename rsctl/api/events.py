@@ -71,7 +71,7 @@ def make_result(
         exit_code=exit_code,
         attempt=known.attempt if known else 1,
         attempts=known.attempts if known else [],
-        places=known.places if known else [],
+        placements=known.placements if known else [],
         first_failure=known.first_failure if known else None,
         metrics=metrics,
         url=known.url if known else None,

@@ -14,7 +14,7 @@ from rsctl.images.findings import image_findings, recipe_of
 from rsctl.images.recipe import Recipe
 from rsctl.job.document import Document
 from rsctl.job.job import Job
-from rsctl.job.placements import places_of
+from rsctl.job.placements import placements_of
 from rsctl.target_info import target_info
 
 BuilderName = Literal["auto", "buildx", "buildkit", "classic", "podman", "cloud"]
@@ -66,7 +66,7 @@ def prepare_image(
     chosen = target or (document.job.target if document.job else "process")
     is_pushed = push or builder == "cloud"
     if document.job is not None:
-        document.job = places_of(document.job, target_info(chosen))[0].job
+        document.job = placements_of(document.job, target_info(chosen))[0].job
         document.add(image_findings(document.job, chosen))
         if document.job.image.uri:
             message = "image.uri is used as it is, so there is nothing to build"

@@ -151,8 +151,8 @@ def _only_first(submission: Submission) -> str:
     """A comment for code that leaves out what only rsctl does."""
     if not submission.alternatives:
         return ""
-    others = "; ".join(str(each.place) for each in submission.alternatives)
-    return f"# For {submission.place} only. `rsctl submit` continues with: {others}\n"
+    others = "; ".join(str(each.placement) for each in submission.alternatives)
+    return f"# For {submission.placement} alone. `rsctl submit` goes on to: {others}\n"
 
 
 def make_submission(

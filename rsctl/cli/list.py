@@ -30,7 +30,7 @@ def command(
         typer.Option(
             "--verbose",
             "-v",
-            help="Also show each run's place, cost and disk usage.",
+            help="Also its placement, what it has cost and takes on the disk.",
         ),
     ] = False,
     output: options.Output = "text",
@@ -75,7 +75,7 @@ def _print_table(found: list[Run], sizes: dict[str, int]) -> None:
         state = state_on(sys.stdout, run.state, 10)
         code = "" if run.exit_code is None else run.exit_code
         details = _details(run, each.last_values())
-        details = f"{_place(run)}{details}" if sizes else details
+        details = f"{_placement(run)}{details}" if sizes else details
         start = f"{run.run:<{width}}  {run.target:<{beside}}  {state}  {code:>4}  {created}"
         disk = f"  {_cost(each):>10}  {format_bytes(sizes[run.run]):>8}" if sizes else ""
         typer.echo(f"{start}  {took:>7}{disk}  {details}".rstrip())
@@ -87,10 +87,10 @@ def _cost(run: Run) -> str:
     return dollars(cost.dollars) if cost and cost.dollars is not None else ""
 
 
-def _place(run: RunRecord) -> str:
-    """A run's current place, and the number of its places."""
-    tried = [place for place in run.places if place.began]
-    nth = f"place {len(tried)} of {len(run.places)}"
+def _placement(run: RunRecord) -> str:
+    """Where a run is, of the placements that it may be tried at."""
+    tried = [placement for placement in run.placements if placement.began]
+    nth = f"placement {len(tried)} of {len(run.placements)}"
     return f"{sanitize_line(str(tried[-1]))} ({nth})  " if tried else ""
 
 

@@ -70,8 +70,8 @@ def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
     if plan.cost:
         cost = format_plan_cost(plan.cost)
         head += [("cost", cost[0]), *(("", line) for line in cost[1:])]
-    for number, place in enumerate(plan.alternatives or ()):
-        where = ", ".join(filter(None, (place.region, place.machine)))
+    for number, placement in enumerate(plan.alternatives or ()):
+        where = ", ".join(filter(None, (placement.region, placement.machine)))
         head.append(("" if number else "else", f"{where}"))
     lines = [f"{name:<12}{value}" for name, value in head]
     if cells:

@@ -13,7 +13,7 @@ from rsctl.cli.runs import find_run
 from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.results import format_location
-from rsctl.cli.views.run_text import failure_block, format_attempt, format_place, state_on
+from rsctl.cli.views.run_text import failure_block, format_attempt, format_placement, state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_duration
@@ -76,7 +76,7 @@ def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
         rows += [("cost", first), *(("", line) for line in others)]
     if travel:
         rows.append(("gradients", travel.format()))
-    rows += [(f"place {n}", format_place(place)) for n, place in enumerate(run.places, start=1)]
+    rows += [(f"placement {n}", format_placement(placement)) for n, placement in enumerate(run.placements, start=1)]
     rows += [(f"attempt {one.attempt}", format_attempt(one)) for one in run.attempts]
     return rows
 

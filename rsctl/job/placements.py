@@ -1,7 +1,7 @@
-"""The places where a job may run: a region and a machine type each, in the order of trying.
+"""The placements where a job may run: a region and a machine type each, in the order of trying.
 
-A target plans a job for one place. So a job with lists of regions or machines becomes one job for
-each place, in which each key has one value.
+A target plans a job for one placement. So a job with lists of regions or machines becomes one job
+for each placement, in which each key has one value.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rsctl.job.values import value_on
 from rsctl.target_info import TargetInfo
 
 REGION = "{region}"
-"""The placeholder for the place's region in the names of images and buckets."""
+"""What stands for the placement's region in the names of images and buckets."""
 
 _MACHINE = "workers.machine"
-MOST_PLACES = 16
-"""More places than this are taken for a mistake: each is planned in full."""
+MOST_PLACEMENTS = 16
+"""More placements than this are taken for a mistake: each is planned in full."""
 
 
-class Place(msgspec.Struct, kw_only=True, frozen=True):
+class Placement(msgspec.Struct, kw_only=True, frozen=True):
     """A region and a machine type; None where the job leaves it open."""
 
     region: Optional[str] = None
@@ -38,10 +38,10 @@ class Place(msgspec.Struct, kw_only=True, frozen=True):
         return ", ".join(filter(None, (self.region, self.machine)))
 
 
-class PlacedJob(NamedTuple):
-    """The job for one place. `keys` are the spec's keys of which the place is one item, with it."""
+class PlacementJob(NamedTuple):
+    """The job for one placement. `keys` maps the spec's keys with lists to the items it uses."""
 
-    place: Place
+    placement: Placement
     job: Job
     keys: dict[str, str]
 
@@ -58,25 +58,25 @@ class _Choice(NamedTuple):
     path: Optional[str] = None
 
 
-def places_of(job: Job, info: TargetInfo) -> list[PlacedJob]:
-    """The job for each of its places on a target, in order; for most jobs one.
+def placements_of(job: Job, info: TargetInfo) -> list[PlacementJob]:
+    """The job for each of its placements on a target, in order; for most jobs one.
 
     All machines of a region come before the next region: data, image, quotas and reservations are
     a region's, and machines of one list have the same accelerators.
     """
-    if not info.has_places:
-        return [PlacedJob(Place(), job, {})]
+    if not info.has_placements:
+        return [PlacementJob(Placement(), job, {})]
     return [
-        _placed(job, info, region, machine)
+        _placement_job(job, info, region, machine)
         for region in _regions(job, info)
         for machine in _machines(job, info)
     ]
 
 
-def place_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
+def placement_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
     """The mistakes in the lists themselves."""
-    if not info.has_places:
-        yield from _without_places(job, info)
+    if not info.has_placements:
+        yield from _without_placements(job, info)
         return
     regions, machines = _regions(job, info), _machines(job, info)
     for choices in (regions, machines):
@@ -84,18 +84,18 @@ def place_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
         for index, choice in enumerate(choices):
             if choice.value in values[:index]:
                 message = f"{choice.value} is listed twice"
-                yield error("places", message, "remove it", choice.path)
-    if len(regions) * len(machines) > MOST_PLACES:
+                yield error("placements", message, "remove it", choice.path)
+    if len(regions) * len(machines) > MOST_PLACEMENTS:
         message = (
             f"{len(regions)} regions and {len(machines)} machine types are "
-            f"{len(regions) * len(machines)} places to try, and at most {MOST_PLACES} are "
+            f"{len(regions) * len(machines)} placements, and at most {MOST_PLACEMENTS} are "
             "possible"
         )
         path = (regions if len(regions) > len(machines) else machines)[0].path
-        yield error("places", message, "list only the ones that you would use", path)
+        yield error("placements", message, "list only the ones that you would use", path)
 
 
-def _without_places(job: Job, info: TargetInfo) -> Iterator[Finding]:
+def _without_placements(job: Job, info: TargetInfo) -> Iterator[Finding]:
     if isinstance(job.workers.machine, list) and _MACHINE not in info.unused:
         message = f"target {info.name} supports only one machine type"
         yield error("unsupported", message, "keep one", _MACHINE)
@@ -123,7 +123,7 @@ def _choices(given: Union[str, list[str], None], path: str) -> list[_Choice]:
     return [_Choice(given)]
 
 
-def _placed(job: Job, info: TargetInfo, region: _Choice, machine: _Choice) -> PlacedJob:
+def _placement_job(job: Job, info: TargetInfo, region: _Choice, machine: _Choice) -> PlacementJob:
     keys = {}
     if region.path:
         keys[f"targets.{info.name}.region"] = region.path
@@ -138,8 +138,8 @@ def _placed(job: Job, info: TargetInfo, region: _Choice, machine: _Choice) -> Pl
     if region.path:
         options = replace(options, region=region.value)
     job = with_options(job, info.name, options)
-    place = Place(region=region.value, machine=machine.value)
-    return PlacedJob(place, _with_region(job, info, region.value), keys)
+    placement = Placement(region=region.value, machine=machine.value)
+    return PlacementJob(placement, _with_region(job, info, region.value), keys)
 
 
 def _with_region(job: Job, info: TargetInfo, region: Optional[str]) -> Job:

@@ -21,8 +21,9 @@ class RunCost(msgspec.Struct, kw_only=True, frozen=True):
     """The cost of a run in US dollars, so far if it is active; `unknown` is the reason if it is
     unknown.
 
-    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot, with the prices at submission;
-    and `elsewhere`, its cost in earlier places. `limit` is its `limits.cost`.
+    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot: the prices of when it was
+    submitted; and `elsewhere`, what it has cost in earlier placements. `limit` is its
+    `limits.cost`.
     """
 
     dollars: Optional[float] = None
@@ -69,8 +70,12 @@ def run_cost(run: RunRecord) -> RunCost | None:
         prices=planned.prices,
         note=planned.note,
     )
-    left = [place for place in run.places if place.ended and place.dollars is not None]
-    elsewhere = sum(place.dollars or 0.0 for place in left)
+    left = [
+        placement
+        for placement in run.placements
+        if placement.ended and placement.dollars is not None
+    ]
+    elsewhere = sum(placement.dollars or 0.0 for placement in left)
     if elsewhere:
         cost = msgspec.structs.replace(cost, elsewhere=round(elsewhere, 6))
     if planned.per_hour is None:

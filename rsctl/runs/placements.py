@@ -1,9 +1,9 @@
-"""The places that a run is tried at, one after the other, and what is sent to each.
+"""The placements that a run is tried at, one after the other, and what is sent to each.
 
-A run with one place has no rows here. For any other they are written before anything is sent, with
+A run with one placement has no rows here. For any other they are written before anything is sent, with
 all data for sending except the secrets, so that a later process can continue the run. A run is at
-the last place that has begun. A place begins, in the transaction in which the one before it ends,
-before its job is created; so the store knows, even after a kill, the only place where a job can be.
+the last placement that has begun. A placement begins, in the transaction in which the one before it ends,
+before its job is created; so the store knows, even after a kill, the only placement where a job can be.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rsctl.runs.stream.events import now
 Path = tuple[Union[str, int], ...]
 
 
-class PlannedPlace(msgspec.Struct, kw_only=True, frozen=True):
-    """The submission to a place: its plan, as in `plan -o json`, and the reference of the image.
+class PlannedPlacement(msgspec.Struct, kw_only=True, frozen=True):
+    """The submission to a placement: its plan, as in `plan -o json`, and the reference of the image.
 
     `placeholders` are the paths in the plan's request of values that are filled in when it is sent,
     each with the name of a secret, or None for the image.
@@ -38,17 +38,17 @@ class PlannedPlace(msgspec.Struct, kw_only=True, frozen=True):
         return ", ".join(filter(None, (self.region, self.machine)))
 
 
-class PresentPlace(NamedTuple):
-    """The place where a run is, its number from 0, when it began, and whether it is the last."""
+class CurrentPlacement(NamedTuple):
+    """The placement of a run now, its number from 0, when it began, and whether it is the last."""
 
     number: int
-    place: PlannedPlace
+    placement: PlannedPlacement
     began: str
     is_last: bool
 
 
-class PlaceEnd(NamedTuple):
-    """Why a run leaves a place: the state and time in which its job ended there, if there was one.
+class PlacementEnd(NamedTuple):
+    """Why a run leaves a placement: the state and time in which its job there ended, if it had one.
 
     `dollars` is what that job has cost, None if nobody knows.
     """
@@ -59,44 +59,44 @@ class PlaceEnd(NamedTuple):
     dollars: Optional[float] = None
 
 
-def add_places(store: Store, run: str, places: Iterable[PlannedPlace]) -> None:
-    """Record a run's places, of which the first begins; keeps existing ones."""
+def add_placements(store: Store, run: str, placements: Iterable[PlannedPlacement]) -> None:
+    """Write a run's placements, of which the first begins; those that are there already stay."""
     with store.transaction() as db:
-        for number, place in enumerate(places):
+        for number, placement in enumerate(placements):
             db.execute(
                 "INSERT OR IGNORE INTO places"
                 " (run, number, region, machine, plan, image, placeholders, began)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    *(run, number, place.region, place.machine),
-                    *(_json(place.plan), place.image, _json(place.placeholders)),
+                    *(run, number, placement.region, placement.machine),
+                    *(_json(placement.plan), placement.image, _json(placement.placeholders)),
                     None if number else now(),
                 ),
             )
 
 
-def present_place(store: Store, run: str) -> PresentPlace | None:
-    """The place where a run is; None if it has but one."""
+def current_placement(store: Store, run: str) -> CurrentPlacement | None:
+    """The placement of a run now; None if the run has only one."""
     with store.transaction() as db:
         return _present(db, run)
 
 
 def first_request(store: Store, run: str) -> Any:
-    """The request for a run's first place; None if it has but one."""
+    """The request for a run's first placement; None if it has but one."""
     with store.transaction() as db:
         found = db.execute("SELECT plan FROM places WHERE run=? AND number=0", (run,)).fetchone()
     return msgspec.json.decode(found[0])["request"] if found else None
 
 
 def go_on(
-    store: Store, run: str, left: PresentPlace, end: PlaceEnd, progress: bytes, attempt: int
-) -> PresentPlace | None:
-    """The run leaves a place, and the next one begins: from now on its plan is the run's.
+    store: Store, run: str, left: CurrentPlacement, end: PlacementEnd, progress: bytes, attempt: int
+) -> CurrentPlacement | None:
+    """The run leaves a placement, and the next one begins: from now on its plan is the run's.
 
     What was collected of the former job's log and metrics stays; `progress` is what the collector
     of the next one starts from, `attempt` the number of its first start. Returns None, having
-    changed nothing, if there is no next place, if the run is not at the place any more, or if
-    somebody has asked it to end.
+    changed nothing, if there is no next placement, if the run is not at the placement any more, or
+    if somebody has asked it to end.
     """
     with store.transaction() as db:
         present = _present(db, run)
@@ -122,13 +122,13 @@ def go_on(
 
 
 def ask_to_end(store: Store, run: str) -> None:
-    """Record that a run must end: it moves to no other place."""
+    """Write down that a run is to end: it goes on to no other placement."""
     with store.transaction() as db:
         db.execute("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", (now(), run))
 
 
 def may_go_on(store: Store, run: str) -> bool:
-    """Whether a run has a next place, and has not been asked to end."""
+    """Whether a run has a next placement, and nobody has asked it to end."""
     with store.transaction() as db:
         present = _present(db, run)
         return present is not None and not present.is_last and not _ends(db, run)
@@ -140,7 +140,7 @@ def is_to_end(store: Store, run: str) -> bool:
         return _ends(db, run)
 
 
-def _present(db: sqlite3.Connection, run: str) -> PresentPlace | None:
+def _present(db: sqlite3.Connection, run: str) -> CurrentPlacement | None:
     found = db.execute(
         "SELECT number, region, machine, plan, image, placeholders, began,"
         " (SELECT max(number) FROM places WHERE run=?1) FROM places"
@@ -150,14 +150,14 @@ def _present(db: sqlite3.Connection, run: str) -> PresentPlace | None:
     if found is None:
         return None
     number, region, machine, plan, image, placeholders, began, last = found
-    place = PlannedPlace(
+    placement = PlannedPlacement(
         region=region,
         machine=machine,
         plan=msgspec.json.decode(plan),
         image=image,
         placeholders=msgspec.json.decode(placeholders, type=list[tuple[Path, Optional[str]]]),
     )
-    return PresentPlace(number, place, began, number == last)
+    return CurrentPlacement(number, placement, began, number == last)
 
 
 def _ends(db: sqlite3.Connection, run: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.runs.stream.events import Attempt, Failure, TriedPlace
+from rsctl.runs.stream.events import Attempt, Failure, TriedPlacement
 from rsctl.runs.stream.metrics import MetricSpec
 
 
@@ -37,8 +37,8 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     what was laid over the job file by `--set`, `spec` that file as written, without secrets; None
     for a job that was made in Python, and for runs of earlier versions.
 
-    `attempts` are the starts before the one that `attempt` is the number of. `places` are where it
-    is tried in turn, if it has more than one; `plan` is that of the one where it is.
+    `attempts` are the starts before the one that `attempt` is the number of. `placements` are where
+    it is tried in turn, if it has more than one; `plan` is that of the one where it is.
     """
 
     run: str
@@ -54,7 +54,7 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     ended: Optional[str] = None
     first_failure: Optional[Failure] = None
     attempts: list[Attempt] = []
-    places: list[TriedPlace] = []
+    placements: list[TriedPlacement] = []
     replicas: list[Replica] = []
     plan: dict[str, Any] = {}
     metrics_spec: dict[str, MetricSpec] = {}

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.runs.records import Fact, Replica, RunRecord, replica_order
-from rsctl.runs.stream.events import TIME_LENGTH, Attempt, Failure, TriedPlace
+from rsctl.runs.stream.events import TIME_LENGTH, Attempt, Failure, TriedPlacement
 from rsctl.runs.stream.metrics import MetricSpec
 
 _COLUMNS = RunRecord.__struct_fields__[: RunRecord.__struct_fields__.index("first_failure")]
@@ -35,7 +35,7 @@ def run_of(row: tuple[Any, ...], db: sqlite3.Connection) -> RunRecord:
         spec=msgspec.convert(spec, Optional[str]),
         first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
         attempts=_attempts(known.run, db),
-        places=_places(known, db),
+        placements=_placements(known, db),
         replicas=_replicas(known.run, db),
         facts=_facts(known.run, db),
     )
@@ -71,19 +71,21 @@ def _attempts(run: str, db: sqlite3.Connection) -> list[Attempt]:
     return attempts
 
 
-def _places(run: RunRecord, db: sqlite3.Connection) -> list[TriedPlace]:
+def _placements(run: RunRecord, db: sqlite3.Connection) -> list[TriedPlacement]:
     """The present one is in the state of the run itself."""
-    names = TriedPlace.__struct_fields__
+    names = TriedPlacement.__struct_fields__
     query = f"SELECT {', '.join(names)} FROM places WHERE run=? ORDER BY number"  # noqa: S608
     rows = (dict(zip(names, row, strict=True)) for row in db.execute(query, (run.run,)))
-    places = [msgspec.convert(row, TriedPlace) for row in rows]
-    _require_times(*(time for place in places for time in (place.began, place.ended)))
-    begun = sum(place.began is not None for place in places)
+    placements = [msgspec.convert(row, TriedPlacement) for row in rows]
+    _require_times(
+        *(time for placement in placements for time in (placement.began, placement.ended))
+    )
+    begun = sum(placement.began is not None for placement in placements)
     if begun:
         url = None if run.url == f"{run.target}://{run.run}" else run.url
         present = {"state": run.state, "reason": run.reason, "ended": run.ended, "url": url}
-        places[begun - 1] = replace(places[begun - 1], **present)
-    return places
+        placements[begun - 1] = replace(placements[begun - 1], **present)
+    return placements
 
 
 def _replicas(run: str, db: sqlite3.Connection) -> list[Replica]:

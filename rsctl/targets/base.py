@@ -13,7 +13,7 @@ from rsctl.estimate.costs.billing import PlanCost
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.job.env_checks import without_secret
 from rsctl.job.job import Job
-from rsctl.job.placements import Place
+from rsctl.job.placements import Placement
 from rsctl.job.tracking import TrackingPlan
 from rsctl.runs.stream.events import Cursor, Event, now
 from rsctl.runs.stream.metrics import MetricSpec
@@ -68,8 +68,8 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
 
     `env` is what the script finds in its environment; a None value is a secret that is taken from
     the submitter's environment and shown nowhere. `cost` is there where machines are billed,
-    `inputs` and `tracking` where the job has any, `alternatives` where it has places to go on to:
-    the request is that of the first place.
+    `inputs` and `tracking` where the job has any, `alternatives` where it has placements to go on
+    to: the request is that of the first placement.
     """
 
     run: str
@@ -82,11 +82,11 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     findings: list[Finding] = []
     inputs: Union[list[InputPlan], msgspec.UnsetType] = msgspec.UNSET
     cost: Union[PlanCost, msgspec.UnsetType] = msgspec.UNSET
-    alternatives: Union[list[Place], msgspec.UnsetType] = msgspec.UNSET
+    alternatives: Union[list[Placement], msgspec.UnsetType] = msgspec.UNSET
     tracking: Union[TrackingPlan, msgspec.UnsetType] = msgspec.UNSET
 
 
-_ANYWHERE = Place()
+_ANYWHERE = Placement()
 
 
 class Placeholder(NamedTuple):
@@ -108,8 +108,8 @@ class Submission:
     where none is built; `package` is the source that an image used as it is lacks. `placeholders`
     are the values of the request that are filled in as it is sent, `secrets` the names of the
     variables that the plan shows as None. An image that is not `pushed` stays on this machine.
-    `text` is the job file's, None for a job that was made in Python. `place` is where it is sent,
-    `alternatives` are the submissions to the job's other places, in the order of trying.
+    `text` is the job file's, None for a job that was made in Python. `placement` is where it is
+    sent, `alternatives` are the submissions to the job's other placements, in the order of trying.
     """
 
     plan: Plan
@@ -120,7 +120,7 @@ class Submission:
     secrets: tuple[str, ...] = ()
     is_pushed: bool = True
     text: Optional[str] = None
-    place: Place = _ANYWHERE
+    placement: Placement = _ANYWHERE
     alternatives: tuple[Submission, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""A job planned for each of its places: the submission of the first, and the others after it."""
+"""A job planned for each of its placements: the first one's submission, and the others after it."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from rsctl.estimate.costs.limit import cost_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
-from rsctl.job.placements import MOST_PLACES, PlacedJob, place_findings, places_of
+from rsctl.job.placements import MOST_PLACEMENTS, PlacementJob, placement_findings, placements_of
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Submission, Target
 from rsctl.targets.inputs import planned_input_findings
 
 
-def render_places(job: Job, target: Target, run: str) -> Submission:
-    """The submission of the job's first place, with those of the others as its alternatives.
+def render_placements(job: Job, target: Target, run: str) -> Submission:
+    """The submission of the job's first placement, with those of the others as its alternatives.
 
     Raises RsctlError with all that is wrong in any of them: what is refused where it is tried last
     would be known only when it is needed.
     """
-    findings = list(place_findings(job, target.info))
-    placed = places_of(job, target.info)[:MOST_PLACES]
-    findings += _findings_of_lists(job, placed, target.info)
+    findings = list(placement_findings(job, target.info))
+    placement_jobs = placements_of(job, target.info)[:MOST_PLACEMENTS]
+    findings += _findings_of_lists(job, placement_jobs, target.info)
     submissions: list[Submission] = []
     known: list[Finding] = []
-    for each in placed:
+    for each in placement_jobs:
         submission, found = _rendered(each, target, run)
         news = [finding for finding in found if finding not in known]
         known += news
-        findings += news if each is placed[0] else _of_alternative(each, news)
+        findings += news if each is placement_jobs[0] else _of_alternative(each, news)
         if submission is not None and submissions:
             findings += _differences(each, submission, submissions[0])
         submissions += [submission] if submission is not None else []
@@ -42,21 +42,23 @@ def render_places(job: Job, target: Target, run: str) -> Submission:
     first, *others = submissions
     plan = with_fields(first.plan, findings=findings)
     if others:
-        plan = with_fields(plan, alternatives=[each.place for each in placed[1:]])
-    return replace(first, plan=plan, place=placed[0].place, alternatives=tuple(others))
+        plan = with_fields(plan, alternatives=[each.placement for each in placement_jobs[1:]])
+    return replace(
+        first, plan=plan, placement=placement_jobs[0].placement, alternatives=tuple(others)
+    )
 
 
 def _rendered(
-    placed: PlacedJob, target: Target, run: str
+    placement_job: PlacementJob, target: Target, run: str
 ) -> tuple[Submission | None, list[Finding]]:
     try:
-        submission = _examined(target.render(placed.job, run), target)
+        submission = _examined(target.render(placement_job.job, run), target)
     except RsctlError as problem:
         if problem.exit_code is not ExitCode.USAGE:
             raise
-        return None, [placed.relocated(finding) for finding in problem.findings]
-    found = [placed.relocated(finding) for finding in submission.plan.findings]
-    return replace(submission, place=placed.place), found
+        return None, [placement_job.relocated(finding) for finding in problem.findings]
+    found = [placement_job.relocated(finding) for finding in submission.plan.findings]
+    return replace(submission, placement=placement_job.placement), found
 
 
 def _examined(submission: Submission, target: Target) -> Submission:
@@ -80,31 +82,36 @@ def _priced(submission: Submission, target: Target) -> Submission:
     return replace(submission, plan=plan)
 
 
-def _of_alternative(placed: PlacedJob, found: list[Finding]) -> Iterator[Finding]:
-    """The findings at a further place that the first did not have."""
+def _of_alternative(placement_job: PlacementJob, found: list[Finding]) -> Iterator[Finding]:
+    """What is wrong at a further placement and was not before."""
     for finding in found:
         if finding.severity != "note":
-            is_of_item = finding.path in placed.keys.values()
-            where = "" if is_of_item else f"in {placed.place}: "
+            is_of_item = finding.path in placement_job.keys.values()
+            where = "" if is_of_item else f"in {placement_job.placement}: "
             yield with_fields(finding, message=f"{where}{finding.message}")
 
 
-def _differences(placed: PlacedJob, submission: Submission, first: Submission) -> Iterator[Finding]:
+def _differences(
+    placement_job: PlacementJob, submission: Submission, first: Submission
+) -> Iterator[Finding]:
     """A run is of as many ranks wherever it is."""
     here, there = submission.plan.world_size, first.plan.world_size
     if here != there:
-        message = f"the job would have {here} ranks in {placed.place}, but {there} in {first.place}"
+        where, others = placement_job.placement, first.placement
+        message = f"the job would have {here} ranks in {where}, and {there} in {others}"
         remedy = "use machines with the same number of accelerators, or set workers.processes"
-        yield error("places", message, remedy, placed.keys.get("workers.machine"))
+        yield error("placements", message, remedy, placement_job.keys.get("workers.machine"))
 
 
-def _findings_of_lists(job: Job, placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
+def _findings_of_lists(
+    job: Job, placement_jobs: list[PlacementJob], info: TargetInfo
+) -> Iterator[Finding]:
     """The settings that cannot move with a job, or not without changes."""
-    if len({each.place.machine for each in placed}) > 1:
+    if len({each.placement.machine for each in placement_jobs}) > 1:
         yield from _of_options(job, info, info.tries_machines, "workers.machine")
-    if len({each.place.region for each in placed}) > 1:
+    if len({each.placement.region for each in placement_jobs}) > 1:
         yield from _of_options(job, info, info.regional, f"targets.{info.name}.region")
-        yield from _data(placed, info)
+        yield from _data(placement_jobs, info)
 
 
 def _of_options(
@@ -119,12 +126,12 @@ def _of_options(
             message = f"{path} has several values, but this resource exists for only one of them"
             if name in info.tries_machines:
                 message = f"{path} has several values, and this is also a list of machines"
-            yield error("places", message, remedy, f"targets.{info.name}.{name}")
+            yield error("placements", message, remedy, f"targets.{info.name}.{name}")
 
 
-def _data(placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
+def _data(placement_jobs: list[PlacementJob], info: TargetInfo) -> Iterator[Finding]:
     """Buckets stay where they are."""
-    jobs = [each.job for each in placed]
+    jobs = [each.job for each in placement_jobs]
     staging = f"targets.{info.name}.staging"
     inputs: dict[str, list[str | None]] = {}
     for job in jobs:
@@ -139,7 +146,7 @@ def _data(placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
     fixed = [path for path, each in locations.items() if each[0] and len(set(each)) == 1]
     if fixed:
         yield warning(
-            "places",
+            "placements",
             f"all regions share one location: {', '.join(fixed)}. From another region, access is "
             "slower and billed, if the service accepts a bucket in another region at all",
             "if each region has its own bucket, write {region} in the bucket's name; the next "

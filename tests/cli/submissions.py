@@ -35,7 +35,7 @@ EVENT_KEYS = {
         "results",
         "attempt",
         "attempts",
-        "places",
+        "placements",
         "cost",
     ],
 }

@@ -17,7 +17,7 @@ from .conftest import Cli, MadeRun, at
 Make = Callable[..., MadeRun]
 RUN_KEYS = [
     *("run", "name", "target", "url", "state", "created", "reason", "exit_code", "attempt"),
-    *("started", "ended", "first_failure", "attempts", "places", "replicas"),
+    *("started", "ended", "first_failure", "attempts", "placements", "replicas"),
     *("settings", "facts", "metrics", "rehearsed", "results", "cost"),
 ]
 FAILURE = Failure(

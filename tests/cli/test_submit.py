@@ -107,7 +107,7 @@ def test_a_job_as_events(rsctl: Cli) -> None:
         "results": result["results"],
         "attempt": 1,
         "attempts": [],
-        "places": [],
+        "placements": [],
         "cost": None,
     }
 

@@ -67,7 +67,7 @@ def test_what_an_earlier_version_wrote_is_read(version: int, tmp_path: Path) -> 
     assert [attempt.reason for attempt in run.attempts] == ["preempted"] * (version >= 4)
     assert run.settings == ["workers.count=2"] * (version >= 5)
     assert run.spec == ("name: job\n" if version >= 8 else None)
-    assert run.places == []
+    assert run.placements == []
     assert versions_of(store, RUN) == ({"worker-0": {"python": "3.11"}} if version >= 6 else {})
     benches = Benches(store).benches()
     assert [[trial.run for trial in b.trials] for b in benches] == [[RUN]] * (version >= 3)

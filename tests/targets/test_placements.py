@@ -1,4 +1,4 @@
-"""A job with lists of regions and machines is planned for each place, in order."""
+"""A job with lists of regions and machines is planned for each placement, in order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def warnings(plan: Plan) -> list[Finding]:
 
 def test_all_machines_of_a_region_come_before_the_next_region(job: str) -> None:
     plan = submission(job, "vertex").plan
-    assert [(place.region, place.machine) for place in plan.alternatives or ()] == [
+    assert [(placement.region, placement.machine) for placement in plan.alternatives or ()] == [
         ("us-central1", "n2-standard-8"),
         ("us-east1", "n1-standard-16"),
         ("us-east1", "n2-standard-8"),
@@ -74,19 +74,21 @@ def test_all_machines_of_a_region_come_before_the_next_region(job: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["vertex", "sagemaker"])
-def test_each_place_has_its_own_endpoint_machine_image_and_buckets(job: str, target: str) -> None:
+def test_each_placement_has_its_own_endpoint_machine_image_and_buckets(
+    job: str, target: str
+) -> None:
     first = submission(job, target)
     for each in (first, *first.alternatives):
-        place, text = each.place, str(each.plan.request)
+        placement, text = each.placement, str(each.plan.request)
         elsewhere = {"vertex": ("us-central1", "us-east1"), "sagemaker": ("us-east-1", "us-west-2")}
-        (other,) = {*elsewhere[target]} - {str(place.region)}
+        (other,) = {*elsewhere[target]} - {str(placement.region)}
         assert other not in text
-        assert {pool.machine for pool in each.plan.pools} == {place.machine}
-        assert str(place.region) in str(each.plan.image.tag)
-        assert f"data-{place.region}/x" in text
+        assert {pool.machine for pool in each.plan.pools} == {placement.machine}
+        assert str(placement.region) in str(each.plan.image.tag)
+        assert f"data-{placement.region}/x" in text
 
 
-def test_a_plan_of_one_place_has_no_alternatives(job: str) -> None:
+def test_a_plan_of_one_placement_has_no_alternatives(job: str) -> None:
     one = {"workers.machine": "n1-standard-16", "targets.vertex.region": "us-east1"}
     assert submission(job, "vertex", **one).plan.alternatives is UNSET
 
@@ -114,7 +116,7 @@ def test_a_region_that_lacks_the_accelerator_is_named(job: str) -> None:
 
 def test_a_plain_list_of_machines_is_for_the_target_that_is_meant(job: str) -> None:
     plan = submission(job, "sagemaker", **{"workers.machine": ["ml.c5.xlarge", "ml.m5.xlarge"]})
-    assert plan.alternatives[0].place.machine == "ml.m5.xlarge"
+    assert plan.alternatives[0].placement.machine == "ml.m5.xlarge"
     found = errors(job, "sagemaker", **{"workers.machine": ["ml.c5.xlarge", "n1-standard-8"]})
     assert {path for path, _ in found} == {"workers.machine[1]"}
     local = {"workers.machine": ["a", "b"], "workers.count": 1}
@@ -149,13 +151,13 @@ def test_buckets_and_images_that_stay_where_they_are_are_warned_of(job: str) -> 
     }
     found = warnings(submission(job, "vertex", **settings).plan)
     assert [(finding.code, finding.path) for finding in found] == [
-        ("places", "inputs.train"),
+        ("placements", "inputs.train"),
         ("image", "image.repository"),
     ]
     assert found[1].message.startswith("in us-east1, n1-standard-16: the image is in us-central1")
 
 
-def test_the_dearest_place_is_what_a_limit_of_cost_refuses(job: str) -> None:
+def test_the_dearest_placement_is_what_a_limit_of_cost_refuses(job: str) -> None:
     cheap = submission(job, "vertex", **{"workers.machine": "n2-standard-8"}).plan.cost
     assert cheap
     limit = {"limits.cost": f"{(cheap.most or 0) + 0.1:.2f} USD"}
@@ -165,10 +167,10 @@ def test_the_dearest_place_is_what_a_limit_of_cost_refuses(job: str) -> None:
     assert found[0][1].startswith("in us-central1, n1-standard-16: the job can cost")
 
 
-def test_too_many_places_are_taken_for_a_mistake(job: str) -> None:
+def test_too_many_placements_are_taken_for_a_mistake(job: str) -> None:
     many = {"workers.machine": [f"ml.c5.{n}xlarge" for n in range(2, 20)]}
-    assert ("workers.machine[0]", "2 regions and 18 machine types are 36 places to try, and at "
-"most 16 are possible") in errors(job, "sagemaker", **many)  # fmt: skip
+    assert ("workers.machine[0]", "2 regions and 18 machine types are 36 placements, and at most "
+            "16 are possible") in errors(job, "sagemaker", **many)  # fmt: skip
 
 
 def test_a_name_with_a_region_is_refused_where_there_are_none(job: str) -> None:

@@ -27,7 +27,7 @@ def format_run_cost(cost: RunCost, has_ended: bool) -> list[str]:
     """The cost of a run so far, and the price sources."""
     if cost.dollars is None or cost.per_hour is None or cost.seconds is None:
         return [f"unknown: {cost.unknown}"]
-    before = f" and {dollars(cost.elsewhere)} in earlier places" if cost.elsewhere else ""
+    before = f" and {dollars(cost.elsewhere)} in earlier placements" if cost.elsewhere else ""
     so_far = "" if has_ended else " so far"
     limit = f" of {dollars(cost.limit)}" if cost.limit is not None else ""
     return [

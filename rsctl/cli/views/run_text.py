@@ -22,7 +22,7 @@ from rsctl.runs.stream.events import (
     FindingEvent,
     ResultEvent,
     StateEvent,
-    TriedPlace,
+    TriedPlacement,
     now,
     seconds_between,
 )
@@ -83,8 +83,10 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
     took = f" after {format_duration(seconds_between(run.created, run.ended or result.time))}"
     why = f": {run.reason}" if run.reason and not run.first_failure else ""
     lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
-    places = [place for place in run.places if place.began]
-    lines += [f"  place {n}: {format_place(each)}" for n, each in enumerate(places, start=1)]
+    placements = [placement for placement in run.placements if placement.began]
+    lines += [
+        f"  placement {n}: {format_placement(each)}" for n, each in enumerate(placements, start=1)
+    ]
     lines += [f"  attempt {each.attempt}: {format_attempt(each)}" for each in run.attempts]
     for name, statistics in list(result.metrics.items())[:_MAX_METRICS]:
         lines.append(f"  {name} {format_metric(statistics)}")
@@ -110,15 +112,15 @@ def format_attempt(attempt: Attempt) -> str:
     return f"{failure.replica}{rank} failed first: {_how(failure)}{causes}"
 
 
-def format_place(place: TriedPlace) -> str:
+def format_placement(placement: TriedPlacement) -> str:
     """The places where a run was or will be tried, with the result at each."""
-    where = sanitize_line(str(place))
-    if place.began is None:
+    where = sanitize_line(str(placement))
+    if placement.began is None:
         return f"{where}: not tried"
-    state = place.state.value if place.state else "unknown"
-    took = format_duration(seconds_between(place.began, place.ended or now()))
-    why = f": {sanitize_line(place.reason)}" if place.reason else ""
-    return f"{where}: {state} after {took}{why}" if place.ended else f"{where}: {state}{why}"
+    state = placement.state.value if placement.state else "unknown"
+    took = format_duration(seconds_between(placement.began, placement.ended or now()))
+    why = f": {sanitize_line(placement.reason)}" if placement.reason else ""
+    return f"{where}: {state} after {took}{why}" if placement.ended else f"{where}: {state}{why}"
 
 
 def format_metric(statistics: dict[str, Any]) -> str:

@@ -114,7 +114,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     failure: Optional[Failure] = None
 
 
-class TriedPlace(msgspec.Struct, kw_only=True, frozen=True):
+class TriedPlacement(msgspec.Struct, kw_only=True, frozen=True):
     """A region and machine type at which a run is tried, and the result there.
 
     `began` is None until it is tried. `reason` is why it is, or was, in `state`; `url` the job's
@@ -139,8 +139,8 @@ class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
 
     `run` is None if it did not come to a run. `results` are the locations of its outputs, its
     checkpoints and, on clouds, its model. `cost` is a RunCost where machines are billed.
-    `attempts` are the starts before the last one, whose number is `attempt`; `places` are where it
-    was tried, if it had more than one.
+    `attempts` are the starts before the last one, whose number is `attempt`; `placements` are where
+    it was tried, if it had more than one.
     """
 
     time: str
@@ -153,7 +153,7 @@ class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
     results: dict[str, str] = {}
     attempt: int = 1
     attempts: list[Attempt] = []
-    places: list[TriedPlace] = []
+    placements: list[TriedPlacement] = []
     cost: Optional[dict[str, Any]] = None
 
 

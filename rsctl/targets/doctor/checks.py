@@ -23,7 +23,7 @@ def environment_checks(target: str | None) -> Iterator[Check]:
 
 
 def job_checks(submission: Submission) -> Iterator[Check]:
-    """For a job: this machine, and what the job's target must have for it at each of its places."""
+    """For a job: this machine, and what its target must have for it at each of its placements."""
     from rsctl.targets.doctor.machine import machine_checks
 
     yield from machine_checks(submission.plan.target)
@@ -35,7 +35,7 @@ def job_checks(submission: Submission) -> Iterator[Check]:
         for check in _target_checks(each):
             if check not in known:
                 known.append(check)
-                yield replace(check, name=f"{check.name} ({each.place})")
+                yield replace(check, name=f"{check.name} ({each.placement})")
 
 
 def _target_checks(submission: Submission) -> Iterator[Check]:

@@ -15,7 +15,7 @@ import msgspec
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.placements import PlaceEnd, may_go_on
+from rsctl.runs.placements import PlacementEnd, may_go_on
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import RunRecord, Store
@@ -50,7 +50,7 @@ class Collector:
         self._poller = StatusPoller(folder, job, self._progress, run, self._keep)
         self._attempts = AttemptTracker(folder, job, self._progress, self._recorder)
         self._status: JobStatus | None = None
-        self._end_here: PlaceEnd | None = None
+        self._end_here: PlacementEnd | None = None
         self._metrics: list[MetricEvent] = []
         self._failed_calls = 0
         self._is_requested = self._is_in_step = False
@@ -83,8 +83,8 @@ class Collector:
         return self.is_complete or self._has_end_without_log
 
     @property
-    def end_of_place(self) -> PlaceEnd | None:
-        """Why the run moves to its next place, once all of its job here has been collected."""
+    def end_of_placement(self) -> PlacementEnd | None:
+        """Why the run goes on to its next placement, once all of its job here is collected."""
         is_pending = self._progress.running and not self._log.is_complete(self._pools)
         return None if is_pending else self._end_here
 
@@ -172,7 +172,7 @@ class Collector:
                 raise
             self.abandon(f"the job no longer exists in the cloud: {problem}")
             return
-        if self._leaves_place(status):
+        if self._leaves_placement(status):
             return
         self._record_start(status)
         is_news = self._progress.enter(status.state, status.reason)
@@ -197,11 +197,11 @@ class Collector:
             self._progress.running_since = stamped(status.started)
             self._recorder.state(JobState.RUNNING, time=self._progress.running_since)
 
-    def _leaves_place(self, status: JobStatus) -> bool:
+    def _leaves_placement(self, status: JobStatus) -> bool:
         """Whether the job's end is not the run's, or is not known yet to be: there may be capacity
         elsewhere.
         """
-        if not status.state.is_final or not self._run.places:
+        if not status.state.is_final or not self._run.placements:
             return False
         if not may_go_on(self._store, self._run.run):
             return False
@@ -211,7 +211,7 @@ class Collector:
         why = lack_of_capacity(status, self._progress, self._folder)
         if why is None:
             return False
-        self._end_here = PlaceEnd(status.state, why, stamped(status.time))
+        self._end_here = PlacementEnd(status.state, why, stamped(status.time))
         if self._progress.running:
             self._take_measurements()
         self._measurements.update_facts(status)

@@ -27,7 +27,7 @@ def find_job(run: RunRecord, store: Store, service: JobService) -> CloudJob | No
         store.locate(run.run, url)
         return service.open(url)
     is_old = seconds_between(run.created, now()) > _LOST_AFTER
-    is_moving = any(place.ended for place in run.places)
+    is_moving = any(placement.ended for placement in run.placements)
     if not run.state.is_final and (is_gone or (is_old and not is_moving)):
         _give_up(store, run.run)
     return None

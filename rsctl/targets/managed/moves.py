@@ -1,7 +1,7 @@
-"""Takes a run on to its next place where there is no capacity: one job after the other, never two.
+"""Takes a run on to its next placement where there is no capacity: one job after the other.
 
-The order is what keeps it to one job. A run leaves a place when its job there was seen to have
-ended, or was refused; then the store has the next place; then the job is created there. A create
+The order is what keeps it to one job. A run leaves a placement when its job there was seen to have
+ended, or was refused; then the store has the next placement; then the job is created there. A create
 without an answer leaves the run where it is, until its job is found or can be created again. The
 user of a Mover holds the run's lock.
 """
@@ -18,12 +18,12 @@ from rsctl.findings import ExitCode, JobState, RsctlError, note, warning
 from rsctl.runs.cost import run_cost
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import (
-    PlaceEnd,
-    PlannedPlace,
-    PresentPlace,
+    CurrentPlacement,
+    PlacementEnd,
+    PlannedPlacement,
+    current_placement,
     go_on,
     is_to_end,
-    present_place,
 )
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
@@ -33,60 +33,60 @@ from rsctl.targets.base import Unanswered
 from rsctl.targets.managed.progress import Progress, kept_progress
 from rsctl.targets.managed.service import NoCapacity
 
-Create = Callable[[PlannedPlace], None]
-"""Creates the job of a place and records its URL. Raises NoCapacity, Unanswered, RsctlError."""
+Create = Callable[[PlannedPlacement], None]
+"""Creates the job of a placement and records its URL. Raises NoCapacity, Unanswered, RsctlError."""
 
 
 class Mover:
-    """Sends a run to the place where it is, and on from there."""
+    """Sends a run to the placement where it is, and on from there."""
 
     def __init__(self, run: str, create: Create) -> None:
         self._run, self._create = run, create
 
     def send(self) -> None:
-        """Create the job at the present place; where there is no capacity, at one of the next.
+        """Create the job at the present placement; where there is no capacity, at one of the next.
 
         Raises NoCapacity if there is none at the last, Unanswered, and RsctlError if it is refused
         for another reason.
         """
         with closing(Store()) as store:
-            present = present_place(store, self._run)
+            present = current_placement(store, self._run)
             while present is not None:
                 try:
-                    self._create(present.place)
+                    self._create(present.placement)
                     return
                 except NoCapacity as problem:
-                    end = PlaceEnd(JobState.FAILED, str(problem), now(), 0.0)
+                    end = PlacementEnd(JobState.FAILED, str(problem), now(), 0.0)
                     present = self._leave(store, present, end)
                     if present is None:
                         raise self._nowhere(store, problem) from None
 
-    def move(self, end: PlaceEnd) -> None:
-        """The job at the present place has ended for lack of capacity: move to the next.
+    def move(self, end: PlacementEnd) -> None:
+        """The job at the present placement has ended for lack of capacity: move to the next.
 
         A refusal there for another reason ends the run. Raises RsctlError if the next step cannot
         be taken from here, such as without credentials.
         """
         with closing(Store()) as store:
-            present = present_place(store, self._run)
+            present = current_placement(store, self._run)
             if present is None or self._leave(store, present, end) is None:
                 return
         self._send_or_fail()
 
     def resume(self, settled_after: float) -> None:
-        """Go on with a run that was killed between two places: it has no job that can be found.
+        """Go on with a run that was killed between two placements: it has no job that can be found.
 
         A request that was sent before may be carried out for `settled_after` seconds. The first
-        place is that of its submission, which is not sent again by others. Raises RsctlError.
+        placement is that of its submission, which is not sent again by others. Raises RsctlError.
         """
         with closing(Store()) as store:
-            present = present_place(store, self._run)
+            present = current_placement(store, self._run)
             if present is None or not present.number:
                 return
             if seconds_between(present.began, now()) < settled_after:
                 return
             if is_to_end(store, self._run):
-                self._finish(store, JobState.CANCELLED, f"cancelled before {present.place}")
+                self._finish(store, JobState.CANCELLED, f"cancelled before {present.placement}")
                 return
         self._send_or_fail()
 
@@ -102,18 +102,20 @@ class Mover:
             with closing(Store()) as store:
                 self._finish(store, JobState.FAILED, str(problem))
 
-    def _leave(self, store: Store, present: PresentPlace, end: PlaceEnd) -> PresentPlace | None:
-        """Write down that the run leaves a place and begins the next; None if it may not."""
+    def _leave(
+        self, store: Store, present: CurrentPlacement, end: PlacementEnd
+    ) -> CurrentPlacement | None:
+        """Write down that the run leaves a placement and begins the next; None if it may not."""
         record = store.get(self._run)
         if record is None or present.is_last or is_to_end(store, self._run):
             return None
         if end.dollars is None:
             end = end._replace(dollars=self._dollars(store))
         before = kept_progress(store, self._run) or Progress()
-        following = record.places[present.number + 1]
+        following = record.placements[present.number + 1]
         recorder = Recorder(RunFolder(self._run), store)
         recorder.attempt = before.before + before.attempt
-        why = f"no capacity in {present.place}: {end.reason}"
+        why = f"no capacity in {present.placement}: {end.reason}"
         recorder.finding(note("moved", f"{why.rstrip('.')}. The job moves to {following}"))
         for replica in before.running:
             recorder.state(JobState.CANCELLED, replica, reason="its job has ended", time=end.time)
@@ -123,7 +125,7 @@ class Mover:
             attempt = Attempt(attempt=number, ended=end.time, reason=why)
             recorder.attempt_ended(attempt)
         recorder.attempt = number + 1
-        nth = f"place {present.number + 2} of {len(record.places)}"
+        nth = f"placement {present.number + 2} of {len(record.placements)}"
         recorder.state(JobState.QUEUED, reason=f"{nth}: {following}")
         recorder.close()
         sizes = {**before.sizes, STATES: RunFolder(self._run).states.stat().st_size}
@@ -133,8 +135,10 @@ class Mover:
     def _nowhere(self, store: Store, problem: NoCapacity) -> NoCapacity:
         """The last refusal, with where else it was tried."""
         record = store.get(self._run)
-        tried = [str(place) for place in record.places if place.began] if record else []
-        where = note("places", f"it was tried in {len(tried)} places: {'; '.join(tried)}")
+        tried = (
+            [str(placement) for placement in record.placements if placement.began] if record else []
+        )
+        where = note("placements", f"it was tried in {len(tried)} placements: {'; '.join(tried)}")
         return NoCapacity(problem.exit_code, *problem.findings, where)
 
     def _dollars(self, store: Store) -> float | None:
@@ -142,7 +146,7 @@ class Mover:
         record = store.get(self._run)
         if record is None or (record.started is None and not record.facts):
             return 0.0
-        cost = run_cost(replace(record, ended=now(), places=[]))
+        cost = run_cost(replace(record, ended=now(), placements=[]))
         return cost.dollars if cost else None
 
     def _report(self, store: Store, message: str) -> None:
@@ -152,7 +156,7 @@ class Mover:
         self._keep(store, recorder, progress)
 
     def _finish(self, store: Store, state: JobState, reason: str) -> None:
-        """The run ends without a job at the place where it is."""
+        """The run ends without a job at the placement where it is."""
         recorder = Recorder(RunFolder(self._run), store)
         progress = kept_progress(store, self._run) or Progress()
         recorder.attempt = progress.before + progress.attempt

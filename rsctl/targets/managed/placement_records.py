@@ -1,4 +1,4 @@
-"""The stored data of each place of a run, and the secrets, which are not stored."""
+"""What is written down of each placement of a run, and the secrets that are not."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.document import read
-from rsctl.runs.placements import PlannedPlace
+from rsctl.runs.placements import PlannedPlacement
 from rsctl.runs.records import RunRecord
 from rsctl.targets.base import Submission
 from rsctl.targets.variables import values_of_secrets
 
 _KEPT = ("alternatives", "tracking")
-"""The fields in which the plan of each place is equal to that of the first."""
+"""What the plan of each placement has as that of the first: it is the run's."""
 
 
-def planned_place(
+def planned_placement(
     submission: Submission, first: Submission, image: str | None, request: dict[str, Any]
-) -> PlannedPlace:
-    """A submission to one place by a request, whose image is there by a reference."""
+) -> PlannedPlacement:
+    """A submission to one placement by a request, whose image is there by a reference."""
     plan, of_run = msgspec.to_builtins(submission.plan), msgspec.to_builtins(first.plan)
     kept = {name: of_run[name] for name in _KEPT if name in of_run} | {"request": request}
-    return PlannedPlace(
-        region=submission.place.region,
-        machine=submission.place.machine,
+    return PlannedPlacement(
+        region=submission.placement.region,
+        machine=submission.placement.machine,
         plan={**plan, **kept},
         image=image,
         placeholders=[(each.path, each.secret) for each in submission.placeholders],
     )
 
 
-def secrets_of(run: RunRecord, place: PlannedPlace) -> dict[str, str]:
-    """The secrets of a place's request, where another process than this has submitted the run.
+def secrets_of(run: RunRecord, placement: PlannedPlacement) -> dict[str, str]:
+    """The secrets of a placement's request, where another process than this has submitted the run.
 
     Its own token is made anew, values of the job's variables are taken from the environment again,
     by the job file that is kept with the run. Raises RsctlError for those that are not there.
     """
-    names = [secret for _, secret in place.placeholders if secret]
+    names = [secret for _, secret in placement.placeholders if secret]
     job = None
     if run.spec is not None:
         job = read(f"the job file of {run.run}", run.settings, text=run.spec).job
@@ -46,9 +46,9 @@ def secrets_of(run: RunRecord, place: PlannedPlace) -> dict[str, str]:
     lacking = [name for name in names if name not in found]
     if lacking:
         finding = error(
-            "places",
-            f"{run.run} must move to {place}, but {', '.join(lacking)} are not set here: secrets "
-            "are not saved with a run",
+            "placements",
+            f"{run.run} is to go on to {placement}, and {', '.join(lacking)} cannot be had here: "
+            "secrets are not saved with a run",
             "run rsctl status where these variables are set",
         )
         raise RsctlError(ExitCode.ENVIRONMENT, finding)

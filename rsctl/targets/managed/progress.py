@@ -28,12 +28,11 @@ class Progress(msgspec.Struct, kw_only=True):
     `waited_too_long` that it was cancelled for that. `running_since` is since when it costs, and
     `cost_too_much` that it was cancelled for what it had cost.
 
-    `attempt` counts from 1, `attempts` are those before it; `before` are the run's starts in places
-    that it has left, whose jobs had numbers of their own. `restarts` is how often the job was
-    being started after it had run, `starts` how often each replica's container has begun,
-    `locks` what proves the reports of its launchers, and
-    `restarted_too_often` that the job was cancelled for that. Once `is_complete`, nothing is asked
-    any more.
+    `attempt` counts from 1, `attempts` are those before it; `before` are the run's starts in
+    placements that it has left, whose jobs had numbers of their own. `restarts` is how often the
+    job was being started after it had run, `starts` how often each replica's container has begun,
+    `locks` what proves the reports of its launchers, and `restarted_too_often` that the job was
+    cancelled for that. Once `is_complete`, nothing is asked any more.
     """
 
     cursor: dict[str, Any] = {}

@@ -36,7 +36,7 @@ class StatusPoller:
         self._job, self._progress, self._keep = job, progress, keep
         description = _description(folder)
         self._cost = _cost_limit(description, run)
-        self._spent_before = sum(place.dollars or 0.0 for place in run.places)
+        self._spent_before = sum(placement.dollars or 0.0 for placement in run.placements)
         self._longest_wait = description.queue if description else None
         self._is_cancelled = False
 
@@ -110,7 +110,7 @@ def _spent(cost: CostLimit, since: str) -> float:
 def _cost_limit(description: RunDescription | None, run: RunRecord) -> CostLimit | None:
     """The limit of the run, at what its machines cost where it is."""
     limit = description.cost if description else None
-    here = run.plan.get("cost", {}).get("per_hour") if run.places else None
+    here = run.plan.get("cost", {}).get("per_hour") if run.placements else None
     return limit if limit is None or here is None else replace(limit, per_hour=float(here))
 
 

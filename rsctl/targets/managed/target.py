@@ -30,7 +30,7 @@ from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
     from rsctl.images.events import Show
-    from rsctl.runs.placements import PlaceEnd, PlannedPlace
+    from rsctl.runs.placements import PlacementEnd, PlannedPlacement
     from rsctl.runs.store import RunRecord, Store
     from rsctl.targets.managed.creation import JobCreator
     from rsctl.targets.managed.moves import Mover
@@ -48,7 +48,7 @@ class ManagedTarget:
         # A watcher belongs to the thread that made it, as its connection to the store does.
         self._watchers: dict[tuple[str, int], RunWatcher] = {}
         self._secrets: dict[str, dict[str, str]] = {}
-        """The submissions of this process, for the later places of its runs."""
+        """Of runs that this process has submitted, for the placements that they go on to."""
 
     def service(self, endpoints: Endpoints) -> JobService:
         """The job service at some endpoints; equal ones have the same."""
@@ -60,7 +60,7 @@ class ManagedTarget:
         return None
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
-        """The request for a run's place by its number from 2: another job than all before it."""
+        """The request for a run's placement by its number from 2: another job than those before."""
         raise NotImplementedError
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
@@ -76,7 +76,7 @@ class ManagedTarget:
             record()
             image = self._provide(submission, show)
             if submission.alternatives:
-                self._submit_to_places(submission, image, show)
+                self._submit_to_placements(submission, image, show)
                 return
             request = resolve_placeholders(
                 plan.request, submission.placeholders, image, secret_values(submission)
@@ -93,24 +93,24 @@ class ManagedTarget:
         upload_package(submission, endpoints_of(submission.plan.run), show)
         return image
 
-    def _submit_to_places(self, first: Submission, image: str | None, show: Show) -> None:
+    def _submit_to_placements(self, first: Submission, image: str | None, show: Show) -> None:
         """Prepare all places, because the files may not be available later; then send the job to
-        the first place with capacity.
+        the first placement with capacity.
         """
-        from rsctl.runs.placements import add_places
-        from rsctl.targets.managed.placement_records import planned_place
+        from rsctl.runs.placements import add_placements
+        from rsctl.targets.managed.placement_records import planned_placement
 
         run, others = first.plan.run, first.alternatives
-        places = [planned_place(first, first, image, first.plan.request)]
+        placements = [planned_placement(first, first, image, first.plan.request)]
         for number, each in enumerate(others, start=2):
             request = self.numbered_request(each.plan.request, number)
-            places.append(planned_place(each, first, self._provide(each, show), request))
+            placements.append(planned_placement(each, first, self._provide(each, show), request))
         secrets: dict[str, str] = {}
         for each in (*others, first):
             secrets |= secret_values(each)
         self._secrets[run] = secrets
         store = _open_store()
-        add_places(store, run, places)
+        add_placements(store, run, placements)
         self._mover(run, is_taken_back=True).send()
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
@@ -119,14 +119,19 @@ class ManagedTarget:
 
         return ensure_planned_image(submission, show)
 
-    def _create_at(self, run: str, place: PlannedPlace, is_taken_back: bool = False) -> None:
-        """Create the job of a place, see JobCreator.create; without its secrets an RsctlError."""
+    def _create_at(
+        self, run: str, placement: PlannedPlacement, is_taken_back: bool = False
+    ) -> None:
+        """Create the job of a placement, see JobCreator.create. Raises RsctlError."""
         from rsctl.targets.managed.placement_records import secrets_of
 
-        secrets = self._secrets.get(run) or secrets_of(_open_store().find(run), place)
-        planned = place.plan["request"]
+        secrets = self._secrets.get(run) or secrets_of(_open_store().find(run), placement)
+        planned = placement.plan["request"]
         request = resolve_placeholders(
-            planned, [Placeholder(*each) for each in place.placeholders], place.image, secrets
+            planned,
+            [Placeholder(*each) for each in placement.placeholders],
+            placement.image,
+            secrets,
         )
         self._creator(run).create(planned, request, is_taken_back)
 
@@ -213,27 +218,27 @@ class ManagedTarget:
         return None if known is None else find_job(known, store, self._service_of(run))
 
     def _have_job(self, run: str) -> CloudJob | None:
-        """The run's job; continues a move between two places that was interrupted.
+        """The run's job; continues a move between two placements that was interrupted.
 
         For the holder of the run's lock. Raises RsctlError.
         """
         job = self.find_job(run)
         known = _open_store().get(run)
-        if job is not None or known is None or known.state.is_final or not known.places:
+        if job is not None or known is None or known.state.is_final or not known.placements:
             return job
         service = self._service_of(run)
         settled_after = service.settled_after * endpoints_of(run).time_scale
         self._mover(run).resume(settled_after)
         return self.find_job(run)
 
-    def _move(self, run: str, end: PlaceEnd) -> None:
-        """Move a run, whose job has ended, to its next place; for the holder of its lock."""
+    def _move(self, run: str, end: PlacementEnd) -> None:
+        """Take a run to its next placement, whose job has ended; for whoever holds its lock."""
         self._mover(run).move(end)
 
     def _mover(self, run: str, is_taken_back: bool = False) -> Mover:
         from rsctl.targets.managed.moves import Mover  # which a plan does not need
 
-        return Mover(run, lambda place: self._create_at(run, place, is_taken_back))
+        return Mover(run, lambda placement: self._create_at(run, placement, is_taken_back))
 
     def _service_of(self, run: str) -> JobService:
         return self.service(endpoints_of(run))

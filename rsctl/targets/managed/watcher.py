@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
-from rsctl.runs.placements import PlaceEnd
+from rsctl.runs.placements import PlacementEnd
 from rsctl.runs.store import RunRecord, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.endpoints import endpoints_of
@@ -25,15 +25,16 @@ _GONE = "its emulator has ended; rsctl has removed the rest of the job"
 class RunWatcher:
     """Takes the run's lock if it can have it, and keeps it until it is closed.
 
-    `find_job` finds the run's job, or makes it if the run is between two places; None if there is
-    none (yet). `move` takes a run to its next place whose job has ended for want of capacity.
+    `find_job` finds the run's job, or makes it if the run is between two placements; None if there
+    is none (yet). `move` takes a run to its next placement whose job has ended for want of
+    capacity.
     """
 
     def __init__(
         self,
         run: str,
         find_job: Callable[[str], CloudJob | None],
-        move: Callable[[str, PlaceEnd], None],
+        move: Callable[[str, PlacementEnd], None],
     ) -> None:
         self._folder = RunFolder(run)
         self._find_job, self._move = find_job, move
@@ -99,8 +100,8 @@ class RunWatcher:
             collector.abandon(_GONE)
 
     def _go_on(self, collector: Collector) -> None:
-        """Take the run to its next place, if there was no capacity for it at this one."""
-        end = collector.end_of_place
+        """Take the run to its next placement, if there was no capacity for it at this one."""
+        end = collector.end_of_placement
         if end is not None:
             collector.close()
             self._collector, self._try_at = None, 0.0
@@ -134,7 +135,7 @@ class RunWatcher:
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
     quiet_since = monotonic()
-    while not collector.is_over and collector.end_of_place is None:
+    while not collector.is_over and collector.end_of_placement is None:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
         if collector.step():
             quiet_since = monotonic()

@@ -25,7 +25,7 @@ INFO = TargetInfo(
     options="rsctl.targets.sagemaker.options:SageMakerOptions",
     is_managed=True,
     is_billed=True,
-    has_places=True,
+    has_placements=True,
     regional=dict.fromkeys(
         (
             *("subnets", "security_groups", "file_systems", "training_plan", "placement"),

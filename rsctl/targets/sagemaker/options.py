@@ -54,7 +54,7 @@ class FileSystem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "ro"
 
 
-class Placement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class InstancePlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the machines stand, on UltraServers only."""
 
     multiple_jobs: Annotated[
@@ -165,7 +165,8 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Text], Meta(description="ARN of the training plan that the machines belong to.")
     ] = None
     placement: Annotated[
-        Optional[Placement], Meta(description="Placement of the machines (UltraServers only).")
+        Optional[InstancePlacement],
+        Meta(description="Placement of the machines (UltraServers only)."),
     ] = None
     checkpoint_path: Annotated[
         Optional[Annotated[str, Meta(pattern=r"^/[A-Za-z0-9_.-]*[A-Za-z0-9_][^\s]*$")]],

@@ -17,7 +17,7 @@ from rsctl.targets.managed.service import NoCapacity
 from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.job_address import JobAddress, ProjectRegion
-from rsctl.targets.vertex.names import PLACE_LABEL, RUN_LABEL
+from rsctl.targets.vertex.names import PLACEMENT_LABEL, RUN_LABEL
 from rsctl.targets.vertex.pools import roles_of
 
 _PAGES = 20
@@ -84,21 +84,21 @@ class VertexService:
 
 
 class _Identity(NamedTuple):
-    """By which labels a job is known: those of its run and, beyond the first, of its place."""
+    """By which labels a job is known: those of its run and, beyond the first, of its placement."""
 
     run: str
-    place: Optional[str]
+    placement: Optional[str]
 
     @classmethod
     def of(cls, request: Mapping[str, Any], run: str) -> _Identity:
         """The labels of the job of a request."""
         labels = (request.get("body") or {}).get("labels") or {}
-        return cls(run, labels.get(PLACE_LABEL))
+        return cls(run, labels.get(PLACEMENT_LABEL))
 
     def is_of(self, job: Mapping[str, Any]) -> bool:
         """Whether a job has these labels."""
         labels = job.get("labels") or {}
-        return (labels.get(RUN_LABEL), labels.get(PLACE_LABEL)) == self
+        return (labels.get(RUN_LABEL), labels.get(PLACEMENT_LABEL)) == self
 
 
 def _find_again(

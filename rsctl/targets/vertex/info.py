@@ -22,7 +22,7 @@ INFO = TargetInfo(
     options="rsctl.targets.vertex.options:VertexOptions",
     is_managed=True,
     is_billed=True,
-    has_places=True,
+    has_placements=True,
     regional={
         "persistent_resource": "remove it, or set only its region",
         "reservation": "set it to any, which uses one in the region, or set one region",

@@ -18,8 +18,8 @@ RUN_LABEL = "rsctl-run"
 
 JOB_LABEL = "rsctl-job"
 
-PLACE_LABEL = "rsctl-place"
-"""The label with the number of the place, by which a run's second job and further ones differ."""
+PLACEMENT_LABEL = "rsctl-placement"
+"""The label with the placement's number, by which a run's second job and further ones differ."""
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PROJECT = r"[a-z0-9][a-z0-9.:-]*"
@@ -49,7 +49,7 @@ _FORMS = {
 }
 _RESERVATION = rf"projects/{_PROJECT}/zones/{_NAME}/reservations/{_NAME}"
 _LABEL = r"[a-z0-9_-]*"
-_RESERVED = (RUN_LABEL, JOB_LABEL, PLACE_LABEL)
+_RESERVED = (RUN_LABEL, JOB_LABEL, PLACEMENT_LABEL)
 
 
 def labels_of(job: Job, run: str) -> dict[str, str]:

@@ -29,7 +29,7 @@ from rsctl.targets.planned_image import plan_image
 from rsctl.targets.vertex.cost_limit import limited_by_cost
 from rsctl.targets.vertex.environment import input_plans
 from rsctl.targets.vertex.info import INFO
-from rsctl.targets.vertex.names import PLACE_LABEL, RUN_LABEL
+from rsctl.targets.vertex.names import PLACEMENT_LABEL, RUN_LABEL
 from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
@@ -117,7 +117,7 @@ class VertexTarget(ManagedTarget):
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
         """See ManagedTarget: a label tells the jobs of one run apart."""
         body = request["body"]
-        labels = {**body["labels"], PLACE_LABEL: str(number)}
+        labels = {**body["labels"], PLACEMENT_LABEL: str(number)}
         return {**request, "body": {**body, "labels": labels}}
 
     def service(self, endpoints: Endpoints) -> JobService:

@@ -60,7 +60,7 @@ CASES: list[tuple[Event, str]] = [
         ),
         '{"type":"result","time":"T","run":"a-1","state":"succeeded","exit_code":0,'
         '"first_failure":null,"metrics":{"loss":{"last":"nan","count":2,"best":1.0}},'
-        '"url":"process://a-1","results":{"outputs":"/runs/a-1/outputs"},"attempt":1,"attempts":[],"places":[],"cost":null}',
+        '"url":"process://a-1","results":{"outputs":"/runs/a-1/outputs"},"attempt":1,"attempts":[],"placements":[],"cost":null}',
     ),
 ]
 

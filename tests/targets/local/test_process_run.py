@@ -67,7 +67,7 @@ def test_the_event_stream_of_a_job(rsctl: Rsctl) -> None:
             "results": done.result["results"],
             "attempt": 1,
             "attempts": [],
-            "places": [],
+            "placements": [],
             "cost": None,
         },
     ]

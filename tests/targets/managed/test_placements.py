@@ -1,4 +1,4 @@
-"""A run with several places goes on where there is no capacity, and never has two jobs at once."""
+"""A run with several placements goes on where there is no capacity, and never has two jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.job.job import Job, RunBlock
-from rsctl.job.placements import Place
+from rsctl.job.placements import Placement
 from rsctl.job.units import EnvValue
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import RunRecord, Store
@@ -39,7 +39,7 @@ OUT = error("stock-out", "no machines in {}")
 
 
 class Region(FakeCloud):
-    """What a place has; by `on_create` a create ends otherwise than with a job."""
+    """What a placement has; by `on_create` a create ends otherwise than with a job."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Cloud:
         return FakeJob(self.regions[url.split("/")[3]], url)
 
 
-class PlacesTarget(ManagedTarget):
+class PlacementsTarget(ManagedTarget):
     info = INFO
 
     def __init__(self, cloud: Cloud) -> None:
@@ -128,13 +128,13 @@ def planned(region: str, **fields: Any) -> Submission:
     )
     job = Job(name="t", run=RunBlock(script="t.py"), **fields)
     placeholders = (Placeholder(("body", "image")),)
-    place = Place(region=region, machine="m")
-    return Submission(plan=plan, job=job, place=place, placeholders=placeholders)
+    placement = Placement(region=region, machine="m")
+    return Submission(plan=plan, job=job, placement=placement, placeholders=placeholders)
 
 
-def submit(cloud: Cloud, *, secret: bool = False, **fields: Any) -> PlacesTarget:
+def submit(cloud: Cloud, *, secret: bool = False, **fields: Any) -> PlacementsTarget:
     """Submit to all regions; the target of the process that has done so."""
-    target = PlacesTarget(cloud)
+    target = PlacementsTarget(cloud)
     each = [planned(name, **fields) for name in cloud.regions]
     first = replace(each[0], alternatives=tuple(each[1:]))
     if secret:
@@ -161,15 +161,15 @@ def with_secret(submission: Submission) -> Submission:
     return replace(one(submission), alternatives=others)
 
 
-def places(run: RunRecord) -> list[str]:
-    """The places of a run in short."""
+def placements(run: RunRecord) -> list[str]:
+    """The placements of a run in short."""
     return [
         f"{p.region} {p.state.value if p.state else '-'}: {p.reason}" if p.began else f"{p.region}"
-        for p in run.places
+        for p in run.placements
     ]
 
 
-def test_a_refusal_for_want_of_capacity_leads_to_the_next_place(cloud: Cloud) -> None:
+def test_a_refusal_for_want_of_capacity_leads_to_the_next_placement(cloud: Cloud) -> None:
     cloud.regions["a"].on_create = cloud.regions["a"].no_capacity
     target = submit(cloud)
     assert cloud.sent == [("b", {"image": "i@1", "KEY": None})]
@@ -181,12 +181,12 @@ def test_a_refusal_for_want_of_capacity_leads_to_the_next_place(cloud: Cloud) ->
     cloud.regions["b"].end(JobState.SUCCEEDED)
     assert reported(followed(target, RUN)) == [
         "job finding moved",
-        "job queued (place 2 of 3: b, m)",
+        "job queued (placement 2 of 3: b, m)",
         "worker-0 succeeded",
         "job succeeded",
     ]
-    assert places(stored(RUN)) == ["a failed: no machines in a", "b succeeded: None", "c"]
-    assert [place.url for place in stored(RUN).places] == [None, "vertex://p/b/7", None]
+    assert placements(stored(RUN)) == ["a failed: no machines in a", "b succeeded: None", "c"]
+    assert [placement.url for placement in stored(RUN).placements] == [None, "vertex://p/b/7", None]
 
 
 def test_a_job_that_finds_no_machines_is_seen_to_have_ended_before_the_next(cloud: Cloud) -> None:
@@ -197,17 +197,17 @@ def test_a_job_that_finds_no_machines_is_seen_to_have_ended_before_the_next(clou
     cloud.regions["b"].run_out()
     cloud.regions["c"].end(JobState.SUCCEEDED)
     seen = reported([event for batch in events for event in batch])
-    assert [word for word in seen if "place" in word] == [
-        "job queued (place 2 of 3: b, m)",
-        "job queued (place 3 of 3: c, m)",
+    assert [word for word in seen if "placement" in word] == [
+        "job queued (placement 2 of 3: b, m)",
+        "job queued (placement 3 of 3: c, m)",
     ]
     assert [name for name, _ in cloud.sent] == ["a", "b", "c"]
-    assert places(stored(RUN)) == [
+    assert placements(stored(RUN)) == [
         "a failed: no machines in a",
         "b failed: no machines in b",
         "c succeeded: None",
     ]
-    assert [place.url for place in stored(RUN).places] == [
+    assert [placement.url for placement in stored(RUN).placements] == [
         "vertex://p/a/7",
         "vertex://p/b/7",
         "vertex://p/c/7",
@@ -218,7 +218,7 @@ def test_a_failure_of_its_own_moves_nothing(cloud: Cloud) -> None:
     target = submit(cloud)
     cloud.regions["a"].end(JobState.FAILED, reason="it broke", findings=[error("image", "none")])
     assert reported(followed(target, RUN))[-1] == "job failed (it broke)"
-    assert places(stored(RUN)) == ["a failed: it broke", "b", "c"]
+    assert placements(stored(RUN)) == ["a failed: it broke", "b", "c"]
 
 
 def test_why_it_ended_is_waited_for(cloud: Cloud) -> None:
@@ -237,7 +237,10 @@ def test_without_capacity_anywhere_the_submission_is_refused_for_the_last(cloud:
         region.on_create = region.no_capacity
     with pytest.raises(NoCapacity, match="no machines in c"):
         submit(cloud)
-    assert places(stored(RUN))[:2] == ["a failed: no machines in a", "b failed: no machines in b"]
+    assert placements(stored(RUN))[:2] == [
+        "a failed: no machines in a",
+        "b failed: no machines in b",
+    ]
 
 
 def test_without_capacity_anywhere_a_run_that_is_watched_fails(cloud: Cloud) -> None:
@@ -245,13 +248,13 @@ def test_without_capacity_anywhere_a_run_that_is_watched_fails(cloud: Cloud) -> 
     cloud.regions["a"].run_out()
     cloud.regions["b"].on_create = cloud.regions["b"].no_capacity
     cloud.regions["c"].on_create = cloud.regions["c"].no_capacity
-    end = "job failed (no machines in c; it was tried in 3 places: a, m; b, m; c, m)"
+    end = "job failed (no machines in c; it was tried in 3 placements: a, m; b, m; c, m)"
     assert reported(followed(target, RUN))[-1] == end
     assert stored(RUN).exit_code == 1
-    assert reported(followed(PlacesTarget(cloud), RUN))[-1] == end
+    assert reported(followed(PlacementsTarget(cloud), RUN))[-1] == end
 
 
-def test_another_refusal_at_the_next_place_is_the_end(cloud: Cloud) -> None:
+def test_another_refusal_at_the_next_placement_is_the_end(cloud: Cloud) -> None:
     def refuse() -> None:
         raise RsctlError(ExitCode.REFUSED, error("denied", "not allowed in b"))
 
@@ -269,7 +272,7 @@ def test_a_job_that_waits_too_long_is_ended_and_tried_elsewhere(cloud: Cloud) ->
     cloud.regions["b"].end(JobState.SUCCEEDED)  # a is queued since a day that has long passed
     followed(target, RUN)
     assert cloud.regions["a"].cancelled
-    assert places(stored(RUN))[:2] == [
+    assert placements(stored(RUN))[:2] == [
         "a expired: it waited longer than limits.queue of 60 s",
         "b succeeded: None",
     ]
@@ -292,8 +295,8 @@ def test_who_is_killed_after_ending_a_job_for_its_wait_leaves_word_of_why(cloud:
         followed(target, RUN)
     target.release(RUN)
     cloud.regions["b"].end(JobState.SUCCEEDED)
-    followed(PlacesTarget(cloud), RUN)
-    assert places(stored(RUN))[0].startswith("a expired: it waited longer")
+    followed(PlacementsTarget(cloud), RUN)
+    assert placements(stored(RUN))[0].startswith("a expired: it waited longer")
 
 
 def test_what_ran_before_is_part_of_log_metrics_and_attempts(cloud: Cloud) -> None:
@@ -320,7 +323,7 @@ def test_what_ran_before_is_part_of_log_metrics_and_attempts(cloud: Cloud) -> No
 
 
 def killed_between(cloud: Cloud) -> None:
-    """A process was killed that had written down the next place, before it could create there."""
+    """A process was killed after it had written the next placement, before it created a job."""
 
     def kill() -> None:
         raise Killed
@@ -334,17 +337,17 @@ def killed_between(cloud: Cloud) -> None:
     cloud.regions["b"].on_create = lambda: None
 
 
-def test_who_asks_next_goes_on_with_a_run_that_was_killed_between_two_places(
+def test_who_asks_next_goes_on_with_a_run_that_was_killed_between_two_placements(
     cloud: Cloud,
 ) -> None:
     killed_between(cloud)
     run = stored(RUN)
     assert (run.state, run.url) == (JobState.QUEUED, f"vertex://{RUN}")
-    assert places(run)[1] == "b queued: None"
+    assert placements(run)[1] == "b queued: None"
     cloud.regions["b"].end(JobState.SUCCEEDED)
-    followed(PlacesTarget(cloud), RUN)
+    followed(PlacementsTarget(cloud), RUN)
     assert [name for name, _ in cloud.sent] == ["a", "b"]
-    assert places(stored(RUN))[1] == "b succeeded: None"
+    assert placements(stored(RUN))[1] == "b succeeded: None"
 
 
 def test_a_request_of_the_killed_one_is_given_time_to_be_carried_out(cloud: Cloud) -> None:
@@ -352,7 +355,7 @@ def test_a_request_of_the_killed_one_is_given_time_to_be_carried_out(cloud: Clou
     cloud.settled_after = 1e9
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RSCTL_CLOUD_PACE", "1")
-        target = PlacesTarget(cloud)
+        target = PlacementsTarget(cloud)
         target.reconcile(RUN)
         target.release(RUN)
     assert [name for name, _ in cloud.sent] == ["a"]
@@ -373,7 +376,7 @@ def test_a_job_whose_answer_was_lost_is_found_not_made_again(
         followed(target, RUN)
     target.release(RUN)
     cloud.regions["b"].end(JobState.SUCCEEDED)
-    followed(PlacesTarget(cloud), RUN)
+    followed(PlacementsTarget(cloud), RUN)
     assert [name for name, _ in cloud.sent] == ["a", "b"]
     assert stored(RUN).url == "vertex://p/b/7"
 
@@ -393,9 +396,9 @@ def test_without_an_answer_it_stays_where_it_is_and_says_so(cloud: Cloud) -> Non
     assert [name for name, _ in cloud.sent] == ["a", "b"]
 
 
-def test_a_run_that_was_cancelled_between_two_places_goes_nowhere(cloud: Cloud) -> None:
+def test_a_run_that_was_cancelled_between_two_placements_goes_nowhere(cloud: Cloud) -> None:
     killed_between(cloud)
-    target = PlacesTarget(cloud)
+    target = PlacementsTarget(cloud)
     target.cancel(RUN)
     assert reported(followed(target, RUN))[-1] == "job cancelled (cancelled before b, m)"
     assert [name for name, _ in cloud.sent] == ["a"]
@@ -404,7 +407,7 @@ def test_a_run_that_was_cancelled_between_two_places_goes_nowhere(cloud: Cloud) 
 def test_a_cancellation_while_the_next_job_is_created_ends_that_job(cloud: Cloud) -> None:
     target = submit(cloud)
     cloud.regions["a"].run_out()
-    cloud.regions["b"].after_create = lambda: PlacesTarget(cloud).cancel(RUN)
+    cloud.regions["b"].after_create = lambda: PlacementsTarget(cloud).cancel(RUN)
     assert reported(followed(target, RUN))[-1] == "job cancelled"
     assert cloud.regions["b"].cancelled
     assert cloud.regions["c"].created == {}
@@ -429,14 +432,14 @@ def test_a_second_submission_under_the_same_id_goes_on_where_the_first_was(cloud
         submit(cloud)
     cloud.regions["a"].on_create = cloud.regions["b"].on_create = lambda: None
     first = replace(planned("a"), alternatives=tuple(planned(name) for name in ("b", "c")))
-    PlacesTarget(cloud).submit(first, lambda: None, lambda _event: None)
+    PlacementsTarget(cloud).submit(first, lambda: None, lambda _event: None)
     assert [name for name, _ in cloud.sent] == ["b"]
 
 
 # --- secrets ----------------------------------------------------------------------------------
 
 
-def test_the_submitting_process_has_the_secrets_for_the_next_place(cloud: Cloud) -> None:
+def test_the_submitting_process_has_the_secrets_for_the_next_placement(cloud: Cloud) -> None:
     target = submit(cloud, secret=True)
     cloud.regions["a"].run_out()
     cloud.regions["b"].end(JobState.SUCCEEDED)
@@ -452,9 +455,9 @@ def test_another_process_takes_them_from_its_environment_or_says_what_it_lacks(
     cloud.regions["a"].run_out()
     cloud.regions["b"].end(JobState.SUCCEEDED)
     with pytest.raises(RsctlError, match="KEY cannot be had here"):
-        followed(PlacesTarget(cloud), RUN)
+        followed(PlacementsTarget(cloud), RUN)
     assert "x-first" not in RunFolder(RUN).states.read_text()
     monkeypatch.setenv("THE_KEY", "second")
-    followed(PlacesTarget(cloud), RUN)
+    followed(PlacementsTarget(cloud), RUN)
     assert [body["KEY"] for _, body in cloud.sent] == ["x-first", "x-second"]
     assert stored(RUN).state is JobState.SUCCEEDED

@@ -195,15 +195,15 @@ def test_a_run_goes_on_where_there_is_room(rsctl: Rsctl) -> None:
     done = rsctl("submit", job, *PROCESSES, *sum(behaviour, ()), "-o", "json")
     assert done.exit_code == 0, done.stderr
     result = done.result
-    run, places = result["run"], result["places"]
-    assert [(place["url"], place["state"]) for place in places] == [
+    run, placements = result["run"], result["placements"]
+    assert [(placement["url"], placement["state"]) for placement in placements] == [
         (f"sagemaker://us-east-1/{run}", "failed"),
         (f"sagemaker://us-east-1/{run}-2", "failed"),
         (None, "failed"),
         (f"sagemaker://us-west-2/{run}-4", "succeeded"),
     ]
-    assert places[0]["reason"].startswith("CapacityError: ")
-    assert "is 0 Instances" in places[2]["reason"]
+    assert placements[0]["reason"].startswith("CapacityError: ")
+    assert "is 0 Instances" in placements[2]["reason"]
     assert f"loss=0.5 in {run}" in rsctl.log(run)
     moved = [each["message"] for each in done.events if each.get("code") == "moved"]
     assert [message.rpartition(" to ")[2] for message in moved] == [

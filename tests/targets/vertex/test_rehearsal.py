@@ -259,25 +259,25 @@ def test_a_run_goes_on_where_there_is_room(rsctl: Rsctl) -> None:
     behaviour = [("--behaviour", each) for each in (*scarce, "over_quota=refuse", "pace=0.002")]
     done = rsctl("submit", job, *REHEARSE, *sum(behaviour, ()), "-o", "json")
     assert done.exit_code == 0, done.stderr
-    places = done.result["places"]
-    assert [(p["region"], p["machine"], p["state"]) for p in places] == [
+    placements = done.result["placements"]
+    assert [(p["region"], p["machine"], p["state"]) for p in placements] == [
         ("us-central1", "n1-standard-8", "failed"),
         ("us-central1", "n1-standard-16", "failed"),
         ("us-east1", "n1-standard-8", "failed"),
         ("us-east1", "n1-standard-16", "succeeded"),
     ]
-    urls = [place["url"] for place in places]
+    urls = [placement["url"] for placement in placements]
     assert urls[2] is None  # it was refused
     assert len({*urls}) == 4
     assert urls[3].startswith("vertex://rehearsal/us-east1/")
-    for place, following in pairwise(places):
-        assert place["began"] <= place["ended"] <= following["ended"]
-        assert place["ended"] <= following["began"]
-    assert "Resources are insufficient in region: us-central1" in places[0]["reason"]
-    assert "exceed quota limits" in places[2]["reason"]
+    for placement, following in pairwise(placements):
+        assert placement["began"] <= placement["ended"] <= following["ended"]
+        assert placement["ended"] <= following["began"]
+    assert "Resources are insufficient in region: us-central1" in placements[0]["reason"]
+    assert "exceed quota limits" in placements[2]["reason"]
     run = rsctl.status("@last")
-    assert (run["url"], run["places"]) == (urls[3], places)
+    assert (run["url"], run["placements"]) == (urls[3], placements)
     assert f"loss=0.5 in {run['run']}" in rsctl.log("@last")
     assert done.result["metrics"]["loss"]["last"] == 0.5
-    assert "us-east1, n1-standard-16 (place 4 of 4)" in rsctl("list", "-v").stdout
-    assert "place 4      us-east1, n1-standard-16: succeeded" in rsctl("status", "@last").stdout
+    assert "us-east1, n1-standard-16 (placement 4 of 4)" in rsctl("list", "-v").stdout
+    assert "placement 4  us-east1, n1-standard-16: succeeded" in rsctl("status", "@last").stdout

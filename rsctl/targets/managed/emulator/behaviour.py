@@ -79,11 +79,11 @@ class EmulatorBehaviour:
             setattr(self, name, value)
 
 
-def is_named(places: Iterable[str], region: str, machines: Iterable[str]) -> bool:
-    """Whether places name a job's: its region, one of its machine types, or REGION/MACHINE."""
+def is_named(placements: Iterable[str], region: str, machines: Iterable[str]) -> bool:
+    """Whether placements name a job's: its region, one of its machine types, or REGION/MACHINE."""
     names = set(machines)
     own = {region, *names, *(f"{region}/{name}" for name in names)}
-    return not own.isdisjoint(places)
+    return not own.isdisjoint(placements)
 
 
 def _choices(kind: type) -> dict[str, tuple[str, ...]]:

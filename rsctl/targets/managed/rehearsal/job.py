@@ -198,7 +198,7 @@ def make_settings(
     options, emulator = target_info(plan.target).options_of(job), emulator_of(plan.target)
     everywhere = (submission, *submission.alternatives)
     first, *more_images = dict.fromkeys(_image_of(each) for each in everywhere)
-    regions = dict.fromkeys(each.place.region for each in everywhere if each.place.region)
+    regions = dict.fromkeys(each.placement.region for each in everywhere if each.placement.region)
     own = {name: getattr(options, name) for name in emulator.options}
     if len(regions) > 1:
         own["more_regions"] = list(regions)[1:]

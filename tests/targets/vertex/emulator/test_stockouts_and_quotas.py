@@ -157,7 +157,7 @@ def test_places_without_machines_and_without_quota(project: Project, behaviour: 
     assert failure(project, job)[0] == 8
 
 
-def test_a_list_of_places_is_of_texts(behaviour: Behaviour) -> None:
+def test_a_list_of_placements_is_of_texts(behaviour: Behaviour) -> None:
     with pytest.raises(ValueError, match="stockouts_in is a list of texts"):
         behaviour.change({"stockouts_in": [1]})
 
