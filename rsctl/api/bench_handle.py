@@ -10,7 +10,7 @@ from time import sleep
 from typing import Any
 
 from rsctl.api.run_handle import Run
-from rsctl.bench.cancel import ask_to_end, cancel_bench
+from rsctl.bench.cancel import cancel_bench, request_cancel
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.results import Results, bench_results
@@ -123,10 +123,10 @@ class Bench:
         with closing(Store()) as store:
             return bench_results(store, self.record, repetitions)
 
-    def ask_to_end(self) -> None:
-        """Ask its active runs to end, without waiting. Raises RsctlError."""
+    def request_cancel(self) -> None:
+        """Request that its unfinished runs end, and wait for none. Raises RsctlError."""
         with closing(Store()) as store:
-            ask_to_end(store, self.record)
+            request_cancel(store, self.record)
 
     def cancel(self, timeout: float = CANCEL_SECONDS) -> BenchRecord:
         """End all its runs, and start no more; returns the record afterwards.

@@ -26,7 +26,7 @@ def benches(limit: int | None = None) -> list[Bench]:
 
 
 def find(reference: str, *, on_outdated: OnOutdated = ignore) -> Run | Bench:
-    """The run or bench of a reference; a run is brought up to date.
+    """The run or bench of a reference; a run is reconciled.
 
     References are ids, unique prefixes, URLs of jobs, and `@last`: the later of the two, which is
     the bench for one of its own runs. `on_outdated` gets why a run may be out of date. Raises

@@ -30,7 +30,7 @@ def is_baseline(reference: str) -> bool:
 def results_of(source: Measured, *, folder: str = ".", on_outdated: OnOutdated = ignore) -> Results:
     """The samples of a run, a bench or a baseline, with how they were measured.
 
-    Paths of baselines are relative to `folder`. A run is brought up to date, and `on_outdated` gets
+    Paths of baselines are relative to `folder`. A run is reconciled, and `on_outdated` gets
     why it may not be. Raises RsctlError.
     """
     if isinstance(source, Results):

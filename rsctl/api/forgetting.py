@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.api.reconcile import bring_up_to_date, ignore
+from rsctl.api.reconcile import ignore, reconcile_run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs.forget import forget
 from rsctl.runs.records import RunRecord
@@ -42,7 +42,7 @@ def _unfinished(store: Store, name: str) -> RunRecord | None:
     try:
         known = store.get(name)
         if known and not known.state.is_final and not in_cloud(known.url):
-            bring_up_to_date(known, ignore)
+            reconcile_run(known, ignore)
             known = store.get(name)
     except StoreError:
         return None

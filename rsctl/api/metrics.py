@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import sleep
 from typing import TYPE_CHECKING
 
-from rsctl.api.reconcile import refreshed
+from rsctl.api.reconcile import reconciled
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.runs.stream.metrics import MACHINES
@@ -39,7 +39,7 @@ def _all_events(run: Run, follow: bool) -> Iterator[MetricEvent]:
             if run.state.is_final or not follow:
                 return
             sleep(_POLL_SECONDS)
-            run.record = refreshed(run.record)
+            run.record = reconciled(run.record)
     finally:
         store.close()
         target.release(run.id)

@@ -1,4 +1,4 @@
-"""Brings runs up to date with their jobs; what hinders that is a warning about that run alone."""
+"""Reconciles runs with their jobs; what prevents that is a warning about that run alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ignore(_run: str, _findings: tuple[Finding, ...]) -> None:
     """For who does not ask why a run may be out of date."""
 
 
-def bring_all_up_to_date(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
+def reconcile_all(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
     """Reconcile runs, each by itself.
 
     Where this environment lacks what it takes to ask a cloud, the cloud is not asked again for
@@ -35,18 +35,18 @@ def bring_all_up_to_date(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> 
         is_elsewhere = in_cloud(run.url) is not None and not is_rehearsed(run.run)
         if is_elsewhere and run.target in lost:
             on_outdated(run.run, ())
-        elif bring_up_to_date(run, on_outdated) is ExitCode.ENVIRONMENT and is_elsewhere:
+        elif reconcile_run(run, on_outdated) is ExitCode.ENVIRONMENT and is_elsewhere:
             lost.add(run.target)
 
 
-def bring_up_to_date(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
+def reconcile_run(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
     """Reconcile a run with its job; where that fails, what is known of it has to do.
 
     Whatever goes wrong is a warning about this one run: others must not suffer from it.
     """
     try:
         if emulator.is_lost(run.run):
-            clear_dead_emulators()
+            clean_up_dead_emulators()
         get(run.target).reconcile(run.run)
         return ExitCode.SUCCEEDED
     except Exception as problem:  # noqa: BLE001 - a damaged folder may raise anything
@@ -59,8 +59,8 @@ def bring_up_to_date(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
     return failure.exit_code
 
 
-def refreshed(run: RunRecord) -> RunRecord:
-    """A run, brought up to date; that it cannot be was reported as it was found."""
+def reconciled(run: RunRecord) -> RunRecord:
+    """A run, reconciled; that it cannot be was reported as it was found."""
     if not run.state.is_final:
         with suppress(RsctlError):
             get(run.target).reconcile(run.run)
@@ -84,8 +84,8 @@ def _unforeseen(problem: Exception) -> RsctlError:
     )
 
 
-def clear_dead_emulators() -> None:
-    """Remove the nodes that emulators have left which were killed."""
-    from rsctl.targets.managed.emulator.nodes.owner import clear_dead
+def clean_up_dead_emulators() -> None:
+    """Remove the nodes that killed emulators have left."""
+    from rsctl.targets.managed.emulator.nodes.owner import clean_up_dead
 
-    clear_dead()
+    clean_up_dead()

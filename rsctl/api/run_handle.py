@@ -15,7 +15,7 @@ from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
 from rsctl.api.metrics import metric_events
 from rsctl.api.pages import pages_of
-from rsctl.api.reconcile import latest, refreshed
+from rsctl.api.reconcile import latest, reconciled
 from rsctl.api.results import result_locations
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost
@@ -44,7 +44,7 @@ class Run:
     """A run of the store. It keeps nothing open: any thread may use it, and several at once.
 
     `record` is what was known of it when it was last asked for; only `status`, `watch`, `cancel`
-    and the end of `follow` bring it up to date.
+    and the end of `follow` reconcile it.
     """
 
     def __init__(self, record: RunRecord) -> None:
@@ -74,9 +74,9 @@ class Run:
         return is_rehearsed(self.id)
 
     def status(self) -> RunRecord:
-        """Bring it up to date; what is known of it then."""
+        """Reconcile it with its job; returns what is known of it then."""
         try:
-            self.record = refreshed(self.record)
+            self.record = reconciled(self.record)
         finally:
             self._release()
         return self.record
@@ -92,7 +92,7 @@ class Run:
             yield self.record
             while not self.record.state.is_final:
                 sleep(_WATCH_SECONDS)
-                before, self.record = self.record, refreshed(self.record)
+                before, self.record = self.record, reconciled(self.record)
                 if self.record != before:
                     yield self.record
         finally:
@@ -270,8 +270,8 @@ class Run:
         fields["cost"] = msgspec.to_builtins(self.cost())
         return fields
 
-    def ask_to_end(self) -> None:
-        """Ask the job to end, once, and wait for nothing but the answer. Raises RsctlError."""
+    def request_cancel(self) -> None:
+        """Request that the job ends, once, and wait for the answer only. Raises RsctlError."""
         get(self.record.target).cancel(self.id)
 
     def cancel(self, timeout: float = CANCEL_SECONDS) -> RunRecord:
@@ -284,9 +284,9 @@ class Run:
         try:
             while not self.record.state.is_final and monotonic() < deadline:
                 if monotonic() >= ask_at:  # a supervisor that is just being started may miss one
-                    self.ask_to_end()
+                    self.request_cancel()
                     ask_at = monotonic() + _ASK_SECONDS
-                self.record = refreshed(self.record)
+                self.record = reconciled(self.record)
                 if not self.record.state.is_final:
                     sleep(_CANCEL_POLL_SECONDS)
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from rsctl.api.reconcile import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore, latest
+from rsctl.api.reconcile import OnOutdated, ignore, latest, reconcile_all, reconcile_run
 from rsctl.api.run_handle import Run
 from rsctl.findings import RsctlError
 from rsctl.runs.final_state import with_final_state
@@ -14,7 +14,7 @@ from rsctl.targets import in_cloud
 
 
 def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
-    """A run by its id, a unique prefix, `@last` or a job's URL, brought up to date.
+    """A run by its id, a unique prefix, `@last` or a job's URL, reconciled.
 
     The URL of a job in a cloud that was submitted elsewhere makes it a run of the store.
     `on_outdated` gets why it may be out of date, such as a cloud that cannot be reached. Raises
@@ -28,18 +28,18 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
             if cloud is None:
                 raise
             record = cloud.adopt(reference)
-        bring_up_to_date(record, on_outdated)
+        reconcile_run(record, on_outdated)
     return Run(latest(record))
 
 
 def runs(limit: int | None = None, *, on_outdated: OnOutdated = ignore) -> list[Run]:
-    """The runs of the store, the newest first, brought up to date.
+    """The runs of the store, the newest first, reconciled.
 
     `on_outdated` gets those that may be out of date, and those that cannot be read, which are left
     out. Raises RsctlError if the store cannot be used.
     """
     with closing(Store()) as store:
-        bring_all_up_to_date(store.unfinished(), on_outdated)
+        reconcile_all(store.unfinished(), on_outdated)
         found = [Run(with_final_state(record)) for record in store.runs(limit or -1)]
         for finding, name in zip(store.damage(), store.damaged, strict=True):
             on_outdated(name, (finding,))

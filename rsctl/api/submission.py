@@ -1,4 +1,4 @@
-"""Submissions: planned and checked, then sent once, or taken back."""
+"""Submissions: planned and checked, then sent once, or cancelled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.api.job_file import AnyJob, source_of, target_of
-from rsctl.api.reconcile import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore
+from rsctl.api.reconcile import OnOutdated, ignore, reconcile_all, reconcile_run
 from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
@@ -97,7 +97,7 @@ class PreparedRun:
     def update_earlier_runs(self, on_outdated: OnOutdated = ignore) -> None:
         """Bring the target's runs that have not ended up to date."""
         with closing(Store()) as store:
-            bring_all_up_to_date(store.unfinished(self.plan.target), on_outdated)
+            reconcile_all(store.unfinished(self.plan.target), on_outdated)
 
     def send(self, on_progress: OnProgress | None = None) -> Run:
         """Send the request of a new run, once; what `submit` does after its checks.
@@ -116,7 +116,7 @@ class PreparedRun:
             follow_run(record)
         return Run(record)
 
-    def take_back(self) -> Run | None:
+    def cancel(self) -> Run | None:
         """Cancel the job that an interrupted `send` has started; returns the run, which is ending.
 
         Returns None if no job had started: the run is recorded as cancelled, if it is recorded, and
@@ -131,7 +131,7 @@ class PreparedRun:
                 return None
         run = Run(record)
         if not run.state.is_final:
-            run.ask_to_end()
+            run.request_cancel()
         return run
 
     def _earlier(self) -> Run | None:
@@ -146,7 +146,7 @@ class PreparedRun:
                 message = f"the run ID {self.run_id} belongs to another job"
                 finding = error("run-id", message, "give another run ID, or omit it")
                 raise RsctlError(ExitCode.USAGE, finding)
-            bring_up_to_date(record, ignore)
+            reconcile_run(record, ignore)
             record = store.find(self.run_id)
         return Run(record) if record.state.is_final or self._has_begun(record) else None
 
@@ -227,7 +227,7 @@ def submit(
     With a `run_id` of your own a second call finds the run of the first, even if the answer to that
     was lost; without one each call makes a run. With `rehearse` the cloud is emulated on this
     machine, and nothing is sent there. `on_progress` gets the events of a build of the job's image,
-    `on_outdated` warnings about earlier runs on the target, which are brought up to date first.
+    `on_outdated` warnings about earlier runs on the target, which are reconciled first.
 
     Raises RsctlError; what stopped a submission that had begun is recorded as the run's end.
     A KeyboardInterrupt takes the job back: an answer that is under way is waited for, and the job

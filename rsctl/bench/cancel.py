@@ -15,8 +15,8 @@ _POLL_SECONDS = 0.2
 _ASK_SECONDS = 5.0
 
 
-def ask_to_end(store: Store, bench: Bench) -> None:
-    """Ask its active runs to end, without waiting. Raises RsctlError."""
+def request_cancel(store: Store, bench: Bench) -> None:
+    """Request that its unfinished runs end, and wait for none. Raises RsctlError."""
     known = Benches(store).get(bench.bench) or bench
     for trial in known.latest().values():
         if not trial.state.is_final:
@@ -39,7 +39,7 @@ def cancel_bench(store: Store, bench: Bench, seconds: float) -> Bench:
             going = [t for t in known.latest().values() if not t.state.is_final]
             if monotonic() >= ask_at:
                 ask_at = monotonic() + _ASK_SECONDS
-                ask_to_end(store, bench)
+                request_cancel(store, bench)
             if all(_has_ended(store, benches, known, trial) for trial in going):
                 benches.enter(bench.bench, JobState.CANCELLED, now())
                 return benches.get(bench.bench) or bench

@@ -171,7 +171,7 @@ def _stop_waiting(bench: Bench, chosen: RunOptions, interrupts: Interrupts) -> N
     """Ask the selected runs to end, without waiting for them."""
     interrupts.hold()
     if chosen.cancel_on_interrupt:
-        bench.ask_to_end()
+        bench.request_cancel()
 
 
 def _show_findings(prepared: PreparedBench, file: JobFile, output: str) -> None:

@@ -118,7 +118,7 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
 
 
 def _sources(store: Store, reference: str) -> list[Source]:
-    """The runs and benches of a reference, updated."""
+    """What a reference names, reconciled."""
     found = find_run_or_bench(reference)
     if isinstance(found, Bench):
         for run in {trial.run for trial in found.record.latest().values()}:

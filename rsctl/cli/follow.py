@@ -63,7 +63,7 @@ def follow(run: Run, view: View, interrupts: Interrupts, cancel_on_interrupt: bo
         return int(ExitCode.INTERRUPTED)
     finally:
         interrupts.hold()
-        cancel.settle()
+        cancel.wait_unless_ended()
     return _finish(run, view, batches)
 
 

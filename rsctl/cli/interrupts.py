@@ -188,7 +188,7 @@ class Cancel:
             self._answered.wait()
             self.check()
 
-    def settle(self) -> None:
+    def wait_unless_ended(self) -> None:
         """Wait for the answer while it still matters: while the run has not ended."""
         while self.is_asked and not self._answered.wait(_POLL_SECONDS):
             if self._run.reload().state.is_final:
@@ -196,7 +196,7 @@ class Cancel:
 
     def _send(self) -> None:
         try:
-            self._run.ask_to_end()
+            self._run.request_cancel()
         except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
             self._problem = problem
         self._answered.set()

@@ -79,7 +79,7 @@ def command(
 
 
 def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) -> Source:
-    """An updated run, a bench, or the results of a baseline. Raises RsctlError.
+    """A reconciled run, a bench, or the results of a baseline. Raises RsctlError.
 
     Stores the locations of a run's results in `locations`.
     """

@@ -276,7 +276,7 @@ def _send(prepared: PreparedRun, interrupts: Interrupts) -> _Sent:
     except KeyboardInterrupt:
         interrupts.hold()
         interrupts.count = max(interrupts.count, 1)  # so that `follow` cancels at once
-        cancelled = prepared.take_back()
+        cancelled = prepared.cancel()
         if cancelled is None:
             raise _interrupted(f"{prepared.run_id} is cancelled") from None
         return _Sent(cancelled, is_taken_back=True)

@@ -151,9 +151,7 @@ class RunFolder:
         write_holder(lock, supervisor)
 
     def is_supervised(self) -> bool:
-        """Whether a supervisor lives, or a process is about to start one or to remove its
-        leftovers.
-        """
+        """Whether a supervisor lives, or a process is about to start one or to clean up."""
         return is_locked(self._lock_path)
 
     def supervisor(self) -> int | None:

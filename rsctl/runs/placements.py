@@ -100,7 +100,7 @@ def go_on(
     """
     with store.transaction() as db:
         present = _present(db, run)
-        if present is None or present.number != left.number or left.is_last or _ends(db, run):
+        if present is None or present.number != left.number or left.is_last or _is_ending(db, run):
             return None
         db.execute(
             "UPDATE places SET state=?, reason=?, ended=?, dollars=?,"
@@ -121,23 +121,23 @@ def go_on(
         return _present(db, run)
 
 
-def ask_to_end(store: Store, run: str) -> None:
-    """Write down that a run is to end: it goes on to no other placement."""
+def request_cancel(store: Store, run: str) -> None:
+    """Record that a run's cancellation was requested: it goes on to no other placement."""
     with store.transaction() as db:
         db.execute("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", (now(), run))
 
 
 def may_go_on(store: Store, run: str) -> bool:
-    """Whether a run has a next placement, and nobody has asked it to end."""
+    """Whether a run has a next placement and no request to cancel it."""
     with store.transaction() as db:
         present = _present(db, run)
-        return present is not None and not present.is_last and not _ends(db, run)
+        return present is not None and not present.is_last and not _is_ending(db, run)
 
 
-def is_to_end(store: Store, run: str) -> bool:
-    """Whether the run has been asked to end, or has ended."""
+def is_ending(store: Store, run: str) -> bool:
+    """Whether the run's cancellation was requested, or it has ended."""
     with store.transaction() as db:
-        return _ends(db, run)
+        return _is_ending(db, run)
 
 
 def _present(db: sqlite3.Connection, run: str) -> CurrentPlacement | None:
@@ -160,7 +160,7 @@ def _present(db: sqlite3.Connection, run: str) -> CurrentPlacement | None:
     return CurrentPlacement(number, placement, began, number == last)
 
 
-def _ends(db: sqlite3.Connection, run: str) -> bool:
+def _is_ending(db: sqlite3.Connection, run: str) -> bool:
     query = "SELECT ending IS NOT NULL OR ended IS NOT NULL FROM runs WHERE id=?"
     found = db.execute(query, (run,)).fetchone()
     return found is None or bool(found[0])

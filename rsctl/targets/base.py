@@ -176,10 +176,10 @@ class Target(Protocol):
         """A cursor from which at least the last `lines` lines of the run follow."""
 
     def reconcile(self, run: str) -> None:
-        """Bring the store up to date with the job, and clear away what a killed run left."""
+        """Bring the store up to date with the job, and clean up what a killed run left."""
 
     def poll(self, run: str) -> bool:
-        """Bring what is known of the run up to date without waiting; whether that is all of it.
+        """Reconcile the run without waiting; returns whether nothing more will come of it.
 
         It is for who watches many runs in one thread; the run's folder has what came of it.
         """
@@ -188,7 +188,7 @@ class Target(Protocol):
         """Have all that is known by now of the run's log and metrics on this machine."""
 
     def cancel(self, run: str) -> None:
-        """Ask the job to end. Returns at once; a job that has ended is left as it is."""
+        """Request that the job ends. Returns at once; a job that has ended is left as it is."""
 
     def release(self, run: str) -> None:
         """Let go of what `reconcile`, `poll` and `collect` keep of a run for this thread.

@@ -57,7 +57,7 @@ def interrupted(submit: Submit, before: bool) -> Submit:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_an_interrupted_submission_is_taken_back(
+def test_an_interrupted_submission_is_cancelled(
     write_job: Write, monkeypatch: pytest.MonkeyPatch, before: bool
 ) -> None:
     monkeypatch.setattr(TARGET, "submit", interrupted(TARGET.submit, before), raising=False)
@@ -79,7 +79,7 @@ def test_an_interruption_before_it_is_recorded_leaves_nothing(
     prepared = rsctl.api.prepare(write_job())
     with pytest.raises(KeyboardInterrupt):
         prepared.submit()
-    assert prepared.take_back() is None
+    assert prepared.cancel() is None
     assert rsctl.api.runs() == []
 
 

@@ -1,4 +1,4 @@
-"""How a supervisor starts, stops and clears away replicas: the contract, and processes."""
+"""How a supervisor starts, stops and cleans up replicas: the contract, and processes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Backend(Protocol):
     def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """The exit of a replica whose command ended with this code."""
 
-    def clear(self) -> None:
+    def clean_up(self) -> None:
         """Leave nothing of the run behind; harmless if nothing is there."""
 
 
@@ -135,7 +135,7 @@ class ProcessBackend:
             128 - exit_code if exit_code < 0 else exit_code, None, Killer(out_of_memory)
         )
 
-    def clear(self) -> None:
+    def clean_up(self) -> None:
         """Kill all remaining processes of the run."""
         deadline = monotonic() + _KILL_SECONDS
         while (pids := self._left()) and monotonic() < deadline:

@@ -45,7 +45,7 @@ class ContainerBackend:
         with suppress(OSError):  # it is for people to read
             self._file.write_text(yaml.safe_dump(self._content, sort_keys=False))
         if attempt > 1:
-            self.clear()
+            self.clean_up()
         self._created = time()
         given = {**self._secrets, "RSCTL_ATTEMPT": str(attempt)}
         content = yaml.safe_dump(with_values(self._content, given), sort_keys=False)
@@ -105,7 +105,7 @@ class ContainerBackend:
             return "docker stop"
         return "docker kill" if signals & _END_SIGNALS else None
 
-    def clear(self) -> None:
+    def clean_up(self) -> None:
         """Remove the containers and the network; safe without the compose file too."""
         docker.require([*self._compose(), "down", "--volumes", "--timeout", "0"])
 

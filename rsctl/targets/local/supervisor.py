@@ -93,7 +93,7 @@ class Supervisor:
             self._record_exits()
             self._drain()
         finally:
-            self._clear()
+            self._clean_up()
         return self._exits.outcome()
 
     def _begin_attempt(self) -> None:
@@ -197,11 +197,11 @@ class Supervisor:
         while any(r.open_pipes for r in self._replicas.values()) and monotonic() < end:
             self._step()
 
-    def _clear(self) -> None:
+    def _clean_up(self) -> None:
         for replica in self._replicas.values():
             self._scan(replica, replica.close())
         try:
-            self._backend.clear()
+            self._backend.clean_up()
         except RsctlError as problem:
             self._report(problem)
 

@@ -75,7 +75,7 @@ def make_backend(
 ) -> Backend:
     """The backend for a run's target.
 
-    Only a supervisor has `secrets`; whoever clears away after one has none.
+    Only a supervisor has `secrets`; the process that cleans up after one has none.
     """
     if description.target == "process":
         return ProcessBackend(folder, description, secrets)

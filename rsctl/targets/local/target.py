@@ -32,7 +32,7 @@ _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0
 """How long a supervisor may take to acknowledge a cancellation."""
 _END_SECONDS = 20.0
-"""How long it may then take to end the job: twice its grace, and the time to clear away."""
+"""How long it may then take to end the job: twice its grace, and the time to clean up."""
 
 
 class LocalTarget:
@@ -90,12 +90,12 @@ class LocalTarget:
                     yield []
                     sleep(_IDLE_SECONDS)
                 else:
-                    self._clear_up(run)
+                    self._reconcile_on_full_disk(run)
                     cleared = not folder.is_supervised()
         finally:
             tail.close()
 
-    def _clear_up(self, run: str) -> None:
+    def _reconcile_on_full_disk(self, run: str) -> None:
         """Reconcile; tolerates a store that cannot be written, because the caller knows the end."""
         try:
             self.reconcile(run)
@@ -104,7 +104,7 @@ class LocalTarget:
                 raise
 
     def reconcile(self, run: str) -> None:
-        """A run whose supervisor was killed is cleared away and recorded as failed."""
+        """A run whose supervisor was killed is cleaned up and recorded as failed."""
         folder, store = RunFolder(run), _open_store()
         known = store.get(run)
         if known is None or known.state.is_final:
@@ -117,12 +117,12 @@ class LocalTarget:
         try:
             known = store.get(run)  # it may have ended before the lock was ours
             if known and not known.state.is_final:
-                self._clear_away(folder, store, known)
+                self._clean_up(folder, store, known)
         finally:
             os.close(lock)
             store.close()
 
-    def _clear_away(self, folder: RunFolder, store: Store, known: RunRecord) -> None:
+    def _clean_up(self, folder: RunFolder, store: Store, known: RunRecord) -> None:
         from rsctl.runs.recorder import Recorder
         from rsctl.targets.local.supervisor_process import make_backend
 
@@ -132,7 +132,7 @@ class LocalTarget:
             return
         reason = "its supervisor was killed; rsctl has removed its remaining processes"
         try:
-            make_backend(folder, folder.description()).clear()
+            make_backend(folder, folder.description()).clean_up()
         except (FileNotFoundError, msgspec.DecodeError):
             reason = "it was killed before anything had started"
         remove_copies(known.run)
@@ -171,10 +171,10 @@ class LocalTarget:
         return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
-        """Ask the supervisor to end the job; clear up after a run that has lost it.
+        """Ask the supervisor to end the job; clean up after a run that has lost it.
 
         A supervisor that does not react in time, as seen by a later call or by `events`, is
-        killed, and what it leaves is cleared away.
+        killed, and what it leaves is cleaned up.
         """
         self._cancelled.setdefault(run, monotonic())
         self._escalate(run)

@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.placements import ask_to_end, is_to_end
+from rsctl.runs.placements import is_ending, request_cancel
 from rsctl.runs.store import Store
 from rsctl.targets.base import Unanswered
 from rsctl.targets.managed.endpoints import endpoints_of
@@ -25,12 +25,15 @@ class JobCreator:
         self._run, self._service, self._store = run, service, Store()
 
     def create(
-        self, planned: Mapping[str, Any], request: dict[str, Any], is_taken_back: bool = True
+        self,
+        planned: Mapping[str, Any],
+        request: dict[str, Any],
+        cancels_if_interrupted: bool = True,
     ) -> None:
         """Send a request, `planned` with its placeholders resolved.
 
         An interruption waits for the answer: a request that is under way may make a job however
-        soon its sender has gone. Then the job is taken back, or else recorded and left to run.
+        soon its sender has gone. Then the job is cancelled, or else recorded and left to run.
         Raises RsctlError, Unanswered where there may be a job all the same.
         """
         with ThreadPoolExecutor(1) as threads:
@@ -38,8 +41,8 @@ class JobCreator:
             try:
                 self._locate(creation.result())
             except KeyboardInterrupt:
-                if is_taken_back:
-                    self._withdraw(planned, creation)
+                if cancels_if_interrupted:
+                    self._cancel_created(planned, creation)
                 else:
                     with suppress(RsctlError):  # the next update looks for the job
                         self._locate(creation.result())
@@ -48,12 +51,12 @@ class JobCreator:
     def _locate(self, url: str) -> None:
         """Record where the job is; cancels it if the run was asked to end in the meantime."""
         self._store.locate(self._run, url)
-        if is_to_end(self._store, self._run):
+        if is_ending(self._store, self._run):
             cancel_job(self._service.open(url))
 
-    def _withdraw(self, planned: Mapping[str, Any], creation: Future[str]) -> None:
+    def _cancel_created(self, planned: Mapping[str, Any], creation: Future[str]) -> None:
         """Cancel the job that an interrupted request has made, if any. Raises Unanswered."""
-        ask_to_end(self._store, self._run)
+        request_cancel(self._store, self._run)
         try:
             url = creation.result()
         except (Unanswered, KeyboardInterrupt):

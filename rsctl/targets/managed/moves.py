@@ -23,7 +23,7 @@ from rsctl.runs.placements import (
     PlannedPlacement,
     current_placement,
     go_on,
-    is_to_end,
+    is_ending,
 )
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
@@ -85,7 +85,7 @@ class Mover:
                 return
             if seconds_between(present.began, now()) < settled_after:
                 return
-            if is_to_end(store, self._run):
+            if is_ending(store, self._run):
                 self._finish(store, JobState.CANCELLED, f"cancelled before {present.placement}")
                 return
         self._send_or_fail()
@@ -107,7 +107,7 @@ class Mover:
     ) -> CurrentPlacement | None:
         """Write down that the run leaves a placement and begins the next; None if it may not."""
         record = store.get(self._run)
-        if record is None or present.is_last or is_to_end(store, self._run):
+        if record is None or present.is_last or is_ending(store, self._run):
             return None
         if end.dollars is None:
             end = end._replace(dollars=self._dollars(store))

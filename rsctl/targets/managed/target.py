@@ -111,7 +111,7 @@ class ManagedTarget:
         self._secrets[run] = secrets
         store = _open_store()
         add_placements(store, run, placements)
-        self._mover(run, is_taken_back=True).send()
+        self._mover(run, cancels_if_interrupted=True).send()
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Provide the image in its registry; by digest, if rsctl built it."""
@@ -120,7 +120,7 @@ class ManagedTarget:
         return ensure_planned_image(submission, show)
 
     def _create_at(
-        self, run: str, placement: PlannedPlacement, is_taken_back: bool = False
+        self, run: str, placement: PlannedPlacement, cancels_if_interrupted: bool = False
     ) -> None:
         """Create the job of a placement, see JobCreator.create. Raises RsctlError."""
         from rsctl.targets.managed.placement_records import secrets_of
@@ -133,7 +133,7 @@ class ManagedTarget:
             placement.image,
             secrets,
         )
-        self._creator(run).create(planned, request, is_taken_back)
+        self._creator(run).create(planned, request, cancels_if_interrupted)
 
     def _creator(self, run: str) -> JobCreator:
         from rsctl.targets.managed.creation import JobCreator  # which a plan does not need
@@ -166,7 +166,7 @@ class ManagedTarget:
         """Look at the job; a submission that was killed is found again, or given up."""
         watcher = self._watcher(run)
         if not watcher.step() and watcher.has_ended:
-            watcher.catch_up()
+            watcher.collect()
 
     def poll(self, run: str) -> bool:
         """Ask the cloud what is due to be asked."""
@@ -177,7 +177,7 @@ class ManagedTarget:
 
     def collect(self, run: str) -> None:
         """Have all that is known by now of the run's log and metrics here."""
-        self._watcher(run).catch_up()
+        self._watcher(run).collect()
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
@@ -187,9 +187,9 @@ class ManagedTarget:
 
     def cancel(self, run: str) -> None:
         """Ask the job to end, and prevent moves of the run."""
-        from rsctl.runs.placements import ask_to_end
+        from rsctl.runs.placements import request_cancel
 
-        ask_to_end(_open_store(), run)
+        request_cancel(_open_store(), run)
         job = self.find_job(run)
         if job is not None:
             cancel_job(job)
@@ -235,10 +235,10 @@ class ManagedTarget:
         """Take a run to its next placement, whose job has ended; for whoever holds its lock."""
         self._mover(run).move(end)
 
-    def _mover(self, run: str, is_taken_back: bool = False) -> Mover:
+    def _mover(self, run: str, cancels_if_interrupted: bool = False) -> Mover:
         from rsctl.targets.managed.moves import Mover  # which a plan does not need
 
-        return Mover(run, lambda placement: self._create_at(run, placement, is_taken_back))
+        return Mover(run, lambda placement: self._create_at(run, placement, cancels_if_interrupted))
 
     def _service_of(self, run: str) -> JobService:
         return self.service(endpoints_of(run))

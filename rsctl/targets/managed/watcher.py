@@ -60,7 +60,7 @@ class RunWatcher:
             self._go_on(collector)
         return self._is_over()
 
-    def catch_up(self) -> None:
+    def collect(self) -> None:
         """Collect until nothing new comes; after the job's end until the log is complete.
 
         Where another process collects, that is left to it. Raises RsctlError.

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rsctl.api.reconcile import clear_dead_emulators
+from rsctl.api.reconcile import clean_up_dead_emulators
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError
 from rsctl.runs import emulator
@@ -139,7 +139,7 @@ def test_killed_it_leaves_nothing_after_the_next_command(busy: str) -> None:
     os.kill(int((run_directory(RUN) / "emulator.lock").read_text()), signal.SIGKILL)
     wait_until(lambda: emulator.is_lost(RUN), "its death")
     assert leftovers(busy)
-    clear_dead_emulators()
+    clean_up_dead_emulators()
     assert leftovers(busy) == []
     assert owners(home()) == []
 

@@ -22,7 +22,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.commands import last_line, run_command
 from rsctl.targets.managed.emulator.nodes import Kind, Listener, Node, NotStarted
 from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, Command
-from rsctl.targets.managed.emulator.nodes.owner import Owner, clear_dead
+from rsctl.targets.managed.emulator.nodes.owner import Owner, clean_up_dead
 from rsctl.targets.managed.emulator.nodes.usage import container_usage
 
 _LABEL = "rsctl.emulator"
@@ -45,7 +45,7 @@ def obstacle() -> Finding | None:
     return None
 
 
-def clear(owner: str) -> bool:
+def clean_up(owner: str) -> bool:
     """Remove the containers and networks of an owner; whether none is left."""
     mine = ["--quiet", "--filter", f"label={_LABEL}={owner}"]
     removals = (
@@ -84,7 +84,7 @@ class DockerRunner:
         """Where the nodes of a job will run. Raises RsctlError, or OSError for RSCTL_HOME."""
         with self._lock:
             if not self._has_begun:
-                clear_dead()
+                clean_up_dead()
                 self._owner.take()
                 self._has_begun = True
             nodes = DockerNodes(self._owner, job, listener, isolated)

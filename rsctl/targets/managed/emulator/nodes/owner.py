@@ -1,4 +1,4 @@
-"""Who has started nodes, so that those of an owner that was killed can be cleared away.
+"""Who has started nodes, so that those of an owner that was killed can be cleaned up.
 
 An owner is known to others by a file below RSCTL_HOME that it keeps locked while it lives. The lock
 ends with the process, however that ends: a file that is not locked names an owner that has died,
@@ -45,17 +45,17 @@ class Owner:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _is_file(lock, self._file):
                 self._lock = lock
-            else:  # a clean-up has mistaken it for a dead owner's, and removed it
+            else:  # another cleanup has taken it for a dead owner's, and removed it
                 os.close(lock)
         self._start_guard()
 
     @property
     def held(self) -> tuple[int, ...]:
-        """The lock, for a child that makes something: what it makes is cleared away after it."""
+        """The lock, for a child that makes something: what it makes is cleaned up after it."""
         return () if self._lock is None else (self._lock,)
 
     def _start_guard(self) -> None:
-        """A process that clears away as soon as this one has died; it sees that by a pipe."""
+        """A process that cleans up as soon as this one has died; it sees that by a pipe."""
         self._guard = subprocess.Popen(
             [sys.executable, "-m", "rsctl.targets.managed.emulator.nodes.guard", self._file.name],
             cwd=_folder(),
@@ -79,26 +79,26 @@ class Owner:
             self._guard.wait()
 
 
-def clear_dead() -> None:
-    """Clear away what dead owners have left; what cannot be removed now is left for the next."""
+def clean_up_dead() -> None:
+    """Clean up what dead owners have left; what cannot be removed now is left for the next."""
     with suppress(FileNotFoundError):
         for file in _folder().glob(f"*{_SUFFIX}"):
-            _clear_if_dead(file)
+            _clean_up_if_dead(file)
 
 
-def clear_dying(file_name: str) -> None:
-    """Clear away what one owner has left, once the last of its children has ended."""
-    _clear_if_dead(_folder() / file_name, fcntl.LOCK_EX)
+def clean_up_dying(file_name: str) -> None:
+    """Clean up what one owner has left, once the last of its children has ended."""
+    _clean_up_if_dead(_folder() / file_name, fcntl.LOCK_EX)
 
 
-def _clear_if_dead(file: Path, mode: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> None:
+def _clean_up_if_dead(file: Path, mode: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> None:
     try:
         lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return  # another process was faster
     try:
         fcntl.flock(lock, mode)
-        if _is_file(lock, file) and _clear(file):
+        if _is_file(lock, file) and _clean_up(file):
             file.unlink()
     except OSError:
         return  # it lives
@@ -106,15 +106,15 @@ def _clear_if_dead(file: Path, mode: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Non
         os.close(lock)
 
 
-def _clear(file: Path) -> bool:
+def _clean_up(file: Path) -> bool:
     """Whether nothing is left of the owner that this file names."""
     name, _, kind = file.name.removesuffix(_SUFFIX).partition("-")
     if kind not in ("docker", "process"):
         return False
-    cleared: bool = import_module(f"rsctl.targets.managed.emulator.nodes.{kind}").clear(name)
-    if cleared:
+    is_clean: bool = import_module(f"rsctl.targets.managed.emulator.nodes.{kind}").clean_up(name)
+    if is_clean:
         shutil.rmtree(_folder() / name, ignore_errors=True)
-    return cleared
+    return is_clean
 
 
 def _is_file(descriptor: int, path: Path) -> bool:

@@ -30,7 +30,7 @@ from rsctl.targets.managed.emulator.nodes import (
     Program,
 )
 from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, Command
-from rsctl.targets.managed.emulator.nodes.owner import Owner, clear_dead
+from rsctl.targets.managed.emulator.nodes.owner import Owner, clean_up_dead
 from rsctl.targets.managed.emulator.nodes.root import Root
 
 _MARK = "RSCTL_EMULATED_NODE"
@@ -45,7 +45,7 @@ _RSCTL_PROGRAMS = {
 }
 
 
-def clear(owner: str) -> bool:
+def clean_up(owner: str) -> bool:
     """Kill the processes of an owner; they are gone when it returns."""
     _kill_marked(f"{owner}:")
     return True
@@ -81,7 +81,7 @@ class ProcessRunner:
             )
         with self._lock:
             if not self._has_begun:
-                clear_dead()
+                clean_up_dead()
                 self._owner.take()
                 self._has_begun = True
             nodes = ProcessNodes(self._owner, f"{job[:60]}-{secrets.token_hex(3)}", self, listener)

@@ -14,7 +14,7 @@ def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> Run
     """The runner of a kind: docker, process, or auto, which is docker if an engine answers.
 
     `programs` are those of the process runner by image, `ANY_IMAGE` for any other. Before it starts
-    its first node, a runner clears away what runners of this RSCTL_HOME have left that were killed.
+    its first node, a runner cleans up what runners of this RSCTL_HOME have left that were killed.
     Raises RsctlError if this machine cannot run that kind.
     """
     if kind == "process":

@@ -208,9 +208,9 @@ def test_the_next_runner_clears_away_if_the_guard_was_killed_too(
     abrupt.kill()
     abrupt.wait()
     assert leftovers(dead)
-    from rsctl.targets.managed.emulator.nodes.owner import clear_dead
+    from rsctl.targets.managed.emulator.nodes.owner import clean_up_dead
 
-    clear_dead()
+    clean_up_dead()
     assert leftovers(dead) == []
     assert owners(home()) == [alive]
 
