@@ -11,9 +11,9 @@ from benchmarks.advise.plot import write_plot
 from benchmarks.report import Report
 from rsctl.estimate.advice.calibrate import Observation, calibrate
 from rsctl.estimate.advice.calibration import UNCALIBRATED, Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.measured import profile_of_record
-from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.advice.step import ExchangeSettings
 
 _CORES = 2
 _HEAD = (
@@ -66,14 +66,14 @@ def _observation(case: Case, measured: Measured) -> Observation:
         run=case.name,
         seconds=measured.together.seconds,
         profile=profile_of_record(measured.alone, "measured"),
-        cluster=Cluster(
+        cluster=ModelledCluster(
             workers=case.workers,
             worker_bits=rate,
             reducers=case.reducers,
             reducer_bits=rate,
             shared_cores=_CORES,
         ),
-        settings=Settings(bucket_mb=case.bucket_mb),
+        settings=ExchangeSettings(bucket_mb=case.bucket_mb),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from rsctl.transport import Settings, Transport, connect, cost_model, schedule
+from rsctl.transport import Transport, WorkerSettings, connect, cost_model, schedule
 
 NAMES = ("ring", "central", "pool", "hybrid")
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -27,7 +27,7 @@ class Method:
     name: str
     limit: float
     wire: float
-    settings: Settings | None = None
+    settings: WorkerSettings | None = None
     hybrid: bool = False
 
     @property
@@ -35,14 +35,14 @@ class Method:
         return len(self.settings.reducers) if self.settings else 0
 
 
-def find_settings() -> Settings:
+def find_settings() -> WorkerSettings:
     """This worker's place and the reducers, as rsctl left them in the environment."""
     # Without reducers there is no secret either, and none is needed.
     absent = {} if os.environ.get("RSCTL_REDUCERS") else {"RSCTL_TOKEN": "-" * 16}
-    return Settings.from_env({"RSCTL_RUN": "bench", **os.environ, **absent})
+    return WorkerSettings.from_env({"RSCTL_RUN": "bench", **os.environ, **absent})
 
 
-def find(settings: Settings) -> list[Method]:
+def find(settings: WorkerSettings) -> list[Method]:
     """What can be measured here."""
     links, ranks = settings.links, settings.world
     found = [Method("ring", cost_model.ring_seconds(links, 1), 2 * (ranks - 1) / ranks)]
@@ -78,7 +78,7 @@ def left_out(asked: list[str], found: list[Method], reducers: int) -> Iterator[s
 class Ranks:
     """All ranks, and how they talk to each other. `op` is sum or avg."""
 
-    def __init__(self, settings: Settings, backend: str, op: str) -> None:
+    def __init__(self, settings: WorkerSettings, backend: str, op: str) -> None:
         self.settings = settings
         self.count = settings.world
         self.op = op

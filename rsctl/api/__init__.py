@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from rsctl.api.submission import prepare as prepare
     from rsctl.api.submission import submit as submit
     from rsctl.api.work import Work as Work
-    from rsctl.bench.calibrate import Calibration as Calibration
+    from rsctl.bench.calibrate import MetricNoise as MetricNoise
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
     from rsctl.bench.floor_edit import write_floors as write_floors
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from rsctl.bench.records import Trial as Trial
     from rsctl.bench.results import Results as Results
     from rsctl.bench.results import Series as Series
-    from rsctl.bench.rules import Rules as Rules
+    from rsctl.bench.rules import GateRules as GateRules
     from rsctl.bench.run import Stop as Stop
     from rsctl.bench.samples import Sample as Sample
     from rsctl.bench.summary import CellStatistic as CellStatistic
@@ -118,8 +118,8 @@ if TYPE_CHECKING:
     from rsctl.findings import RsctlError as RsctlError
     from rsctl.images.ensure import ImageResult as ImageResult
     from rsctl.images.events import BuildEvent as BuildEvent
-    from rsctl.images.events import Output as Output
-    from rsctl.images.events import Step as Step
+    from rsctl.images.events import BuildOutput as BuildOutput
+    from rsctl.images.events import BuildStep as BuildStep
     from rsctl.images.last_build import ImageChange as ImageChange
     from rsctl.runs.cost import RunCost as RunCost
     from rsctl.runs.cost import cost_of as cost_of
@@ -174,7 +174,7 @@ _MODULES = {
     "rsctl.api.step_profiles": ("profile_of_run",),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.api.work": ("Work",),
-    "rsctl.bench.calibrate": ("Calibration",),
+    "rsctl.bench.calibrate": ("MetricNoise",),
     "rsctl.bench.compare": ("Compared", "Comparison"),
     "rsctl.bench.samples": ("Sample",),
     "rsctl.bench.floor_edit": ("write_floors",),
@@ -182,7 +182,7 @@ _MODULES = {
     "rsctl.bench.observer": ("BenchObserver", "NullObserver"),
     "rsctl.bench.records": ("BenchRecord", "Trial"),
     "rsctl.bench.results": ("Results", "Series"),
-    "rsctl.bench.rules": ("Rules",),
+    "rsctl.bench.rules": ("GateRules",),
     "rsctl.bench.run": ("Stop",),
     "rsctl.bench.summary": ("CellStatistic", "CellSummary", "cell_statistics", "format_cell"),
     "rsctl.bench.verdict": ("Verdict",),
@@ -200,7 +200,7 @@ _MODULES = {
     "rsctl.runs.fetch.locations": ("ResultKind",),
     "rsctl.findings": ("ExitCode", "Finding", "JobState", "RsctlError"),
     "rsctl.images.ensure": ("ImageResult",),
-    "rsctl.images.events": ("BuildEvent", "Output", "Step"),
+    "rsctl.images.events": ("BuildEvent", "BuildOutput", "BuildStep"),
     "rsctl.images.last_build": ("ImageChange",),
     "rsctl.targets.managed.rehearsal.rehearsal": ("Rehearsal",),
     "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),

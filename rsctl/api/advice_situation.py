@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rsctl.estimate import catalog
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.inputs import dollars_of, interconnect_of, settings_of
 from rsctl.estimate.advice.situation import ReducerMachine, Situation
 from rsctl.estimate.catalog.sizing import reducers_for
@@ -33,7 +33,7 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
     cores = _cores(info, worker)
     return Situation(
         target=info.name,
-        cluster=Cluster(
+        cluster=ModelledCluster(
             workers=worker.count,
             worker_bits=_bits(info, worker),
             ranks=max(1, plan.world_size // worker.count),

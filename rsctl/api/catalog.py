@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from rsctl.estimate.catalog import accelerators, load
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.estimate.catalog.price_tables import price_tables as tables_of
-from rsctl.estimate.costs.offers import ORDERS, Offer, Wanted, offers
+from rsctl.estimate.costs.offers import ORDERS, MachineQuery, Offer, offers
 from rsctl.estimate.costs.refresh import RefreshedPrices
 from rsctl.estimate.costs.refresh import refresh_prices as fetch
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -37,7 +37,7 @@ def machines(
         raise RsctlError(ExitCode.USAGE, _unknown(region, _catalogues(target)))
     if gpu is not None:
         _require_gpu(gpu.partition(":")[0], names)
-    return offers(names, Wanted(gpu=gpu, region=region, max_price=max_price), sort)
+    return offers(names, MachineQuery(gpu=gpu, region=region, max_price=max_price), sort)
 
 
 def _has(catalogue: str, region: str) -> bool:

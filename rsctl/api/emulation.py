@@ -18,7 +18,7 @@ from rsctl.targets.managed.emulator.clouds import (
     make_emulator,
 )
 from rsctl.targets.managed.emulator.faults import Fault
-from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program, Runner
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.managed.emulator.scratch import ScratchFolder
 from rsctl.targets.managed.rehearsal.rehearsal import unknown_behaviour
@@ -89,7 +89,7 @@ def emulate(
         )
 
 
-def _make(cloud: str, folder: Path, nodes: Runner, behaviour: dict[str, Any]) -> CloudEmulator:
+def _make(cloud: str, folder: Path, nodes: NodeRunner, behaviour: dict[str, Any]) -> CloudEmulator:
     try:
         return make_emulator(emulator_of(cloud).emulator, folder, nodes, {}, behaviour)
     except ValueError as problem:

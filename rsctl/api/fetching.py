@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rsctl.api.results import result_locations
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import Finding, RsctlError
-from rsctl.runs.fetch.fetch import Choice, Fetched, FetchProgress, fetch
+from rsctl.runs.fetch.fetch import Fetched, FetchProgress, FetchSelection, fetch
 from rsctl.runs.fetch.locations import locations_of, region_of
 from rsctl.runs.records import RunRecord
 from rsctl.targets import get
@@ -21,7 +21,7 @@ from rsctl.targets.managed.endpoints import endpoints_of
 def fetch_results(
     run: RunRecord,
     path: str | os.PathLike[str] | None = None,
-    choice: Choice = Choice(),  # noqa: B008 - it cannot change
+    choice: FetchSelection = FetchSelection(),  # noqa: B008 - it cannot change
     show: Callable[[FetchProgress], object] = bool,
 ) -> Fetched:
     """Bring what a run has left by now into a folder, by default one of its name.

@@ -14,7 +14,7 @@ from rsctl.bench.gate import require_goals
 from rsctl.bench.prepare import plan_confirmation, reopen
 from rsctl.bench.records import BenchRecord, Cell
 from rsctl.bench.results import Results, Series
-from rsctl.bench.rules import Rules, rules_of
+from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.suggestions import close_match
@@ -78,7 +78,7 @@ class Candidate:
         max_regression: MaxRegression = (),
         repeat: int | None = None,
         confirm: int | None = None,
-    ) -> Rules:
+    ) -> GateRules:
         """The rules of the job file's `gate:`, overridden by these. Raises RsctlError."""
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]

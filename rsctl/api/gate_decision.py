@@ -21,7 +21,7 @@ from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.results import Results
-from rsctl.bench.rules import Rules
+from rsctl.bench.rules import GateRules
 from rsctl.findings import ExitCode, RsctlError, error
 
 
@@ -31,7 +31,7 @@ class PreparedGate:
 
     candidate: Candidate
     baseline: Results
-    rules: Rules
+    rules: GateRules
 
     def remarks(self) -> list[str]:
         """Sentences on what its repetitions can detect and, if runs remain, on their duration and
@@ -67,7 +67,7 @@ class PreparedGate:
 
 
 def prepare_gate(
-    candidate: Candidate, rules: Rules, *, on_outdated: OnOutdated = ignore
+    candidate: Candidate, rules: GateRules, *, on_outdated: OnOutdated = ignore
 ) -> PreparedGate:
     """Read the baseline, and check that it can be judged by; nothing runs. Raises RsctlError."""
     if rules.baseline is None:

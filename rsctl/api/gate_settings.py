@@ -10,7 +10,7 @@ from rsctl.api.gate_candidate import REPEAT
 from rsctl.bench.baseline import make_baseline
 from rsctl.bench.baseline import write_baseline as write_file
 from rsctl.bench.baseline_files import is_location
-from rsctl.bench.calibrate import Calibration, judgeable
+from rsctl.bench.calibrate import MetricNoise, judgeable
 from rsctl.bench.calibrate import calibrate as calibrate_results
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -49,7 +49,7 @@ def write_baseline(
 
 def calibrate(
     source: Measured, *, metrics: Iterable[str] = (), repeat: int = REPEAT
-) -> list[Calibration]:
+) -> list[MetricNoise]:
     """The noise of identical runs, and the least floor by which an unchanged program passes.
 
     The floor is for gates of `repeat` runs a side, in 90 % of cases; `metrics` are by default the

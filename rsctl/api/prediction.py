@@ -13,7 +13,7 @@ from rsctl.estimate.advice.profile import Profile
 from rsctl.estimate.advice.situation import Situation
 from rsctl.estimate.advice.step import predict
 from rsctl.findings import RsctlError
-from rsctl.runs.predictions import Prediction, keep_prediction
+from rsctl.runs.predictions import RunPrediction, keep_prediction
 from rsctl.runs.store import Store
 from rsctl.targets.base import Submission, Target
 
@@ -35,16 +35,16 @@ def record_prediction(store: Store, submission: Submission, target: Target) -> N
 
 def predict_run(
     situation: Situation, profile: Profile | None, calibration: Calibration
-) -> Prediction:
+) -> RunPrediction:
     """The step of a job as it is, with the reducers that it has now."""
     cluster = situation.cluster
     if situation.count and situation.reducer_machines:
         cluster = situation.with_reducers(situation.reducer_machines[0], situation.count)
     if profile is None:
-        return Prediction(cluster=cluster, settings=situation.settings)
+        return RunPrediction(cluster=cluster, settings=situation.settings)
     topology: Topology = "pool" if cluster.reducers else "ring"
     step = predict(profile, cluster, topology, calibration, situation.settings)
-    return Prediction(
+    return RunPrediction(
         cluster=cluster,
         settings=situation.settings,
         step_seconds=step.step_seconds,

@@ -233,9 +233,11 @@ class Run:
         findings of the answer; raises RsctlError where nothing can go on.
         """
         from rsctl.api.fetching import fetch_results
-        from rsctl.runs.fetch.fetch import Choice
+        from rsctl.runs.fetch.fetch import FetchSelection
 
-        choice = Choice(frozenset(only) or Choice.kinds, tuple(include), max_unpacked)
+        choice = FetchSelection(
+            frozenset(only) or FetchSelection.kinds, tuple(include), max_unpacked
+        )
         return fetch_results(self.record, folder, choice, on_progress)
 
     def disk_use(self) -> int:

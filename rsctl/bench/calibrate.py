@@ -29,7 +29,7 @@ _HALVINGS = 10
 _SEED = 1
 
 
-class Calibration(msgspec.Struct, kw_only=True):
+class MetricNoise(msgspec.Struct, kw_only=True):
     """The noise of one metric and the floor for it; None where `reason` says why not.
 
     `runs` is the least number of runs in a cell. `measured` is the floor at which an unchanged
@@ -59,15 +59,15 @@ def judgeable(results: Results) -> list[str]:
     return [name for name in names if not name.startswith("run.")]
 
 
-def calibrate(results: Results, names: Sequence[str], repeat: int) -> list[Calibration]:
+def calibrate(results: Results, names: Sequence[str], repeat: int) -> list[MetricNoise]:
     """The floors of some metrics of identical runs, for gates with `repeat` runs a side."""
     return [_calibrate(results, name, repeat) for name in names]
 
 
-def _calibrate(results: Results, name: str, repeat: int) -> Calibration:
+def _calibrate(results: Results, name: str, repeat: int) -> MetricNoise:
     cells = [series for series in results.series if series.name == name]
     runs = min((len(series.known) for series in cells), default=0)
-    found = Calibration(metric=name, runs=runs, repeat=repeat)
+    found = MetricNoise(metric=name, runs=runs, repeat=repeat)
     lacking = [s for s in cells if len(s.known) < len(s.values)]
     if not cells or lacking:
         reasons = [reason for series in lacking for reason in series.reasons]
@@ -87,7 +87,7 @@ def _calibrate(results: Results, name: str, repeat: int) -> Calibration:
     return found
 
 
-def _propose(found: Calibration, cells: Sequence[Sequence[float]]) -> None:
+def _propose(found: MetricNoise, cells: Sequence[Sequence[float]]) -> None:
     """Set the floor, or say why there is none."""
     floors = _smallest_floors(_deviations(cells), len(cells), found.repeat)
     measured = floors[math.ceil(TARGET * len(floors)) - 1]

@@ -31,7 +31,7 @@ _FINEST = 1e-8
 """The part of a value's size below which an exact test takes values for equal, with room."""
 
 
-class Check(msgspec.Struct, kw_only=True):
+class MetricCheck(msgspec.Struct, kw_only=True):
     """One metric of one cell; `cell` is None for the check across all cells.
 
     `effect` is the median of all differences of two runs, with its 90 % `interval`, as a part of
@@ -69,10 +69,10 @@ class Check(msgspec.Struct, kw_only=True):
         return f"{self.metric} ({where})" if where else self.metric
 
 
-class Case(msgspec.Struct):
+class UndecidedCheck(msgspec.Struct):
     """A check before it is decided: the values of its cells if it can be, a better one higher."""
 
-    check: Check
+    check: MetricCheck
     floor: Floor
     cells: list[CellSides] = []
     lost: list[str] = []
@@ -93,7 +93,9 @@ class Case(msgspec.Struct):
         return len(sides.baseline), len(sides.candidate)
 
 
-def make_cases(baseline: Results, candidate: Results, floors: Mapping[str, Floor]) -> list[Case]:
+def make_cases(
+    baseline: Results, candidate: Results, floors: Mapping[str, Floor]
+) -> list[UndecidedCheck]:
     """A case for each metric in each cell of either side, then one across the cells of each."""
     cells = [runs.cell for runs in candidate.cells]
     cells += [runs.cell for runs in baseline.cells if runs.cell not in cells]
@@ -106,10 +108,12 @@ def make_cases(baseline: Results, candidate: Results, floors: Mapping[str, Floor
     return [*single, *(case for case in across if case is not None)]
 
 
-def _case(baseline: Results, candidate: Results, name: str, floor: Floor, cell: Cell) -> Case:
+def _case(
+    baseline: Results, candidate: Results, name: str, floor: Floor, cell: Cell
+) -> UndecidedCheck:
     before, after = baseline.find(name, cell), candidate.find(name, cell)
     known = [series for series in (after, before) if series is not None]
-    check = Check(
+    check = MetricCheck(
         metric=name,
         cell=cell,
         verdict=Verdict.NO_DATA,
@@ -120,11 +124,11 @@ def _case(baseline: Results, candidate: Results, name: str, floor: Floor, cell: 
     )
     check.reason = _why_not(baseline, candidate, name, cell)
     if check.reason is not None or before is None or after is None:
-        return Case(check, floor)
+        return UndecidedCheck(check, floor)
     cells = [CellSides(*(oriented(s.finite, check.goal or "max") for s in (before, after)))]
     check.baseline, check.value = mean(before.known), mean(after.known)
     check.runs = (len(before.known), len(after.known))
-    return Case(check, floor, cells, _lost(after))
+    return UndecidedCheck(check, floor, cells, _lost(after))
 
 
 def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> str | None:
@@ -152,13 +156,13 @@ def _lost(series: Series) -> list[str]:
     return [f"{lacking} of {len(series.values)} runs have no data: {why}"] if lacking else []
 
 
-def _across(name: str, floor: Floor, cases: Sequence[Case]) -> Case | None:
+def _across(name: str, floor: Floor, cases: Sequence[UndecidedCheck]) -> UndecidedCheck | None:
     """The check across all cells of a metric that have data, if they are several."""
     mine = [case for case in cases if case.check.metric == name and case.cells]
     if len(mine) < 2:
         return None
     like = mine[0].check
-    check = Check(
+    check = MetricCheck(
         metric=name,
         cell=None,
         verdict=Verdict.NO_DATA,
@@ -167,14 +171,14 @@ def _across(name: str, floor: Floor, cases: Sequence[Case]) -> Case | None:
         unit=like.unit,
         goal=like.goal,
     )
-    case = Case(check, floor, [cell for other in mine for cell in other.cells])
+    case = UndecidedCheck(check, floor, [cell for other in mine for cell in other.cells])
     check.runs = case.runs
     if not all(case.runs):
         check.reason, case.cells = "no repetition has data in all cells", []
     return case
 
 
-def fill(case: Case, evidence: Evidence, level: float, alpha: float) -> None:
+def fill(case: UndecidedCheck, evidence: Evidence, level: float, alpha: float) -> None:
     """The statistics of a check."""
     check, sign = case.check, 1 if case.goal == "max" else -1
     check.p, check.p_adjusted = evidence.p, level
@@ -190,7 +194,7 @@ def fill(case: Case, evidence: Evidence, level: float, alpha: float) -> None:
         check.detectable = detectable(noise, case.runs, case.floor.amount, alpha)
 
 
-def conclude(case: Case, verdict: Verdict, evidence: Evidence, alpha: float) -> None:
+def conclude(case: UndecidedCheck, verdict: Verdict, evidence: Evidence, alpha: float) -> None:
     """Set the verdict and say why; a cell that lost runs can fail, but not pass."""
     check = case.check
     check.verdict = verdict
@@ -202,11 +206,11 @@ def conclude(case: Case, verdict: Verdict, evidence: Evidence, alpha: float) -> 
         check.reason = _why_inconclusive(case, evidence, alpha)
 
 
-def _values(case: Case) -> list[float]:
+def _values(case: UndecidedCheck) -> list[float]:
     return [value for cell in case.cells for side in cell.known for value in side]
 
 
-def _why_inconclusive(case: Case, evidence: Evidence, alpha: float) -> str:
+def _why_inconclusive(case: UndecidedCheck, evidence: Evidence, alpha: float) -> str:
     runs = "+".join(map(str, case.runs))
     if evidence.effect is None:
         return "the baseline is zero, so there is no percentage: allow an amount instead"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from rsctl.bench.checks import Case, Check, conclude, fill, make_cases
+from rsctl.bench.checks import MetricCheck, UndecidedCheck, conclude, fill, make_cases
 from rsctl.bench.fingerprint import Difference, refusals, shown_differences
 from rsctl.bench.records import worst_exit_code
 from rsctl.bench.results import CellRuns, Results, cell_label
@@ -50,21 +50,21 @@ class Gate(msgspec.Struct, kw_only=True):
     exit_code: int
     baseline: str
     candidate: str
-    checks: list[Check]
+    checks: list[MetricCheck]
     refused: list[Difference] = []
     differences: list[Difference] = []
     failures: list[int] = []
 
     @property
-    def suspects(self) -> list[Check]:
+    def suspects(self) -> list[MetricCheck]:
         """The checks that a confirmation would repeat."""
         return [check for check in self.checks if check.suspected and not check.confirmed]
 
     @property
-    def worst_first(self) -> list[Check]:
+    def worst_first(self) -> list[MetricCheck]:
         """The checks, the worst first; regressions by their size."""
 
-        def size(check: Check) -> float:
+        def size(check: MetricCheck) -> float:
             return -abs(check.effect or 0.0) / (check.floor or 1.0)
 
         return sorted(self.checks, key=lambda c: (WORST_FIRST.index(c.verdict), size(c)))
@@ -146,7 +146,12 @@ def confirm(
 
 
 def _confirm(
-    case: Case, alone: Case | None, pooled: Evidence, level: float, share: float, alpha: float
+    case: UndecidedCheck,
+    alone: UndecidedCheck | None,
+    pooled: Evidence,
+    level: float,
+    share: float,
+    alpha: float,
 ) -> None:
     """Decide a suspected check; `alone` is the same of the fresh runs only."""
     check = case.check
@@ -164,7 +169,9 @@ def _confirm(
         check.reason = "suspected, and fresh runs did not confirm it"
 
 
-def _levels(cases: Sequence[Case], evidence: Sequence[Evidence], alpha: float) -> list[float]:
+def _levels(
+    cases: Sequence[UndecidedCheck], evidence: Sequence[Evidence], alpha: float
+) -> list[float]:
     """The p of each case, adjusted for the number of cases."""
     is_across = [case.check.cell is None for case in cases]
     pairs = list(zip(evidence, is_across, strict=True))
@@ -175,20 +182,23 @@ def _levels(cases: Sequence[Case], evidence: Sequence[Evidence], alpha: float) -
     return [next(all_of) if a else next(one) for a in is_across]
 
 
-def _share(case: Case, cases: Sequence[Case], alpha: float) -> float:
+def _share(case: UndecidedCheck, cases: Sequence[UndecidedCheck], alpha: float) -> float:
     """The alpha that a case has for itself, were it the most significant."""
     across = sum(c.check.cell is None for c in cases)
     single, whole = shares(len(cases) - across, across, _smallest(cases), alpha)
     return whole if case.check.cell is None else single
 
 
-def _smallest(cases: Sequence[Case]) -> float:
+def _smallest(cases: Sequence[UndecidedCheck]) -> float:
     """The least p that the case with the most runs can reach."""
     return min((smallest_p(case.check.runs) for case in cases), default=1.0)
 
 
 def _gate(
-    baseline: Results, candidate: Results, cases: Sequence[Case], fresh: Results | None = None
+    baseline: Results,
+    candidate: Results,
+    cases: Sequence[UndecidedCheck],
+    fresh: Results | None = None,
 ) -> Gate:
     checks = [case.check for case in cases]
     runs = [*candidate.cells, *(fresh.cells if fresh else [])]
@@ -234,5 +244,5 @@ def _together(first: Results, again: Results) -> Results:
     return msgspec.structs.replace(first, series=series)
 
 
-def _key(check: Check) -> tuple[str, str]:
+def _key(check: MetricCheck) -> tuple[str, str]:
     return check.metric, "*" if check.cell is None else cell_label(check.cell)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.images.git_repository import Git, Repository, find_repository, open_git
+from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
 
 GIT = "git:"
 """The prefix of such a location."""
@@ -54,7 +54,9 @@ def working_file(location: str, folder: str) -> Path:
     return place
 
 
-def _read(git: Git, repository: Repository, ref: str, path: str, location: str, most: int) -> bytes:
+def _read(
+    git: Git, repository: GitRepository, ref: str, path: str, location: str, most: int
+) -> bytes:
     tracking = _tracking(git, repository) if "@{" in ref else []
     name = git(*tracking, "rev-parse", "--verify", "--end-of-options", f"{ref}:{path}").strip()
     try:
@@ -68,7 +70,7 @@ def _read(git: Git, repository: Repository, ref: str, path: str, location: str, 
     return git.read("cat-file", "blob", name)
 
 
-def _tracking(git: Git, repository: Repository) -> list[str]:
+def _tracking(git: Git, repository: GitRepository) -> list[str]:
     """Options of git with which `@{upstream}` resolves: names of branches, and no programs."""
     config = repository.shared / "config"
     if not config.is_file():
@@ -83,7 +85,7 @@ def _tracking(git: Git, repository: Repository) -> list[str]:
     return [word for key, _, value in pairs for word in ("-c", f"{key}={value}")]
 
 
-def _repository(location: str, folder: str) -> Repository:
+def _repository(location: str, folder: str) -> GitRepository:
     found = find_repository(Path(folder).resolve())
     if found is None:
         message = f"cannot use {location}: {folder} is not in a git working tree"

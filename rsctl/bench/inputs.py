@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from rsctl.images.context import Context, Entry, source_entries
+from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.dockerignore import Dockerignore
 from rsctl.images.git_index import tracked_files
 from rsctl.images.gitignore import work_tree_of
@@ -70,10 +70,10 @@ def packages_digest(python: Path | None = None) -> str:
 
 def _digest(source: Path, is_input: Callable[[str], bool]) -> str:
     entries, _ = source_entries(source, "", Dockerignore.of(source))
-    return Context(
+    return BuildContext(
         [entry for entry in entries if _is_file(entry) and is_input(entry.name)]
     ).digest()
 
 
-def _is_file(entry: Entry) -> bool:
+def _is_file(entry: ContextEntry) -> bool:
     return entry.path is not None or entry.link is not None

@@ -9,7 +9,7 @@ from rsctl.bench.follower import Follower
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.samples import samples
-from rsctl.bench.starter import Sent, Starter
+from rsctl.bench.starter import Sent, TrialStarter
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.runs.stream.events import StateEvent, now
 
@@ -27,7 +27,7 @@ class Outcomes:
     def __init__(
         self,
         current: CurrentBench,
-        starter: Starter,
+        starter: TrialStarter,
         follower: Follower,
         observer: BenchObserver,
         fail_fast: bool,

@@ -12,7 +12,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.units import Regression
 
 
-class Rules(msgspec.Struct, kw_only=True):
+class GateRules(msgspec.Struct, kw_only=True):
     """`floors` by metric, `repeat` None if it is not set. A baseline `is_from_file` if the job file
     names it: then it is relative to that file's folder.
     """
@@ -30,7 +30,7 @@ def rules_of(
     max_regression: Sequence[str] = (),
     repeat: int | None = None,
     confirm: int | None = None,
-) -> Rules:
+) -> GateRules:
     """The rules of a `gate:` block as it is written, and of options. Raises RsctlError."""
     if baseline == "":
         finding = error(
@@ -42,7 +42,7 @@ def rules_of(
         name, _, amount = text.partition("=")
         floors[name] = _floor(name, amount)
     from_file = block.get("baseline")
-    return Rules(
+    return GateRules(
         baseline=baseline or from_file,
         floors=floors,
         repeat=repeat or block.get("repeat"),

@@ -22,7 +22,7 @@ from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
 from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.records import Bench
-from rsctl.bench.starter import Starter
+from rsctl.bench.starter import TrialStarter
 from rsctl.bench.takeover import take_over
 from rsctl.findings import JobState, note
 from rsctl.runs.store import Store
@@ -84,7 +84,9 @@ class _Driver:
         self._prepared, self._current, self._observer = prepared, current, observer
         self._folder = BenchFolder(current.record.bench)
         self._lock: int | None = None
-        self._starter = Starter(prepared, current.benches, parallel or default_parallel(prepared))
+        self._starter = TrialStarter(
+            prepared, current.benches, parallel or default_parallel(prepared)
+        )
         self._follower = Follower(prepared.target, current.store, observer, current.note)
         self._outcomes = Outcomes(current, self._starter, self._follower, observer, fail_fast)
         self._reload_at = 0.0

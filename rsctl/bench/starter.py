@@ -34,7 +34,7 @@ class Sent(NamedTuple):
     problem: RsctlError | None
 
 
-class Starter:
+class TrialStarter:
     """The remaining runs, and those being submitted.
 
     `parallel` is the maximum number of concurrent runs. `problem` is why nothing more can be

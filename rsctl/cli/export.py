@@ -18,7 +18,7 @@ from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode
 from rsctl.results.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
-from rsctl.results.export.tables import TABLES, Source, Table, make_table, sources_of
+from rsctl.results.export.tables import TABLES, ExportSource, Table, make_table, sources_of
 
 
 def _parse_table(name: str) -> str:
@@ -117,7 +117,7 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
     return not has_ending and count > 1
 
 
-def _sources(store: Store, reference: str) -> list[Source]:
+def _sources(store: Store, reference: str) -> list[ExportSource]:
     """What a reference names, reconciled."""
     found = find_run_or_bench(reference)
     if isinstance(found, Bench):
@@ -126,7 +126,7 @@ def _sources(store: Store, reference: str) -> list[Source]:
                 find_run(run).collect()
         return sources_of(store, found.record)
     found.collect()
-    return [Source(store.find(found.id))]
+    return [ExportSource(store.find(found.id))]
 
 
 def _files(

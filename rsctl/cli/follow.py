@@ -8,7 +8,7 @@ import sys
 from typing import Protocol
 
 from rsctl.api import EventBatches, Run
-from rsctl.cli.interrupts import Cancel, Interrupts
+from rsctl.cli.interrupts import BackgroundCancel, Interrupts
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import Event, ResultEvent
@@ -39,7 +39,7 @@ def follow(run: Run, view: View, interrupts: Interrupts, cancel_on_interrupt: bo
     function never returns before the target has answered the cancellation. Raises RsctlError, also
     if the target refuses it.
     """
-    batches, cancel = run.event_batches(), Cancel(run)
+    batches, cancel = run.event_batches(), BackgroundCancel(run)
     try:
         interrupts.follow(cancel.ask if cancel_on_interrupt else None)
         for events in batches:

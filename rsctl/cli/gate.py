@@ -12,9 +12,9 @@ from rsctl.api import (
     Candidate,
     CiReport,
     Gate,
+    GateRules,
     PreparedGate,
     Results,
-    Rules,
     announce_reports,
     prepare_gate,
     write_baseline,
@@ -23,7 +23,7 @@ from rsctl.api import (
 from rsctl.api.gate_settings import require_writable
 from rsctl.cli import options
 from rsctl.cli.command import Command, make_command
-from rsctl.cli.gate_run import Runner, open_source
+from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message
 from rsctl.cli.views.gate import annotate_github, exit_code, print_gate
@@ -153,7 +153,7 @@ def command(
     candidate = open_source(bench, target, settings, new)
     rules = candidate.rules(baseline, max_regression, repeat, confirm_by)
     announce_reports(reports, candidate.name, candidate.cells, list(rules.floors) or ["gate"])
-    run = Runner(parallel)
+    run = BenchRunner(parallel)
     if update_baseline:
         return _update(candidate, rules, run)
 
@@ -169,7 +169,7 @@ def command(
     return exit_code(gate, allow_inconclusive)
 
 
-def _decide(prepared: PreparedGate, results: Results, run: Runner) -> Gate:
+def _decide(prepared: PreparedGate, results: Results, run: BenchRunner) -> Gate:
     if results.label in (prepared.baseline.label, prepared.baseline.of):
         print_message(f"the baseline is {results.label} itself, so there is nothing to compare")
     gate = prepared.decide(results)
@@ -181,7 +181,7 @@ def _decide(prepared: PreparedGate, results: Results, run: Runner) -> Gate:
     return prepared.confirm(gate, results, run)
 
 
-def _update(candidate: Candidate, rules: Rules, run: Runner) -> int:
+def _update(candidate: Candidate, rules: GateRules, run: BenchRunner) -> int:
     """Write the baseline from the current results."""
     location = require_writable(rules.baseline)
     folder = candidate.folder if rules.is_from_file else "."

@@ -6,11 +6,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from rsctl.api import Calibration, calibrate, write_floors
+from rsctl.api import MetricNoise, calibrate, write_floors
 from rsctl.api.gate_candidate import REPEAT
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.gate_run import Runner, open_source
+from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -69,7 +69,7 @@ def command(
     """
     candidate = open_source(bench, target, settings)
     rules = candidate.rules()
-    results = candidate.measure(runs, Runner(parallel))
+    results = candidate.measure(runs, BenchRunner(parallel))
     wanted = metrics or list(rules.floors)
     found = calibrate(results, metrics=wanted, repeat=repeat or rules.repeat or REPEAT)
     floors = {metric.metric: metric.allowed for metric in found if metric.allowed is not None}
@@ -88,7 +88,7 @@ def command(
     return int(ExitCode.SUCCEEDED if len(floors) == len(found) > 0 else ExitCode.INCONCLUSIVE)
 
 
-def _print(found: list[Calibration], floors: dict[str, str]) -> None:
+def _print(found: list[MetricNoise], floors: dict[str, str]) -> None:
     for metric in found:
         if metric.floor is None or metric.noise is None or metric.measured is None:
             print_message(f"{metric.metric}: {metric.reason}")

@@ -22,7 +22,7 @@ def open_source(
     return candidate
 
 
-class Runner:
+class BenchRunner:
     """Runs the remaining cells of a bench; at most `parallel` runs at a time."""
 
     def __init__(self, parallel: int | None) -> None:

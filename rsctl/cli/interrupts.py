@@ -151,7 +151,7 @@ class Interrupts:
                 on_first()
 
 
-class Cancel:
+class BackgroundCancel:
     """The cancellation of a run: sent once, from a separate thread, so that nothing delays it."""
 
     def __init__(self, run: Run) -> None:

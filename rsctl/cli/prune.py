@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from rsctl.api import Finding, Store, runs
-from rsctl.api.prune.items import Item, Limits
+from rsctl.api.prune.items import Item, PruneLimits
 from rsctl.api.prune.prune import Prune, find_engine
 from rsctl.api.prune.removal import one_at_a_time
 from rsctl.cli import options
@@ -109,11 +109,11 @@ def _not_damaged(name: str, findings: tuple[Finding, ...]) -> None:
         show_outdated(name, findings)
 
 
-def _limits(older_than: float | None, keep: int | None, outputs: bool) -> Limits:
+def _limits(older_than: float | None, keep: int | None, outputs: bool) -> PruneLimits:
     """An option that is given disables the defaults of the others."""
     seconds = older_than if older_than is not None else Duration.parse(_AGE) if keep is None else 0
     newest = keep if keep is not None else _NEWEST if older_than is None else 0
-    return Limits(seconds, newest, outputs)
+    return PruneLimits(seconds, newest, outputs)
 
 
 def _write(prune: Prune, is_dry: bool) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.images.dockerfile_base import DockerfileBase
-from rsctl.images.events import BuildEvent, Output, Step, one_line
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, one_line
 from rsctl.images.known_errors import KNOWN_ERRORS
 from rsctl.images.recipe import Recipe
 from rsctl.known_errors import find_known_error
@@ -38,15 +38,15 @@ class FailureDetails:
 
     def __init__(self) -> None:
         self.errors: list[Finding] = []
-        self._failed: Step | None = None
-        self._last: Step | None = None
+        self._failed: BuildStep | None = None
+        self._last: BuildStep | None = None
         self._lines: defaultdict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_KEPT_LINES))
 
     def add(self, event: BuildEvent) -> None:
         """Collect an event."""
-        if isinstance(event, Step):
+        if isinstance(event, BuildStep):
             self._add_step(event)
-        elif isinstance(event, Output):
+        elif isinstance(event, BuildOutput):
             self._lines[event.step].append(event.line[:_MAX_LINE])
         elif event.is_error and len(self.errors) < _MAX_FINDINGS:
             self.errors.append(event)
@@ -65,7 +65,7 @@ class FailureDetails:
         known = explain_failure(lines, instruction, _base_in(recipe, instruction))
         return _with_lines(failed, lines, field, _about(known, field, recipe))
 
-    def _add_step(self, step: Step) -> None:
+    def _add_step(self, step: BuildStep) -> None:
         if step.failed:
             self._failed = self._failed or step
         elif step.seconds is not None:
@@ -147,7 +147,7 @@ def field_of(instruction: str) -> str:
     return next((path for pattern, path in _FIELDS if re.match(pattern, instruction)), "image")
 
 
-def _where(step: Step | None) -> str:
+def _where(step: BuildStep | None) -> str:
     if step is None:
         return ""
     which = f"step {step.number}/{step.total}" if step.number else "a step"

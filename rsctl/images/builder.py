@@ -13,9 +13,15 @@ from rsctl.images.builder_detection import detect_builder, require_local_images
 from rsctl.images.commands import run_streamed
 from rsctl.images.dockerfile_base import DOCKERFILE, DockerfileBase
 from rsctl.images.engine import BaseImage, EngineImage, Layer, find_base, find_image
-from rsctl.images.events import BuildEvent, Output, Show, Step
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, Show
 from rsctl.images.labels import LABEL
-from rsctl.images.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
+from rsctl.images.progress import (
+    CLASSIC,
+    PODMAN,
+    BuildKitProgress,
+    BuildOutputReader,
+    StepwiseProgress,
+)
 from rsctl.images.recipe import Recipe
 
 __all__ = ["BUILDERS", "Builder", "EngineImage", "Layer", "select_builder"]
@@ -32,7 +38,7 @@ class Builder:
     command: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     cache_mounts: bool
-    progress: Callable[[], Progress]
+    progress: Callable[[], BuildOutputReader]
 
     @property
     def program(self) -> str:
@@ -123,18 +129,18 @@ class Builder:
         """Have the engine fetch the base, for the recipe's platform."""
         argv = [self.program, "pull"]
         argv += ["--platform", recipe.platform] if recipe.platform else []
-        step = Step(0, 0, f"pull {recipe.base}")
+        step = BuildStep(0, 0, f"pull {recipe.base}")
         lines: list[str] = []
 
         def on_line(line: str | None) -> None:
             if line:
                 lines[:] = [*lines[-20:], line]
-                show(Output(line))
+                show(BuildOutput(line))
 
         show(_pulls(recipe, self.program))
         show(step)
         code = run_streamed([*argv, recipe.base], on_line)
-        show(Step(0, 0, step.instruction, seconds=0.0, failed=code != 0))
+        show(BuildStep(0, 0, step.instruction, seconds=0.0, failed=code != 0))
         if code:
             raise _pull_failed(recipe, self.program, step.instruction, lines)
 

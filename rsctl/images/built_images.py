@@ -38,7 +38,7 @@ class BuiltImage(msgspec.Struct):
         return {self.id, *self.tags, *tags, *self.digests}
 
 
-class _Inspected(msgspec.Struct):
+class _InspectedBuild(msgspec.Struct):
     Id: str
     Created: str
     Size: int
@@ -66,7 +66,7 @@ def built_images(program: str) -> list[BuiltImage]:
     if inspected.returncode and not _is_gone(inspected):
         raise command_failed(inspected)
     try:
-        found = msgspec.json.decode(inspected.stdout, type=list[_Inspected])
+        found = msgspec.json.decode(inspected.stdout, type=list[_InspectedBuild])
     except (msgspec.DecodeError, RecursionError) as problem:
         message = f"{program} image inspect: {problem}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("engine", message)) from None

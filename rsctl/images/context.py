@@ -29,7 +29,7 @@ _SOURCE = "source/"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ContextEntry:
     """One file of the context: its content, or the file on disk that has it, or what it links to.
 
     With none of them it is a folder. `made_from` stands for a file that a compiler made: machines
@@ -69,10 +69,10 @@ class LeftOut(NamedTuple):
 
 
 @dataclass
-class Context:
+class BuildContext:
     """The files of a build beside its Dockerfile, and what was left out of the source."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ContextEntry] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
     @cached_property
@@ -94,7 +94,7 @@ class Context:
             total.update(os.fsencode(f"{name}\0{hashed}\n"))
         return total.hexdigest()[:_TAG_LENGTH]
 
-    def write_tar(self, out: IO[bytes], *more: Entry, time: int = 0) -> dict[str, str]:
+    def write_tar(self, out: IO[bytes], *more: ContextEntry, time: int = 0) -> dict[str, str]:
         """Write `more` and the context as docker reads them, all with one time and no owner.
 
         Returns the SHA-256 of each entry's content as it was written. Raises OSError.
@@ -110,7 +110,7 @@ class Context:
                     written[entry.name] = hashed.hash.hexdigest()
         return written
 
-    def write_unchanged_tar(self, out: IO[bytes], *more: Entry) -> None:
+    def write_unchanged_tar(self, out: IO[bytes], *more: ContextEntry) -> None:
         """`write_tar`, where every file must be as it was when the digest was computed.
 
         Raises OSError, and RsctlError (`changed`) that names the files which are not.
@@ -130,7 +130,7 @@ class Context:
         if changed:
             raise changed_error(changed)
 
-    def _hash(self, entry: Entry) -> str:
+    def _hash(self, entry: ContextEntry) -> str:
         if entry.made_from is not None:
             return hashlib.sha256(entry.made_from).hexdigest()
         return entry.content_hash
@@ -150,7 +150,7 @@ def changed_error(names: list[str]) -> RsctlError:
 class _HashedFile:
     """A file that is hashed as it is read. Raises OSError if it is shorter than what is asked."""
 
-    def __init__(self, file: IO[bytes], entry: Entry) -> None:
+    def __init__(self, file: IO[bytes], entry: ContextEntry) -> None:
         self.hash = hashlib.sha256()
         self._file, self._path = file, entry.path
 
@@ -163,7 +163,7 @@ class _HashedFile:
         return block
 
 
-def _tar_info(entry: Entry, file: IO[bytes], time: int) -> tarfile.TarInfo:
+def _tar_info(entry: ContextEntry, file: IO[bytes], time: int) -> tarfile.TarInfo:
     import tarfile
 
     info = tarfile.TarInfo(entry.name)
@@ -180,7 +180,7 @@ def _tar_info(entry: Entry, file: IO[bytes], time: int) -> tarfile.TarInfo:
     return info
 
 
-def _hash_content(entry: Entry) -> str:
+def _hash_content(entry: ContextEntry) -> str:
     hashed = hashlib.sha256()
     with entry.open() as file:
         facts = os.fstat(file.fileno()) if entry.path else None
@@ -196,7 +196,7 @@ def _hash_content(entry: Entry) -> str:
 
 def source_entries(
     source: Path, prefix: str, ignore: Dockerignore | None = None
-) -> tuple[list[Entry], list[LeftOut]]:
+) -> tuple[list[ContextEntry], list[LeftOut]]:
     """The files and folders of a source folder below `prefix`, and what was left out.
 
     Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
@@ -206,16 +206,18 @@ def source_entries(
     is_gits = ignore is None and not (source / ".dockerignore").exists()
     git = Gitignore(source) if is_gits else None
     ignore = ignore or Dockerignore.of(source)
-    entries = [Entry(prefix.rstrip("/"))]
+    entries = [ContextEntry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     for path, relative in _walk(source, "", ignore, git, left_out):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
-            entries.append(Entry(prefix + relative, link=os.readlink(path)))
+            entries.append(ContextEntry(prefix + relative, link=os.readlink(path)))
         elif stat.S_ISDIR(mode):
-            entries.append(Entry(prefix + relative))
+            entries.append(ContextEntry(prefix + relative))
         elif stat.S_ISREG(mode):
-            entries.append(Entry(prefix + relative, executable=bool(mode & 0o100), path=path))
+            entries.append(
+                ContextEntry(prefix + relative, executable=bool(mode & 0o100), path=path)
+            )
         else:
             left_out.append(LeftOut(relative, "it is not a regular file"))
     return entries, left_out

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from rsctl.images.context import Context, Entry, source_entries
+from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.dockerignore import Dockerignore
 from rsctl.job.job import Image
 
@@ -31,7 +31,7 @@ class DockerfileBase:
 
     path: str
     folder: str
-    context: Context
+    context: BuildContext
     digest: str
 
     @property
@@ -59,8 +59,8 @@ def dockerfile_base(image: Image, platform: str | None) -> DockerfileBase | None
         return None
     path, folder = Path(image.dockerfile), _folder(image)
     entries, left_out = source_entries(folder, "", _ignore(path, folder))
-    own = Entry(DOCKERFILE, path=path)
-    context = Context([own, *(entry for entry in entries if entry.name)], left_out)
+    own = ContextEntry(DOCKERFILE, path=path)
+    context = BuildContext([own, *(entry for entry in entries if entry.name)], left_out)
     digest = context.digest(f"{platform}\n")
     return DockerfileBase(str(path), str(folder), context, digest)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.images.builder import Builder, Layer, select_builder
-from rsctl.images.events import Output, Show
+from rsctl.images.events import BuildOutput, Show
 from rsctl.images.labels import make_labels
 from rsctl.images.last_build import ImageChange, changes_since_last_build, save_build
 from rsctl.images.recipe import Recipe
@@ -119,4 +119,4 @@ def _push(recipe: Recipe, builder: Builder, show: Show) -> str:
     from rsctl.images.registry.push import push
 
     login = _prepare_repository(recipe)
-    return push(builder.program, recipe.reference, login, lambda line: show(Output(line)))
+    return push(builder.program, recipe.reference, login, lambda line: show(BuildOutput(line)))

@@ -18,7 +18,7 @@ _KEPT_FIELDS = ("severity", "code", "message", "remedy", "path")  # not that it 
 
 
 @dataclass(frozen=True)
-class Step:
+class BuildStep:
     """A step has started, or has ended if `seconds` is not None; if it was cached, it only ends.
 
     `number` counts from 1 up to `total`; both are 0 for a step that is in no Dockerfile, such as
@@ -33,29 +33,29 @@ class Step:
     failed: bool = False
 
 
-class Output(NamedTuple):
+class BuildOutput(NamedTuple):
     """A line from inside a step, or of the builder itself if `step` is 0."""
 
     line: str
     step: int = 0
 
 
-BuildEvent = Step | Output | Finding
+BuildEvent = BuildStep | BuildOutput | Finding
 
 Show = Callable[[BuildEvent], None]
 """Shows the user an event of a build."""
 
 
-def output_or_finding(line: str, step: int) -> Output | Finding:
+def output_or_finding(line: str, step: int) -> BuildOutput | Finding:
     """A line of a step's output, or the finding that an rsctl command in the build has printed."""
     record = structured(line)
     if not record or record["rsctl"] != "finding":
-        return Output(line, step)
+        return BuildOutput(line, step)
     fields = {key: _sanitized(record[key]) for key in _KEPT_FIELDS if key in record}
     try:
         return msgspec.convert(fields, Finding)
     except msgspec.ValidationError:
-        return Output(line, step)
+        return BuildOutput(line, step)
 
 
 def one_line(instruction: str) -> str:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
-from rsctl.images.context import Entry, LeftOut
+from rsctl.images.context import ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
 from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.runtime_files import has_compiled_core
@@ -89,7 +89,7 @@ def left_out_notes(
 
 
 def large_file_notes(
-    entries: Iterable[Entry], destination: str, key: str = "image.source"
+    entries: Iterable[ContextEntry], destination: str, key: str = "image.source"
 ) -> Iterator[Finding]:
     """The source's files of 100 MB and more: each build copies them, and each node pulls them.
 
@@ -136,7 +136,7 @@ def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) ->
     )
 
 
-def _size(entry: Entry) -> int:
+def _size(entry: ContextEntry) -> int:
     try:
         return os.stat(entry.path).st_size if entry.path else 0
     except OSError:

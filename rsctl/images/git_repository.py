@@ -32,7 +32,7 @@ _SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=
 _OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_TERMINAL_PROMPT": "0"}
 
 
-class Repository(NamedTuple):
+class GitRepository(NamedTuple):
     """Where a repository is: the top of the working tree, the worktree's folder of git (HEAD and
     index), and the folder that all worktrees share (objects and refs).
     """
@@ -42,7 +42,7 @@ class Repository(NamedTuple):
     shared: Path
 
 
-def find_repository(folder: Path) -> Repository | None:
+def find_repository(folder: Path) -> GitRepository | None:
     """The repository that a resolved folder is in, by its `.git` alone; `core.worktree` does not
     count. Raises OSError and ValueError.
     """
@@ -55,15 +55,15 @@ def find_repository(folder: Path) -> Repository | None:
         common = git_folder / "commondir"
         if common.is_file():
             shared = (git_folder / read_text(common).strip()).resolve()
-            return Repository(top, git_folder.resolve(), shared)
-        return Repository(top, git_folder.resolve(), git_folder.resolve())
+            return GitRepository(top, git_folder.resolve(), shared)
+        return GitRepository(top, git_folder.resolve(), git_folder.resolve())
     return None
 
 
 class Git:
     """Calls git on a working tree, with a temporary folder in place of its `.git`."""
 
-    def __init__(self, repository: Repository, directory: Path) -> None:
+    def __init__(self, repository: GitRepository, directory: Path) -> None:
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -94,7 +94,7 @@ class Git:
 
 
 @contextmanager
-def open_git(repository: Repository) -> Iterator[Git]:
+def open_git(repository: GitRepository) -> Iterator[Git]:
     """Git on a repository, whose configuration has no effect.
 
     Raises OSError, and ValueError for a repository that has a pipe or a device among its files.
@@ -125,7 +125,7 @@ def read_text(path: Path) -> str:
         return file.read(_LARGEST_TEXT)
 
 
-def _link_logs(repository: Repository, directory: Path) -> None:
+def _link_logs(repository: GitRepository, directory: Path) -> None:
     """Link the logs of the refs, and that of the worktree's HEAD."""
     logs = directory / "logs"
     logs.mkdir()

@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
-from rsctl.images.context import Context, Entry, LeftOut, source_entries
+from rsctl.images.context import BuildContext, ContextEntry, LeftOut, source_entries
 from rsctl.images.findings import large_file_notes, left_out_notes
 from rsctl.images.requirements import MAIN
 from rsctl.images.runtime_files import runtime_entries
@@ -63,7 +63,7 @@ class Package(NamedTuple):
     seconds since 1970.
     """
 
-    context: Context
+    context: BuildContext
     digest: str
     key: str = "image.source"
     time: int = 0
@@ -96,11 +96,11 @@ def make_package(job: Job) -> Package:
     try:
         folder = str(job.image.source)
         source, left_out = source_entries(Path(folder), _SOURCE)
-        entries = [Entry("boot.py", content=_BOOT.read_bytes())]
+        entries = [ContextEntry("boot.py", content=_BOOT.read_bytes())]
         # What a compiler made is not the same everywhere, and may not fit the image.
         entries += runtime_entries("runtime/", has_core=False)
         inside, lost = without_lost_links(source, folder, _SOURCE)
-        context = Context(entries + inside, left_out + lost)
+        context = BuildContext(entries + inside, left_out + lost)
         return Package(context, write_tar(context))
     except OSError as problem:
         message = f"cannot read {problem.filename}: {problem.strerror}"
@@ -164,15 +164,15 @@ def digest_in(request: Any) -> str | None:
 
 
 def without_lost_links(
-    source: list[Entry], folder: str, prefix: str
-) -> tuple[list[Entry], list[LeftOut]]:
+    source: list[ContextEntry], folder: str, prefix: str
+) -> tuple[list[ContextEntry], list[LeftOut]]:
     """The entries of a folder, and the links that lead to what will not be there elsewhere."""
     lost = [entry for entry in source if _leads_out(entry, folder, prefix)]
     inside = [entry for entry in source if entry not in lost]
     return inside, [LeftOut(entry.name.removeprefix(prefix), _LINK) for entry in lost]
 
 
-def _leads_out(entry: Entry, folder: str, prefix: str) -> bool:
+def _leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
     if entry.link is None:
         return False
     root = os.path.realpath(folder)
@@ -194,7 +194,7 @@ class _Hashed(io.BytesIO):
         return self._onward.write(block) if self._onward else len(block)
 
 
-def write_tar(context: Context, out: gzip.GzipFile | None = None, time: int = 0) -> str:
+def write_tar(context: BuildContext, out: gzip.GzipFile | None = None, time: int = 0) -> str:
     """Write the files as a tar, or nothing; its digest. Raises OSError."""
     hashed = _Hashed(out)
     context.write_tar(hashed, time=time)

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from rsctl.images.events import BuildEvent, Output, Step, one_line, output_or_finding
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, one_line, output_or_finding
 
-__all__ = ["CLASSIC", "PODMAN", "BuildKitProgress", "Progress", "StepwiseProgress"]
-__all__ += ["BuildEvent", "Output", "Step", "output_or_finding"]
+__all__ = ["CLASSIC", "PODMAN", "BuildKitProgress", "BuildOutputReader", "StepwiseProgress"]
+__all__ += ["BuildEvent", "BuildOutput", "BuildStep", "output_or_finding"]
 
 Clock = Callable[[], float]
 
 
-class Progress(Protocol):
+class BuildOutputReader(Protocol):
     """Reads what one build prints."""
 
     def read(self, line: str | None) -> Iterator[BuildEvent]:
@@ -74,7 +74,7 @@ class StepwiseProgress:
     def __init__(self, format: StepwiseFormat, clock: Clock = monotonic) -> None:
         self._format = format
         self._clock = clock
-        self._step: Step | None = None
+        self._step: BuildStep | None = None
         self._started = 0.0
         self._is_announced = True
         self._is_open = False
@@ -100,12 +100,12 @@ class StepwiseProgress:
         """See Progress."""
         yield from self._close(failed)
 
-    def _heading(self, line: str) -> Step | None:
+    def _heading(self, line: str) -> BuildStep | None:
         found = self._format.step.match(line)
         if not found:
             return None
-        step = Step(int(found[1]), int(found[2]), one_line(found[3]))
-        before = self._step or Step(0, step.total, "")
+        step = BuildStep(int(found[1]), int(found[2]), one_line(found[3]))
+        before = self._step or BuildStep(0, step.total, "")
         is_next = (step.number, step.total) == (before.number + 1, before.total)
         return step if is_next and step.number <= step.total else None
 
@@ -131,7 +131,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
 
 @dataclass
 class _Vertex:
-    step: Step
+    step: BuildStep
     name: str
     started: float
     is_announced: bool = False
@@ -147,7 +147,7 @@ class BuildKitProgress:
 
     clock: Clock = monotonic
     _vertices: dict[str, _Vertex] = field(default_factory=dict)
-    _cached: list[Step] = field(default_factory=list)
+    _cached: list[BuildStep] = field(default_factory=list)
     _has_failed: bool = False
 
     def read(self, line: str | None) -> Iterator[BuildEvent]:
@@ -155,7 +155,7 @@ class BuildKitProgress:
         if line is None:
             yield from self._announce()
         elif line.startswith(_REMARK):
-            yield Output(line[len(_REMARK) :])
+            yield BuildOutput(line[len(_REMARK) :])
         elif found := _VERTEX.match(line):
             vertex = self._vertices.get(found[1])
             if vertex is None:
@@ -164,7 +164,7 @@ class BuildKitProgress:
                 yield from self._vertex_events(vertex, found[2])
         elif line and not self._has_failed:  # after a failure everything is printed again
             yield from self._announce()
-            yield Output(line)
+            yield BuildOutput(line)
 
     def end(self, failed: bool) -> Iterator[BuildEvent]:
         """See Progress."""
@@ -175,7 +175,7 @@ class BuildKitProgress:
 
     def _make_vertex(self, name: str) -> _Vertex:
         found = _NUMBERED.match(name)
-        step = Step(int(found[1]), int(found[2]), found[3]) if found else Step(0, 0, name)
+        step = BuildStep(int(found[1]), int(found[2]), found[3]) if found else BuildStep(0, 0, name)
         step = replace(step, instruction=one_line(step.instruction))
         return _Vertex(step, name, self.clock())
 
@@ -192,13 +192,13 @@ class BuildKitProgress:
                 yield output_or_finding(logged[1], vertex.step.number)
         elif text.startswith("ERROR: "):
             self._has_failed = True
-            yield Output(text[len("ERROR: ") :], vertex.step.number)
+            yield BuildOutput(text[len("ERROR: ") :], vertex.step.number)
             yield self._ended(vertex, failed=True)
         elif done or text in ("CANCELED", "CACHED"):
             if not vertex.is_ended:
                 yield self._ended(vertex, seconds=float(done[1]) if done else None)
         else:
-            yield Output(text, vertex.step.number)
+            yield BuildOutput(text, vertex.step.number)
 
     def _announce(self) -> Iterator[BuildEvent]:
         """Steps of the cache come at once and in no order; those that work have started."""
@@ -209,7 +209,9 @@ class BuildKitProgress:
                 vertex.is_announced = True
                 yield vertex.step
 
-    def _ended(self, vertex: _Vertex, seconds: float | None = None, failed: bool = False) -> Step:
+    def _ended(
+        self, vertex: _Vertex, seconds: float | None = None, failed: bool = False
+    ) -> BuildStep:
         vertex.is_ended = True
         took = self.clock() - vertex.started if seconds is None else seconds
         return replace(vertex.step, seconds=took, failed=failed)

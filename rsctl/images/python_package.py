@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
-from rsctl.images.context import Context, source_entries
+from rsctl.images.context import BuildContext, source_entries
 from rsctl.images.package import FILE, Package, package_notes, without_lost_links, write_tar
 from rsctl.job.job import Job
 from rsctl.target_info import target_info
@@ -41,7 +41,7 @@ def make_python_package(job: Job) -> Package | None:
     try:
         source, left_out = source_entries(Path(folder), "")
         inside, lost = without_lost_links([each for each in source if each.name], folder, "")
-        context = Context(inside, left_out + lost)
+        context = BuildContext(inside, left_out + lost)
         return Package(context, write_tar(context, time=_TIME), PATH, _TIME)
     except OSError as problem:
         message = f"cannot read {problem.filename}: {problem.strerror}"

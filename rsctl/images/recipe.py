@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from rsctl.images.context import Context, Entry, changed_error, source_entries
+from rsctl.images.context import BuildContext, ContextEntry, changed_error, source_entries
 from rsctl.images.dockerfile_base import DockerfileBase, dockerfile_base
 from rsctl.images.registry.names import parse_repository
 from rsctl.images.requirements import MAIN, requirement_entries
@@ -68,7 +68,7 @@ class Recipe:
 
     name: str
     contents: Contents
-    context: Context
+    context: BuildContext
     platform: str | None
     repository: str | None
     digest: str
@@ -103,7 +103,7 @@ class Recipe:
         contents = self.contents._replace(transport=transport)
         own = {entry.name for entry in _own_entries(self.contents)}
         others = [entry for entry in self.context.entries if entry.name not in own]
-        context = Context([*_own_entries(contents), *others], self.context.left_out)
+        context = BuildContext([*_own_entries(contents), *others], self.context.left_out)
         digest = context.digest(_inputs(self.platform, contents))
         return replace(self, contents=contents, context=context, digest=digest)
 
@@ -117,7 +117,7 @@ class Recipe:
         What is written is what the digest was taken of: a file that was saved since is an error.
         Raises OSError, and RsctlError (`changed`).
         """
-        dockerfile = Entry("Dockerfile", content=self.dockerfile(cache_mounts).encode())
+        dockerfile = ContextEntry("Dockerfile", content=self.dockerfile(cache_mounts).encode())
         self.context.write_unchanged_tar(out, dockerfile)
         if self.context.digest(_inputs(self.platform, self.contents)) != self.digest:
             raise changed_error([dockerfile.name])
@@ -129,7 +129,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
     Raises OSError if a file of it cannot be read, RsctlError if `image.python` cannot be written as
     a requirements file or a `.dockerignore` is wrong.
     """
-    image, context = job.image, Context()
+    image, context = job.image, BuildContext()
     platform = image.platform or target_info(target).platform
     own_base = dockerfile_base(image, platform)
     transport = choose_transport(job, target).transport
@@ -227,14 +227,14 @@ def _quoted(value: str) -> str:
     return f'"{value}"'
 
 
-def _own_entries(contents: Contents) -> list[Entry]:
+def _own_entries(contents: Contents) -> list[ContextEntry]:
     """The files of rsctl that the Dockerfile copies."""
-    python = Entry("rsctl-python", executable=True, content=_PYTHON)
+    python = ContextEntry("rsctl-python", executable=True, content=_PYTHON)
     if not contents.is_launched:
         return [python] if contents.has_requirements else []
     return [
         python,
-        Entry("rsctl-launch", executable=True, content=_LAUNCH),
-        Entry("runtime/transport", content=f"{contents.transport}\n".encode()),
+        ContextEntry("rsctl-launch", executable=True, content=_LAUNCH),
+        ContextEntry("runtime/transport", content=f"{contents.transport}\n".encode()),
         *runtime_entries("runtime/", has_core=contents.transport == "rsctl"),
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.images.context import Entry
+from rsctl.images.context import ContextEntry
 from rsctl.job.job import Image
 
 MAIN = "requirements.txt"
@@ -20,7 +20,7 @@ _OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
 _LOCAL = re.compile(r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(?:\[|$)|file:)")
 
 
-def requirement_entries(image: Image, prefix: str) -> list[Entry]:
+def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
     """The files that pip reads: a list as one file, or a file with all that it includes.
 
     Raises OSError for a file that cannot be read, RsctlError for what pip would find missing in
@@ -30,11 +30,11 @@ def requirement_entries(image: Image, prefix: str) -> list[Entry]:
         return []
     if isinstance(image.python, list):
         content = "".join(map(_requirement, image.python))
-        return [Entry(prefix + MAIN, content=content.encode())]
+        return [ContextEntry(prefix + MAIN, content=content.encode())]
     main = Path(str(image.python))
     files: dict[str, bytes] = {}
     _collect(main, MAIN, main.parent, files)
-    return [Entry(prefix + name, content=content) for name, content in sorted(files.items())]
+    return [ContextEntry(prefix + name, content=content) for name, content in sorted(files.items())]
 
 
 def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None:

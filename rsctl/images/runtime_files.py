@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import rsctl
-from rsctl.images.context import Entry
+from rsctl.images.context import ContextEntry
 from rsctl.installation import DISTRIBUTION
 
 _PACKAGE = Path(rsctl.__file__).parent
@@ -21,14 +21,14 @@ _METADATA = f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {rsctl.__ver
 _ENTRY_POINTS = "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
 
 
-def runtime_entries(prefix: str, has_core: bool = True) -> list[Entry]:
+def runtime_entries(prefix: str, has_core: bool = True) -> list[ContextEntry]:
     """The files, below a folder for Python's path.
 
     Only the transport `rsctl` needs its compiled core, if there is one here; without it all files
     are the same on every machine.
     """
     return [
-        Entry(f"{prefix}rsctl/__init__.py", path=_PACKAGE / "__init__.py"),
+        ContextEntry(f"{prefix}rsctl/__init__.py", path=_PACKAGE / "__init__.py"),
         *_python(prefix, "node"),
         *_python(prefix, "transport"),
         *(_core(prefix) if has_core else ()),
@@ -41,21 +41,21 @@ def has_compiled_core() -> bool:
     return _CORE.is_file()
 
 
-def _python(prefix: str, room: str) -> Iterator[Entry]:
+def _python(prefix: str, room: str) -> Iterator[ContextEntry]:
     for path in sorted((_PACKAGE / room).rglob("*.py")):
-        yield Entry(f"{prefix}rsctl/{path.relative_to(_PACKAGE)}", path=path)
+        yield ContextEntry(f"{prefix}rsctl/{path.relative_to(_PACKAGE)}", path=path)
 
 
-def _core(prefix: str) -> Iterator[Entry]:
+def _core(prefix: str) -> Iterator[ContextEntry]:
     """The compiled core, if there is one here; without it the transport's Python engine serves."""
     if has_compiled_core():
         made_from = hashlib.sha256()
         for source in sorted((_PACKAGE / "transport" / "core").glob("*.*")):
             made_from.update(source.name.encode() + b"\0" + source.read_bytes())
         name = f"{prefix}rsctl/transport/{_CORE.name}"
-        yield Entry(name, path=_CORE, made_from=made_from.digest())
+        yield ContextEntry(name, path=_CORE, made_from=made_from.digest())
 
 
-def _metadata(folder: str) -> Iterator[Entry]:
-    yield Entry(f"{folder}METADATA", content=_METADATA.encode())
-    yield Entry(f"{folder}entry_points.txt", content=_ENTRY_POINTS.encode())
+def _metadata(folder: str) -> Iterator[ContextEntry]:
+    yield ContextEntry(f"{folder}METADATA", content=_METADATA.encode())
+    yield ContextEntry(f"{folder}entry_points.txt", content=_ENTRY_POINTS.encode())

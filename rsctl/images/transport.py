@@ -25,30 +25,30 @@ NEURON_EXCHANGE = "Trainium exchanges gradients with Neuron's own library"
 collectives into the graph, and libnccom carries them. Source: AWS Neuron's documentation."""
 
 
-class Choice(NamedTuple):
+class TransportChoice(NamedTuple):
     """The transport of an image, and what the user should know of how it was chosen."""
 
     transport: str
     findings: list[Finding]
 
 
-def choose_transport(job: Job, target: str) -> Choice:
+def choose_transport(job: Job, target: str) -> TransportChoice:
     """The meaning of `image.transport` on a target; an impossible one is among the findings."""
     wanted = job.image.transport
     if wanted == "auto":
         transport, why = _automatic(job, target_info(target))
         chosen = note("transport", f"transport {transport}: {why}", None, "image.transport")
-        return Choice(transport, [chosen, *_unbuilt(job, transport)])
+        return TransportChoice(transport, [chosen, *_unbuilt(job, transport)])
     info = target_info(target)
     if wanted in info.transports:
-        return Choice(wanted, [*_unproven(job, wanted), *_unbuilt(job, wanted)])
+        return TransportChoice(wanted, [*_unproven(job, wanted), *_unbuilt(job, wanted)])
     only = " and ".join(sorted(i.name for i in all_targets() if wanted in i.transports))
     if not info.is_managed:  # the file is one for a cloud, and is rehearsed here
         unused = f"target {target} builds without {wanted}, which works only on {only}"
-        return Choice("none", [note("unused", unused, None, "image.transport")])
+        return TransportChoice("none", [note("unused", unused, None, "image.transport")])
     message = f"{wanted} works on {only}, not on {target}"
     remedy = "set image.transport: auto, which chooses by target"
-    return Choice("none", [error("unsupported", message, remedy, "image.transport")])
+    return TransportChoice("none", [error("unsupported", message, remedy, "image.transport")])
 
 
 def fragment(name: str) -> str:

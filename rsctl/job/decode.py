@@ -20,10 +20,10 @@ from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.units import EnvValue
 from rsctl.job.variables import VariableError, substitute
 from rsctl.job.yaml_tree import (
-    Entry,
     Mapping,
-    Mark,
+    MappingEntry,
     Node,
+    Position,
     Scalar,
     Sequence,
     describe,
@@ -63,7 +63,7 @@ class Decoder:
         self.findings: list[Finding] = []
         self.guessed: set[str] = set()
         self._seen: list[tuple[Scalar, str]] = []
-        self._reported: set[tuple[str | None, Mark]] = set()
+        self._reported: set[tuple[str | None, Position]] = set()
         self.root = root
         self._arguments: frozenset[str] = frozenset()
         self._environ = environ
@@ -155,7 +155,7 @@ class Decoder:
         }
         return spec_type.kind(**values)
 
-    def _field(self, field: Field, entry: Entry | None, mark: Mark, path: str) -> Any:
+    def _field(self, field: Field, entry: MappingEntry | None, mark: Position, path: str) -> Any:
         here = join_path(path, field.name)
         if entry is None:
             if field.required:
@@ -175,7 +175,7 @@ class Decoder:
             return field.default
         return self.decode(substituted, field.type, path)
 
-    def _missing(self, field: Field, mark: Mark, path: str) -> None:
+    def _missing(self, field: Field, mark: Position, path: str) -> None:
         where = f" in {path}" if path else ""
         what = describe_type(field.type)
         if field.type.is_struct:
@@ -217,10 +217,12 @@ class Decoder:
         self._report(node.mark, "value", message, value_remedy(node, spec_type, self._base), path)
         return WRONG
 
-    def _report(self, mark: Mark, code: str, message: str, remedy: str | None, path: str) -> None:
+    def _report(
+        self, mark: Position, code: str, message: str, remedy: str | None, path: str
+    ) -> None:
         self._add(mark.error(code, message, remedy, path or None), mark)
 
-    def _add(self, finding: Finding, mark: Mark) -> None:
+    def _add(self, finding: Finding, mark: Position) -> None:
         key = (finding.path, mark)
         if key in self._reported:  # a matrix is read twice: as it is, and by its keys
             return

@@ -20,7 +20,7 @@ from rsctl.job.installed_targets import complete_job, job_type_of
 from rsctl.job.job import Job
 from rsctl.job.units import LocalPath
 from rsctl.job.yaml_parser import parse
-from rsctl.job.yaml_tree import Mapping, Mark, Node, Scalar, describe, locate
+from rsctl.job.yaml_tree import Mapping, Node, Position, Scalar, describe, locate
 
 
 class Document(Struct):
@@ -181,7 +181,7 @@ def _mapping(root: Node | None, path: str) -> Mapping:
     if isinstance(root, Mapping):
         return root
     if root is None or (isinstance(root, Scalar) and root.value is None):
-        mark, message = Mark(path, 1, 1), "the file is empty"
+        mark, message = Position(path, 1, 1), "the file is empty"
     else:
         mark, message = root.mark, f"expected a mapping, got {describe(root)}"
     raise YamlError(mark, message, "start with `rsctl init`, or with the keys name: and run:")

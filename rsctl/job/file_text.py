@@ -9,7 +9,7 @@ import stat
 import sys
 
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.job.yaml_tree import Mark
+from rsctl.job.yaml_tree import Position
 
 MAX_BYTES = 1 << 20
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -25,7 +25,7 @@ _FOREIGN_BOMS = (
 class YamlError(RsctlError):
     """The text is not valid YAML for a spec; reading stops at the first such error."""
 
-    def __init__(self, mark: Mark, message: str, remedy: str | None = None) -> None:
+    def __init__(self, mark: Position, message: str, remedy: str | None = None) -> None:
         super().__init__(ExitCode.USAGE, mark.error("yaml", message, remedy))
 
 
@@ -34,15 +34,15 @@ def lines_of(text: str) -> list[str]:
     return _LINE_END.split(text)
 
 
-def end_of(text: str, file: str) -> Mark:
+def end_of(text: str, file: str) -> Position:
     """The position right behind a text that begins the file."""
     lines = lines_of(text)
-    return Mark(file, len(lines), len(lines[-1]) + 1)
+    return Position(file, len(lines), len(lines[-1]) + 1)
 
 
 def read_text(path: str) -> str:
     """The text of a spec file, or of standard input for `-`. Raises YamlError."""
-    start = Mark(path, 1, 1)
+    start = Position(path, 1, 1)
     try:
         data = _read_stdin() if path == "-" else _read_file(path)
     except (OSError, ValueError) as problem:  # ValueError: a NUL in the path
@@ -81,7 +81,7 @@ def _open_at_once(path: str, flags: int) -> int:
 def _decoded(data: bytes, path: str) -> str:
     for bom, name in _FOREIGN_BOMS:
         if data.startswith(bom):
-            raise YamlError(Mark(path, 1, 1), f"the file is {name}", "save it as UTF-8")
+            raise YamlError(Position(path, 1, 1), f"the file is {name}", "save it as UTF-8")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()

@@ -22,7 +22,7 @@ _ARGUMENT = r"[A-Za-z][A-Za-z0-9_.-]*"
 _BASE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"
 
 
-class Command(NamedTuple):
+class ScriptCommand(NamedTuple):
     """The program that a command line starts: `script` or `module`, its arguments, nodes and ranks
     per node.
 
@@ -38,7 +38,7 @@ class Command(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def read_command(arguments: Sequence[str]) -> Command:
+def read_command(arguments: Sequence[str]) -> ScriptCommand:
     """The parts of `torchrun …`, `accelerate launch …`, `deepspeed …`, `python …` or
     `SCRIPT.py …`. Raises RsctlError for others.
     """
@@ -50,8 +50,8 @@ def read_command(arguments: Sequence[str]) -> Command:
     return command
 
 
-def _of_launcher(launched: Launched) -> Command:
-    return Command(
+def _of_launcher(launched: Launched) -> ScriptCommand:
+    return ScriptCommand(
         "module" if launched.is_module else "script",
         launched.words[0],
         launched.words[1:],
@@ -71,7 +71,7 @@ def _without_python(words: list[str]) -> list[str]:
     return ["torchrun", *rest[2:]] if is_torchrun else rest
 
 
-def _of_torchrun(words: list[str]) -> Command | None:
+def _of_torchrun(words: list[str]) -> ScriptCommand | None:
     """What torchrun starts, or a script or module alone; None if nothing is named."""
     options: dict[str, str] = {}
     if words and Path(words[0]).name == "torchrun":
@@ -80,7 +80,7 @@ def _of_torchrun(words: list[str]) -> Command | None:
     words = words[1:] if is_module else words
     if not words:
         return None
-    return Command(
+    return ScriptCommand(
         "module" if is_module or "module" in options else "script",
         words[0],
         words[1:],
@@ -119,7 +119,7 @@ def _torchrun_options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     return options, arguments
 
 
-def job_text(command: Command, folder: Path) -> str:
+def job_text(command: ScriptCommand, folder: Path) -> str:
     """A job file for a command that is started in a folder, named after it."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:40]
     has_requirements = (folder / "requirements.txt").is_file()

@@ -11,7 +11,7 @@ BaselineLocation = Annotated[str, Meta(pattern=r"^\S+$")]
 MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$")]
 
 
-class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GateBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The baseline of `rsctl gate` for this job, and the allowed regressions."""
 
     baseline: Annotated[

@@ -11,7 +11,7 @@ from msgspec import Meta, field
 
 from rsctl.job.comm import Comm as Comm
 from rsctl.job.comm import Model as Model
-from rsctl.job.gate import Gate as Gate
+from rsctl.job.gate import GateBlock as GateBlock
 from rsctl.job.image import Image as Image
 from rsctl.job.inputs import Input as Input
 from rsctl.job.metric import Metric as Metric
@@ -301,7 +301,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         ),
     ] = field(default_factory=dict)
-    gate: Annotated[Optional[Gate], Meta(description="The criteria of `rsctl gate`.")] = None
+    gate: Annotated[Optional[GateBlock], Meta(description="The criteria of `rsctl gate`.")] = None
     tracking: Annotated[
         list[Tracking],
         Meta(description="Services that receive parameters, metrics and the result."),

@@ -11,8 +11,8 @@ from rsctl.findings import Finding, error
 from rsctl.job.decode import Decoder
 from rsctl.job.types import SpecType, type_at
 from rsctl.job.yaml_tree import (
-    Entry,
     Mapping,
+    MappingEntry,
     Node,
     Scalar,
     Sequence,
@@ -46,7 +46,7 @@ def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
         yield from _check_included(root, parts)
 
 
-def _check_axis(axis: Entry, values: Sequence, decoder: Decoder) -> Iterator[Finding]:
+def _check_axis(axis: MappingEntry, values: Sequence, decoder: Decoder) -> Iterator[Finding]:
     name, path = axis.key.text, f"matrix.{axis.key.text}"
     if not values.items:
         yield axis.key.mark.error("matrix", f"no values for {name}", "list at least one", path)
@@ -126,7 +126,7 @@ def cells(root: Mapping) -> list[dict[str, Node]]:
     return [c for c in all_cells if not any(_agrees(c, rule) for rule in excluded)] + included
 
 
-def _entries(root: Mapping) -> list[tuple[str, Entry]]:
+def _entries(root: Mapping) -> list[tuple[str, MappingEntry]]:
     entry = root.entries.get("matrix")
     return list(entry.value.entries.items()) if entry and isinstance(entry.value, Mapping) else []
 

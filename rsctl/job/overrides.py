@@ -14,10 +14,10 @@ from rsctl.job.file_text import YamlError
 from rsctl.job.installed_targets import type_of_key
 from rsctl.job.yaml_parser import MAX_DEPTH, parse
 from rsctl.job.yaml_tree import (
-    Entry,
     Mapping,
-    Mark,
+    MappingEntry,
     Node,
+    Position,
     Scalar,
     Sequence,
     describe,
@@ -31,7 +31,7 @@ _REMEDY = "write --set KEY=VALUE, such as --set workers.count=8 or --set run.arg
 
 _FORMS: dict[str, Any] = {"[": Sequence, "{": Mapping, '"': Scalar, "'": Scalar}
 
-Step = tuple[Any, Mark]
+Step = tuple[Any, Position]
 
 
 def apply(root: Mapping, settings: list[str], findings: list[Finding]) -> Mapping:
@@ -54,10 +54,10 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
     key, separator, text = setting.partition("=")
     file = "--set " + (shorten(key, 200) if key.isprintable() else repr(shorten(key, 200)))
     if not separator or not is_key_path(key) or not key.isprintable():
-        raise YamlError(Mark(file, 1, 1), "it is not in the form KEY=VALUE", _REMEDY)
+        raise YamlError(Position(file, 1, 1), "it is not in the form KEY=VALUE", _REMEDY)
     parts = split_path(key)
     if len(parts) > MAX_DEPTH:
-        raise YamlError(Mark(file, 1, 1), f"nested more than {MAX_DEPTH} levels deep", _REMEDY)
+        raise YamlError(Position(file, 1, 1), f"nested more than {MAX_DEPTH} levels deep", _REMEDY)
     steps = _with_positions(_joined(parts, root), file)
     value = _value(key, text, file, findings)
     axis = _as_axis(root, key, steps[0][1], value)
@@ -73,12 +73,14 @@ def _with_long_form(root: Mapping, steps: list[Step]) -> Mapping:
     given = inputs.value.entries.get(names[1])
     if given is None or not isinstance(given.value, Scalar) or given.value.value is None:
         return root
-    long = Mapping(given.value.mark).with_entry(Entry(replace(given.key, text="uri"), given.value))
-    changed = inputs.value.with_entry(Entry(given.key, long))
-    return root.with_entry(Entry(inputs.key, changed))
+    long = Mapping(given.value.mark).with_entry(
+        MappingEntry(replace(given.key, text="uri"), given.value)
+    )
+    changed = inputs.value.with_entry(MappingEntry(given.key, long))
+    return root.with_entry(MappingEntry(inputs.key, changed))
 
 
-def _as_axis(root: Mapping, key: str, mark: Mark, value: Node) -> Mapping | None:
+def _as_axis(root: Mapping, key: str, mark: Position, value: Node) -> Mapping | None:
     """The tree with the key varied by the matrix; None if the value is the key's one value.
 
     A list makes an axis where the key takes no list. A key that the matrix has already gets its
@@ -90,8 +92,8 @@ def _as_axis(root: Mapping, key: str, mark: Mark, value: Node) -> Mapping | None
     if key not in axes.entries and not (is_list and _takes_no_list(key)):
         return None
     values = value if isinstance(value, Sequence) else Sequence(value.mark, (value,))
-    axes = axes.with_entry(Entry(Scalar(mark, key), values))
-    return root.with_entry(Entry(entry.key if entry else Scalar(mark, "matrix"), axes))
+    axes = axes.with_entry(MappingEntry(Scalar(mark, key), values))
+    return root.with_entry(MappingEntry(entry.key if entry else Scalar(mark, "matrix"), axes))
 
 
 def _takes_no_list(key: str) -> bool:
@@ -135,7 +137,7 @@ def _with_positions(parts: list[str | int], file: str) -> list[Step]:
     steps, column = [], 0
     for part in parts:
         column += isinstance(part, str)
-        steps.append((part, Mark(file, 1, column)))
+        steps.append((part, Position(file, 1, column)))
         column += len(str(part)) + (2 if isinstance(part, int) else 0)
     return steps
 
@@ -156,17 +158,17 @@ def _value(key: str, text: str, file: str, findings: list[Finding]) -> Node:
         if isinstance(node, form):
             findings += [replace(f, path=join_path(key, f.path or "")) for f in inside]
             return node  # type: ignore[no-any-return]
-    return Scalar(Mark(file, 1, before + 1), text.strip(), offset=0)
+    return Scalar(Position(file, 1, before + 1), text.strip(), offset=0)
 
 
 def _with_entry(node: Mapping, steps: list[Step], value: Node) -> Mapping:
     (name, mark), rest = steps[0], steps[1:]
     old = node.entries.get(str(name))
     key = old.key if old else Scalar(mark, str(name))
-    return node.with_entry(Entry(key, _with(old.value if old else None, rest, value, mark)))
+    return node.with_entry(MappingEntry(key, _with(old.value if old else None, rest, value, mark)))
 
 
-def _with(node: Node | None, steps: list[Step], value: Node, above: Mark) -> Node:
+def _with(node: Node | None, steps: list[Step], value: Node, above: Position) -> Node:
     """A copy of a node, or of nothing, in which the value stands at the end of the steps."""
     if not steps:
         return value

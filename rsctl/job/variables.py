@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from rsctl.job.yaml_tree import Mark, Scalar, shorten
+from rsctl.job.yaml_tree import Position, Scalar, shorten
 
 _VARIABLE = re.compile(r"\$(\$)(?=\{)|\$\{([^}]*)(\}?)")
 _INSIDE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:-)((?:(?!\$\{).)*))?", re.DOTALL)
@@ -16,7 +16,7 @@ _INSIDE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:-)((?:(?!\$\{).)*))?", re.DO
 class VariableError(Exception):
     """A variable that cannot be replaced."""
 
-    def __init__(self, mark: Mark, message: str, remedy: str) -> None:
+    def __init__(self, mark: Position, message: str, remedy: str) -> None:
         super().__init__(message)
         self.mark = mark
         self.message = message
@@ -54,7 +54,7 @@ def substitute(node: Scalar, environ: Mapping[str, str]) -> Scalar:
     )
 
 
-def _malformed(mark: Mark, text: str) -> VariableError:
+def _malformed(mark: Position, text: str) -> VariableError:
     return VariableError(
         mark,
         f"{shorten(text)!r} is not a valid variable",
@@ -62,7 +62,7 @@ def _malformed(mark: Mark, text: str) -> VariableError:
     )
 
 
-def _unset(mark: Mark, name: str) -> VariableError:
+def _unset(mark: Position, name: str) -> VariableError:
     return VariableError(
         mark,
         f"the environment variable {name} is not set",
@@ -70,7 +70,7 @@ def _unset(mark: Mark, name: str) -> VariableError:
     )
 
 
-def _at(node: Scalar, index: int) -> Mark:
+def _at(node: Scalar, index: int) -> Position:
     """The position of a character, if the file contains the text unchanged; otherwise the
     text's.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from rsctl.job.file_text import YamlError, lines_of
-from rsctl.job.yaml_tree import Mark
+from rsctl.job.yaml_tree import Position
 
 _ALIGN = "keys of one block start in the same column"
 _NOT_NESTED = f"indent it like the line above: {_ALIGN}"
@@ -66,16 +66,16 @@ def explain(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
     )
 
 
-def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Mark:
+def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Position:
     """The position of the error; where it began, if the parser only noticed later."""
     at = getattr(problem, "problem_mark", None)
     began = getattr(problem, "context_mark", None)
     if at is None or (began and (_is_late(problem) or _at_the_end(at, lines))):
         at = began
     if at is None:
-        return Mark(file, 1, 1)
+        return Position(file, 1, 1)
     line = min(at.line, len(lines) - 1)
-    return Mark(file, line + 1, min(at.column, len(lines[line])) + 1)
+    return Position(file, line + 1, min(at.column, len(lines[line])) + 1)
 
 
 def _is_late(problem: yaml.YAMLError) -> bool:

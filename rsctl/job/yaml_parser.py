@@ -14,7 +14,7 @@ import yaml
 from rsctl.findings import Finding
 from rsctl.job.file_text import YamlError, end_of
 from rsctl.job.yaml_errors import explain
-from rsctl.job.yaml_tree import Entry, Mapping, Mark, Node, Scalar, Sequence, shorten
+from rsctl.job.yaml_tree import Mapping, MappingEntry, Node, Position, Scalar, Sequence, shorten
 
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
@@ -44,7 +44,7 @@ class _Builder:
     tree later needs a limit of their own.
     """
 
-    def __init__(self, end: Mark, findings: list[Finding]) -> None:
+    def __init__(self, end: Position, findings: list[Finding]) -> None:
         self.root: Node | None = None
         self._end = end
         self._findings = findings
@@ -131,7 +131,7 @@ class _Builder:
         message = f"the key {key.text!r} is a duplicate; line {first.mark.line} already sets it"
         self._findings.append(key.mark.error("duplicate-key", message, remedy, path.lstrip(".")))
 
-    def _count(self, mark: Mark, values: int) -> None:
+    def _count(self, mark: Position, values: int) -> None:
         self._values += values
         if self._values > MAX_VALUES:
             message = (
@@ -139,20 +139,20 @@ class _Builder:
             )
             raise YamlError(mark, message, "use fewer nested aliases")
 
-    def _refuse_depth(self, mark: Mark, height: int) -> None:
+    def _refuse_depth(self, mark: Position, height: int) -> None:
         if len(self._stack) + height > MAX_DEPTH:
             raise YamlError(mark, f"nested more than {MAX_DEPTH} levels deep", "flatten it")
 
-    def _refuse_tag(self, event: Any, mark: Mark) -> None:
+    def _refuse_tag(self, event: Any, mark: Position) -> None:
         if event.tag:
             name = shorten(event.tag.replace("tag:yaml.org,2002:", "!!"))
             message = f"the tag {name!r} is not allowed"
             raise YamlError(mark, message, "remove it; put text in quotes")
 
-    def _mark(self, event: Any) -> Mark:
+    def _mark(self, event: Any) -> Position:
         """Where an event begins; one that the end of the file brings about, at that end."""
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
-        return Mark(self._end.file, line, column) if line <= self._end.line else self._end
+        return Position(self._end.file, line, column) if line <= self._end.line else self._end
 
 
 class _Anchored:
@@ -167,7 +167,7 @@ class _Anchored:
 class _Open:
     """A container whose end has not been read yet."""
 
-    def __init__(self, mark: Mark, anchor: str | None) -> None:
+    def __init__(self, mark: Position, anchor: str | None) -> None:
         self.mark = mark
         self.anchor = anchor
         self.height = 0
@@ -188,7 +188,7 @@ class _Open:
 
 
 class _OpenSequence(_Open):
-    def __init__(self, mark: Mark, anchor: str | None) -> None:
+    def __init__(self, mark: Position, anchor: str | None) -> None:
         super().__init__(mark, anchor)
         self._items: list[Node] = []
 
@@ -204,11 +204,11 @@ class _OpenSequence(_Open):
 
 
 class _OpenMapping(_Open):
-    def __init__(self, mark: Mark, anchor: str | None, repeated: _Repeated) -> None:
+    def __init__(self, mark: Position, anchor: str | None, repeated: _Repeated) -> None:
         super().__init__(mark, anchor)
         self._repeated = repeated
-        self._entries: dict[str, Entry] = {}
-        self._merged: dict[str, Entry] = {}
+        self._entries: dict[str, MappingEntry] = {}
+        self._merged: dict[str, MappingEntry] = {}
         self._key: Scalar | None = None
         self._merge_key: Scalar | None = None
 
@@ -226,7 +226,7 @@ class _OpenMapping(_Open):
         elif key.text in self._entries:
             self._repeated(key, self._entries[key.text].key, "keep one of the two")
         else:
-            self._entries[key.text] = Entry(key, node)
+            self._entries[key.text] = MappingEntry(key, node)
 
     def node(self) -> Node:
         return Mapping(self.mark, {**self._merged, **self._entries})

@@ -21,7 +21,7 @@ _KEY_PATH = re.compile(r"[^.\[\]\s]+(?:\.[^.\[\]]+|\[[0-9]{1,9}\])*")
 _MAX_DIGITS = 40  # int() of a text with thousands of digits is slow, then an error
 
 
-class Mark(Struct, frozen=True):
+class Position(Struct, frozen=True):
     """A position in a file; line and column count from 1."""
 
     file: str
@@ -59,7 +59,7 @@ class Scalar(Struct, frozen=True):
     `taken` are the names of those that did.
     """
 
-    mark: Mark
+    mark: Position
     text: str
     plain: bool = True
     offset: int | None = None
@@ -93,11 +93,11 @@ class Scalar(Struct, frozen=True):
 class Sequence(Struct, frozen=True):
     """A list of nodes."""
 
-    mark: Mark
+    mark: Position
     items: tuple[Node, ...] = ()
 
 
-class Entry(Struct, frozen=True):
+class MappingEntry(Struct, frozen=True):
     """One key of a mapping with its value; the key has a position of its own."""
 
     key: Scalar
@@ -107,10 +107,10 @@ class Entry(Struct, frozen=True):
 class Mapping(Struct, frozen=True):
     """Keys in the order of the file. Duplicates are findings of the loader; the first one stays."""
 
-    mark: Mark
-    entries: dict[str, Entry] = field(default_factory=dict)
+    mark: Position
+    entries: dict[str, MappingEntry] = field(default_factory=dict)
 
-    def with_entry(self, entry: Entry) -> Mapping:
+    def with_entry(self, entry: MappingEntry) -> Mapping:
         """A copy in which this entry is added or replaces its namesake."""
         return replace(self, entries={**self.entries, entry.key.text: entry})
 
@@ -173,7 +173,7 @@ def join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def locate(root: Node, path: str | None) -> Mark:
+def locate(root: Node, path: str | None) -> Position:
     """Where a key path is in the file: its value, or the nearest parent that is there."""
     node, mark, parts = root, root.mark, split_path(path or "")
     while parts:
@@ -184,7 +184,7 @@ def locate(root: Node, path: str | None) -> Mark:
     return mark
 
 
-def _child(node: Node, parts: list[str | int]) -> tuple[Node, Mark, list[str | int]] | None:
+def _child(node: Node, parts: list[str | int]) -> tuple[Node, Position, list[str | int]] | None:
     """One step down; a key may itself hold dots, as those of `matrix` do."""
     if isinstance(node, Sequence):
         index = parts[0]
@@ -200,6 +200,6 @@ def _child(node: Node, parts: list[str | int]) -> tuple[Node, Mark, list[str | i
     return None
 
 
-def _visible(entry: Entry) -> Mark:
+def _visible(entry: MappingEntry) -> Position:
     """A scalar is pointed at itself; of a block, its key is."""
     return entry.value.mark if isinstance(entry.value, Scalar) else entry.key.mark

@@ -21,7 +21,7 @@ from rsctl.node.file_parts import NO_SPACE, Changed, File, copy_files
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CopyRequest:
     """The data to copy: a file or folder, or the files `names` below it; and the destination.
 
     `marker` is the path of the file that marks a complete copy. `name` is the input's.
@@ -44,7 +44,7 @@ class Copied:
     left_out: list[str] = field(default_factory=list)
 
 
-def copy(wanted: Wanted) -> Copied | None:
+def copy(wanted: CopyRequest) -> Copied | None:
     """Have the data on this disk; None if it has been there before. Raises LaunchError."""
     if _is_complete(wanted):
         return None
@@ -74,7 +74,7 @@ def count(folder: str) -> dict[str, float]:
     return {"files": len(sizes), "bytes": sum(sizes)}
 
 
-def _files(wanted: Wanted, copied: Copied) -> Iterator[File]:
+def _files(wanted: CopyRequest, copied: Copied) -> Iterator[File]:
     """All files to have. Raises OSError."""
     if wanted.names is not None:
         for name in wanted.names:
@@ -132,7 +132,7 @@ def _is_there(file: File) -> bool:
     return stat.S_ISREG(facts.st_mode) and known == (file.size, file.modified)
 
 
-def _require_space(wanted: Wanted, missing: list[File]) -> None:
+def _require_space(wanted: CopyRequest, missing: list[File]) -> None:
     folder = os.path.dirname(wanted.marker)
     os.makedirs(folder, exist_ok=True)
     free, needed = shutil.disk_usage(folder).free, sum(file.size for file in missing)
@@ -144,7 +144,7 @@ def _require_space(wanted: Wanted, missing: list[File]) -> None:
         raise _too_small(message, wanted)
 
 
-def _copy_missing(wanted: Wanted, missing: list[File]) -> None:
+def _copy_missing(wanted: CopyRequest, missing: list[File]) -> None:
     """Raises OSError and Changed."""
     total = sum(file.size for file in missing)
 
@@ -154,7 +154,7 @@ def _copy_missing(wanted: Wanted, missing: list[File]) -> None:
     copy_files(missing, show)
 
 
-def _is_complete(wanted: Wanted) -> bool:
+def _is_complete(wanted: CopyRequest) -> bool:
     try:
         with open(wanted.marker, encoding="utf-8") as marker:
             known = json.load(marker)
@@ -163,7 +163,7 @@ def _is_complete(wanted: Wanted) -> bool:
     return isinstance(known, dict) and known.get("of") == _identity(wanted)
 
 
-def _write_marker(wanted: Wanted, files: list[File]) -> None:
+def _write_marker(wanted: CopyRequest, files: list[File]) -> None:
     """Written beside and renamed, when all else is there."""
     known = {"of": _identity(wanted), "files": len(files), "bytes": sum(f.size for f in files)}
     new = f"{wanted.marker}.new"
@@ -174,13 +174,13 @@ def _write_marker(wanted: Wanted, files: list[File]) -> None:
     os.replace(new, wanted.marker)
 
 
-def _identity(wanted: Wanted) -> list[object]:
+def _identity(wanted: CopyRequest) -> list[object]:
     """The identity in a marker: another source, or another part of the shards, is another copy."""
     names = None if wanted.names is None else list(wanted.names)
     return [wanted.source, wanted.target, names]
 
 
-def _failed(wanted: Wanted, problem: OSError) -> LaunchError:
+def _failed(wanted: CopyRequest, problem: OSError) -> LaunchError:
     where = problem.filename if isinstance(problem.filename, str) else wanted.target
     message = f"cannot copy {wanted.name}: {where[:300]}: {problem.strerror}"
     if problem.errno in NO_SPACE:
@@ -189,13 +189,11 @@ def _failed(wanted: Wanted, problem: OSError) -> LaunchError:
     return LaunchError(TEMPORARY, "input", message, remedy)
 
 
-def _changed(wanted: Wanted, path: str) -> LaunchError:
+def _changed(wanted: CopyRequest, path: str) -> LaunchError:
     message = f"cannot copy {wanted.name}: {path[:300]} changed while it was being read"
-    return LaunchError(
-        TEMPORARY, "input", message, "Start the job after all other writers have finished."
-    )
+    return LaunchError(TEMPORARY, "input", message, "Start the job after all other writers have finished.")
 
 
-def _too_small(message: str, wanted: Wanted) -> LaunchError:
+def _too_small(message: str, wanted: CopyRequest) -> LaunchError:
     remedy = f"Set a larger workers.disk, or inputs.{wanted.name}.mode: mount."
     return LaunchError(CONFIGURATION, "disk", message, remedy)

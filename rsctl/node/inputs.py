@@ -67,7 +67,7 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     base = os.path.dirname(here) if names is None else here
     marker = os.path.join(os.path.dirname(base), f".{name}.complete")
     print(f"rsctl: copying {name} from {source} to {target}", flush=True)
-    copied = copies.copy(copies.Wanted(name, folder, here, marker, names))
+    copied = copies.copy(copies.CopyRequest(name, folder, here, marker, names))
     if copied is None:
         print(f"rsctl: {name} exists from an earlier start", flush=True)
     else:

@@ -37,7 +37,7 @@ class RunCost(msgspec.Struct, kw_only=True, frozen=True):
     unknown: Optional[str] = None
 
 
-class _Pool(msgspec.Struct, frozen=True):
+class _PricedPool(msgspec.Struct, frozen=True):
     """The billable part of a stored plan's pool."""
 
     role: str
@@ -104,7 +104,7 @@ def _planned(run: RunRecord) -> PlanCost | None:
     billing = billing_of(info, request if isinstance(request, dict) else {})
     if billing is None or info.catalog is None:
         return None
-    pools = msgspec.convert(run.plan.get("pools", []), list[_Pool])
+    pools = msgspec.convert(run.plan.get("pools", []), list[_PricedPool])
     return plan_cost(info.name, pools, billing, Limits())
 
 

@@ -8,42 +8,42 @@ import msgspec
 
 from rsctl.estimate.advice.calibrate import Observation
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.measured import profile_of_record
-from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.advice.step import ExchangeSettings
 from rsctl.runs.step_times import steps_of
 from rsctl.runs.store import Store
 
 _MOST_RUNS = 200
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+class RunPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes and settings of a run as the model sees them, and what it said of them.
 
     `step_seconds` is None where nothing was known of the script; `source` says what was. The
     constants were `fitted_from` these runs, by none they were the defaults.
     """
 
-    cluster: Cluster
-    settings: Settings
+    cluster: ModelledCluster
+    settings: ExchangeSettings
     step_seconds: Optional[float] = None
     source: Optional[str] = None
     fitted_from: tuple[str, ...] = ()
 
 
-def keep_prediction(store: Store, run: str, prediction: Prediction) -> None:
+def keep_prediction(store: Store, run: str, prediction: RunPrediction) -> None:
     """Record what is predicted of a run. Raises StoreError."""
     text = msgspec.json.encode(prediction).decode()
     with store.transaction() as db:
         db.execute("INSERT OR REPLACE INTO predictions VALUES (?, ?)", (run, text))
 
 
-def prediction_of(store: Store, run: str) -> Prediction | None:
+def prediction_of(store: Store, run: str) -> RunPrediction | None:
     """The record, None if there is none or it is of another version. Raises StoreError."""
     with store.transaction() as db:
         rows = db.execute("SELECT prediction FROM predictions WHERE run=?", (run,)).fetchall()
     try:
-        return msgspec.json.decode(rows[0][0], type=Prediction) if rows else None
+        return msgspec.json.decode(rows[0][0], type=RunPrediction) if rows else None
     except msgspec.MsgspecError:
         return None
 

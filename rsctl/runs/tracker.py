@@ -14,7 +14,7 @@ State = dict[str, Any]
 """The state of a tracker between calls, as JSON: IDs of its service, sizes of its files."""
 
 
-class Point(NamedTuple):
+class MetricPoint(NamedTuple):
     """One value of a metric. `tag` has the replica unless that is the chief; `seconds` are Unix
     time; `step` is the log's, or else counts the values of the tag from 0.
     """
@@ -81,7 +81,7 @@ class Tracker(Protocol):
     def begin(self, state: State) -> None:
         """Make what represents the run, with its parameters."""
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """Add values of metrics."""
 
     def end(self, result: Result, state: State) -> None:

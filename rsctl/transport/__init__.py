@@ -9,23 +9,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rsctl.transport.client import Transport, connect
-    from rsctl.transport.errors import Code, TransportError
-    from rsctl.transport.settings import Settings
-    from rsctl.transport.work_queue import Work
+    from rsctl.transport.errors import ErrorCode, TransportError
+    from rsctl.transport.settings import WorkerSettings
+    from rsctl.transport.work_queue import QueuedAllReduce
 
 LANGUAGES = {"core": "C++", "python": "Python"}
 """The language of each engine, for messages."""
 
 _HOMES = {
-    "Code": "errors",
+    "ErrorCode": "errors",
     "TransportError": "errors",
     "Transport": "client",
     "connect": "client",
-    "Settings": "settings",
-    "Work": "work_queue",
+    "WorkerSettings": "settings",
+    "QueuedAllReduce": "work_queue",
 }
 
-__all__ = ["Code", "Settings", "Transport", "TransportError", "Work", "connect"]
+__all__ = [
+    "ErrorCode",
+    "QueuedAllReduce",
+    "Transport",
+    "TransportError",
+    "WorkerSettings",
+    "connect",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,11 +13,11 @@ from rsctl.transport import frames, schedule
 from rsctl.transport.connector import Endpoint, connect_all, local_address
 from rsctl.transport.engine_interface import ClientEngine, ClientStats, Membership
 from rsctl.transport.engines import client_engine, engine_name, reducer_engine
-from rsctl.transport.errors import Code, TransportError, format_os_error
+from rsctl.transport.errors import ErrorCode, TransportError, format_os_error
 from rsctl.transport.schedule import Schedule
 from rsctl.transport.server import Reducer
-from rsctl.transport.settings import Address, Settings, format_address, parse_address
-from rsctl.transport.work_queue import Work, WorkQueue
+from rsctl.transport.settings import Address, WorkerSettings, format_address, parse_address
+from rsctl.transport.work_queue import QueuedAllReduce, WorkQueue
 
 DTYPES = {name: number for number, name in frames.DTYPE_NAMES.items()}
 OPS = {name: number for number, name in frames.OP_NAMES.items()}
@@ -61,7 +61,7 @@ class Transport:
         buffer: bytearray | memoryview,
         dtype: str = "fp32",
         op: str = "sum",
-    ) -> Work:
+    ) -> QueuedAllReduce:
         """Begin to reduce a writable, contiguous buffer in place, and return at once.
 
         `dtype` is fp32, bf16 or fp16, `op` sum or avg. Until the work is done the buffer must not
@@ -82,7 +82,7 @@ class Transport:
             sequence = self._engine.submit(data, DTYPES[dtype], OPS[op])
             # The engine writes there, whether the caller still holds the buffer or not.
             self._buffers[sequence] = data
-            return Work(self._queue, sequence)
+            return QueuedAllReduce(self._queue, sequence)
 
     def set_timeout(self, timeout: float) -> None:
         """Fail from now on when no operation makes progress for so many seconds."""
@@ -142,14 +142,14 @@ class Transport:
         self.close()
 
 
-def connect(settings: Settings | None = None, exchange: Exchange | None = None) -> Transport:
+def connect(settings: WorkerSettings | None = None, exchange: Exchange | None = None) -> Transport:
     """Connect this worker to the reducers of its run; all workers do so together.
 
     `settings` come from the environment unless given. Where the dedicated reducers are too few,
     the workers reduce a share themselves, if they can learn each other's addresses: by
     `settings.peers`, or by `exchange`. Raises TransportError, which names what is wrong.
     """
-    settings = settings or Settings.from_env(os.environ)
+    settings = settings or WorkerSettings.from_env(os.environ)
     plan = _plan(settings, can_share=bool(settings.peers or exchange))
     with contextlib.ExitStack() as undo:
         endpoints = [
@@ -181,7 +181,7 @@ def connect(settings: Settings | None = None, exchange: Exchange | None = None) 
     return Transport(engine, plan, names, engine_name(settings.core), own, encrypted)
 
 
-def _plan(settings: Settings, can_share: bool) -> Schedule:
+def _plan(settings: WorkerSettings, can_share: bool) -> Schedule:
     links = settings.links
     # Each further flow is one more connection to the same card.
     flows = tuple(bandwidth / settings.flows for bandwidth in links.reducers) * settings.flows
@@ -191,10 +191,10 @@ def _plan(settings: Settings, can_share: bool) -> Schedule:
         return choose(links, settings.frame, settings.window)
     except (ValueError, ZeroDivisionError):
         text = "RSCTL_REDUCERS names no reducer, and the workers have no addresses of each other"
-        raise TransportError(Code.SETTINGS, text) from None
+        raise TransportError(ErrorCode.SETTINGS, text) from None
 
 
-def _own_reducer(settings: Settings) -> Reducer:
+def _own_reducer(settings: WorkerSettings) -> Reducer:
     port = settings.peers[settings.rank][1] if settings.peers else 0
     towards = (settings.reducers or settings.peers or (("127.0.0.1", 0),))[0]
     host = settings.bind or local_address(towards)
@@ -212,10 +212,10 @@ def _own_reducer(settings: Settings) -> Reducer:
         text = (
             f"this worker cannot listen on {format_address((host, port))}: {format_os_error(error)}"
         )
-        raise TransportError(Code.SETTINGS, text) from None
+        raise TransportError(ErrorCode.SETTINGS, text) from None
 
 
-def _peers(settings: Settings, own: Reducer, exchange: Exchange | None) -> list[Address]:
+def _peers(settings: WorkerSettings, own: Reducer, exchange: Exchange | None) -> list[Address]:
     if exchange is None:
         peers = list(settings.peers)
     else:
@@ -224,5 +224,5 @@ def _peers(settings: Settings, own: Reducer, exchange: Exchange | None) -> list[
         ]
     if len(peers) != settings.world:
         text = f"there are {len(peers)} addresses of workers for {settings.world} workers"
-        raise TransportError(Code.SETTINGS, text)
+        raise TransportError(ErrorCode.SETTINGS, text)
     return peers

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from rsctl.transport.errors import format_os_error
-from rsctl.transport.frames import Check, FrameReader, Header
+from rsctl.transport.frames import FrameCheck, FrameReader, Header
 
 _MOST_PARTS = 32
 _LINGER_SECONDS = 1.0
@@ -27,7 +27,7 @@ class Connection:
     `last_received` and `last_sent` are the monotonic times at which bytes last came and went.
     """
 
-    def __init__(self, sock: socket.socket, frame: int, check: Check) -> None:
+    def __init__(self, sock: socket.socket, frame: int, check: FrameCheck) -> None:
         sock.setblocking(False)
         self.sock = sock
         self.last_received = self.last_sent = time.monotonic()

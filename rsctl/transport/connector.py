@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rsctl.transport.connection import configure_socket
-from rsctl.transport.errors import Code, TransportError
+from rsctl.transport.errors import ErrorCode, TransportError
 from rsctl.transport.frames import FrameError
 from rsctl.transport.handshake import HANDSHAKE_SECONDS, Channel, Handshake, Hello, prove_worker
 from rsctl.transport.schedule import Schedule
-from rsctl.transport.settings import Address, Settings, format_address
+from rsctl.transport.settings import Address, WorkerSettings, format_address
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 1.0
-_FINAL = {Code.AUTHENTICATION, Code.MISMATCH, Code.LIMIT, Code.SUPERSEDED}
+_FINAL = {ErrorCode.AUTHENTICATION, ErrorCode.MISMATCH, ErrorCode.LIMIT, ErrorCode.SUPERSEDED}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Endpoint:
 
 
 def connect_all(
-    settings: Settings, schedule: Schedule, endpoints: Sequence[Endpoint]
+    settings: WorkerSettings, schedule: Schedule, endpoints: Sequence[Endpoint]
 ) -> list[socket.socket]:
     """One opened connection to each reducer. Raises TransportError that names the reducer.
 
@@ -50,7 +50,7 @@ def connect_all(
 
 
 def _open(
-    settings: Settings, schedule: Schedule, number: int, endpoint: Endpoint, until: float
+    settings: WorkerSettings, schedule: Schedule, number: int, endpoint: Endpoint, until: float
 ) -> socket.socket:
     hello = Hello(
         run=settings.run,
@@ -75,12 +75,12 @@ def _open(
         except (OSError, FrameError) as error:
             if time.monotonic() + pause > until:
                 reason = f"{who} could not be reached in {settings.patience:g} s: {error}"
-                raise TransportError(Code.UNREACHABLE, reason, number) from None
+                raise TransportError(ErrorCode.UNREACHABLE, reason, number) from None
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
 
-def _attempt(hello: Hello, server: Address, settings: Settings) -> socket.socket:
+def _attempt(hello: Hello, server: Address, settings: WorkerSettings) -> socket.socket:
     wire = socket.create_connection(server, timeout=HANDSHAKE_SECONDS)
     channel, handshake = Channel(wire, wire), Handshake(wire)
     try:

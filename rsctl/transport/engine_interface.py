@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rsctl.transport.errors import Code, Failure
+from rsctl.transport.errors import EngineFailure, ErrorCode
 from rsctl.transport.schedule import Schedule
 
 HEARTBEATS = 4
@@ -22,7 +22,7 @@ without waiting for its next heartbeat."""
 
 
 @dataclass(frozen=True)
-class Group:
+class EpochGroup:
     """One epoch of one run on a reducer. `silence` is in seconds, the rest as in HELLO."""
 
     world: int
@@ -46,10 +46,10 @@ class Membership:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EpochOutcome:
     """How an epoch ended on a reducer; `code` is None after everyone's goodbye."""
 
-    code: Code | None
+    code: ErrorCode | None
     message: str
 
 
@@ -84,13 +84,13 @@ class ReducerEngine(Protocol):
     def adopt(self, sock: socket.socket, rank: int) -> None:
         """Take over the connection of a worker after its handshake."""
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> EpochOutcome | None:
         """How it ended; None while it is running."""
 
     def stats(self) -> ReducerStats:
         """The counters so far."""
 
-    def stop(self, code: Code, message: str) -> None:
+    def stop(self, code: ErrorCode, message: str) -> None:
         """Send the reason to the workers, free everything, and wait until that is done."""
 
 
@@ -118,7 +118,7 @@ class ClientEngine(Protocol):
     def committed(self) -> int:
         """The same for all workers, as far as is known here."""
 
-    def failure(self) -> Failure | None:
+    def failure(self) -> EngineFailure | None:
         """Why it has stopped; None while it is running."""
 
     def stats(self) -> ClientStats:

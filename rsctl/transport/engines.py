@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rsctl.transport.engine_interface import (
     ClientEngine,
-    Group,
+    EpochGroup,
     Membership,
     ReducerEngine,
     Sockets,
 )
 
 
-def reducer_engine(group: Group, core: bool) -> ReducerEngine:
+def reducer_engine(group: EpochGroup, core: bool) -> ReducerEngine:
     """A running reducer for one epoch; `core` false forces the Python engine."""
     from rsctl.transport import native
 

@@ -11,7 +11,7 @@ NO_RANK = 0xFFFFFFFF
 """The rank in a frame that is about no rank."""
 
 
-class Code(enum.IntEnum):
+class ErrorCode(enum.IntEnum):
     """Why a connection or an operation failed; 1 to 10 are ERROR codes of the protocol."""
 
     AUTHENTICATION = 1
@@ -39,7 +39,7 @@ class TransportError(Exception):
 
     def __init__(
         self,
-        code: Code,
+        code: ErrorCode,
         message: str,
         reducer: int | None = None,
         rank: int | None = None,
@@ -54,7 +54,7 @@ class TransportError(Exception):
 
 
 @dataclass(frozen=True)
-class Failure:
+class EngineFailure:
     """Why a client's engine has stopped, in numbers; `detail` is a peer's or the system's text.
 
     `server` is the reducer that it was noticed at, `rank` the worker concerned or NO_RANK,
@@ -62,7 +62,7 @@ class Failure:
     the failure on (`remote`), `relayed` is the one that failed, as far as it is known.
     """
 
-    code: Code
+    code: ErrorCode
     server: int
     rank: int
     sequence: int
@@ -75,12 +75,16 @@ class Failure:
         """The reducer that failed; None where a worker did, or where it is not known."""
         if self.remote:
             return self.relayed
-        return self.server if self.code in (Code.LOST, Code.SILENT, Code.PROTOCOL) else None
+        return (
+            self.server
+            if self.code in (ErrorCode.LOST, ErrorCode.SILENT, ErrorCode.PROTOCOL)
+            else None
+        )
 
     @property
-    def wire_code(self) -> Code:
+    def wire_code(self) -> ErrorCode:
         """The code for the reducers: the cause, where the protocol has it."""
-        return self.code if self.code <= Code.STOPPED else Code.GAVE_UP
+        return self.code if self.code <= ErrorCode.STOPPED else ErrorCode.GAVE_UP
 
     def error(self, names: Sequence[str]) -> TransportError:
         """The exception for a caller; `names` are the reducers' addresses."""
@@ -96,19 +100,19 @@ class Failure:
     def message(self, names: Sequence[str] = ()) -> str:
         """The error as text; with the reducer's address if it is known."""
         during = f" during operation {self.sequence}" if self.sequence else ""
-        if self.code is Code.CLOSED:
+        if self.code is ErrorCode.CLOSED:
             return f"the transport was closed{during}"
         who = f"reducer {self.server}"
         if names:
             who += f" ({names[self.server]})"
         if self.remote:
             return f"{who} ended the run{during}: {self.detail}"
-        if self.code is Code.SILENT:
+        if self.code is ErrorCode.SILENT:
             return f"{who} has been silent for {self.detail}{during}"
-        if self.code is Code.DEADLINE:
+        if self.code is ErrorCode.DEADLINE:
             waits = f"; {who} waits for rank {self.rank}" if self.rank != NO_RANK else ""
             return f"operation {self.sequence} has made no progress for {self.detail}{waits}"
-        if self.code is Code.LOST:
+        if self.code is ErrorCode.LOST:
             return f"{who} was lost{during}: {self.detail}"
         return f"{who} broke the protocol{during}: {self.detail}"
 
@@ -118,9 +122,13 @@ def printable(text: bytes | memoryview) -> str:
     return "".join(c if c.isprintable() else "?" for c in bytes(text).decode("utf-8", "replace"))
 
 
-def known_code(number: int) -> Code:
+def known_code(number: int) -> ErrorCode:
     """A peer's reason; one that the protocol does not have is a breach of it."""
-    return Code(number) if Code.AUTHENTICATION <= number <= Code.STOPPED else Code.PROTOCOL
+    return (
+        ErrorCode(number)
+        if ErrorCode.AUTHENTICATION <= number <= ErrorCode.STOPPED
+        else ErrorCode.PROTOCOL
+    )
 
 
 def format_os_error(error: OSError) -> str:

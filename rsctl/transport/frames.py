@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rsctl.transport.errors import NO_RANK, Code
+from rsctl.transport.errors import NO_RANK, ErrorCode
 
 MAGIC = 0x54435352
 VERSION = 1
@@ -53,7 +53,7 @@ class Header(NamedTuple):
 
     @classmethod
     def unpack(cls, data: bytes | bytearray | memoryview, offset: int = 0) -> Header:
-        """Read a header; its fields may be anything, `Check` says whether they make sense."""
+        """Read a header; its fields may be anything, `FrameCheck` says whether they make sense."""
         return cls._make(_HEADER.unpack_from(data, offset))
 
     def describe(self) -> str:
@@ -76,7 +76,7 @@ def header(kind: int, **fields: int) -> Header:
 
 
 def error_frame(
-    code: Code,
+    code: ErrorCode,
     text: str,
     rank: int,
     sequence: int,
@@ -101,8 +101,8 @@ def chunks_of(total: int, chunk_bytes: int) -> int:
     return max(1, -(-total // chunk_bytes))
 
 
-class Check:
-    """Check the rules for every frame on a connection, before its payload is read.
+class FrameCheck:
+    """FrameCheck the rules for every frame on a connection, before its payload is read.
 
     `rank` is the worker at the other end, None for a reducer.
     """
@@ -148,7 +148,7 @@ class Check:
 class FrameReader:
     """Finds whole frames in a stream of bytes, in a buffer that never grows."""
 
-    def __init__(self, frame: int, check: Check) -> None:
+    def __init__(self, frame: int, check: FrameCheck) -> None:
         largest = HEADER_BYTES + max(frame, MAX_ERROR_BYTES)
         self._buffer = bytearray(2 * largest)
         self._view = memoryview(self._buffer)

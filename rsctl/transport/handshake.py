@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 
 from rsctl.transport import frames
-from rsctl.transport.errors import NO_RANK, Code, TransportError, known_code, printable
+from rsctl.transport.errors import NO_RANK, ErrorCode, TransportError, known_code, printable
 from rsctl.transport.frames import HEADER_BYTES, FrameError, Header
 
 HANDSHAKE_SECONDS = 5.0
@@ -159,7 +159,7 @@ def prove_worker(handshake: Handshake, hello: Hello, token: bytes) -> None:
     handshake.send(frames.header(frames.PROOF, payload=len(proof), **fields).pack() + proof)
     _, answer = handshake.read(frames.READY, len(proof), len(proof))
     if not hmac.compare_digest(answer, _proof(token, _REDUCER, proven)):
-        raise TransportError(Code.AUTHENTICATION, "it does not know this run's token")
+        raise TransportError(ErrorCode.AUTHENTICATION, "it does not know this run's token")
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def verify_worker(handshake: Handshake, token: bytes) -> VerifiedWorker:
     _, proof = handshake.read(frames.PROOF, size, size)
     proven = sent_hello + nonce + handshake.binding
     if not hmac.compare_digest(proof, _proof(token, _WORKER, proven)):
-        raise TransportError(Code.AUTHENTICATION, "wrong token")
+        raise TransportError(ErrorCode.AUTHENTICATION, "wrong token")
     answer = _proof(token, _REDUCER, proven)
     ready = frames.header(frames.READY, payload=len(answer)).pack() + answer
     return VerifiedWorker(Hello.unpack(header, payload), ready)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rsctl.transport import frames
-from rsctl.transport.errors import NO_RANK, Code, TransportError
+from rsctl.transport.errors import NO_RANK, ErrorCode, TransportError
 from rsctl.transport.frames import FrameError
 from rsctl.transport.handshake import Channel, Handshake, Hello, verify_worker
 
@@ -25,7 +25,7 @@ Admit = Callable[[Channel, Hello, bytes], None]
 """Admits a worker, and sends it the frame given last. Raises TransportError to refuse it."""
 
 
-class Listener:
+class HandshakeListener:
     """A listening socket with a bounded number of handshakes, each with a thread and a time-out."""
 
     def __init__(
@@ -102,12 +102,17 @@ class Listener:
         except TransportError as refused:
             self._refuse(channel, handshake, hello, refused.code, refused.message)
         except FrameError as error:
-            self._refuse(channel, handshake, hello, Code.PROTOCOL, str(error))
+            self._refuse(channel, handshake, hello, ErrorCode.PROTOCOL, str(error))
         except (OSError, RuntimeError, MemoryError):  # the last two: no thread for an engine
             self._forget(channel)
 
     def _refuse(
-        self, channel: Channel, handshake: Handshake, hello: Hello | None, code: Code, text: str
+        self,
+        channel: Channel,
+        handshake: Handshake,
+        hello: Hello | None,
+        code: ErrorCode,
+        text: str,
     ) -> None:
         # A peer that is not authenticated learns nothing, not even the run's number.
         job = frames.job_number(hello.run) if hello else 0

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from rsctl.transport.engine_interface import (
     ClientStats,
-    Group,
+    EpochGroup,
+    EpochOutcome,
     Membership,
-    Outcome,
     ReducerStats,
     Sockets,
 )
-from rsctl.transport.errors import Code, Failure, printable
+from rsctl.transport.errors import EngineFailure, ErrorCode, printable
 
 LIBRARY = Path(__file__).parent / "librsctl_core.so"
 """Where the package's build puts the core."""
@@ -124,7 +124,7 @@ def _loaded() -> ctypes.CDLL:
 class CoreReducer:
     """A ReducerEngine in C++."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: EpochGroup) -> None:
         """Raises OSError if the core does not exist, MemoryError if it cannot start."""
         self._core = _loaded()
         self._world = group.world
@@ -143,12 +143,12 @@ class CoreReducer:
         """See ReducerEngine."""
         self._core.rsctl_reducer_adopt(self._handle, sock.detach(), rank)
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> EpochOutcome | None:
         """See ReducerEngine."""
         code, text = c_uint32(), ctypes.create_string_buffer(_TEXT_BYTES)
         if not self._core.rsctl_reducer_ending(self._handle, ctypes.byref(code), text):
             return None
-        return Outcome(Code(code.value) if code.value else None, printable(text.value))
+        return EpochOutcome(ErrorCode(code.value) if code.value else None, printable(text.value))
 
     def stats(self) -> ReducerStats:
         """See ReducerEngine."""
@@ -163,7 +163,7 @@ class CoreReducer:
             list(late[1]),
         )
 
-    def stop(self, code: Code, message: str) -> None:
+    def stop(self, code: ErrorCode, message: str) -> None:
         """See ReducerEngine."""
         self._core.rsctl_reducer_stop(self._handle, int(code), message.encode())
 
@@ -235,13 +235,13 @@ class CoreClient:
         committed: int = self._core.rsctl_client_committed(self._handle)
         return committed
 
-    def failure(self) -> Failure | None:
+    def failure(self) -> EngineFailure | None:
         """See ClientEngine."""
         found = _Failure()
         if not self._core.rsctl_client_failure(self._handle, ctypes.byref(found)):
             return None
-        return Failure(
-            Code(found.code),
+        return EngineFailure(
+            ErrorCode(found.code),
             found.server,
             found.rank,
             found.sequence,

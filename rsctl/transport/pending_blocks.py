@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from rsctl.transport.errors import NO_RANK, Code
+from rsctl.transport.errors import NO_RANK, ErrorCode
 from rsctl.transport.frames import Header
 from rsctl.transport.sums import Accumulator
 
@@ -16,7 +16,7 @@ class EpochFailed(Exception):
     `blamed` is a reducer that failed, if that is the reason.
     """
 
-    def __init__(self, code: Code, rank: int, message: str, blamed: int | None = None) -> None:
+    def __init__(self, code: ErrorCode, rank: int, message: str, blamed: int | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.rank = rank
@@ -97,7 +97,7 @@ class PendingBlocks:
         self._under_way[rank] += 1
         if self._under_way[rank] > self._window:
             raise EpochFailed(
-                Code.LIMIT, rank, f"rank {rank} sends more than {self._window} blocks at once"
+                ErrorCode.LIMIT, rank, f"rank {rank} sends more than {self._window} blocks at once"
             )
         self.lateness[rank].add(now - pending.since)
         pending.add(rank, block)
@@ -138,10 +138,10 @@ def _check_same(pending: PendingBlock, header: Header) -> None:
     first, rank = pending.header, header.rank
     if header[3:5] != first[3:5] or header[8:12] != first[8:12]:
         raise EpochFailed(
-            Code.MISMATCH,
+            ErrorCode.MISMATCH,
             rank,
             f"the workers disagree about operation {header.sequence}: rank {first.rank} has "
             f"{first.describe()}, rank {rank} has {header.describe()}",
         )
     if pending.has(rank):
-        raise EpochFailed(Code.PROTOCOL, rank, f"rank {rank} sends a block twice")
+        raise EpochFailed(ErrorCode.PROTOCOL, rank, f"rank {rank} sends a block twice")

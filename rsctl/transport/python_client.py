@@ -19,8 +19,8 @@ from rsctl.transport.engine_interface import (
     Membership,
     Sockets,
 )
-from rsctl.transport.errors import NO_RANK, Code, Failure, known_code, printable
-from rsctl.transport.frames import Check, FrameError, Header
+from rsctl.transport.errors import NO_RANK, EngineFailure, ErrorCode, known_code, printable
+from rsctl.transport.frames import FrameCheck, FrameError, Header
 from rsctl.transport.operations import Operations
 
 _KINDS = (frames.RESULT, frames.HEARTBEAT, frames.ERROR)
@@ -38,7 +38,7 @@ class _Server:
 
 
 class _Failed(Exception):
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: EngineFailure) -> None:
         super().__init__()
         self.failure = failure
 
@@ -53,7 +53,7 @@ class PythonClient:
         self._submissions: deque[tuple[memoryview, int, int]] = deque()
         self._submitted = 0
         self._stats = ClientStats()
-        self._failure: Failure | None = None
+        self._failure: EngineFailure | None = None
         self._stopping = False
         self._progress = time.monotonic()
         self._next_check = 0.0
@@ -69,7 +69,9 @@ class PythonClient:
 
     def _server(self, number: int, sock: socket.socket) -> _Server:
         membership = self._membership
-        check = Check(_KINDS, membership.schedule.frame, membership.epoch, membership.job, None)
+        check = FrameCheck(
+            _KINDS, membership.schedule.frame, membership.epoch, membership.job, None
+        )
         connection = Connection(sock, membership.schedule.frame, check)
         server = _Server(number, membership.schedule.windows[number], connection)
         self._selector.register(sock, selectors.EVENT_READ, server)
@@ -106,7 +108,7 @@ class PythonClient:
         """See ClientEngine."""
         return max(server.committed for server in self._servers)
 
-    def failure(self) -> Failure | None:
+    def failure(self) -> EngineFailure | None:
         """See ClientEngine."""
         return self._failure
 
@@ -134,11 +136,11 @@ class PythonClient:
             self._wake.send(b"!")
 
     def _run(self) -> None:
-        failure = Failure(Code.CLOSED, 0, NO_RANK, 0, "")
+        failure = EngineFailure(ErrorCode.CLOSED, 0, NO_RANK, 0, "")
         try:
             while not self._stopping or self._submissions:
                 self._turn()
-            failure = Failure(Code.CLOSED, 0, NO_RANK, self._operations.oldest, "")
+            failure = EngineFailure(ErrorCode.CLOSED, 0, NO_RANK, self._operations.oldest, "")
         except _Failed as failed:
             failure = failed.failure
         finally:
@@ -192,9 +194,9 @@ class PythonClient:
                 for header, payload in server.connection.receive():
                     self._handle(server, header, payload)
         except ConnectionClosed as ended:
-            raise self._failed(Code.LOST, server, str(ended)) from None
+            raise self._failed(ErrorCode.LOST, server, str(ended)) from None
         except FrameError as error:
-            raise self._failed(Code.PROTOCOL, server, str(error)) from None
+            raise self._failed(ErrorCode.PROTOCOL, server, str(error)) from None
 
     def _handle(self, server: _Server, header: Header, payload: memoryview) -> None:
         if header.kind != frames.ERROR and header.completed > self._operations.completed:
@@ -232,7 +234,7 @@ class PythonClient:
         except ConnectionClosed as ended:
             # The ERROR that the reducer sent before it closed explains more than the failed send.
             self._serve(server, selectors.EVENT_READ)
-            raise self._failed(Code.LOST, server, str(ended)) from None
+            raise self._failed(ErrorCode.LOST, server, str(ended)) from None
         if connection.busy or before:
             wanted = _READ_WRITE if connection.busy else selectors.EVENT_READ
             self._selector.modify(connection.sock, wanted, server)
@@ -248,7 +250,7 @@ class PythonClient:
             if is_quiet and connection.has_partial_frame:  # parts of it may have come
                 self._serve(server, selectors.EVENT_READ)
             if now - connection.last_received > membership.silence:
-                raise self._failed(Code.SILENT, server, f"{membership.silence:g} s")
+                raise self._failed(ErrorCode.SILENT, server, f"{membership.silence:g} s")
             pause = PROMPT_SECONDS if self._is_behind(server) else membership.silence / HEARTBEATS
             if now - connection.last_sent > pause and not connection.busy:
                 connection.queue(self._heartbeat(frames.HEARTBEAT))
@@ -257,7 +259,7 @@ class PythonClient:
         if self._operations.oldest and now - self._progress > self._timeout:
             waiting = [server for server in self._servers if server.waits_for != NO_RANK]
             server = (waiting or self._servers)[0]
-            raise self._failed(Code.DEADLINE, server, f"{self._timeout:g} s", server.waits_for)
+            raise self._failed(ErrorCode.DEADLINE, server, f"{self._timeout:g} s", server.waits_for)
 
     @property
     def _has_unreported(self) -> bool:
@@ -275,18 +277,18 @@ class PythonClient:
 
     def _failed(
         self,
-        code: Code,
+        code: ErrorCode,
         server: _Server,
         detail: str,
         rank: int = NO_RANK,
         remote: bool = False,
     ) -> _Failed:
         oldest = self._operations.oldest
-        return _Failed(Failure(code, server.number, rank, oldest, detail, remote))
+        return _Failed(EngineFailure(code, server.number, rank, oldest, detail, remote))
 
-    def _end(self, failure: Failure) -> None:
+    def _end(self, failure: EngineFailure) -> None:
         """Wake all who wait here, and send GOODBYE or ERROR to the reducers."""
-        clean = failure.code is Code.CLOSED and not failure.sequence
+        clean = failure.code is ErrorCode.CLOSED and not failure.sequence
         membership = self._membership
         with self._changed:
             self._failure = failure
@@ -294,7 +296,7 @@ class PythonClient:
         if clean:
             last = self._heartbeat(frames.GOODBYE)
         else:
-            rank = membership.rank if failure.code is Code.CLOSED else failure.rank
+            rank = membership.rank if failure.code is ErrorCode.CLOSED else failure.rank
             about = rank, failure.sequence, membership.epoch, membership.job, failure.blamed
             last = frames.error_frame(failure.wire_code, failure.message(), *about)
         close_gracefully([server.connection for server in self._servers], last)

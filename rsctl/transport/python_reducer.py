@@ -15,12 +15,12 @@ from rsctl.transport.engine_interface import (
     HEARTBEATS,
     PROMPT_SECONDS,
     WAITED_SECONDS,
-    Group,
-    Outcome,
+    EpochGroup,
+    EpochOutcome,
     ReducerStats,
 )
-from rsctl.transport.errors import NO_RANK, Code, known_code, printable
-from rsctl.transport.frames import Check, FrameError, Header
+from rsctl.transport.errors import NO_RANK, ErrorCode, known_code, printable
+from rsctl.transport.frames import FrameCheck, FrameError, Header
 from rsctl.transport.pending_blocks import EpochFailed, PendingBlocks
 from rsctl.transport.sums import quiet_arithmetic
 
@@ -44,7 +44,7 @@ class _Member:
 class PythonReducer:
     """A ReducerEngine: one thread, one selector, no more memory than the windows allow."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: EpochGroup) -> None:
         self._group = group
         self._pending = PendingBlocks(group.world, group.window)
         self._members: dict[int, _Member] = {}
@@ -54,10 +54,10 @@ class PythonReducer:
         self._next_check = 0.0
         self._has_unreported = False
         self._closed_bytes = [0, 0]
-        self._outcome: Outcome | None = None
+        self._outcome: EpochOutcome | None = None
         self._lock = threading.Lock()
         self._arrivals: deque[tuple[socket.socket, int]] = deque()
-        self._stop_request: Outcome | None = None
+        self._stop_request: EpochOutcome | None = None
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._woken.setblocking(False)
@@ -74,7 +74,7 @@ class PythonReducer:
             self._arrivals.append((sock, rank))
         self._notify()
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> EpochOutcome | None:
         """See ReducerEngine."""
         return self._outcome
 
@@ -91,9 +91,9 @@ class PythonReducer:
             late_most=[rank.most for rank in late],
         )
 
-    def stop(self, code: Code, message: str) -> None:
+    def stop(self, code: ErrorCode, message: str) -> None:
         """See ReducerEngine."""
-        self._stop_request = Outcome(code, message)
+        self._stop_request = EpochOutcome(code, message)
         self._notify()
         self._thread.join()
 
@@ -109,7 +109,7 @@ class PythonReducer:
         except EpochFailed as refused:
             self._end(refused.code, str(refused), refused.rank, refused.blamed)
         finally:
-            self._outcome = self._outcome or Outcome(Code.STOPPED, "the reducer failed")
+            self._outcome = self._outcome or EpochOutcome(ErrorCode.STOPPED, "the reducer failed")
             self._close()
 
     def _turn(self) -> None:
@@ -127,13 +127,15 @@ class PythonReducer:
         self._woken.recv(4096)
         self._admit()
         if self._stop_request is not None:
-            self._end(self._stop_request.code or Code.STOPPED, self._stop_request.message, NO_RANK)
+            self._end(
+                self._stop_request.code or ErrorCode.STOPPED, self._stop_request.message, NO_RANK
+            )
 
     def _admit(self) -> None:
         while self._arrivals:
             sock, rank = self._arrivals.popleft()
             group = self._group
-            check = Check(_KINDS, group.frame, group.epoch, group.job, rank)
+            check = FrameCheck(_KINDS, group.frame, group.epoch, group.job, rank)
             member = _Member(rank, Connection(sock, group.frame, check))
             self._members[rank] = member
             self._selector.register(sock, selectors.EVENT_READ, member)
@@ -147,10 +149,10 @@ class PythonReducer:
                     self._handle(member, header, payload)
         except ConnectionClosed as ended:
             if self._members.get(member.rank) is member:
-                raise self._lost(member, Code.LOST, f"was lost: {ended}") from None
+                raise self._lost(member, ErrorCode.LOST, f"was lost: {ended}") from None
         except FrameError as error:
             text = f"rank {member.rank} broke the protocol: {error}"
-            raise EpochFailed(Code.PROTOCOL, member.rank, text) from None
+            raise EpochFailed(ErrorCode.PROTOCOL, member.rank, text) from None
 
     def _handle(self, member: _Member, header: Header, payload: memoryview) -> None:
         self._check_progress(member, header)
@@ -202,7 +204,7 @@ class PythonReducer:
         for rank in self._left:
             if self._pending.lacking(rank) is not None:
                 text = f"rank {rank} left before operation {header.sequence}"
-                raise EpochFailed(Code.LEFT, rank, text)
+                raise EpochFailed(ErrorCode.LEFT, rank, text)
 
     def _completed(self) -> int:
         if len(self._members) + len(self._left) < self._group.world:
@@ -216,10 +218,10 @@ class PythonReducer:
         try:
             connection.flush()
         except ConnectionClosed as ended:
-            raise self._lost(member, Code.LOST, f"was lost: {ended}") from None
+            raise self._lost(member, ErrorCode.LOST, f"was lost: {ended}") from None
         if connection.queued > 2 * self._group.window + 4:
             text = f"rank {member.rank} does not read its results"
-            raise EpochFailed(Code.LIMIT, member.rank, text)
+            raise EpochFailed(ErrorCode.LIMIT, member.rank, text)
         if connection.busy or before:
             wanted = _READ_WRITE if connection.busy else selectors.EVENT_READ
             self._selector.modify(connection.sock, wanted, member)
@@ -228,11 +230,11 @@ class PythonReducer:
         waits = self._pending.lacking(member.rank)
         if waits is not None:
             text = f"rank {member.rank} left before operation {waits.sequence}"
-            raise EpochFailed(Code.LEFT, member.rank, text)
+            raise EpochFailed(ErrorCode.LEFT, member.rank, text)
         self._left[member.rank] = member.completed
         if len(self._left) == self._group.world:
-            self._outcome = Outcome(None, "all workers have left")
-        # A worker waits for this: when it continues, all can see that all have left.
+            self._outcome = EpochOutcome(None, "all workers have left")
+        # A worker waits for this: when it goes on, everyone can see that all have left.
         self._drop(member)
 
     def _drop(self, member: _Member) -> None:
@@ -242,7 +244,7 @@ class PythonReducer:
         self._selector.unregister(connection.sock)
         connection.close()
 
-    def _lost(self, member: _Member, code: Code, what: str) -> EpochFailed:
+    def _lost(self, member: _Member, code: ErrorCode, what: str) -> EpochFailed:
         oldest = self._pending.oldest()
         during = f" during operation {oldest[0].sequence}" if oldest else ""
         self._drop(member)
@@ -267,7 +269,7 @@ class PythonReducer:
                     continue
             if now - connection.last_received > self._group.silence:
                 silent = f"has been silent for {self._group.silence:g} s"
-                raise self._lost(member, Code.SILENT, silent)
+                raise self._lost(member, ErrorCode.SILENT, silent)
             is_behind = member.reported < everywhere or waits not in (NO_WAIT, member.told)
             pause = PROMPT_SECONDS if is_behind else self._group.silence / HEARTBEATS
             if now - connection.last_sent > pause and not connection.busy:
@@ -293,9 +295,9 @@ class PythonReducer:
             fields |= {"sequence": header.sequence, "chunk": header.chunk, "rank": rank}
         return frames.header(frames.HEARTBEAT, completed=self._completed(), **fields).pack()
 
-    def _end(self, code: Code, message: str, rank: int, blamed: int | None = None) -> None:
+    def _end(self, code: ErrorCode, message: str, rank: int, blamed: int | None = None) -> None:
         with self._lock:
-            self._outcome = Outcome(code, message)
+            self._outcome = EpochOutcome(code, message)
         self._admit()  # workers that have only just come get the ERROR, too
         oldest = self._pending.oldest()
         sequence = oldest[0].sequence if oldest else 0

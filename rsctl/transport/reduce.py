@@ -106,7 +106,7 @@ def interface_address(name: str) -> str:
 
 
 def _serve(reducer: Reducer, stop: StopSignals, interval: float, once: bool) -> None:
-    report = Report(reducer)
+    report = ReducerReport(reducer)
     next_report = time.monotonic() + interval
     while not stop.wait(_POLL_SECONDS):
         if once and _have_all_left(reducer):
@@ -123,7 +123,7 @@ def _have_all_left(reducer: Reducer) -> bool:
     return outcome is not None and outcome.code is None
 
 
-class Report:
+class ReducerReport:
     """The work of a reducer since the last reading, and in total."""
 
     def __init__(self, reducer: Reducer) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from rsctl.transport import frames
 from rsctl.transport.connection import configure_socket
-from rsctl.transport.engine_interface import Group, Outcome, ReducerEngine, ReducerStats
-from rsctl.transport.errors import Code, TransportError
+from rsctl.transport.engine_interface import EpochGroup, EpochOutcome, ReducerEngine, ReducerStats
+from rsctl.transport.errors import ErrorCode, TransportError
 from rsctl.transport.handshake import Channel, Hello
-from rsctl.transport.listener import MAX_HANDSHAKES, Listener
+from rsctl.transport.listener import MAX_HANDSHAKES, HandshakeListener
 
 if TYPE_CHECKING:
     from rsctl.transport.tls import Tls
@@ -54,7 +54,7 @@ class Reducer:
         port: int,
         token: bytes,
         run: str,
-        engine: Callable[[Group], ReducerEngine],
+        engine: Callable[[EpochGroup], ReducerEngine],
         memory: int = DEFAULT_MEMORY,
         congestion: str | None = None,
         tls: Tls | None = None,
@@ -65,7 +65,9 @@ class Reducer:
         names = [lane_run(run, lane) for lane in range(lanes)]
         self._lanes = {name: _Lane(engine, memory, congestion) for name in names}
         self._host = host
-        self._listener = Listener(host, port, token, self._admit, tls, MAX_HANDSHAKES * lanes)
+        self._listener = HandshakeListener(
+            host, port, token, self._admit, tls, MAX_HANDSHAKES * lanes
+        )
 
     @property
     def address(self) -> tuple[str, int]:
@@ -83,7 +85,7 @@ class Reducer:
         """How many connections were refused."""
         return self._listener.refused
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> EpochOutcome | None:
         """How the current epoch ended; None while a lane is active, and before the first."""
         return _combine([lane.outcome() for lane in self._lanes.values()])
 
@@ -101,7 +103,7 @@ class Reducer:
         lane = self._lanes.get(hello.run)
         if lane is None:
             reason = f"this reducer serves run {self._run}, not {hello.run}"
-            raise TransportError(Code.MISMATCH, reason)
+            raise TransportError(ErrorCode.MISMATCH, reason)
         lane.admit(channel, hello, ready)
 
 
@@ -109,7 +111,7 @@ class _Lane:
     """One lane of a reducer: the newest epoch and its flows."""
 
     def __init__(
-        self, engine: Callable[[Group], ReducerEngine], memory: int, congestion: str | None
+        self, engine: Callable[[EpochGroup], ReducerEngine], memory: int, congestion: str | None
     ) -> None:
         self._engine = engine
         self._memory = memory
@@ -122,7 +124,7 @@ class _Lane:
         """The epoch that is or was served last; None before the first worker."""
         return next((flow.first.epoch for flow in self._flows.values()), None)
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> EpochOutcome | None:
         """How the current epoch ended; None while it is active, and before the first."""
         return _combine([flow.engine.outcome() for flow in list(self._flows.values())])
 
@@ -133,9 +135,9 @@ class _Lane:
     def close(self, message: str) -> None:
         """Send the reason to the workers, and free everything."""
         with self._lock:
-            self._stop(Code.STOPPED, message)
+            self._stop(ErrorCode.STOPPED, message)
 
-    def _stop(self, code: Code, message: str) -> None:
+    def _stop(self, code: ErrorCode, message: str) -> None:
         for flow in self._flows.values():
             flow.engine.stop(code, message)
 
@@ -144,11 +146,11 @@ class _Lane:
         with self._lock:
             flow = self._flow_for(hello)
             if hello.rank in flow.ranks:
-                raise TransportError(Code.MISMATCH, f"rank {hello.rank} is already connected")
+                raise TransportError(ErrorCode.MISMATCH, f"rank {hello.rank} is already connected")
             ended = self.outcome()
             if ended is not None:
                 reason = f"epoch {hello.epoch} has ended: {ended.message}"
-                raise TransportError(ended.code or Code.LEFT, reason)
+                raise TransportError(ended.code or ErrorCode.LEFT, reason)
             channel.sock.sendall(ready)
             configure_socket(channel.wire, hello.timeout / 1000, self._congestion)
             flow.ranks.add(hello.rank)
@@ -159,12 +161,12 @@ class _Lane:
         epoch = self.epoch
         if epoch is not None and hello.epoch < epoch:
             text = f"rank {hello.rank} is of epoch {hello.epoch}; epoch {epoch} runs"
-            raise TransportError(Code.SUPERSEDED, text)
+            raise TransportError(ErrorCode.SUPERSEDED, text)
         served = {n: flow.first for n, flow in self._flows.items() if hello.epoch == epoch}
         _check_memory(list({hello.flow: hello, **served}.values()), self._memory)
         if epoch is not None and hello.epoch > epoch:
             text = f"epoch {epoch} was followed by epoch {hello.epoch}"
-            self._stop(Code.SUPERSEDED, text)
+            self._stop(ErrorCode.SUPERSEDED, text)
             self._flows.clear()
         flow = self._flows.get(hello.flow)
         if flow is None:
@@ -173,7 +175,7 @@ class _Lane:
         return flow
 
 
-def _combine(outcomes: list[Outcome | None]) -> Outcome | None:
+def _combine(outcomes: list[EpochOutcome | None]) -> EpochOutcome | None:
     """The outcome of parts: the first failure at once, a good end when all have ended."""
     failed = [outcome for outcome in outcomes if outcome is not None and outcome.code is not None]
     if failed:
@@ -181,8 +183,8 @@ def _combine(outcomes: list[Outcome | None]) -> Outcome | None:
     return outcomes[0] if outcomes and all(outcomes) else None
 
 
-def _group(hello: Hello) -> Group:
-    return Group(
+def _group(hello: Hello) -> EpochGroup:
+    return EpochGroup(
         world=hello.world,
         frame=hello.frame,
         window=hello.window,
@@ -206,7 +208,7 @@ def _check_limits(hello: Hello) -> None:
             f"rank {hello.rank} of {hello.world} asks for frames of {hello.frame} bytes, a window "
             f"of {hello.window} and {hello.timeout} ms of silence, beyond the protocol's limits"
         )
-        raise TransportError(Code.LIMIT, text)
+        raise TransportError(ErrorCode.LIMIT, text)
 
 
 def _check_memory(flows: Sequence[Hello], memory: int) -> None:
@@ -217,7 +219,7 @@ def _check_memory(flows: Sequence[Hello], memory: int) -> None:
         text = (
             f"{flows[0].world} workers{each} could need {needed} bytes here; the limit is {memory}"
         )
-        raise TransportError(Code.LIMIT, text)
+        raise TransportError(ErrorCode.LIMIT, text)
 
 
 def _check_same(first: Hello, hello: Hello) -> None:
@@ -231,5 +233,5 @@ def _check_same(first: Hello, hello: Hello) -> None:
         differing = [f"schedule: ranks {first.rank} and {hello.rank} computed different ones"]
     if differing:
         raise TransportError(
-            Code.MISMATCH, "the workers disagree about this run's " + "; ".join(differing)
+            ErrorCode.MISMATCH, "the workers disagree about this run's " + "; ".join(differing)
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rsctl.transport.cost_model import Links, goodput
-from rsctl.transport.errors import Code, TransportError
+from rsctl.transport.errors import ErrorCode, TransportError
 from rsctl.transport.frames import MAX_FRAME
 from rsctl.transport.handshake import MAX_RUN_BYTES, SMALLEST_TOKEN
 from rsctl.transport.server import MAX_WINDOW
@@ -26,7 +26,7 @@ _UNKNOWN_BANDWIDTH = 1e9  # only ratios count where nothing is known
 
 
 @dataclass(frozen=True)
-class Settings:
+class WorkerSettings:
     """One worker's settings.
 
     `reducers` and `peers` are addresses: of the dedicated reducers, and of the reducers that the
@@ -59,7 +59,7 @@ class Settings:
     tls: Tls | None = field(default=None, repr=False)
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Settings:
+    def from_env(cls, environ: Mapping[str, str]) -> WorkerSettings:
         """Read a worker's settings. Raises TransportError, which names the variable."""
         flows = int(_number(environ, "RSCTL_TRANSPORT_FLOWS", 1, lowest=1, highest=64))
         reducers = parse_addresses(environ, "RSCTL_REDUCERS")
@@ -190,4 +190,4 @@ def _number(
 
 
 def _invalid(message: str) -> TransportError:
-    return TransportError(Code.SETTINGS, message)
+    return TransportError(ErrorCode.SETTINGS, message)

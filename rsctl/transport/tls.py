@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 
 from rsctl.transport import frames
-from rsctl.transport.errors import Code, TransportError
+from rsctl.transport.errors import ErrorCode, TransportError
 from rsctl.transport.frames import FrameError
 from rsctl.transport.handshake import Channel, Handshake
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE
@@ -49,7 +49,7 @@ class Tls:
                 f"{TLS_VARIABLE} requests TLS, but {IDENTITY_VARIABLE} has no certificate with its "
             )
             text += "key"
-            raise TransportError(Code.SETTINGS, text) from None
+            raise TransportError(ErrorCode.SETTINGS, text) from None
         self._relay = TlsRelay()
 
     def accept(self, wire: socket.socket, handshake: Handshake) -> Channel:
@@ -64,7 +64,7 @@ class Tls:
             return self._secure(wire, handshake, self._as_worker, server=False)
         except ssl.SSLCertVerificationError:
             text = f"its certificate is not this run's {IDENTITY_VARIABLE}"
-            raise TransportError(Code.AUTHENTICATION, text) from None
+            raise TransportError(ErrorCode.AUTHENTICATION, text) from None
         except ssl.SSLError as error:
             raise FrameError(f"no TLS 1.3 with it: {error.reason}") from None
 
@@ -94,15 +94,17 @@ class Tls:
         binding = tls.get_channel_binding("tls-unique")
         if not binding:
             raise TransportError(
-                Code.SETTINGS, "this Python does not support the tls-unique channel binding"
+                ErrorCode.SETTINGS, "this Python does not support the tls-unique channel binding"
             )
         return Channel(self._relay.forward(wire, tls, incoming, outgoing), wire, binding)
 
 
 def _unequal(server: bool) -> TransportError:
     one, other = ("reducer", "worker") if server else ("worker", "reducer")
-    text = f"{TLS_VARIABLE} is set for this {one}, but not for the {other}, which does not use TLS"
-    return TransportError(Code.MISMATCH, text)
+    text = (
+        f"{TLS_VARIABLE} is set for this {one}, but not for the {other}, which does not use TLS"
+    )
+    return TransportError(ErrorCode.MISMATCH, text)
 
 
 def _context(side: int) -> ssl.SSLContext:

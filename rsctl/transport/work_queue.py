@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from rsctl.transport.engine_interface import ClientEngine
 from rsctl.transport.errors import TransportError
 
-Callback = Callable[["Work"], None]
+Callback = Callable[["QueuedAllReduce"], None]
 
 
-class Work:
+class QueuedAllReduce:
     """One all-reduce."""
 
     def __init__(self, queue: WorkQueue, sequence: int) -> None:
@@ -53,7 +53,7 @@ class WorkQueue:
     def __init__(self, engine: ClientEngine, names: Sequence[str]) -> None:
         self.engine = engine
         self._names = names
-        self._waiting: deque[tuple[Work, Callback]] = deque()
+        self._waiting: deque[tuple[QueuedAllReduce, Callback]] = deque()
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -69,7 +69,7 @@ class WorkQueue:
         if error is not None:
             raise error
 
-    def call(self, work: Work, callback: Callback) -> None:
+    def call(self, work: QueuedAllReduce, callback: Callback) -> None:
         """Call back when this work has ended."""
         with self._changed:
             self._waiting.append((work, callback))

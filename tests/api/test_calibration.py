@@ -10,12 +10,12 @@ from rsctl.api import ExitCode, JobState, RsctlError, Store
 from rsctl.api.calibration import calibrate_from, calibration_of
 from rsctl.estimate.advice.calibrate import Observation
 from rsctl.estimate.advice.calibration import UNCALIBRATED
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.profile import Profile, even_profile
-from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.advice.step import ExchangeSettings
 from rsctl.job.job import Job, RunBlock
 from rsctl.runs.calibrations import save_profile, saved_profile
-from rsctl.runs.predictions import Prediction, keep_prediction, prediction_of
+from rsctl.runs.predictions import RunPrediction, keep_prediction, prediction_of
 from rsctl.runs.records import RunRecord
 from rsctl.runs.step_times import StepPart, keep_steps
 
@@ -30,7 +30,7 @@ def add_run(
 ) -> str:
     """A run of a network that gives half of what it promises; its id."""
     run = f"job-{number:06}"
-    cluster = Cluster(workers=workers, worker_bits=1e8)
+    cluster = ModelledCluster(workers=workers, worker_bits=1e8)
     known = Observation(run=run, seconds=1.0, profile=PROFILE, cluster=cluster)
     record = RunRecord(
         run=run,
@@ -57,7 +57,7 @@ def add_run(
     keep_prediction(
         store,
         run,
-        Prediction(cluster=cluster, settings=Settings(), **facts),  # type: ignore[arg-type]
+        RunPrediction(cluster=cluster, settings=ExchangeSettings(), **facts),  # type: ignore[arg-type]
     )
     return run
 
@@ -82,7 +82,7 @@ def test_the_error_is_that_of_predictions_by_these_constants() -> None:
     add_run(store, 1, step_seconds=None)
     assert calibration_of("vertex").median_error is None
     measured = Observation(
-        run="", seconds=1.0, profile=PROFILE, cluster=Cluster(workers=4, worker_bits=1e8)
+        run="", seconds=1.0, profile=PROFILE, cluster=ModelledCluster(workers=4, worker_bits=1e8)
     ).predicted(SLOW)
     for number, part in enumerate((0.9, 0.8, 1.3), start=2):
         add_run(store, number, step_seconds=part * measured)

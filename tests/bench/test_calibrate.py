@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from benchmarks.gate import NOISES
-from rsctl.bench.calibrate import Calibration, calibrate
+from rsctl.bench.calibrate import MetricNoise, calibrate
 from rsctl.bench.results import Results, Series
 from rsctl.bench.stats import CellSides
 from rsctl.bench.verdict import Floor, Verdict, decide, weigh
 
 
-def calibrated(*cells: list[float], repeat: int = 5) -> Calibration:
+def calibrated(*cells: list[float], repeat: int = 5) -> MetricNoise:
     """The calibration of one metric by the runs of its cells."""
     series = [
         Series(name="throughput", goal="max", cell={"n": n}, values=list(values))
@@ -24,7 +24,7 @@ def calibrated(*cells: list[float], repeat: int = 5) -> Calibration:
 
 def test_steady_runs() -> None:
     found = calibrated([100.0, 101.0, 99.0, 100.5, 99.5])
-    assert found == Calibration(
+    assert found == MetricNoise(
         metric="throughput",
         runs=5,
         noise=pytest.approx(0.0079, abs=1e-4),

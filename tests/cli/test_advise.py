@@ -13,7 +13,7 @@ from rsctl.runs.step_times import keep_steps, reported_steps
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.local import compose, process
-from rsctl.targets.local.host import Host
+from rsctl.targets.local.host import LocalMachine
 
 from .conftest import Cli, MadeRun
 
@@ -45,7 +45,9 @@ targets: {sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/t
 
 @pytest.fixture(autouse=True)
 def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = Host(cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False)
+    host = LocalMachine(
+        cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
+    )
     monkeypatch.setattr(process.TARGET, "_host", host)
     monkeypatch.setattr(compose.TARGET, "_host", host)
     monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
@@ -283,7 +285,9 @@ def test_advice_on_a_cloud_comes_before_the_account(rsctl: Cli) -> None:
 def test_a_single_reducer_is_not_called_reducers(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = Host(cpus=2, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False)
+    host = LocalMachine(
+        cpus=2, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
+    )
     monkeypatch.setattr(process.TARGET, "_host", host)
     monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
     small = "name: t\ntarget: process\nrun: {script: src/train.py}\nworkers: {count: 4}\n"

@@ -13,26 +13,26 @@ import pytest
 from rsctl.cli import output
 from rsctl.cli.views.build import make_build_view
 from rsctl.findings import error, warning
-from rsctl.images.events import BuildEvent, Output, Step
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep
 
 DEADLINE = 30.0
 PIP = "RUN rsctl-python -m pip install -r /opt/rsctl/requirements/requirements.txt"
 BUILD: list[BuildEvent] = [
-    Output('building with "default" instance'),
-    Step(0, 0, "[internal] load metadata for docker.io/library/base:1"),
-    Step(0, 0, "[internal] load metadata for docker.io/library/base:1", seconds=0.2),
-    Step(1, 12, "FROM base:1", cached=True, seconds=0.0),
-    Step(2, 12, "USER root"),
-    Step(2, 12, "USER root", seconds=0.1),
-    Step(3, 12, PIP),
-    Output("Collecting numpy", 3),
-    Step(3, 12, PIP, seconds=91.4),
-    Step(4, 12, "RUN rsctl-launch --check"),
+    BuildOutput('building with "default" instance'),
+    BuildStep(0, 0, "[internal] load metadata for docker.io/library/base:1"),
+    BuildStep(0, 0, "[internal] load metadata for docker.io/library/base:1", seconds=0.2),
+    BuildStep(1, 12, "FROM base:1", cached=True, seconds=0.0),
+    BuildStep(2, 12, "USER root"),
+    BuildStep(2, 12, "USER root", seconds=0.1),
+    BuildStep(3, 12, PIP),
+    BuildOutput("Collecting numpy", 3),
+    BuildStep(3, 12, PIP, seconds=91.4),
+    BuildStep(4, 12, "RUN rsctl-launch --check"),
     warning("old", "an old plugin", "use a newer base image", "image.base"),
-    Output("what?", 4),
-    Step(4, 12, "RUN rsctl-launch --check", seconds=2.04, failed=True),
-    Step(0, 0, "exporting to image"),
-    Step(0, 0, "exporting to image", seconds=7.0),
+    BuildOutput("what?", 4),
+    BuildStep(4, 12, "RUN rsctl-launch --check", seconds=2.04, failed=True),
+    BuildStep(0, 0, "exporting to image"),
+    BuildStep(0, 0, "exporting to image", seconds=7.0),
 ]
 
 
@@ -74,13 +74,19 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_long_instruction_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    show([Step(1, 1, "RUN " + "x" * 1000)])
+    show([BuildStep(1, 1, "RUN " + "x" * 1000)])
     [line] = capsys.readouterr().err.splitlines()
     assert line == "build 1/1 | RUN " + "x" * 155 + "…"
 
 
 def test_control_sequences_do_not_act(capsys: pytest.CaptureFixture[str]) -> None:
-    show([Step(1, 1, "RUN \x1b[2J"), Output("\x1b]0;title\x07", 1), warning("c", "a\x1b[2Jb")])
+    show(
+        [
+            BuildStep(1, 1, "RUN \x1b[2J"),
+            BuildOutput("\x1b]0;title\x07", 1),
+            warning("c", "a\x1b[2Jb"),
+        ]
+    )
     assert "\x1b" not in capsys.readouterr().err
 
 
@@ -142,7 +148,7 @@ def test_what_stays_of_the_live_view(attach: Callable[[], Terminal]) -> None:
 def test_what_goes_on_is_shown_with_its_last_line(attach: Callable[[], Terminal]) -> None:
     terminal = attach()
     view = make_build_view()
-    for event in [Step(3, 12, PIP), Output("Collecting " + "x" * 100 + "\x1b[2J", 3)]:
+    for event in [BuildStep(3, 12, PIP), BuildOutput("Collecting " + "x" * 100 + "\x1b[2J", 3)]:
         view.show(event)
     deadline = monotonic() + DEADLINE
     while "Collecting" not in terminal.getvalue() and monotonic() < deadline:
@@ -158,7 +164,7 @@ def test_what_goes_on_is_shown_with_its_last_line(attach: Callable[[], Terminal]
 def test_the_cursor_comes_back(attach: Callable[[], Terminal]) -> None:
     terminal = attach()
     view = make_build_view()
-    view.show(Step(1, 1, PIP))
+    view.show(BuildStep(1, 1, PIP))
     assert terminal.getvalue().count("\x1b[?25l") == 1
     view.finish()
     assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex("\x1b[?25l")
@@ -166,6 +172,6 @@ def test_the_cursor_comes_back(attach: Callable[[], Terminal]) -> None:
 
 def test_an_instruction_cannot_act_on_the_terminal(attach: Callable[[], Terminal]) -> None:
     terminal = attach()
-    show([Step(1, 1, "RUN \x1b]0;title\x07 [bold]x", seconds=0.5)])
+    show([BuildStep(1, 1, "RUN \x1b]0;title\x07 [bold]x", seconds=0.5)])
     assert "✓ 1/1 RUN  [bold]x" + " " * 37 + "0.5 s" in terminal.lines()
     assert "title" not in terminal.getvalue()

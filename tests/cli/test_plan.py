@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.targets.local import process
-from rsctl.targets.local.host import Host
+from rsctl.targets.local.host import LocalMachine
 
 from .conftest import Cli
 
@@ -24,7 +24,9 @@ PLAN_KEYS = ["run", "target", "image", "pools", "world_size", "env", "request", 
 
 @pytest.fixture(autouse=True)
 def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = Host(cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False)
+    host = LocalMachine(
+        cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
+    )
     monkeypatch.setattr(process.TARGET, "_host", host)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from rsctl.findings import ExitCode, RsctlError, error, warning
 from rsctl.images.build_errors import FailureDetails, explain_failure, field_of
-from rsctl.images.events import Output, Step
+from rsctl.images.events import BuildOutput, BuildStep
 from rsctl.images.transport import fragment
 from tests.fixtures import real
 
@@ -233,12 +233,12 @@ def end(trail: FailureDetails) -> RsctlError:
 def test_the_step_that_failed_its_last_lines_and_the_cause() -> None:
     failure = end(
         follow(
-            Step(1, 3, "FROM BASE"),
-            Step(1, 3, "FROM BASE", cached=True, seconds=0.0),
-            Step(2, 3, PIP),
-            *(Output(f"line {number}", 2) for number in range(30)),
-            Output("ERROR: No matching distribution found for torhc", 2),
-            Step(2, 3, PIP, seconds=1.0, failed=True),
+            BuildStep(1, 3, "FROM BASE"),
+            BuildStep(1, 3, "FROM BASE", cached=True, seconds=0.0),
+            BuildStep(2, 3, PIP),
+            *(BuildOutput(f"line {number}", 2) for number in range(30)),
+            BuildOutput("ERROR: No matching distribution found for torhc", 2),
+            BuildStep(2, 3, PIP, seconds=1.0, failed=True),
         )
     )
     cause, build = failure.findings
@@ -256,7 +256,11 @@ def test_the_step_that_failed_its_last_lines_and_the_cause() -> None:
 
 def test_an_unknown_failure() -> None:
     failure = end(
-        follow(Step(2, 2, APT), Output("what?", 2), Step(2, 2, APT, seconds=1.0, failed=True))
+        follow(
+            BuildStep(2, 2, APT),
+            BuildOutput("what?", 2),
+            BuildStep(2, 2, APT, seconds=1.0, failed=True),
+        )
     )
     assert failure.exit_code == ExitCode.ENVIRONMENT
     assert failure.findings == (
@@ -273,11 +277,11 @@ def test_an_unknown_failure() -> None:
 def test_what_other_steps_have_printed_does_not_count() -> None:
     failure = end(
         follow(
-            Step(1, 2, APT),
-            Output("E: Unable to locate package x", 1),
-            Step(1, 2, APT, seconds=1.0),
-            Step(2, 2, PIP),
-            Step(2, 2, PIP, seconds=1.0, failed=True),
+            BuildStep(1, 2, APT),
+            BuildOutput("E: Unable to locate package x", 1),
+            BuildStep(1, 2, APT, seconds=1.0),
+            BuildStep(2, 2, PIP),
+            BuildStep(2, 2, PIP, seconds=1.0, failed=True),
         )
     )
     assert [finding.code for finding in failure.findings] == ["build"]
@@ -285,7 +289,7 @@ def test_what_other_steps_have_printed_does_not_count() -> None:
 
 def test_a_builder_that_fails_before_any_step() -> None:
     said = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
-    failure = end(follow(Output(said)))
+    failure = end(follow(BuildOutput(said)))
     assert [finding.code for finding in failure.findings] == ["engine", "build"]
     assert failure.findings[1].message == (
         f"docker could not build rsctl/job:0123; its last lines:\n  {said}"
@@ -298,11 +302,11 @@ def test_what_the_check_in_the_build_has_found_comes_first_and_is_the_message() 
     failure = end(
         follow(
             warning("old", "an old plugin"),
-            Step(5, 5, CHECK),
+            BuildStep(5, 5, CHECK),
             missing,
             competing,
-            Output("exit code: 137", 5),
-            Step(5, 5, CHECK, seconds=1.0, failed=True),
+            BuildOutput("exit code: 137", 5),
+            BuildStep(5, 5, CHECK, seconds=1.0, failed=True),
         )
     )
     assert failure.exit_code == ExitCode.USAGE
@@ -319,13 +323,13 @@ def test_what_the_check_in_the_build_has_found_comes_first_and_is_the_message() 
 
 
 def test_memory_does_not_grow_with_what_a_build_prints() -> None:
-    trail = follow(Step(1, 1, PIP))
+    trail = follow(BuildStep(1, 1, PIP))
     for number in range(5000):
-        trail.add(Output(f"{number} " + "x" * 10_000, 1))
+        trail.add(BuildOutput(f"{number} " + "x" * 10_000, 1))
         trail.add(error("c", f"finding {number}"))
     assert len(trail.errors) == 50
     trail.errors.clear()
-    trail.add(Step(1, 1, PIP, seconds=1.0, failed=True))
+    trail.add(BuildStep(1, 1, PIP, seconds=1.0, failed=True))
     message = end(trail).findings[-1].message
     assert "4999 xxx" in message
     assert len(message) < 13_000

@@ -9,9 +9,9 @@ import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.builder import BUILDERS, EngineImage, Layer
-from rsctl.images.context import Context, Entry
+from rsctl.images.context import BuildContext, ContextEntry
 from rsctl.images.dockerfile_base import DockerfileBase
-from rsctl.images.progress import BuildEvent, Output, Step
+from rsctl.images.progress import BuildEvent, BuildOutput, BuildStep
 
 from .engines import NO_IMAGE, Install, Recipe, calls, image, named
 
@@ -20,9 +20,9 @@ def short(events: list[BuildEvent]) -> list[str]:
     """Outputs and the ends of steps."""
     lines = []
     for event in events:
-        if isinstance(event, Output):
+        if isinstance(event, BuildOutput):
             lines.append(f"{event.step}: {event.line}")
-        elif isinstance(event, Step) and event.seconds is not None:
+        elif isinstance(event, BuildStep) and event.seconds is not None:
             lines.append(f"{event.number}/{event.total} {event.instruction}")
         elif isinstance(event, Finding):
             lines.append(event.message)
@@ -93,7 +93,9 @@ def test_a_build(name: str, install: Install) -> None:
 BASE = DockerfileBase(
     path="/job/Dockerfile",
     folder="/job",
-    context=Context([Entry(".rsctl-dockerfile", content=b"FROM x"), Entry("a", content=b"A")]),
+    context=BuildContext(
+        [ContextEntry(".rsctl-dockerfile", content=b"FROM x"), ContextEntry("a", content=b"A")]
+    ),
     digest="9876",
 )
 OF_DOCKERFILE = Recipe(base=BASE.reference, platform="linux/arm64", dockerfile_base=BASE)
@@ -192,7 +194,7 @@ def test_a_base_that_is_not_here_is_pulled(platform: str | None, install: Instal
     [finding] = [event for event in shown if isinstance(event, Finding)]
     assert (finding.severity, finding.code, finding.path) == ("note", "pull", "image.base")
     assert finding.message.startswith("docker pulls the base base:1, which this machine does not")
-    assert shown.index(finding) < shown.index(Step(0, 0, "pull base:1"))
+    assert shown.index(finding) < shown.index(BuildStep(0, 0, "pull base:1"))
     option = f" --platform {platform}" if platform else ""
     assert calls(folder) == [
         "docker image inspect base:1",
@@ -264,7 +266,7 @@ def test_a_build_that_fails(install: Install) -> None:
         named("classic").build(Recipe(), events.append)
     assert caught.value.exit_code == ExitCode.USAGE
     assert [finding.code for finding in caught.value.findings] == ["requirement", "build"]
-    ended = [e for e in events if isinstance(e, Step) and e.failed]
+    ended = [e for e in events if isinstance(e, BuildStep) and e.failed]
     assert [(step.number, step.total) for step in ended] == [(2, 2)]
 
 

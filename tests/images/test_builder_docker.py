@@ -21,7 +21,7 @@ import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.images.builder import Builder, select_builder
-from rsctl.images.progress import BuildEvent, Output, Step
+from rsctl.images.progress import BuildEvent, BuildOutput, BuildStep
 from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
@@ -91,9 +91,9 @@ def in_short(events: list[BuildEvent]) -> list[str]:
     for event in events:
         if isinstance(event, Finding):
             lines.append(f"{event.severity}: {event.message}")
-        elif isinstance(event, Output) and event.step:
+        elif isinstance(event, BuildOutput) and event.step:
             lines.append(f"| {event.line}")
-        elif isinstance(event, Step) and event.number and event.seconds is not None:
+        elif isinstance(event, BuildStep) and event.number and event.seconds is not None:
             end = "cached" if event.cached else "failed" if event.failed else "done"
             lines.append(f"{event.instruction.split()[0]} {end}")
     return lines

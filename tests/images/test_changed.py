@@ -80,7 +80,7 @@ def test_a_file_that_shrinks_while_it_is_read(
     recipe = make_recipe(job("base: base\n  source: ."), "compose")
     header = context._tar_info
 
-    def shrink(entry: context.Entry, *rest: object) -> object:
+    def shrink(entry: context.ContextEntry, *rest: object) -> object:
         info = header(entry, *rest)  # type: ignore[arg-type]
         if entry.path == tmp_path / "train.py":
             os.truncate(entry.path, 3)

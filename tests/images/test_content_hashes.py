@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.images import content_hashes, context
-from rsctl.images.context import Context, source_entries
+from rsctl.images.context import BuildContext, source_entries
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def digest(folder: Path) -> str:
     content_hashes._kept.clear()  # as another process has it
-    return Context(source_entries(folder, "")[0]).digest()
+    return BuildContext(source_entries(folder, "")[0]).digest()
 
 
 def test_a_large_file_is_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.images.context import Context, Entry, source_entries
+from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.job.secret_names import has_secret
 
 
@@ -29,12 +29,12 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def context(source: Path) -> Context:
+def context(source: Path) -> BuildContext:
     entries, left_out = source_entries(source, "source/")
-    return Context(entries, left_out)
+    return BuildContext(entries, left_out)
 
 
-def tar_of(context: Context) -> tarfile.TarFile:
+def tar_of(context: BuildContext) -> tarfile.TarFile:
     out = io.BytesIO()
     context.write_tar(out)
     return tarfile.open(fileobj=io.BytesIO(out.getvalue()))
@@ -74,7 +74,7 @@ def test_the_hash_does_not_depend_on_times_permissions_of_others_or_order(source
     text = (source / "pkg" / "a.py").read_text()
     (source / "pkg" / "a.py").unlink()
     (source / "pkg" / "a.py").write_text(text)
-    reversed_ = Context(list(reversed(context(source).entries)))
+    reversed_ = BuildContext(list(reversed(context(source).entries)))
     assert context(source).digest() == reversed_.digest() == before
     if os.geteuid() == 0:
         os.chown(source / "train.py", 1, 1)
@@ -104,7 +104,7 @@ def test_the_hash_depends_on_names_contents_modes_and_targets(source: Path, chan
 
 def test_what_a_compiler_made_is_hashed_by_its_sources(tmp_path: Path) -> None:
     def digest(content: bytes, made_from: bytes) -> str:
-        return Context([Entry("a.so", content=content, made_from=made_from)]).digest()
+        return BuildContext([ContextEntry("a.so", content=content, made_from=made_from)]).digest()
 
     assert digest(b"by gcc", b"source") == digest(b"by clang", b"source")
     assert digest(b"by gcc", b"source") != digest(b"by gcc", b"other")
@@ -112,12 +112,12 @@ def test_what_a_compiler_made_is_hashed_by_its_sources(tmp_path: Path) -> None:
 
 def test_a_known_hash_stays_the_same_on_every_machine() -> None:
     entries = [
-        Entry("Dockerfile", content=b"FROM x\n"),
-        Entry("run", executable=True, content=b""),
-        Entry("link", link="run"),
-        Entry("folder"),
+        ContextEntry("Dockerfile", content=b"FROM x\n"),
+        ContextEntry("run", executable=True, content=b""),
+        ContextEntry("link", link="run"),
+        ContextEntry("folder"),
     ]
-    assert Context(entries).digest() == "376661ac086e9c5f"
+    assert BuildContext(entries).digest() == "376661ac086e9c5f"
 
 
 def test_what_is_left_out_is_told_once_for_a_folder(source: Path) -> None:
@@ -362,9 +362,9 @@ def test_a_large_file_is_not_read_into_memory(source: Path) -> None:
     os.truncate(source / "train.py", size)
     code = (
         "import resource, sys; from pathlib import Path\n"
-        "from rsctl.images.context import Context, source_entries\n"
+        "from rsctl.images.context import BuildContext, source_entries\n"
         f"resource.setrlimit(resource.RLIMIT_AS, ({size}, {size}))\n"
-        "context = Context(source_entries(Path(sys.argv[1]), 's/')[0])\n"
+        "context = BuildContext(source_entries(Path(sys.argv[1]), 's/')[0])\n"
         "context.digest(); context.write_tar(open('/dev/null', 'wb'))\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(source)], capture_output=True, text=True)
@@ -372,7 +372,7 @@ def test_a_large_file_is_not_read_into_memory(source: Path) -> None:
 
 
 def test_a_file_that_shrinks_while_it_is_sent_is_an_error(tmp_path: Path) -> None:
-    class Shrinking(Entry):
+    class Shrinking(ContextEntry):
         def open(self) -> io.BytesIO:
             class File(io.BytesIO):
                 def seek(self, offset: int, whence: int = 0) -> int:
@@ -381,7 +381,7 @@ def test_a_file_that_shrinks_while_it_is_sent_is_an_error(tmp_path: Path) -> Non
             return File(b"1")
 
     with pytest.raises(OSError, match="it has become shorter"):
-        Context([Shrinking("x")]).write_tar(io.BytesIO())
+        BuildContext([Shrinking("x")]).write_tar(io.BytesIO())
 
 
 def test_a_file_that_cannot_be_read_is_an_error_with_its_name(source: Path) -> None:

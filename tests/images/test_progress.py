@@ -13,8 +13,8 @@ from rsctl.images.progress import (
     PODMAN,
     BuildEvent,
     BuildKitProgress,
-    Output,
-    Progress,
+    BuildOutput,
+    BuildOutputReader,
     StepwiseProgress,
 )
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -22,7 +22,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 SAMPLES = Path(__file__).with_name("progress")
 
 
-def make(builder: str) -> Progress:
+def make(builder: str) -> BuildOutputReader:
     """The reader of a builder's output, on a clock that stands still."""
     if builder in ("buildkit", "buildx"):
         return BuildKitProgress(lambda: 0.0)
@@ -35,7 +35,7 @@ def told(events: Iterable[BuildEvent]) -> list[str]:
 
 
 def in_short(event: BuildEvent) -> str:
-    if isinstance(event, Output):
+    if isinstance(event, BuildOutput):
         return f"{event.step}: {event.line}"
     if isinstance(event, Finding):
         return f"{event.severity} {event.code}: {event.message}"
@@ -309,4 +309,4 @@ def test_a_finding_from_inside_has_bounds(found: Callable[[str], BuildEvent]) ->
 def test_what_only_looks_like_a_finding_is_output(
     line: str, found: Callable[[str], BuildEvent]
 ) -> None:
-    assert found(line) == Output(line, 1)
+    assert found(line) == BuildOutput(line, 1)

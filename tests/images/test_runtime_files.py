@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.images import runtime_files
-from rsctl.images.context import Entry
+from rsctl.images.context import ContextEntry
 from rsctl.images.findings import recipe_of
 from rsctl.images.runtime_files import runtime_entries
 
@@ -63,7 +63,7 @@ def run(folder: Path, code: str) -> str:
 
 def test_the_core_stands_for_its_sources() -> None:
     cores = [entry for entry in runtime_entries("") if entry.name.endswith(".so")]
-    assert all(isinstance(core, Entry) and core.made_from for core in cores)
+    assert all(isinstance(core, ContextEntry) and core.made_from for core in cores)
 
 
 def test_only_its_own_transport_makes_the_tag_depend_on_a_compiler(

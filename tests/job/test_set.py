@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.job.overrides import override
 from rsctl.job.yaml_parser import parse
-from rsctl.job.yaml_tree import Mapping, Mark, Scalar
+from rsctl.job.yaml_tree import Mapping, Position, Scalar
 
 BASE = """\
 name: j
@@ -162,7 +162,7 @@ def test_all_mistakes_of_file_and_settings_at_once(read_text: Any) -> None:
 def test_a_cell_of_a_matrix_overrides_one_value() -> None:
     root = parse("workers: {count: 2}\nrun: {args: {a.b: 1}}", "f", [])
     assert isinstance(root, Mapping)
-    value = Scalar(Mark("f", 1, 1), "4")
+    value = Scalar(Position("f", 1, 1), "4")
     changed = override(override(root, "workers.count", value), "run.args.a.b", value)
     again = parse("workers: {count: 4}\nrun: {args: {a.b: 4}}", "f", [])
     from rsctl.job.matrix import plain

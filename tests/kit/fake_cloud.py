@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rsctl.targets.managed.emulator.http import Emulator, Reply, Request, route
-from rsctl.targets.managed.emulator.nodes import Node, Nodes, Runner
+from rsctl.targets.managed.emulator.nodes import JobNodes, Node, NodeRunner
 
 
 class FakeBehaviour:
@@ -20,13 +20,13 @@ class FakeBehaviour:
 
 
 class FakeCloud(Emulator):
-    def __init__(self, folder: Path, runner: Runner, region: str = "nowhere") -> None:
+    def __init__(self, folder: Path, runner: NodeRunner, region: str = "nowhere") -> None:
         super().__init__()
         self.behaviour = FakeBehaviour()
         self.looks = 0
         self._is_idle = True
         self._folder, self._runner, self._region = folder, runner, region
-        self._nodes: Nodes | None = None
+        self._nodes: JobNodes | None = None
         self.routes = [
             route("begin", "POST", "/begin/{image*}", self._begin, is_open=True),
             route("where", "GET", "/where", self._where, is_open=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from rsctl.targets.managed.emulator.nodes import Listener, Node
+from rsctl.targets.managed.emulator.nodes import Node, NodeListener
 
 GRACEFUL, KILLED = 143, 137
 
@@ -13,7 +13,7 @@ GRACEFUL, KILLED = 143, 137
 class MemoryNodes:
     """Nodes of one job. One that is asked to stop ends at once with 143."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: NodeListener) -> None:
         self.listener = listener
         self.up: dict[str, Node] = {}
         self.history: list[str] = []
@@ -62,7 +62,7 @@ Nodes = TypeVar("Nodes", bound=MemoryNodes)
 class MemoryRunner(Generic[Nodes]):
     """Makes such nodes for each job; `prepare` may change them before the job gets them."""
 
-    def __init__(self, kind: str, make: Callable[[Listener], Nodes]) -> None:
+    def __init__(self, kind: str, make: Callable[[NodeListener], Nodes]) -> None:
         self.kind = kind
         self.jobs: dict[str, Nodes] = {}
         self.missing: set[str] = set()
@@ -72,7 +72,7 @@ class MemoryRunner(Generic[Nodes]):
     def has_image(self, image: str) -> bool:
         return image not in self.missing
 
-    def nodes(self, job: str, listener: Listener, isolated: bool = False) -> Nodes:
+    def nodes(self, job: str, listener: NodeListener, isolated: bool = False) -> Nodes:
         made = self._make(listener)
         self.prepare(made)
         self.jobs[job] = made

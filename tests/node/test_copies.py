@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rsctl.node import copies, file_parts
-from rsctl.node.copies import Copied, Wanted
+from rsctl.node.copies import Copied, CopyRequest
 from rsctl.node.errors import CONFIGURATION, TEMPORARY, LaunchError
 
 
@@ -24,13 +24,13 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def wanted(source: Path, *names: str) -> Wanted:
+def wanted(source: Path, *names: str) -> CopyRequest:
     base = source.parent.parent / "disk"
     marker = str(base / ".train.complete")
-    return Wanted("train", str(source), str(base / "train/data"), marker, names or None)
+    return CopyRequest("train", str(source), str(base / "train/data"), marker, names or None)
 
 
-def copied(data: Wanted) -> Copied:
+def copied(data: CopyRequest) -> Copied:
     found = copies.copy(data)
     assert found is not None
     return found
@@ -52,7 +52,7 @@ def test_a_folder_is_copied_once(source: Path) -> None:
 
 def test_a_single_file_and_chosen_files(source: Path) -> None:
     other = source.parent
-    single = Wanted("one", str(source / "a"), str(other / "one/a"), str(other / ".one"))
+    single = CopyRequest("one", str(source / "a"), str(other / "one/a"), str(other / ".one"))
     assert copied(single).files == 1
     assert Path(single.target).read_bytes() == b"a"
     some = wanted(source, "a", "sub/b")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rsctl.estimate.advice.measured import StepRecord, profile_of_record
-from rsctl.estimate.advice.profile import Bucket
+from rsctl.estimate.advice.profile import GradientBucket
 from rsctl.findings import JobState
 from rsctl.runs.step_times import keep_steps, reported_steps, steps_of
 from rsctl.runs.store import RunRecord, Store
@@ -63,8 +63,8 @@ def test_a_record_is_whole_when_all_its_parts_are_there(store: Store) -> None:
     assert record is not None
     assert record.gradient_bytes == 110
     assert profile_of_record(record, "run job-aaaaaa").buckets == (
-        Bucket(100, 0.2),
-        Bucket(10, 0.4),
+        GradientBucket(100, 0.2),
+        GradientBucket(10, 0.4),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.transport import Settings, Transport, connect
+from rsctl.transport import Transport, WorkerSettings, connect
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.native import library
 from rsctl.transport.server import Reducer
@@ -49,11 +49,11 @@ class Pool:
         """TLS of one process by the pool's identity, if it has one."""
         return Tls(self.identity) if self.identity else None
 
-    def settings(self, rank: int, world: int, **changes: Any) -> Settings:
+    def settings(self, rank: int, world: int, **changes: Any) -> WorkerSettings:
         """One worker's settings."""
         addresses = (*(reducer.address for reducer in self.reducers), *self.others)
         core = self.engine == "core"
-        known = Settings("run", TOKEN, rank, world, addresses, core=core, patience=30)
+        known = WorkerSettings("run", TOKEN, rank, world, addresses, core=core, patience=30)
         if "tls" not in changes:
             changes["tls"] = self.tls()
         return replace(known, **changes)

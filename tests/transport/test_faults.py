@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import Code, Transport, TransportError, connect, frames, schedule
-from rsctl.transport.engine_interface import Group
+from rsctl.transport import ErrorCode, Transport, TransportError, connect, frames, schedule
+from rsctl.transport.engine_interface import EpochGroup
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.handshake import Channel, Handshake, Hello, prove_worker
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, make_identity
@@ -86,12 +86,16 @@ def _error(transport: Transport, data: bytearray) -> TransportError:
 @pytest.mark.parametrize(
     ("number", "code", "silence"),
     [
-        (signal.SIGKILL, Code.LOST, 60.0),
-        (signal.SIGSTOP, Code.SILENT, 5.0),  # a busy machine may keep a healthy peer silent for 1 s
+        (signal.SIGKILL, ErrorCode.LOST, 60.0),
+        (
+            signal.SIGSTOP,
+            ErrorCode.SILENT,
+            5.0,
+        ),  # a busy machine may keep a healthy peer silent for 1 s
     ],
 )
 def test_a_reducer_that_dies_or_freezes_is_named_by_every_worker(
-    pool: Pool, processes: list[Process], number: signal.Signals, code: Code, silence: float
+    pool: Pool, processes: list[Process], number: signal.Signals, code: ErrorCode, silence: float
 ) -> None:
     going = threading.Barrier(4)
 
@@ -113,9 +117,9 @@ def test_a_reducer_that_dies_or_freezes_is_named_by_every_worker(
 
 @pytest.mark.parametrize("core", [False, pytest.param(True, marks=NEEDS_CORE)])
 def test_who_comes_when_a_reducer_has_just_ended_does_not_wait_for_it(core: bool) -> None:
-    engine = reducer_engine(Group(2, 32768, 8, 0, 1, 60.0), core)
+    engine = reducer_engine(EpochGroup(2, 32768, 8, 0, 1, 60.0), core)
     here, there = socket.socketpair()
-    engine.stop(Code.STOPPED, "the reducer was stopped")
+    engine.stop(ErrorCode.STOPPED, "the reducer was stopped")
     engine.adopt(there, 0)
     here.settimeout(20)
     with here:
@@ -138,7 +142,7 @@ def test_a_reducer_that_passes_a_failure_on_is_not_the_one_that_failed(pool: Poo
         wait_until(lambda: [flow.members for flow in pool.reducers[0].stats()] == [2])
         job = frames.job_number("run")
         channel.sock.sendall(
-            frames.error_frame(Code.LOST, lost, frames.NO_RANK, 0, 0, job, blamed=1)
+            frames.error_frame(ErrorCode.LOST, lost, frames.NO_RANK, 0, 0, job, blamed=1)
         )
 
     def work(transport: Transport, rank: int) -> Any:
@@ -147,7 +151,7 @@ def test_a_reducer_that_passes_a_failure_on_is_not_the_one_that_failed(pool: Poo
 
     results = in_threads(2, lambda side: other(0) if side else pool._one(0, 2, work, {}))
     channel.sock.close()
-    assert results == [(Code.LOST, 1, None, f"rank 1 gave up: {lost}"), None]
+    assert results == [(ErrorCode.LOST, 1, None, f"rank 1 gave up: {lost}"), None]
 
 
 def test_a_lost_worker_is_named_to_the_others_and_frees_what_it_held(pool: Pool) -> None:
@@ -182,11 +186,11 @@ def _members(pool: Pool) -> list[int]:
 
 _LEAVER = """
 import json, os, sys, time
-from rsctl.transport import Settings, connect
+from rsctl.transport import WorkerSettings, connect
 from rsctl.transport.settings import read_tls
 addresses = tuple(map(tuple, json.loads(sys.argv[1])))
 token = os.environ["RSCTL_TOKEN"].encode()
-transport = connect(Settings("run", token, 2, 3, addresses, tls=read_tls(os.environ)))
+transport = connect(WorkerSettings("run", token, 2, 3, addresses, tls=read_tls(os.environ)))
 print("connected", flush=True)
 time.sleep(60)
 """
@@ -243,7 +247,7 @@ def test_workers_that_disagree_about_an_operation_are_told(
         ours = f"rank {rank} has {size} bytes of {dtype} {op}"
         return failed.value.code, "the workers disagree about operation 1: " in text, ours in text
 
-    assert pool.run(2, work) == [(Code.MISMATCH, True, True)] * 2
+    assert pool.run(2, work) == [(ErrorCode.MISMATCH, True, True)] * 2
 
 
 def test_a_worker_that_leaves_early_is_named(pool: Pool) -> None:
@@ -260,7 +264,7 @@ def test_a_worker_that_leaves_early_is_named(pool: Pool) -> None:
         error = _error(transport, bytearray(400))
         return error.code, error.message.split(": ", 1)[1]
 
-    assert pool.run(2, work)[0] == (Code.LEFT, "rank 1 left before operation 2")
+    assert pool.run(2, work)[0] == (ErrorCode.LEFT, "rank 1 left before operation 2")
 
 
 def test_an_operation_without_progress_names_whom_it_waits_for(pool: Pool) -> None:
@@ -277,7 +281,7 @@ def test_an_operation_without_progress_names_whom_it_waits_for(pool: Pool) -> No
 
     result = pool.run(2, work, timeout=1.0, silence=2.0)[0]
     assert result == (
-        Code.DEADLINE,
+        ErrorCode.DEADLINE,
         1,
         "operation 1 has made no progress for 1 s",
         1,
@@ -295,6 +299,6 @@ def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
         work.wait(30)
     with pytest.raises(TransportError, match="the reducer was stopped"):
         transport.all_reduce(bytearray(4))
-    assert (failed.value.code, work.done()) == (Code.STOPPED, False)
+    assert (failed.value.code, work.done()) == (ErrorCode.STOPPED, False)
     transport.close()
-    assert [error.code for error in errors] == [Code.STOPPED]
+    assert [error.code for error in errors] == [ErrorCode.STOPPED]

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsctl.transport import frames
-from rsctl.transport.errors import Code
-from rsctl.transport.frames import Check, FrameError, FrameReader, Header
+from rsctl.transport.errors import ErrorCode
+from rsctl.transport.frames import FrameCheck, FrameError, FrameReader, Header
 
 _JOB = frames.job_number("run")
 _KINDS = (frames.DATA, frames.HEARTBEAT, frames.ERROR, frames.GOODBYE)
-_CHECK = Check(_KINDS, 4096, 3, _JOB, 1)
+_CHECK = FrameCheck(_KINDS, 4096, 3, _JOB, 1)
 _BLOCK = frames.header(
     frames.DATA,
     dtype=frames.FP32,
@@ -41,7 +41,7 @@ def _read(data: bytes, sizes: list[int]) -> list[tuple[Header, bytes]]:
 @given(st.lists(st.integers(1, 700), max_size=60))
 def test_frames_come_whole_whatever_the_pieces(sizes: list[int]) -> None:
     goodbye = frames.header(frames.GOODBYE, rank=1, epoch=3, job=_JOB)
-    error = frames.error_frame(Code.LOST, "gone", 1, 7, 3, _JOB)
+    error = frames.error_frame(ErrorCode.LOST, "gone", 1, 7, 3, _JOB)
     payload = bytes(range(226)) * 4
     data = (_BLOCK.pack() + payload) * 12 + error + goodbye.pack()
     found = _read(data, sizes)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import Code, Transport, TransportError, connect, frames
-from rsctl.transport.engine_interface import Group, ReducerEngine
+from rsctl.transport import ErrorCode, Transport, TransportError, connect, frames
+from rsctl.transport.engine_interface import EpochGroup, ReducerEngine
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.frames import FrameError
 from rsctl.transport.handshake import Handshake, Hello, prove_worker, verify_worker
@@ -29,7 +29,7 @@ def _dial(pool: Pool) -> socket.socket:
     return socket.create_connection(pool.reducers[0].address, timeout=5)
 
 
-def _refusal(pool: Pool, **changes: Any) -> tuple[Code, str]:
+def _refusal(pool: Pool, **changes: Any) -> tuple[ErrorCode, str]:
     settings = pool.settings(changes.pop("rank", 0), changes.pop("world", 1), **changes)
     with pytest.raises(TransportError) as refused:
         connect(settings).close()
@@ -50,7 +50,7 @@ def test_a_wrong_token_is_refused_and_told_nothing_else(pool: Pool) -> None:
     pool.start(1)
     refused = _refusal(pool, token=b"not the token of this run")
     assert refused == (
-        Code.AUTHENTICATION,
+        ErrorCode.AUTHENTICATION,
         "reducer 0 (127.0.0.1:PORT) refused: wrong token",
     )
 
@@ -146,21 +146,21 @@ def test_a_port_scan_leaves_nothing_behind(pool: Pool) -> None:
 
 def test_another_run_is_refused(member: Transport, pool: Pool) -> None:
     assert _refusal(pool, run="other") == (
-        Code.MISMATCH,
+        ErrorCode.MISMATCH,
         "reducer 0 (127.0.0.1:PORT) refused: this reducer serves run run, not other",
     )
 
 
 def test_an_older_epoch_is_refused(member: Transport, pool: Pool) -> None:
     assert _refusal(pool, rank=1, world=2) == (
-        Code.SUPERSEDED,
+        ErrorCode.SUPERSEDED,
         "reducer 0 (127.0.0.1:PORT) refused: rank 1 is of epoch 0; epoch 1 runs",
     )
 
 
 def test_a_rank_is_there_only_once(member: Transport, pool: Pool) -> None:
     assert _refusal(pool, rank=0, world=2, epoch=1) == (
-        Code.MISMATCH,
+        ErrorCode.MISMATCH,
         "reducer 0 (127.0.0.1:PORT) refused: rank 0 is already connected",
     )
 
@@ -178,7 +178,7 @@ def test_workers_that_disagree_are_named(
 ) -> None:
     changes = {"world": 2, **changes}
     assert _refusal(pool, rank=1, epoch=1, **changes) == (
-        Code.MISMATCH,
+        ErrorCode.MISMATCH,
         "reducer 0 (127.0.0.1:PORT) refused: the workers disagree about this run's " + what,
     )
 
@@ -195,7 +195,7 @@ def test_reducers_in_another_order_are_noticed(pool: Pool) -> None:
 def test_more_memory_than_the_limit_is_refused(pool: Pool) -> None:
     pool.start(1, memory=1_000_000)
     assert _refusal(pool, world=4) == (
-        Code.LIMIT,
+        ErrorCode.LIMIT,
         "reducer 0 (127.0.0.1:PORT) refused: 4 workers could need 6291456 bytes here; "
         "the limit is 1000000",
     )
@@ -211,7 +211,7 @@ def test_the_memory_limit_is_for_all_flows_together(pool: Pool) -> None:
         with pytest.raises(TransportError) as refused:
             prove_worker(Handshake(sock), replace(_HELLO, flow=2), TOKEN)
     assert (refused.value.code, refused.value.message) == (
-        Code.LIMIT,
+        ErrorCode.LIMIT,
         "1 workers with 3 flows each could need 4718592 bytes here; the limit is 4000000",
     )
 
@@ -235,7 +235,7 @@ def test_without_threads_a_reducer_is_not_deaf_for_good(
 def test_without_a_thread_for_an_engine_a_worker_comes_again(pool: Pool) -> None:
     failures = [MemoryError("no"), RuntimeError("no")]
 
-    def limited(group: Group) -> ReducerEngine:
+    def limited(group: EpochGroup) -> ReducerEngine:
         if failures:
             raise failures.pop()
         return reducer_engine(group, pool.engine == "core")
@@ -256,7 +256,7 @@ def test_a_new_epoch_ends_the_old_one(member: Transport, pool: Pool) -> None:
     assert pool.run(2, again, epoch=2) == [[2.0] * 3] * 2
     with pytest.raises(TransportError) as ended:
         work.wait(30)
-    assert ended.value.code is Code.SUPERSEDED
+    assert ended.value.code is ErrorCode.SUPERSEDED
     assert ended.value.message.endswith(
         "ended the run during operation 1: epoch 1 was followed by epoch 2"
     )

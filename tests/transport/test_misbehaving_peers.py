@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.transport import Code, TransportError, connect, frames
+from rsctl.transport import ErrorCode, TransportError, connect, frames
 from rsctl.transport.handshake import Handshake, Hello, prove_worker, verify_worker
 from rsctl.transport.native import library
 from tests.transport.conftest import ENGINES, TOKEN, Pool
@@ -86,7 +86,7 @@ def test_a_reducer_that_lies_is_named(engine: str) -> None:
                 work.wait(30)
         thread.join()
     error = failed.value
-    assert error.code is Code.PROTOCOL
+    assert error.code is ErrorCode.PROTOCOL
     assert error.message.endswith(
         "broke the protocol during operation 1: a result of 16 bytes of fp32 sum for "
         "8 bytes of fp32 sum"
@@ -134,13 +134,13 @@ def error_of(handshake: Handshake) -> TransportError:
 def test_a_reason_that_the_protocol_does_not_have_is_no_clean_end(pool: Pool, number: int) -> None:
     pool.start(1)
     with member(pool, 0, 2) as liar, member(pool, 1, 2) as other:
-        fault = frames.error_frame(Code.GAVE_UP, "why", 0, 0, 0, JOB)
+        fault = frames.error_frame(ErrorCode.GAVE_UP, "why", 0, 0, 0, JOB)
         liar.send(frames.Header.unpack(fault)._replace(code=number).pack() + b"why")
         error = error_of(other)
-        assert (error.code, error.message) == (Code.PROTOCOL, "rank 0 gave up: why")
+        assert (error.code, error.message) == (ErrorCode.PROTOCOL, "rank 0 gave up: why")
     outcome = pool.reducers[0].outcome()
     assert outcome is not None
-    assert (outcome.code, outcome.message) == (Code.PROTOCOL, "rank 0 gave up: why")
+    assert (outcome.code, outcome.message) == (ErrorCode.PROTOCOL, "rank 0 gave up: why")
 
 
 def test_a_block_of_an_operation_that_its_sender_has_finished(pool: Pool) -> None:
@@ -210,7 +210,7 @@ def test_a_sender_that_stops_in_the_middle_of_a_frame_is_silent(pool: Pool) -> N
         error = error_of(other)
         ended.set()
         thread.join()
-        assert (error.code, error.message) == (Code.SILENT, "rank 0 has been silent for 1 s")
+        assert (error.code, error.message) == (ErrorCode.SILENT, "rank 0 has been silent for 1 s")
 
 
 def against(engine: str, reducer: Callable[[Handshake], None]) -> Any:
@@ -246,7 +246,7 @@ def test_what_is_not_finished_here_is_not_finished_everywhere(engine: str) -> No
         handshake.send(frames.header(frames.HEARTBEAT, completed=7, job=JOB).pack())
 
     assert against(engine, lie) == (
-        Code.PROTOCOL,
+        ErrorCode.PROTOCOL,
         "operation 7 is not finished here, and so not everywhere",
     )
 
@@ -255,10 +255,10 @@ def test_what_is_not_finished_here_is_not_finished_everywhere(engine: str) -> No
 @pytest.mark.parametrize("number", [0, 100, 102])
 def test_a_reducers_reason_that_the_protocol_does_not_have(engine: str, number: int) -> None:
     def give_up(handshake: Handshake) -> None:
-        fault = frames.error_frame(Code.GAVE_UP, "why", 0, 0, 0, JOB)
+        fault = frames.error_frame(ErrorCode.GAVE_UP, "why", 0, 0, 0, JOB)
         handshake.send(frames.Header.unpack(fault)._replace(code=number).pack() + b"why")
 
-    assert against(engine, give_up) == (Code.PROTOCOL, "why")
+    assert against(engine, give_up) == (ErrorCode.PROTOCOL, "why")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import Transport, TransportError, Work, connect
+from rsctl.transport import QueuedAllReduce, Transport, TransportError, connect
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.native import library
 from rsctl.transport.server import Reducer
@@ -130,7 +130,7 @@ def test_operations_overlap_and_end_in_order(pool: Pool) -> None:
         ended: list[int] = []
         last = threading.Event()
 
-        def done(work: Work) -> None:
+        def done(work: QueuedAllReduce) -> None:
             ended.append(work.sequence)
             if work.sequence == len(buffers):
                 last.set()

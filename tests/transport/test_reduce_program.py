@@ -16,7 +16,7 @@ import pytest
 
 from rsctl.transport import Transport, connect
 from rsctl.transport.reduce import interface_address, main
-from rsctl.transport.settings import Settings
+from rsctl.transport.settings import WorkerSettings
 from tests.transport.conftest import TOKEN, in_threads
 
 _PROGRAM = [sys.executable, "-m", "rsctl.transport.reduce"]
@@ -65,7 +65,7 @@ def programs() -> Iterator[list[Program]]:
 def _reduce(address: tuple[str, int], epoch: int = 0, run: str = "run") -> list[Any]:
     def work(rank: int) -> list[float]:
         made: Transport
-        with connect(Settings(run, TOKEN, rank, 2, (address,), epoch=epoch)) as made:
+        with connect(WorkerSettings(run, TOKEN, rank, 2, (address,), epoch=epoch)) as made:
             data = np.full(5, rank + 1, np.float32)
             made.all_reduce(memoryview(data), op="avg").wait(30)
             return data.tolist()

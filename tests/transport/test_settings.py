@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.transport import Settings, TransportError
+from rsctl.transport import TransportError, WorkerSettings
 from rsctl.transport.settings import format_address
 
 _ENVIRON = {
@@ -17,8 +17,8 @@ _ENVIRON = {
 
 
 def test_a_worker_reads_its_place() -> None:
-    settings = Settings.from_env(_ENVIRON | {"TORCHELASTIC_RESTART_COUNT": "2"})
-    assert settings == Settings(
+    settings = WorkerSettings.from_env(_ENVIRON | {"TORCHELASTIC_RESTART_COUNT": "2"})
+    assert settings == WorkerSettings(
         run="bert-1",
         token=b"0123456789abcdef",
         rank=1,
@@ -34,7 +34,7 @@ def test_a_worker_reads_its_place() -> None:
 
 
 def test_bandwidths_give_the_links() -> None:
-    links = Settings.from_env(
+    links = WorkerSettings.from_env(
         _ENVIRON | {"RSCTL_NET_BANDWIDTH": "1e9", "RSCTL_REDUCER_BANDWIDTH": "1e9,2e9,5e8"}
     ).links
     assert [round(bandwidth / links.worker, 6) for bandwidth in links.reducers] == [1, 2, 0.5]
@@ -68,5 +68,5 @@ def test_bandwidths_give_the_links() -> None:
 )
 def test_what_makes_no_sense_is_named(changes: dict[str, str], message: str) -> None:
     with pytest.raises(TransportError) as refused:
-        Settings.from_env(_ENVIRON | changes)
+        WorkerSettings.from_env(_ENVIRON | changes)
     assert refused.value.message == message

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import Code, Settings, Transport, TransportError, connect
+from rsctl.transport import ErrorCode, Transport, TransportError, WorkerSettings, connect
 from rsctl.transport.handshake import Handshake, Hello, verify_worker
 from rsctl.transport.tls import Tls
 from rsctl.transport.tls_identity import make_identity
@@ -37,7 +37,7 @@ def identity(run_identity: str) -> str:
     return run_identity
 
 
-def _refusal(pool: Pool, **changes: Any) -> tuple[Code, str]:
+def _refusal(pool: Pool, **changes: Any) -> tuple[ErrorCode, str]:
     with pytest.raises(TransportError) as refused:
         connect(pool.settings(0, 1, **changes)).close()
     port = pool.settings(0, 1).reducers[0][1]
@@ -130,7 +130,7 @@ def test_gradients_can_be_read_on_the_wire_without_tls_only(
 def test_another_runs_certificate_is_not_taken(pool: Pool) -> None:
     pool.start(1)
     assert _refusal(pool, tls=Tls(make_identity())) == (
-        Code.AUTHENTICATION,
+        ErrorCode.AUTHENTICATION,
         "reducer 0 (127.0.0.1:PORT) refused: its certificate is not this run's RSCTL_TLS_IDENTITY",
     )
     assert pool.run(2, _sum) == [[3.0] * 3] * 2
@@ -139,7 +139,7 @@ def test_another_runs_certificate_is_not_taken(pool: Pool) -> None:
 def test_the_certificate_is_not_enough_without_the_token(pool: Pool) -> None:
     pool.start(1)
     assert _refusal(pool, token=b"not the token of this run") == (
-        Code.AUTHENTICATION,
+        ErrorCode.AUTHENTICATION,
         "reducer 0 (127.0.0.1:PORT) refused: wrong token",
     )
 
@@ -147,7 +147,7 @@ def test_the_certificate_is_not_enough_without_the_token(pool: Pool) -> None:
 def test_a_worker_without_tls_is_told(pool: Pool) -> None:
     pool.start(1)
     assert _refusal(pool, tls=None) == (
-        Code.MISMATCH,
+        ErrorCode.MISMATCH,
         "reducer 0 (127.0.0.1:PORT) refused: RSCTL_TRANSPORT_TLS is set for this reducer, but "
         "not for the worker, which does not use TLS",
     )
@@ -158,7 +158,7 @@ def test_a_reducer_without_tls_is_not_talked_to(pool: Pool) -> None:
     pool.identity = None
     pool.start(1)
     assert _refusal(pool, tls=secured) == (
-        Code.MISMATCH,
+        ErrorCode.MISMATCH,
         "reducer 0 (127.0.0.1:PORT) refused: RSCTL_TRANSPORT_TLS is set for this worker, but not "
         "for the reducer, which does not use TLS",
     )
@@ -184,7 +184,7 @@ def _serve_one(secured: Tls, token: bytes) -> tuple[tuple[str, int], threading.T
 
 def test_someone_with_the_certificate_and_another_token_is_no_reducer(run_identity: str) -> None:
     address, thread = _serve_one(Tls(run_identity), b"another token, sixteen bytes")
-    settings = Settings("run", TOKEN, 0, 1, (address,), tls=Tls(run_identity), patience=0.2)
+    settings = WorkerSettings("run", TOKEN, 0, 1, (address,), tls=Tls(run_identity), patience=0.2)
     with pytest.raises(TransportError):
         connect(settings)
     thread.join()
@@ -192,7 +192,7 @@ def test_someone_with_the_certificate_and_another_token_is_no_reducer(run_identi
 
 def test_someone_with_the_token_and_another_certificate_is_no_reducer(run_identity: str) -> None:
     address, thread = _serve_one(Tls(make_identity()), TOKEN)
-    settings = Settings("run", TOKEN, 0, 1, (address,), tls=Tls(run_identity), patience=0.2)
+    settings = WorkerSettings("run", TOKEN, 0, 1, (address,), tls=Tls(run_identity), patience=0.2)
     with pytest.raises(TransportError, match="its certificate is not this run's"):
         connect(settings)
     thread.join()
@@ -224,7 +224,7 @@ def test_proofs_do_not_pass_from_one_tls_connection_to_another(
         connect(settings)
     thread.join()
     listener.close()
-    assert refused.value.code is Code.AUTHENTICATION
+    assert refused.value.code is ErrorCode.AUTHENTICATION
     assert refused.value.message.endswith(" refused: wrong token")
 
 
@@ -294,12 +294,12 @@ def test_changed_and_cut_records_end_the_run_and_change_no_gradient(
     proxy(damaging)
     data = np.ones(500_000, np.float32)
 
-    def work(transport: Transport, rank: int) -> tuple[Code, bool]:
+    def work(transport: Transport, rank: int) -> tuple[ErrorCode, bool]:
         with pytest.raises(TransportError) as failed:
             transport.all_reduce(memoryview(data)).wait(30)
         return failed.value.code, "reducer 0" in failed.value.message
 
-    assert pool.run(1, work) == [(Code.LOST, True)]
+    assert pool.run(1, work) == [(ErrorCode.LOST, True)]
     assert set(data.tolist()) == {1.0}
 
 

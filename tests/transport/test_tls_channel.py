@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.transport import Code, Settings, TransportError, tls
+from rsctl.transport import ErrorCode, TransportError, WorkerSettings, tls
 from rsctl.transport.frames import FrameError
 from rsctl.transport.handshake import Channel, Handshake, Hello, prove_worker, verify_worker
 from rsctl.transport.settings import read_tls
@@ -151,13 +151,13 @@ def test_settings_that_make_no_sense_are_named_without_the_secret(
 ) -> None:
     with pytest.raises(TransportError) as refused:
         read_tls(environ)
-    assert (refused.value.code, refused.value.message) == (Code.SETTINGS, message)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.SETTINGS, message)
 
 
 def test_an_identity_fits_a_variable_and_is_the_runs_own(run_identity: str) -> None:
     assert len({make_identity() for _ in range(20)}) == 20
     assert max(len(make_identity()) for _ in range(20)) <= 512
-    settings = Settings("run", TOKEN, 0, 1, (), tls=Tls(run_identity))
+    settings = WorkerSettings("run", TOKEN, 0, 1, (), tls=Tls(run_identity))
     assert run_identity.split(".")[0] not in repr(settings) + repr(settings.tls)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.api.prune.items import Limits
+from rsctl.api.prune.items import PruneLimits
 from rsctl.atomic_file import open_regular
 from rsctl.bench.records import Bench
 from rsctl.images.built_images import BuiltImage
@@ -17,7 +17,7 @@ from rsctl.runs.store import RunRecord
 
 
 def unused_images(
-    images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[Bench], limits: Limits
+    images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[Bench], limits: PruneLimits
 ) -> list[BuiltImage]:
     """The images that are old enough and that none of these runs and benches names."""
     names = {name for run in runs for name in _names_of_run(run)}

@@ -35,7 +35,7 @@ class Kept(NamedTuple):
     reason: str
 
 
-class Limits(NamedTuple):
+class PruneLimits(NamedTuple):
     """The items that are old enough: that ended `seconds` ago, and are not among the `newest` runs.
 
     With `has_results`, also outputs and checkpoints below RSCTL_HOME.

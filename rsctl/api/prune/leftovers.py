@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from pathlib import Path
 
-from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
 from rsctl.runs import emulator
@@ -17,7 +17,7 @@ from rsctl.runs.store import Store
 _SCHEMES = ("gs", "s3")
 
 
-def folder_items(store: Store, limits: Limits) -> list[Item]:
+def folder_items(store: Store, limits: PruneLimits) -> list[Item]:
     """The folders that a killed process left, and with `has_results` the results of forgotten runs.
 
     Raises StoreError.
@@ -41,7 +41,7 @@ def _benches_without_record(store: Store) -> list[str]:
     return [name for name in folders if name not in known and not BenchFolder(name).is_driven()]
 
 
-def bucket_items(store: Store, limits: Limits) -> tuple[list[Item], list[Kept]]:
+def bucket_items(store: Store, limits: PruneLimits) -> tuple[list[Item], list[Kept]]:
     """The buckets of rehearsals without recent changes; none while a rehearsal is running."""
     folders = [
         (f"{scheme}://{path.name}", path)

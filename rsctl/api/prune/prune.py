@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rsctl.api.prune.images import built_at, unused_images
-from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.api.prune.leftovers import bucket_items, folder_items
 from rsctl.api.prune.removal import remove
 from rsctl.api.prune.selection import Selection
@@ -19,7 +19,7 @@ from rsctl.runs.store_errors import StoreError
 class Prune:
     """One call: the selection, and the outcome."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: PruneLimits) -> None:
         self._store, self._limits = store, limits
         self._images: dict[str, BuiltImage] = {}
         self.database_bytes, self.shrunk = store.disk_use(), 0

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
 
-from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.api.prune.selection import has_ended
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
@@ -51,7 +51,7 @@ def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
         os.close(lock)
 
 
-def remove(store: Store, item: Item, limits: Limits) -> Kept | None:
+def remove(store: Store, item: Item, limits: PruneLimits) -> Kept | None:
     """Remove a run, a bench, a folder or a bucket; why it stays, if it does.
 
     Raises RsctlError if something cannot be removed.
@@ -86,7 +86,7 @@ def remove_tree(path: Path) -> None:
         raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy)) from None
 
 
-def _remove_bench(store: Store, item: Item, limits: Limits) -> Kept | None:
+def _remove_bench(store: Store, item: Item, limits: PruneLimits) -> Kept | None:
     """Its lock is held meanwhile, so that no process continues it."""
     benches, folder = Benches(store), BenchFolder(item.name)
     try:
@@ -110,7 +110,7 @@ def _remove_bench(store: Store, item: Item, limits: Limits) -> Kept | None:
         os.close(lock)
 
 
-def _remove_run(store: Store, run: str, limits: Limits) -> Kept | None:
+def _remove_run(store: Store, run: str, limits: PruneLimits) -> Kept | None:
     if not has_ended(store, run):
         return Kept(run, "it is in use")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench, Benches
@@ -26,7 +26,7 @@ class Selection:
     kept. Raises StoreError.
     """
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: PruneLimits) -> None:
         self.kept: list[Kept] = []
         self._limits = limits
         self._sizes = store.disk_uses()

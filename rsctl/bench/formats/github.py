@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rsctl.bench.checks import Check
+from rsctl.bench.checks import MetricCheck
 from rsctl.bench.formats.markdown import gate_markdown
 from rsctl.bench.formats.text import format_check
 from rsctl.bench.gate import Gate
@@ -52,7 +52,7 @@ def _within(make: Callable[[int], str], count: int, room: int) -> str:
     return text if len(text.encode()) <= room else ""
 
 
-def _of_check(check: Check, file: str | None) -> str:
+def _of_check(check: MetricCheck, file: str | None) -> str:
     title = f"{check.title}: {check.verdict.value}"
     return _command(_COMMANDS[check.verdict], title, format_check(check), file)
 

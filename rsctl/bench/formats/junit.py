@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
-from rsctl.bench.checks import Check
+from rsctl.bench.checks import MetricCheck
 from rsctl.bench.formats.text import format_check
 from rsctl.bench.formats.xml import attribute, text
 from rsctl.bench.gate import Gate
@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-class Case(NamedTuple):
+class JunitCase(NamedTuple):
     """One test case: `kind` is `failure` or `error`, or None if it passed."""
 
     name: str
@@ -37,8 +37,8 @@ class Case(NamedTuple):
 
 def before(name: str, cells: Iterable[str], checks: Iterable[str]) -> str:
     """The file before anything has run: all is an error. Cells and checks by their names."""
-    suites = [("runs", [Case(cell, "error", NOT_YET) for cell in cells])]
-    judged = [Case(check, "error", NOT_YET) for check in checks]
+    suites = [("runs", [JunitCase(cell, "error", NOT_YET) for cell in cells])]
+    judged = [JunitCase(check, "error", NOT_YET) for check in checks]
     return _file(name, suites + ([("gate", judged)] if judged else []))
 
 
@@ -51,7 +51,7 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
         tolerant = tolerant and not (gate.refused or gate.failures)
         suites.append(("gate", [_check(check, tolerant) for check in gate.checks]))
         if not gate.checks:
-            suites.append(("gate", [Case("gate", "error", gate.headline)]))
+            suites.append(("gate", [JunitCase("gate", "error", gate.headline)]))
     return _file(name, suites)
 
 
@@ -60,23 +60,23 @@ def runs_name(cell: dict[str, object]) -> str:
     return cell_label(cell) or "runs"
 
 
-def _runs(cell: CellRuns) -> Case:
+def _runs(cell: CellRuns) -> JunitCase:
     name = runs_name(cell.cell)
     if not cell.lost:
-        return Case(name)
-    return Case(name, "failure", cell.lost[0], "\n".join(cell.lost))
+        return JunitCase(name)
+    return JunitCase(name, "failure", cell.lost[0], "\n".join(cell.lost))
 
 
-def _check(check: Check, tolerant: bool) -> Case:
+def _check(check: MetricCheck, tolerant: bool) -> JunitCase:
     kind = _KINDS.get(check.verdict)
     if tolerant and check.verdict is not Verdict.REGRESSED:
         kind = None
-    return Case(
+    return JunitCase(
         check.title, kind, f"{check.verdict.value}: {format_check(check)}", format_check(check)
     )
 
 
-def _file(name: str, suites: Sequence[tuple[str, Sequence[Case]]]) -> str:
+def _file(name: str, suites: Sequence[tuple[str, Sequence[JunitCase]]]) -> str:
     cases = [case for _, suite in suites for case in suite]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -89,13 +89,13 @@ def _file(name: str, suites: Sequence[tuple[str, Sequence[Case]]]) -> str:
     return "\n".join([*lines, "</testsuites>"]) + "\n"
 
 
-def _counts(cases: Sequence[Case]) -> str:
+def _counts(cases: Sequence[JunitCase]) -> str:
     failures = sum(case.kind == "failure" for case in cases)
     errors = sum(case.kind == "error" for case in cases)
     return f'tests="{len(cases)}" failures="{failures}" errors="{errors}" time="0"'
 
 
-def _case(case: Case, group: str) -> str:
+def _case(case: JunitCase, group: str) -> str:
     head = f'    <testcase name={attribute(case.name)} classname={attribute(group)} time="0"'
     if case.kind is None:
         return f"{head}/>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rsctl.bench.checks import Check
+from rsctl.bench.checks import MetricCheck
 from rsctl.bench.compare import Compared, Comparison
 from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
@@ -63,7 +63,7 @@ _GATE_HEAD = (
 )
 
 
-def _gate_row(check: Check) -> list[str]:
+def _gate_row(check: MetricCheck) -> list[str]:
     columns = map(_safe, check_row(check)[1:])
     return [_SIGNS[check.verdict], *columns, _safe(check.reason or "")]
 

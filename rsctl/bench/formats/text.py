@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rsctl.bench.checks import Check
+from rsctl.bench.checks import MetricCheck
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_line
 
 HEAD = ("VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P")
 
 
-def check_row(check: Check) -> list[str]:
+def check_row(check: MetricCheck) -> list[str]:
     """A check as a row of the table with this head."""
     return [
         check.verdict.value,
@@ -22,20 +22,20 @@ def check_row(check: Check) -> list[str]:
     ]
 
 
-def format_check(check: Check) -> str:
+def format_check(check: MetricCheck) -> str:
     """The result of a check in one line."""
     parts = [part for part in (_values(check), _effect(check), check.reason) if part]
     return sanitize_line("; ".join(parts) or check.verdict.value)
 
 
-def format_effect(check: Check) -> str:
+def format_effect(check: MetricCheck) -> str:
     """The effect with its interval: `-10.2 % [-12.0, -8.1]`; empty if there is none."""
     if check.effect is None:
         return ""
     return f"{format_amount(check, check.effect)}{_interval(check)}"
 
 
-def format_amount(check: Check, value: float, signed: bool = True) -> str:
+def format_amount(check: MetricCheck, value: float, signed: bool = True) -> str:
     """An effect or a floor, as it is measured: percent, or the metric's unit."""
     sign = "+" if signed else ""
     if check.is_relative:
@@ -43,23 +43,23 @@ def format_amount(check: Check, value: float, signed: bool = True) -> str:
     return f"{value:{sign}.4g}{_unit(check)}"
 
 
-def format_mean(check: Check, value: float | None) -> str:
+def format_mean(check: MetricCheck, value: float | None) -> str:
     """A mean with its unit; `-` where there is none."""
     return "-" if value is None else f"{format_number(value)}{_unit(check)}"
 
 
-def format_p(check: Check) -> str:
+def format_p(check: MetricCheck) -> str:
     """The adjusted p, by which it is decided."""
     return "" if check.p_adjusted is None else f"{check.p_adjusted:.3g}"
 
 
-def _values(check: Check) -> str:
+def _values(check: MetricCheck) -> str:
     if check.baseline is None or check.value is None:
         return ""
     return f"{format_mean(check, check.baseline)} -> {format_mean(check, check.value)}"
 
 
-def _effect(check: Check) -> str:
+def _effect(check: MetricCheck) -> str:
     if check.effect is None:
         return ""
     p = f", p {format_p(check)}" if format_p(check) else ""
@@ -67,7 +67,7 @@ def _effect(check: Check) -> str:
     return f"{format_effect(check)}{p}, {allowed} allowed, {check.runs[0]}+{check.runs[1]} runs"
 
 
-def _interval(check: Check) -> str:
+def _interval(check: MetricCheck) -> str:
     if check.interval is None:
         return ""
     factor = 100 if check.is_relative else 1
@@ -75,5 +75,5 @@ def _interval(check: Check) -> str:
     return f" [{low:+.3g}, {high:+.3g}]"
 
 
-def _unit(check: Check) -> str:
+def _unit(check: MetricCheck) -> str:
     return f" {check.unit}" if check.unit else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
-from rsctl.api import BuildEvent, Output, Step
+from rsctl.api import BuildEvent, BuildOutput, BuildStep
 from rsctl.cli.output import is_quiet
 from rsctl.cli.show import print_important, print_message, styled
 from rsctl.cli.views.build_text import format_build_finding, format_seconds, is_notable
@@ -62,7 +62,7 @@ class PlainBuildView:
         """Write the event."""
         if isinstance(event, Finding):
             print_message(format_build_finding(event))
-        elif isinstance(event, Output):
+        elif isinstance(event, BuildOutput):
             print_message(f"{self._label(event.step)}   {event.line}")
         else:
             self._total = event.total or self._total
@@ -77,7 +77,7 @@ class PlainBuildView:
         return f"build {number}/{self._total} |" if number else "build |"
 
 
-def _format_step(step: Step) -> str | None:
+def _format_step(step: BuildStep) -> str | None:
     """The line of a step; None if it gets none."""
     text = step.instruction
     if len(text) > _MAX_INSTRUCTION:

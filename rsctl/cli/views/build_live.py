@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rsctl.api import BuildEvent, Output, Step
+from rsctl.api import BuildEvent, BuildOutput, BuildStep
 from rsctl.cli.output import in_color
 from rsctl.cli.views.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.findings import Finding
@@ -51,7 +51,7 @@ class LiveBuildView:
             self._console.print(
                 Text.from_ansi(sanitize(format_build_finding(event))), soft_wrap=True
             )
-        elif isinstance(event, Output):
+        elif isinstance(event, BuildOutput):
             self._line = sanitize_line(event.line) or self._line
         elif event.seconds is None:
             self._running[event.number, event.instruction] = monotonic()
@@ -65,7 +65,7 @@ class LiveBuildView:
         self._running = {}
         self._live.stop()
 
-    def _end(self, step: Step) -> None:
+    def _end(self, step: BuildStep) -> None:
         self._running.pop((step.number, step.instruction), None)
         self._total = step.total or self._total
         if step.number or is_notable(step):
@@ -88,7 +88,7 @@ class LiveBuildView:
         return Group(head, line)
 
 
-def _ended(step: Step) -> Table:
+def _ended(step: BuildStep) -> Table:
     mark, style = ("✗", "bold red") if step.failed else ("✓", "green")
     number = f"{step.number:>{len(str(step.total))}}/{step.total} " if step.number else ""
     took = "cached" if step.cached else format_seconds(step.seconds or 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.api import Step
+from rsctl.api import BuildStep
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding
 from rsctl.runs.stream.formatting import format_duration
@@ -10,7 +10,7 @@ from rsctl.runs.stream.formatting import format_duration
 _NOTABLE_SECONDS = 1.0
 
 
-def is_notable(step: Step) -> bool:
+def is_notable(step: BuildStep) -> bool:
     """Whether a finished step, or an event outside the Dockerfile, gets a line of its own."""
     return step.failed or (step.seconds or 0.0) >= _NOTABLE_SECONDS
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rsctl.estimate.advice.calibration import uncalibrated
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.inputs import dollars_of, interconnect_of, settings_of
 from rsctl.estimate.advice.options import with_reducers, without_reducers
 from rsctl.estimate.advice.profile import Profile, profile_of_model
@@ -35,7 +35,7 @@ def automatic_reducers(
     bits = worker.bandwidth(accelerator)
     if profile is None or not bits or not reducer.gbps:
         return None
-    cluster = Cluster(
+    cluster = ModelledCluster(
         workers=job.workers.count,
         worker_bits=bits * 1e9,
         ranks=_ranks(job),

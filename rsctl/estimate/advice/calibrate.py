@@ -16,10 +16,10 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.exchange import Topology
 from rsctl.estimate.advice.profile import Profile
-from rsctl.estimate.advice.step import Settings, predict
+from rsctl.estimate.advice.step import ExchangeSettings, predict
 
 FEWEST_TO_CHECK = 3
 """With as many runs, each is predicted by constants that are fitted to the others."""
@@ -57,8 +57,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     seconds: float
     profile: Profile
-    cluster: Cluster
-    settings: Settings = Settings()
+    cluster: ModelledCluster
+    settings: ExchangeSettings = ExchangeSettings()
 
     @property
     def topology(self) -> Topology:

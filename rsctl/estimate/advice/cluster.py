@@ -13,7 +13,7 @@ from rsctl.transport.cost_model import Links, goodput
 from rsctl.transport.schedule import Schedule
 
 
-class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+class ModelledCluster(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of a job. `workers` and `reducers` are how many, `ranks` how many on each worker.
 
     `worker_bits` and `reducer_bits` are the rates of a node's card in bit/s, None where no network

@@ -14,7 +14,7 @@ from typing import Literal
 
 from rsctl.estimate.advice import nccl
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.exchange import (
     GB,
     Exchange,
@@ -28,7 +28,7 @@ from rsctl.transport.cost_model import Links, ring_seconds
 
 
 def exchange(
-    topology: Topology, cluster: Cluster, total: int, calibration: Calibration
+    topology: Topology, cluster: ModelledCluster, total: int, calibration: Calibration
 ) -> Exchange:
     """The all-reduce of `total` bytes.
 
@@ -46,7 +46,9 @@ def exchange(
     return _by_cpu(topology, cluster, total, calibration)
 
 
-def _by_cpu(topology: Topology, cluster: Cluster, total: int, calibration: Calibration) -> Exchange:
+def _by_cpu(
+    topology: Topology, cluster: ModelledCluster, total: int, calibration: Calibration
+) -> Exchange:
     """A ring or tree of all ranks over TCP; or, hierarchical, one of the nodes for each lane."""
     worker, nodes = cluster.links(calibration).worker, cluster.workers
     members = nodes if topology == "hierarchical" else cluster.world
@@ -70,7 +72,7 @@ def _sent(topology: Topology, members: int, nodes: int, total: int) -> tuple[flo
 
 
 def _by_nccl(
-    topology: Topology, cluster: Cluster, total: int, calibration: Calibration
+    topology: Topology, cluster: ModelledCluster, total: int, calibration: Calibration
 ) -> Exchange:
     """NCCL's ring or tree through all GPUs, by its own model."""
     algorithm: Literal["ring", "tree"] = "tree" if topology == "tree" else "ring"
@@ -84,7 +86,7 @@ def _by_nccl(
     return make_exchange(topology, sent if ranks.nodes > 1 else 0.0, 0.0, {}, in_a_row)
 
 
-def _by_reducers(cluster: Cluster, total: int, calibration: Calibration) -> Exchange:
+def _by_reducers(cluster: ModelledCluster, total: int, calibration: Calibration) -> Exchange:
     """By the transport's schedule. Ranks of a node reduce a part each among themselves first.
 
     On GPUs rsctl's own binding copies a part to the host, sends it, and copies what comes back, one
@@ -120,7 +122,7 @@ def _by_reducers(cluster: Cluster, total: int, calibration: Calibration) -> Exch
 
 
 def _by_servers(
-    topology: Topology, cluster: Cluster, total: int, calibration: Calibration
+    topology: Topology, cluster: ModelledCluster, total: int, calibration: Calibration
 ) -> Exchange:
     """One parameter server on a card like a reducer's, or servers on all workers."""
     links, nodes = cluster.links(calibration), cluster.workers

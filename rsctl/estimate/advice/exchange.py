@@ -9,7 +9,7 @@ import msgspec
 
 from rsctl.estimate.advice import nccl
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 
 Topology = Literal[
     "none", "ring", "tree", "hierarchical", "pool", "hybrid", "central", "co-located"
@@ -62,7 +62,7 @@ def make_exchange(
 
 
 def cpu_parts(
-    cluster: Cluster, worker: float, reducer: float = 0.0, reducers_total: float = 0.0
+    cluster: ModelledCluster, worker: float, reducer: float = 0.0, reducers_total: float = 0.0
 ) -> dict[str, float]:
     """The time that CPUs need, by CPU seconds of a worker, of the busiest reducer and of them all.
 
@@ -81,14 +81,14 @@ def _threads(cores: float | None, ranks: int) -> float:
     return min(cores or ranks, ranks)
 
 
-def node_seconds(cluster: Cluster, total: int) -> float:
+def node_seconds(cluster: ModelledCluster, total: int) -> float:
     """The reduce-scatter inside each node and the all-gather after it: (g-1)/g K of g GPUs each."""
     if cluster.inside is None or cluster.ranks == 1:
         return 0.0
     return 2 * (cluster.ranks - 1) / cluster.ranks * total / cluster.inside.bandwidth
 
 
-def nccl_ranks(cluster: Cluster, calibration: Calibration) -> nccl.Ranks:
+def nccl_ranks(cluster: ModelledCluster, calibration: Calibration) -> nccl.Ranks:
     """The cluster's GPUs as NCCL's model wants them."""
     if cluster.inside is None:
         raise ValueError("no GPUs")

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.exchange import GB
 from rsctl.estimate.advice.options import Option, make_option
-from rsctl.estimate.advice.profile import Bucket, Profile
+from rsctl.estimate.advice.profile import GradientBucket, Profile
 from rsctl.estimate.advice.situation import Situation
-from rsctl.estimate.advice.step import DATA_BOUND, INPUT, NOTICED, Settings
+from rsctl.estimate.advice.step import DATA_BOUND, INPUT, NOTICED, ExchangeSettings
 
 FAST_NETWORK_BITS = 400e9
 _WORTHWHILE = 0.03
@@ -137,7 +137,7 @@ def _changes(
 
 def _candidates(
     situation: Situation, profile: Profile
-) -> Iterator[tuple[str, str | None, Settings, Profile, int]]:
+) -> Iterator[tuple[str, str | None, ExchangeSettings, Profile, int]]:
     """A change, its setting, and how many steps the changed profile is."""
     settings = situation.settings
     if settings.may_compress:
@@ -157,7 +157,7 @@ def _doubled(profile: Profile) -> Profile:
         profile,
         step_seconds=2 * once,
         data_seconds=2 * profile.data_seconds,
-        buckets=tuple(Bucket(b.bytes, b.ready_seconds + once) for b in profile.buckets),
+        buckets=tuple(GradientBucket(b.bytes, b.ready_seconds + once) for b in profile.buckets),
     )
 
 

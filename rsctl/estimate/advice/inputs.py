@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rsctl.estimate.advice.interconnect import INTERCONNECTS, OTHER, Interconnect
 from rsctl.estimate.advice.profile import DTYPE_BYTES
-from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.advice.step import ExchangeSettings
 from rsctl.estimate.catalog.prices import Price, price_of
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
@@ -12,12 +12,12 @@ from rsctl.job.units import Accelerator
 _COMPRESSED_BYTES = {"fp16": 2, "bf16": 2}
 
 
-def settings_of(job: Job) -> Settings:
+def settings_of(job: Job) -> ExchangeSettings:
     """How the job's gradients travel; PowerSGD is taken for no compression."""
     comm = job.comm
     size = DTYPE_BYTES[job.model.dtype if job.model else "fp32"]
     sent = _COMPRESSED_BYTES.get(comm.compression, size)
-    return Settings(
+    return ExchangeSettings(
         bucket_mb=None if comm.bucket_mb == "auto" else comm.bucket_mb,
         sent_part=min(1.0, sent / size),
         may_compress=comm.compression == "none" and size > 2,

@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import msgspec
 from msgspec import Meta
 
-from rsctl.estimate.advice.profile import Bucket, Profile
+from rsctl.estimate.advice.profile import GradientBucket, Profile
 
 _Seconds = Annotated[float, Meta(ge=0, le=1e6)]
 _Count = Annotated[int, Meta(ge=1, le=100_000)]
@@ -65,7 +65,7 @@ def profile_of_record(record: StepRecord, source: str) -> Profile:
         gradient_bytes=record.gradient_bytes,
         step_seconds=record.compute,
         buckets=tuple(
-            Bucket(size, min(ready, record.compute)) for size, ready, _ in record.buckets
+            GradientBucket(size, min(ready, record.compute)) for size, ready, _ in record.buckets
         ),
         data_seconds=min(record.data, record.compute),
         data_overlaps=record.prefetches,

@@ -26,7 +26,7 @@ DTYPE_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 _PIECES = 1024
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class GradientBucket(msgspec.Struct, frozen=True):
     """Gradients that are sent together: `bytes`, and from when on they can be.
 
     `ready_seconds` counts from the step's start.
@@ -49,7 +49,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     gradient_bytes: int
     step_seconds: float
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[GradientBucket, ...]
     data_seconds: float = 0.0
     data_overlaps: bool = True
     bucket_mb: float | None = None
@@ -82,7 +82,7 @@ def even_profile(
     count = max(1, min(_PIECES, gradient_bytes // MIB))
     ends = [gradient_bytes * (i + 1) // count for i in range(count)]
     pieces = tuple(
-        Bucket(end - start, begin + backward * end / gradient_bytes)
+        GradientBucket(end - start, begin + backward * end / gradient_bytes)
         for start, end in zip([0, *ends], ends, strict=False)
     )
     return Profile(
@@ -99,8 +99,8 @@ def even_profile(
 
 
 def regroup(
-    pieces: Sequence[Bucket], cap_mb: float | None, scale: float = 1.0
-) -> tuple[Bucket, ...]:
+    pieces: Sequence[GradientBucket], cap_mb: float | None, scale: float = 1.0
+) -> tuple[GradientBucket, ...]:
     """DDP's buckets of gradients that are recorded in smaller ones.
 
     `cap_mb` is `bucket_cap_mb` in MiB; None is DDP's default, with its small first bucket. `scale`
@@ -109,12 +109,12 @@ def regroup(
     """
     limit = (cap_mb or DEFAULT_BUCKET_MB) * MIB
     limits: list[float] = [FIRST_BUCKET_BYTES] if cap_mb is None else [limit]
-    buckets: list[Bucket] = []
+    buckets: list[GradientBucket] = []
     size = 0
     for i, piece in enumerate(pieces):
         size += piece.bytes
         if size >= limits[-1] or i == len(pieces) - 1:
-            buckets.append(Bucket(round(size * scale), piece.ready_seconds))
+            buckets.append(GradientBucket(round(size * scale), piece.ready_seconds))
             limits.append(limit)
             size = 0
     return tuple(buckets)

@@ -6,10 +6,10 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.exchange import GB
 from rsctl.estimate.advice.pool_size import saturating_reducers
-from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.advice.step import ExchangeSettings
 
 
 class ReducerMachine(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     target: str
-    cluster: Cluster
+    cluster: ModelledCluster
     worker_machine: str | None = None
     worker_dollars: float | None = None
     role_dollars: float | None = 0.0
@@ -41,7 +41,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     refused: str | None = None
     count: int = 0
     rule: int | None = None
-    settings: Settings = Settings()
+    settings: ExchangeSettings = ExchangeSettings()
 
     @property
     def is_priced(self) -> bool:
@@ -57,7 +57,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
         each = machine.dollars if machine and machine.dollars else 0.0
         return self.cluster.workers * self.worker_dollars + reducers * each + self.role_dollars
 
-    def with_reducers(self, machine: ReducerMachine, reducers: int) -> Cluster:
+    def with_reducers(self, machine: ReducerMachine, reducers: int) -> ModelledCluster:
         """The cluster with so many of these."""
         return replace(
             self.cluster,

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.collectives import exchange
 from rsctl.estimate.advice.exchange import Exchange, Topology
-from rsctl.estimate.advice.profile import Bucket, Profile, regroup
+from rsctl.estimate.advice.profile import GradientBucket, Profile, regroup
 
 REDUCER_BUCKET_MB = 64
 """The default size of DDP's bucket over rsctl's reducers, in MiB
@@ -28,7 +28,7 @@ DATA_BOUND = 0.2
 """The minimum part of a step spent waiting for input for this to be named."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How gradients travel: DDP's `bucket_mb` in MiB, None for its default; and what of their bytes
     is sent, 0.5 for `compression: bf16` of fp32. `may_compress` says that they could be halved."""
 
@@ -37,7 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     may_compress: bool = False
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+class StepPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """One step by one topology, in seconds.
 
     `exchange_seconds` is all communication of a step, `exposed_seconds` what of it the step waits
@@ -57,7 +57,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def finish_seconds(
-    buckets: Sequence[Bucket],
+    buckets: Sequence[GradientBucket],
     time_of: Callable[[int], float],
     delay_of: Callable[[int], float] = lambda _: 0.0,
 ) -> float:
@@ -75,11 +75,11 @@ def finish_seconds(
 
 def predict(
     profile: Profile,
-    cluster: Cluster,
+    cluster: ModelledCluster,
     topology: Topology,
     calibration: Calibration,
-    settings: Settings = Settings(),  # noqa: B008 - frozen
-) -> Prediction:
+    settings: ExchangeSettings = ExchangeSettings(),  # noqa: B008 - frozen
+) -> StepPrediction:
     """The step of a profile on a cluster."""
     is_reduced = topology in ("pool", "hybrid")
     default = REDUCER_BUCKET_MB if is_reduced and cluster.shares_work else None
@@ -99,7 +99,7 @@ def predict(
     exposed = calibration.overlap * hidden + (1 - calibration.overlap) * total
     step = step_seconds(profile, exposed)
     parts = _added(each)
-    return Prediction(
+    return StepPrediction(
         topology=each[0].topology if each else "none",
         step_seconds=step,
         exchange_seconds=total,

@@ -71,7 +71,7 @@ class PlanCost(msgspec.Struct, kw_only=True, frozen=True):
         return 0 <= self.limit - self.most <= self.starts * self.per_hour / HOUR
 
 
-class Nodes(Protocol):
+class BilledNodes(Protocol):
     """A pool: so many nodes of one machine, with accelerators written as in a job."""
 
     @property
@@ -92,7 +92,9 @@ def billing_of(info: TargetInfo, request: Mapping[str, Any]) -> Billing | None:
     return read(request)
 
 
-def plan_cost(catalogue: str, pools: Iterable[Nodes], billing: Billing, limits: Limits) -> PlanCost:
+def plan_cost(
+    catalogue: str, pools: Iterable[BilledNodes], billing: Billing, limits: Limits
+) -> PlanCost:
     """The price of machines, from the price tables of a catalogue."""
     starts = 1 + (limits.most_restarts or 0) if billing.is_for_each_start else 1
     cost = PlanCost(
@@ -115,7 +117,7 @@ def plan_cost(catalogue: str, pools: Iterable[Nodes], billing: Billing, limits: 
     return msgspec.structs.replace(cost, per_hour=per_hour, most=round(most, 6), prices=known)
 
 
-def _pool_price(catalogue: str, pool: Nodes, billing: Billing) -> PoolPrice | NoPrice:
+def _pool_price(catalogue: str, pool: BilledNodes, billing: Billing) -> PoolPrice | NoPrice:
     machine = pool.machine or "an unknown machine"
     accelerator = Accelerator.parse(pool.accelerator) if pool.accelerator else None
     price = price_of(catalogue, machine, accelerator, region=billing.region, spot=billing.is_spot)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from rsctl.estimate.costs.billing import HOUR, Billing, Nodes, PlanCost, plan_cost
+from rsctl.estimate.costs.billing import HOUR, BilledNodes, Billing, PlanCost, plan_cost
 from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.job.units import Duration
@@ -18,7 +18,7 @@ _LEAST_SECONDS = 60
 """A job that cannot run for a minute is not sent."""
 
 
-def limit_time(job: Job, catalogue: str, pools: Iterable[Nodes], billing: Billing) -> Job:
+def limit_time(job: Job, catalogue: str, pools: Iterable[BilledNodes], billing: Billing) -> Job:
     """The job with the running time that `limits.cost` allows as its limit, unless it has one.
 
     So the cloud itself ends it, whether somebody watches or not.

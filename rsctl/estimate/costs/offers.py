@@ -43,7 +43,7 @@ class Offer(msgspec.Struct, kw_only=True, frozen=True):
         return self.dollars / self.gbps if self.dollars is not None and self.gbps else None
 
 
-class Wanted(msgspec.Struct, kw_only=True, frozen=True):
+class MachineQuery(msgspec.Struct, kw_only=True, frozen=True):
     """Which machines to list. `gpu` is an accelerator's name, or with its count such as v100:8;
     `max_price` is in US dollars an hour on demand.
     """
@@ -68,7 +68,7 @@ ORDERS: dict[str, Callable[[Offer], Optional[float]]] = {
 """Orders for a list of machines: the cheapest or the largest first, unknown ones last."""
 
 
-def offers(catalogues: Iterable[str], wanted: Wanted, order: str = "price") -> list[Offer]:
+def offers(catalogues: Iterable[str], wanted: MachineQuery, order: str = "price") -> list[Offer]:
     """The machines that are wanted. Raises RsctlError for a price table of the user's."""
     found = [
         offer

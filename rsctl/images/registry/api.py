@@ -10,7 +10,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry import http
 from rsctl.images.registry.challenge import authorization
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import DOCKER_HUB, FIELD, Repository
+from rsctl.images.registry.names import DOCKER_HUB, FIELD, ImageRepository
 from rsctl.images.registry.remedies import remedies_for
 
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
@@ -26,7 +26,7 @@ _ACCEPT = ", ".join(
 )
 
 
-def find_digest(repository: Repository, tag: str, login: Login | None) -> str | None:
+def find_digest(repository: ImageRepository, tag: str, login: Login | None) -> str | None:
     """The digest of the manifest that a tag names, or None if there is no such tag.
 
     Raises RsctlError: refused (no right to read there), environment (no log-in, no answer).
@@ -45,14 +45,14 @@ def find_digest(repository: Repository, tag: str, login: Login | None) -> str | 
     return found if DIGEST.fullmatch(found) else _computed_digest(repository, url, auth, login)
 
 
-def _base_url(repository: Repository) -> str:
+def _base_url(repository: ImageRepository) -> str:
     host, path = repository.host, repository.path
     if host == DOCKER_HUB:
         host, path = "registry-1.docker.io", path if "/" in path else f"library/{path}"
     return f"{'http' if repository.is_loopback else 'https'}://{host}/v2/{path}"
 
 
-def _computed_digest(repository: Repository, url: str, auth: Any, login: Login | None) -> str:
+def _computed_digest(repository: ImageRepository, url: str, auth: Any, login: Login | None) -> str:
     """The digest of the manifest itself, for a registry that does not send it as a header."""
     answer = http.request("GET", url, auth, headers={"Accept": _ACCEPT})
     if answer.status != 200:
@@ -60,7 +60,9 @@ def _computed_digest(repository: Repository, url: str, auth: Any, login: Login |
     return f"sha256:{hashlib.sha256(answer.body).hexdigest()}"
 
 
-def _refused(repository: Repository, status: int, auth: Any, login: Login | None) -> RsctlError:
+def _refused(
+    repository: ImageRepository, status: int, auth: Any, login: Login | None
+) -> RsctlError:
     remedies = remedies_for(repository)
     if status == 401 and login is None:
         message = f"{repository.host} requires credentials, and there are none"

@@ -9,11 +9,11 @@ from rsctl.clients.private import is_private
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry import http
 from rsctl.images.registry.credentials import IDENTITY_TOKEN, Login
-from rsctl.images.registry.names import FIELD, Repository
+from rsctl.images.registry.names import FIELD, ImageRepository
 from rsctl.images.registry.remedies import remedies_for
 
 
-def authorization(repository: Repository, challenge: str, login: Login | None) -> Any:
+def authorization(repository: ImageRepository, challenge: str, login: Login | None) -> Any:
     """The `auth` for requests that answers the header `WWW-Authenticate` of a registry.
 
     Raises RsctlError: refused if the registry names a server without TLS, or that server refuses
@@ -33,7 +33,7 @@ def _parameters(text: str) -> dict[str, str]:
     return {key: value for key, value in parse_dict_header(text).items() if value}
 
 
-def _token(repository: Repository, challenged: dict[str, str], login: Login | None) -> str:
+def _token(repository: ImageRepository, challenged: dict[str, str], login: Login | None) -> str:
     """A token of the kind that docker asks for before a push (distribution, token spec)."""
     realm = challenged.get("realm", "")
     if not _is_trusted(repository, realm):
@@ -55,20 +55,20 @@ def _token(repository: Repository, challenged: dict[str, str], login: Login | No
     return _token_of(repository, answer, login)
 
 
-def _is_trusted(repository: Repository, realm: str) -> bool:
+def _is_trusted(repository: ImageRepository, realm: str) -> bool:
     """Whether a password may be sent there: by TLS, or on this machine, as the registry is."""
     if not is_private(realm):
         return False
     return realm.lower().startswith("https:") or repository.is_loopback
 
 
-def _path(repository: Repository, challenged: dict[str, str]) -> str:
+def _path(repository: ImageRepository, challenged: dict[str, str]) -> str:
     """The repository's name in the registry, which on Docker Hub may be longer."""
     named = challenged.get("scope", "").split(":")
     return named[1] if len(named) == 3 and named[1].endswith(repository.path) else repository.path
 
 
-def _token_of(repository: Repository, answer: http.Answer, login: Login | None) -> str:
+def _token_of(repository: ImageRepository, answer: http.Answer, login: Login | None) -> str:
     found = answer.json()
     token = found.get("token") or found.get("access_token")
     if answer.status == 200 and isinstance(token, str) and token.isascii() and token.isprintable():

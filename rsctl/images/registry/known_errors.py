@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.known_errors import NO_ENGINE
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import FIELD, Repository
+from rsctl.images.registry.names import FIELD, ImageRepository
 from rsctl.images.registry.remedies import remedies_for
 from rsctl.known_errors import KnownError, find_known_error
 
@@ -163,7 +163,7 @@ _UNKNOWN = _known(
 
 
 def push_error(
-    lines: list[str], reference: str, repository: Repository, login: Login | None
+    lines: list[str], reference: str, repository: ImageRepository, login: Login | None
 ) -> PushError:
     """The error for a push that printed these lines last; its last line is matched first."""
     last = next((line for line in reversed(lines) if line.strip()), "it printed nothing").strip()

@@ -50,7 +50,7 @@ class GoogleRepository:
 
 
 @dataclass(frozen=True)
-class Repository:
+class ImageRepository:
     """The host of a registry, with its port if it has one, and the path of one image there."""
 
     host: str
@@ -95,7 +95,7 @@ class Repository:
         return GoogleRepository(project, found["location"], name)
 
 
-def parse_repository(text: str) -> Repository:
+def parse_repository(text: str) -> ImageRepository:
     """Read `HOST/PATH` by docker's rules: what does not look like a host is on Docker Hub.
 
     Raises RsctlError (usage) naming what is wrong.
@@ -111,12 +111,12 @@ def parse_repository(text: str) -> Repository:
             "a path consists of lower-case letters, digits and single . _ - between "
             "them, without a tag",
         )
-    repository = Repository(host.lower(), path)
+    repository = ImageRepository(host.lower(), path)
     _check_google(repository)
     return repository
 
 
-def parse_reference(reference: str) -> tuple[Repository, str]:
+def parse_reference(reference: str) -> tuple[ImageRepository, str]:
     """Read `HOST/PATH:TAG` into the repository and the tag. Raises RsctlError (usage)."""
     name, _, tag = reference.rpartition(":")
     if not name or not re.fullmatch(_TAG, tag):
@@ -129,7 +129,7 @@ def at_digest(reference: str, digest: str) -> str:
     return f"{reference.rpartition(':')[0]}@{digest}"
 
 
-def _check_google(repository: Repository) -> None:
+def _check_google(repository: ImageRepository) -> None:
     found = re.fullmatch(ARTIFACT_REGISTRY, repository.host)
     needed = 4 if "." in repository.path.partition("/")[0] else 3
     if found and len(repository.path.split("/")) < needed:

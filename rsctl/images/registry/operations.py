@@ -9,7 +9,7 @@ from rsctl.clients.errors import NO_CREDENTIALS
 from rsctl.findings import RsctlError
 from rsctl.images.registry.client import RegistryClient
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import Repository, parse_reference, parse_repository
+from rsctl.images.registry.names import ImageRepository, parse_reference, parse_repository
 from rsctl.target_info import all_targets, import_object
 
 
@@ -65,7 +65,7 @@ def ensure_repository(
         client.ensure_repository(parsed, login, endpoints or Endpoints.of_environment())
 
 
-def _cloud_login(repository: Repository, endpoints: Endpoints) -> Login | None:
+def _cloud_login(repository: ImageRepository, endpoints: Endpoints) -> Login | None:
     client = _client_of(repository)
     return client.log_in(repository, endpoints) if client else None
 
@@ -79,7 +79,7 @@ def _client_of(repository: Repository) -> RegistryClient | None:
     return None
 
 
-def _stored_login(repository: Repository) -> Login | None:
+def _stored_login(repository: ImageRepository) -> Login | None:
     from rsctl.images.registry.stored_logins import stored_login
 
     return stored_login(repository)

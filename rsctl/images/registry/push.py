@@ -14,7 +14,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.api import DIGEST
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.known_errors import TAG_IMMUTABLE, PushError, push_error
-from rsctl.images.registry.names import FIELD, Repository, parse_reference
+from rsctl.images.registry.names import FIELD, ImageRepository, parse_reference
 from rsctl.images.registry.operations import find_pushed
 from rsctl.images.registry.push_command import PushCommand, push_command
 
@@ -58,7 +58,7 @@ def push(
 def _push_with_retries(
     command: PushCommand,
     reference: str,
-    repository: Repository,
+    repository: ImageRepository,
     login: Login | None,
     on_line: OnLine,
     pauses: Sequence[float],
@@ -79,7 +79,7 @@ def _push_with_retries(
 def _push_once(
     command: PushCommand,
     reference: str,
-    repository: Repository,
+    repository: ImageRepository,
     login: Login | None,
     on_line: OnLine,
 ) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import Repository
+from rsctl.images.registry.names import ImageRepository
 from rsctl.images.registry.stored_logins import docker_config
 
 _HELPER = "docker-credential-rsctl"
@@ -38,7 +38,7 @@ class PushCommand:
 
 @contextmanager
 def push_command(
-    program: str, reference: str, repository: Repository, login: Login | None
+    program: str, reference: str, repository: ImageRepository, login: Login | None
 ) -> Iterator[PushCommand]:
     """The command that pushes a reference with `program` (docker or podman).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rsctl.clients.errors import AWS_LOGIN, GOOGLE_LOGIN
-from rsctl.images.registry.names import Kind, Repository
+from rsctl.images.registry.names import ImageRepository, Kind
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Remedies:
     create: str
 
 
-def remedies_for(repository: Repository) -> Remedies:
+def remedies_for(repository: ImageRepository) -> Remedies:
     """The remedy if this repository's registry denies access."""
     if repository.kind is Kind.GOOGLE:
         return _google(repository)
@@ -37,7 +37,7 @@ def remedies_for(repository: Repository) -> Remedies:
     )
 
 
-def _google(repository: Repository) -> Remedies:
+def _google(repository: ImageRepository) -> Remedies:
     named = repository.google
     name = f"{named.name} in project {named.project}" if named else str(repository)
     return Remedies(
@@ -50,7 +50,7 @@ def _google(repository: Repository) -> Remedies:
     )
 
 
-def _create_google(repository: Repository) -> str:
+def _create_google(repository: ImageRepository) -> str:
     named = repository.google
     if named is None:
         return "gcloud artifacts repositories create gcr.io --repository-format=docker"
@@ -60,7 +60,7 @@ def _create_google(repository: Repository) -> str:
     )
 
 
-def _ecr(repository: Repository) -> Remedies:
+def _ecr(repository: ImageRepository) -> Remedies:
     return Remedies(
         log_in=AWS_LOGIN,
         ask_to_push=f"ask for the managed policy AmazonEC2ContainerRegistryPowerUser, or for "
@@ -71,13 +71,13 @@ def _ecr(repository: Repository) -> Remedies:
     )
 
 
-def _create_ecr(repository: Repository) -> str:
+def _create_ecr(repository: ImageRepository) -> str:
     ecr = repository.ecr
     region = f" --region {ecr.region}" if ecr else ""
     return f"aws ecr create-repository --repository-name {repository.path}{region}"
 
 
-def _ecr_public(repository: Repository) -> Remedies:
+def _ecr_public(repository: ImageRepository) -> Remedies:
     name = repository.path.partition("/")[2] or repository.path
     return Remedies(
         log_in=AWS_LOGIN,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rsctl.images.registry.credentials import IDENTITY_TOKEN, Login
-from rsctl.images.registry.names import DOCKER_HUB, Repository
+from rsctl.images.registry.names import DOCKER_HUB, ImageRepository
 
 _HUB_KEY = "https://index.docker.io/v1/"
 _HELPER = re.compile("[A-Za-z0-9._-]+")
@@ -26,7 +26,7 @@ def docker_config() -> Path:
     return Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
 
 
-def stored_login(repository: Repository) -> Login | None:
+def stored_login(repository: ImageRepository) -> Login | None:
     """The credentials for a repository, or None. Like docker, it ignores entries that it cannot
     read.
     """
@@ -69,7 +69,7 @@ def _table(config: dict[str, Any], key: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _from_helper(config: dict[str, Any], repository: Repository) -> Login | None:
+def _from_helper(config: dict[str, Any], repository: ImageRepository) -> Login | None:
     name = _table(config, "credHelpers").get(repository.host) or config.get("credsStore")
     if not isinstance(name, str) or not _HELPER.fullmatch(name):
         return None
@@ -89,7 +89,7 @@ def _from_helper(config: dict[str, Any], repository: Repository) -> Login | None
     return _login(repository, answer.get("Username"), answer.get("Secret"))
 
 
-def _from_file(config: dict[str, Any], repository: Repository) -> Login | None:
+def _from_file(config: dict[str, Any], repository: ImageRepository) -> Login | None:
     entries = {_name(key): entry for key, entry in _table(config, "auths").items()}
     for name in _names(repository):
         entry = entries.get(name)
@@ -108,7 +108,7 @@ def _name(key: str) -> str:
     return rest.partition("/")[0] if separator else scheme.rstrip("/")
 
 
-def _names(repository: Repository) -> Iterator[str]:
+def _names(repository: ImageRepository) -> Iterator[str]:
     """The repository, its parent paths, and last its host: the most specific entry counts."""
     name = str(repository)
     while name:
@@ -116,7 +116,7 @@ def _names(repository: Repository) -> Iterator[str]:
         name = name.rpartition("/")[0]
 
 
-def _from_entry(entry: dict[str, Any], repository: Repository) -> Login | None:
+def _from_entry(entry: dict[str, Any], repository: ImageRepository) -> Login | None:
     if entry.get("identitytoken"):
         return _login(repository, IDENTITY_TOKEN, entry["identitytoken"])
     try:
@@ -127,7 +127,7 @@ def _from_entry(entry: dict[str, Any], repository: Repository) -> Login | None:
     return _login(repository, user or entry.get("username"), secret or entry.get("password"))
 
 
-def _login(repository: Repository, user: object, secret: object) -> Login | None:
+def _login(repository: ImageRepository, user: object, secret: object) -> Login | None:
     if isinstance(user, str) and isinstance(secret, str) and secret:
         return Login(repository.host, user, secret)
     return None

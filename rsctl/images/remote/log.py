@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from rsctl.findings import RsctlError
 from rsctl.images.build_errors import FailureDetails, of_dockerfile
-from rsctl.images.events import BuildEvent, Output, output_or_finding
-from rsctl.images.progress import CLASSIC, BuildKitProgress, Progress, StepwiseProgress
+from rsctl.images.events import BuildEvent, BuildOutput, output_or_finding
+from rsctl.images.progress import CLASSIC, BuildKitProgress, BuildOutputReader, StepwiseProgress
 from rsctl.images.recipe import Recipe
 
 _LONGEST_LINE = 64 << 10
@@ -31,7 +31,7 @@ class BuildLog:
         self._show = show
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""
-        self._progress: Progress | None = None
+        self._progress: BuildOutputReader | None = None
         self._cache: str | None = None
         self._last = ""
         self._is_base_built = False
@@ -39,7 +39,7 @@ class BuildLog:
 
     def add_line(self, line: str) -> None:
         """Show a line of rsctl's own, which is not part of the log."""
-        self._show(Output(line))
+        self._show(BuildOutput(line))
 
     def feed(self, block: bytes) -> None:
         """The next piece of the log."""

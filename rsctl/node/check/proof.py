@@ -19,7 +19,7 @@ from rsctl.node.check.loader import Loader
 from rsctl.node.check.nccl import Nccl, Torch, find_nccl, find_torch
 from rsctl.node.check.packages import installed
 from rsctl.node.check.plugins import Plugin, find_plugin, plugin_names
-from rsctl.node.check.transports import FAST_SOCKET, REDUCTION_SERVER, Transport
+from rsctl.node.check.transports import FAST_SOCKET, REDUCTION_SERVER, TransportRequirements
 from rsctl.node.settings import number
 
 _SECONDS = 300
@@ -44,7 +44,7 @@ def time_limit(environ: Mapping[str, str]) -> float:
     return number(environ, "RSCTL_CHECK_SECONDS", _SECONDS)
 
 
-def prove(transport: Transport, environ: Mapping[str, str]) -> Proof:
+def prove(transport: TransportRequirements, environ: Mapping[str, str]) -> Proof:
     """Look for all that the transport expects. Nothing is changed, and no torch is imported.
 
     Raises LaunchError if the environment's time limit is no number.
@@ -80,7 +80,7 @@ def _exclusive(packages: set[str], severity: str) -> list[Finding]:
     return [Finding(severity, "plugin-doubled", message, "Remove one of the two packages.")]
 
 
-def _missing(transport: Transport, environ: Mapping[str, str]) -> list[Finding]:
+def _missing(transport: TransportRequirements, environ: Mapping[str, str]) -> list[Finding]:
     if transport.plugin is None:
         return []
     names = plugin_names(environ)
@@ -103,7 +103,11 @@ def _missing(transport: Transport, environ: Mapping[str, str]) -> list[Finding]:
 
 
 def _compare(
-    plugin: Plugin, nccl: Nccl | None, torch: Torch | None, transport: Transport, severity: str
+    plugin: Plugin,
+    nccl: Nccl | None,
+    torch: Torch | None,
+    transport: TransportRequirements,
+    severity: str,
 ) -> list[Finding]:
     """Whether the plugin and NCCL have a version of their interface in common."""
     if nccl is None:
@@ -122,7 +126,9 @@ def _compare(
     return [Finding(severity, "plugin-abi", message, remedy)]
 
 
-def _identify(plugin: Plugin, transport: Transport, packages: set[str]) -> list[Finding]:
+def _identify(
+    plugin: Plugin, transport: TransportRequirements, packages: set[str]
+) -> list[Finding]:
     if transport.plugin is None:
         message = (
             f"the base image contains a network plugin for NCCL, {plugin.path}, which rsctl keeps"
@@ -140,7 +146,7 @@ def _identify(plugin: Plugin, transport: Transport, packages: set[str]) -> list[
     return [Finding("error", "plugin-foreign", message, transport.remedy)]
 
 
-def _opened(plugin: Plugin, transport: Transport, loader: Loader) -> list[Finding]:
+def _opened(plugin: Plugin, transport: TransportRequirements, loader: Loader) -> list[Finding]:
     return [
         Finding(
             "warning",
@@ -154,7 +160,9 @@ def _opened(plugin: Plugin, transport: Transport, loader: Loader) -> list[Findin
     ]
 
 
-def _outdated(plugin: Plugin, transport: Transport, environ: Mapping[str, str]) -> list[Finding]:
+def _outdated(
+    plugin: Plugin, transport: TransportRequirements, environ: Mapping[str, str]
+) -> list[Finding]:
     if max(plugin.versions, default=0) < transport.outdated_from:
         return []
     return [
@@ -170,7 +178,7 @@ def _outdated(plugin: Plugin, transport: Transport, environ: Mapping[str, str]) 
     ]
 
 
-def _module(module: str, transport: Transport, seconds: float) -> list[Finding]:
+def _module(module: str, transport: TransportRequirements, seconds: float) -> list[Finding]:
     failure = import_failure([module], seconds)
     if failure is None:
         return []

@@ -28,7 +28,7 @@ class Outdated(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Transport:
+class TransportRequirements:
     """The content that an image needs for a transport.
 
     `plugin` is what NCCL's network plugin is called in sentences; None if none is needed.
@@ -52,9 +52,9 @@ class Transport:
     remedy: str = ""
 
 
-TRANSPORTS: Mapping[str, Transport] = {
-    "none": Transport(),
-    "efa": Transport(
+TRANSPORTS: Mapping[str, TransportRequirements] = {
+    "none": TransportRequirements(),
+    "efa": TransportRequirements(
         plugin="aws-ofi-nccl",
         marker=b"NET/OFI",
         folders=(
@@ -72,20 +72,20 @@ TRANSPORTS: Mapping[str, Transport] = {
         outdated_from=7,
         remedy="Install AWS's EFA software, or set image.transport: none.",
     ),
-    "fast-socket": Transport(
+    "fast-socket": TransportRequirements(
         plugin="Google's Fast Socket",
         marker=b"FastSocket",
         package=FAST_SOCKET,
         rival=REDUCTION_SERVER,
         remedy="Install the package google-fast-socket, or set image.transport: none.",
     ),
-    "reduction-server": Transport(
+    "reduction-server": TransportRequirements(
         plugin="Google's Reduction Server plugin",
         package=REDUCTION_SERVER,
         rival=FAST_SOCKET,
         remedy="Install the package google-reduction-server, or set image.transport: none.",
     ),
-    "rsctl": Transport(
+    "rsctl": TransportRequirements(
         module="rsctl.transport.import_check",
         ready="rsctl's own transport can run here",
         remedy="Build the image with a version of rsctl that has it, or set image.transport: none.",

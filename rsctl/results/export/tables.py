@@ -30,7 +30,7 @@ _UNITS = (("_bytes", "B"), ("_percent", "%"), ("_seconds", "s"), ("_ms", "ms"))
 _UNITS_WITHIN = {"gbit_per_second": "Gbit/s"}
 
 
-class Source(NamedTuple):
+class ExportSource(NamedTuple):
     """A run to export, with its part of a bench if it has one; both count from 0."""
 
     run: RunRecord
@@ -53,20 +53,20 @@ class Table:
         return self._rows()
 
 
-def sources_of(store: Store, found: RunRecord | Bench) -> list[Source]:
+def sources_of(store: Store, found: RunRecord | Bench) -> list[ExportSource]:
     """A run, or the runs of a bench that count, in the order of cells and repetitions."""
     if isinstance(found, RunRecord):
-        return [Source(found)]
+        return [ExportSource(found)]
     trials = found.latest().values()
     runs = [(trial, store.get(trial.run)) for trial in trials]
     return [
-        Source(run, found.bench, trial.repetition, found.cells[trial.cell])
+        ExportSource(run, found.bench, trial.repetition, found.cells[trial.cell])
         for trial, run in runs
         if run is not None
     ]
 
 
-def make_table(name: TableName, store: Store, sources: Sequence[Source]) -> Table:
+def make_table(name: TableName, store: Store, sources: Sequence[ExportSource]) -> Table:
     """One of the tables of these runs."""
     shared = _SharedColumns(sources)
     own, rows = _MAKERS[name]
@@ -85,7 +85,7 @@ class _SharedColumns:
     arguments.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[ExportSource]) -> None:
         self.columns = [Column("run", "text")]
         self._has_benches = any(source.bench for source in sources)
         if self._has_benches:
@@ -101,7 +101,7 @@ class _SharedColumns:
         }
         self.columns += [Column(name, kind) for name, kind in self._arguments.items()]
 
-    def values(self, source: Source) -> Row:
+    def values(self, source: ExportSource) -> Row:
         bench: Row = [source.bench, source.repetition] if self._has_benches else []
         cells = [cast(source.cell.get(key), kind) for key, kind in self._cells.items()]
         found = self._found[source.run.run]

@@ -53,7 +53,7 @@ class Span(NamedTuple):
     kind: str
 
 
-class Mark(NamedTuple):
+class ChartMark(NamedTuple):
     """A moment, in seconds."""
 
     at: float
@@ -65,7 +65,7 @@ class TimelineRow(NamedTuple):
 
     label: str
     spans: Sequence[Span]
-    marks: Sequence[Mark] = ()
+    marks: Sequence[ChartMark] = ()
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from itertools import pairwise
 from rsctl.results.report.charts import (
     DENSE_ROWS,
     Chart,
+    ChartMark,
     Line,
     LineChart,
-    Mark,
     Point,
     Span,
     Timeline,
@@ -50,7 +50,7 @@ def timeline(data: RunData) -> Timeline:
     for name, events in by_replica.items():
         marks = _marks(data, events)
         first = _first_metric(data, name)
-        marks = [Mark(first, "first metric"), *marks] if first is not None else marks
+        marks = [ChartMark(first, "first metric"), *marks] if first is not None else marks
         rows.append(TimelineRow(name, _spans(data, events, last), marks))
     return Timeline("States of the job and its replicas", rows)
 
@@ -85,9 +85,9 @@ def _spans(
     return spans
 
 
-def _marks(data: RunData, events: Sequence[StateEvent]) -> list[Mark]:
+def _marks(data: RunData, events: Sequence[StateEvent]) -> list[ChartMark]:
     return [
-        Mark(seconds, event.state.value)
+        ChartMark(seconds, event.state.value)
         for event in events
         if event.state.is_final and (seconds := data.seconds(event.time)) is not None
     ]

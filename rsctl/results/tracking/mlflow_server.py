@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from rsctl.clients.private import host_of, is_private, not_private, without_secrets
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
-from rsctl.runs.tracker import Point, Result, State, TrackedRun, TrackerError, one_line
+from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
 _CONNECT_SECONDS = 5.0
 _PARAMETERS_AT_ONCE = 100
@@ -66,7 +66,7 @@ class MlflowServer:
                 params = [Param(name, value) for name, value in block]
                 self._client.log_batch(state["run_id"], params=params)
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """See Tracker."""
         with self._answers():
             from mlflow.entities import Metric

@@ -19,7 +19,7 @@ from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent, now, parse_time
 from rsctl.runs.stream.headline import CHIEF, headline_series, is_chief
 from rsctl.runs.stream.sanitize import sanitize_line
-from rsctl.runs.tracker import Point, Result, TrackedRun, Tracker, one_line
+from rsctl.runs.tracker import MetricPoint, Result, TrackedRun, Tracker, one_line
 from rsctl.targets import in_cloud
 
 _ROWS = 1000
@@ -127,13 +127,13 @@ def is_sent(run: RunRecord, planned: PlannedTracker) -> bool:
     return is_local or not is_rehearsed(run.run)
 
 
-def _point(metric: MetricEvent, steps: dict[str, int]) -> Point:
+def _point(metric: MetricEvent, steps: dict[str, int]) -> MetricPoint:
     tag = metric.name if is_chief(metric.replica) else f"{metric.name}/{metric.replica}"
     step = metric.step
     if step is None:
         step = steps.get(tag, 0)
         steps[tag] = step + 1
-    return Point(tag, step, _unix_time(metric.time), metric.value)
+    return MetricPoint(tag, step, _unix_time(metric.time), metric.value)
 
 
 def _unix_time(text: str) -> float:

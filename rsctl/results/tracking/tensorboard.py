@@ -24,7 +24,7 @@ from rsctl.results.tracking.event_file import (
     text_record,
     version_record,
 )
-from rsctl.runs.tracker import Point, Result, State, TrackedRun
+from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun
 
 _SEGMENT_BYTES = 1 << 20
 _BUCKET_SECONDS = 15.0
@@ -46,7 +46,7 @@ class TensorBoardFolder:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         append(self._file, first_records(self._run), state)
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """See Tracker."""
         _drop_result(state)
         append(self._file, records(points), state)
@@ -80,7 +80,7 @@ class TensorBoardBucket:
         """See Tracker."""
         self._add(first_records(self._run), state)
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """See Tracker."""
         _drop_result(state)
         self._add(records(points), state)
@@ -125,7 +125,7 @@ def first_records(run: TrackedRun) -> bytes:
     return b"".join(parts)
 
 
-def records(points: Sequence[Point]) -> bytes:
+def records(points: Sequence[MetricPoint]) -> bytes:
     """The values of metrics."""
     return b"".join(scalar_record(p.seconds, p.step, p.tag, p.value) for p in points)
 

@@ -21,7 +21,7 @@ from rsctl.clients.private import is_private, not_private, without_secrets
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
 from rsctl.results.tracking.cursor import tracking_folder
-from rsctl.runs.tracker import Point, Result, State, TrackedRun, TrackerError, one_line
+from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
 STEP = "rsctl/step"
 """The value that W&B draws metrics over. Its own step is the number of the row."""
@@ -64,7 +64,7 @@ class WandbProject:
             pass
         state["rows"] = 0
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """See Tracker."""
         first = state["rows"]
         with self._session() as session:

@@ -20,9 +20,9 @@ from typing import IO, NamedTuple, Optional
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.units import Size
-from rsctl.runs.fetch.directory import DiskFull, disk_error, write_all
-from rsctl.runs.fetch.downloads import Context, Stopped
-from rsctl.runs.fetch.index import Entry
+from rsctl.runs.fetch.directory import FolderFull, disk_error, write_all
+from rsctl.runs.fetch.downloads import DownloadContext, Stopped
+from rsctl.runs.fetch.index import IndexEntry
 from rsctl.runs.fetch.links import FolderLinks
 from rsctl.runs.fetch.names import assign_paths, folder_path
 
@@ -62,8 +62,8 @@ class Unpacking(NamedTuple):
 
 
 def unpack(
-    archive: IO[bytes], unpacking: Unpacking, version: str, context: Context
-) -> tuple[list[Entry], dict[str, str], list[Finding]]:
+    archive: IO[bytes], unpacking: Unpacking, version: str, context: DownloadContext
+) -> tuple[list[IndexEntry], dict[str, str], list[Finding]]:
     """Write the selected files, each atomically; returns the existing paths, the links to folders
     that contain some of them, with the folder of each, and the skipped entries.
 
@@ -90,7 +90,7 @@ class _Archive(NamedTuple):
 
 
 def _chosen(
-    content: Content, unpacking: Unpacking, context: Context
+    content: Content, unpacking: Unpacking, context: DownloadContext
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The paths of the members that are wanted, by their names, and of links to their folders."""
     system = context.directory.file_system()
@@ -103,14 +103,14 @@ def _chosen(
 
 
 def _require_space(
-    content: Content, paths: Mapping[str, str], unpacking: Unpacking, context: Context
+    content: Content, paths: Mapping[str, str], unpacking: Unpacking, context: DownloadContext
 ) -> None:
     needed = sum(content.sizes[_target(content, name)] for name in paths)
     free = context.directory.free()
     if needed > free:
         message = f"{unpacking.name} unpacks to {needed:,} bytes, but only {free:,} are free"
         remedy = "free disk space, select less with --include, or use another folder"
-        raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+        raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
 def _read_content(archive: _Archive) -> Content:
@@ -199,13 +199,13 @@ def _target(content: Content, name: str) -> str:
 
 def _write_files(
     archive: _Archive, content: Content, paths: Mapping[str, str], version: str
-) -> list[Entry]:
+) -> list[IndexEntry]:
     """Write each file under its path, and under those of the links that lead to it."""
     context = archive.context
     names: dict[str, list[str]] = {}
     for chosen in paths:
         names.setdefault(_target(content, chosen), []).append(chosen)
-    written: dict[str, Entry] = {}
+    written: dict[str, IndexEntry] = {}
     for packed, member in _members(archive):
         known = _plain(member.name) if _is_usable(member) else ""
         source = packed.extractfile(member) if member.isreg() and known in names else None
@@ -220,7 +220,9 @@ def _write_files(
     return list(written.values())
 
 
-def _write(source: IO[bytes], path: str, size: int, version: str, context: Context) -> Entry:
+def _write(
+    source: IO[bytes], path: str, size: int, version: str, context: DownloadContext
+) -> IndexEntry:
     context.directory.drop_part(path)
     with open(context.directory.open_part(path), "wb", buffering=0) as file:
         left = size

@@ -18,7 +18,7 @@ from threading import get_ident
 
 from rsctl.atomic_file import FULL
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.fetch.names import FileSystem, part_file
+from rsctl.runs.fetch.names import FileNameRules, part_file
 
 INDEX = ".rsctl-get"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -48,12 +48,12 @@ class Directory:
         with explained(INDEX):
             return os.open(INDEX, flags, 0o666, dir_fd=self._root)
 
-    def file_system(self) -> FileSystem:
+    def file_system(self) -> FileNameRules:
         """The names that this file system supports; query it after the index exists."""
         with suppress(OSError):
             os.stat(INDEX.upper(), dir_fd=self._root, follow_symlinks=False)
-            return FileSystem(folds_case=True)
-        return FileSystem()
+            return FileNameRules(folds_case=True)
+        return FileNameRules()
 
     def free(self) -> int:
         """Bytes that can still be written."""
@@ -164,7 +164,7 @@ class Directory:
         return RsctlError(ExitCode.USAGE, error("destination", message, remedy))
 
 
-class DiskFull(RsctlError):
+class FolderFull(RsctlError):
     """There is no space for more."""
 
 
@@ -190,7 +190,7 @@ def disk_error(path: str, problem: OSError) -> RsctlError:
     message = f"cannot write {path[:300]}: {problem.strerror}"
     if problem.errno in FULL:
         remedy = "free disk space and run the command again: it continues where it stopped"
-        return DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+        return FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
     is_taken = problem.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST)
     remedy = "remove the existing file, or use another folder"
     return RsctlError(

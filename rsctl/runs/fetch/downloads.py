@@ -14,8 +14,8 @@ from rsctl.clients.storage import ObjectChanged, StoredObject
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.fetch.digests import Digest
 from rsctl.runs.fetch.directory import Directory, explained, write_all
-from rsctl.runs.fetch.index import Entry, Index
-from rsctl.runs.fetch.sources import Source
+from rsctl.runs.fetch.index import Index, IndexEntry
+from rsctl.runs.fetch.sources import DownloadSource
 
 _BLOCK = 1 << 20
 _TRIES = 3  # of a file that changes, or arrives damaged
@@ -29,7 +29,7 @@ class Task(NamedTuple):
     """A file to download, and its path below the folder."""
 
     path: str
-    source: Source
+    source: DownloadSource
     found: StoredObject
 
     @property
@@ -40,7 +40,7 @@ class Task(NamedTuple):
 
 
 @dataclass
-class Context:
+class DownloadContext:
     """Shared state of all downloads. `advance` gets the bytes that have arrived, or had before."""
 
     directory: Directory
@@ -54,7 +54,7 @@ class Stopped(Exception):
     """Another download met what ends them all."""
 
 
-def fetch_file(task: Task, context: Context) -> tuple[Entry, State]:
+def fetch_file(task: Task, context: DownloadContext) -> tuple[IndexEntry, State]:
     """Have a file in its place. Raises RsctlError and Stopped."""
     for attempt in range(1, _TRIES + 1):
         try:
@@ -70,7 +70,7 @@ def fetch_file(task: Task, context: Context) -> tuple[Entry, State]:
     raise AssertionError
 
 
-def receive_part(task: Task, context: Context) -> Digest:
+def receive_part(task: Task, context: DownloadContext) -> Digest:
     """Have all of a file in the part beside it, checked. Raises RsctlError and Stopped."""
     for _ in range(_TRIES):
         try:
@@ -86,7 +86,7 @@ class _Damaged(Exception):
         self.problem = problem
 
 
-def _fetch_version(task: Task, context: Context) -> tuple[Entry, State]:
+def _fetch_version(task: Task, context: DownloadContext) -> tuple[IndexEntry, State]:
     path, size = task.path, task.found.size
     if entry := context.index.find(path, task.version):
         context.advance(size)
@@ -105,7 +105,7 @@ def _fetch_version(task: Task, context: Context) -> tuple[Entry, State]:
     return context.index.add(path, task.version, found, digest.algorithm), "fetched"
 
 
-def _receive(task: Task, context: Context) -> Digest:
+def _receive(task: Task, context: DownloadContext) -> Digest:
     path, size = task.path, task.found.size
     digest = Digest(task.source.digests(task.found))
     is_known = context.index.part(path) == task.version
@@ -134,7 +134,7 @@ def _receive(task: Task, context: Context) -> Digest:
     return digest
 
 
-def _kept(file: int, size: int, digest: Digest, context: Context) -> int:
+def _kept(file: int, size: int, digest: Digest, context: DownloadContext) -> int:
     """How much of a file is there from an earlier call, taken into its digest."""
     position = os.fstat(file).st_size
     if position > size:
@@ -146,7 +146,9 @@ def _kept(file: int, size: int, digest: Digest, context: Context) -> int:
     return os.lseek(file, position, os.SEEK_SET)
 
 
-def _receive_rest(task: Task, file: int, position: int, digest: Digest, context: Context) -> None:
+def _receive_rest(
+    task: Task, file: int, position: int, digest: Digest, context: DownloadContext
+) -> None:
     failures, size = 0, task.found.size
     while position < size:
         try:
@@ -171,7 +173,7 @@ def _receive_rest(task: Task, file: int, position: int, digest: Digest, context:
             context.retries.before_retry(failures)
 
 
-def _hash_file(file: int, digest: Digest, context: Context) -> bool:
+def _hash_file(file: int, digest: Digest, context: DownloadContext) -> bool:
     """Whether a file here has the content that it should have."""
     try:
         while block := os.read(file, _BLOCK):
@@ -182,7 +184,7 @@ def _hash_file(file: int, digest: Digest, context: Context) -> bool:
     return digest.fits
 
 
-def _check(context: Context) -> None:
+def _check(context: DownloadContext) -> None:
     if context.stop.is_set():
         raise Stopped
 

@@ -22,11 +22,18 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.storage import ObjectChanged, StoredObject
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.runs.fetch.archives import Unpacking, unpack
-from rsctl.runs.fetch.directory import Directory, DiskFull
-from rsctl.runs.fetch.downloads import Context, State, Stopped, Task, fetch_file, receive_part
-from rsctl.runs.fetch.index import Entry, Index, Unpacked
+from rsctl.runs.fetch.directory import Directory, FolderFull
+from rsctl.runs.fetch.downloads import (
+    DownloadContext,
+    State,
+    Stopped,
+    Task,
+    fetch_file,
+    receive_part,
+)
+from rsctl.runs.fetch.index import Index, IndexEntry, Unpacked
 from rsctl.runs.fetch.links import FolderLinks
-from rsctl.runs.fetch.locations import Kind, Location
+from rsctl.runs.fetch.locations import Kind, ResultLocation
 from rsctl.runs.fetch.names import assign_paths, folder_path
 from rsctl.runs.fetch.sources import FolderSource, printable
 
@@ -50,7 +57,7 @@ class FetchedFile(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Choice:
+class FetchSelection:
     """The results to download: these kinds, and of them the files that match one of the patterns.
 
     A pattern without a slash applies to the last part of a path; `*` also matches slashes.
@@ -100,14 +107,14 @@ class Fetched:
             self.exit_code = problem.exit_code
 
 
-Job = Callable[[Context], tuple[list[FetchedFile], list[Finding]]]
+Job = Callable[[DownloadContext], tuple[list[FetchedFile], list[Finding]]]
 
 
 def fetch(
     run: str,
-    locations: Iterable[Location],
+    locations: Iterable[ResultLocation],
     path: Path,
-    choice: Choice,
+    choice: FetchSelection,
     retries: RetryPolicy,
     show: Callable[[FetchProgress], object] = bool,
 ) -> Fetched:
@@ -116,7 +123,7 @@ def fetch(
     _require_outside(path, chosen)
     progress, fetched = FetchProgress(), Fetched(printable(str(path)))
     with closing(Directory(path)) as directory, closing(Index(directory, run)) as index:
-        context = Context(directory, index, retries, progress.advance)
+        context = DownloadContext(directory, index, retries, progress.advance)
         jobs = _plan(chosen, choice, context, progress, fetched)
         _run(jobs, context, progress, fetched, lambda: show(progress))
     fetched.files.sort(key=lambda file: file.path)
@@ -124,7 +131,7 @@ def fetch(
     return fetched
 
 
-def _require_outside(path: Path, locations: Iterable[Location]) -> None:
+def _require_outside(path: Path, locations: Iterable[ResultLocation]) -> None:
     """A folder within what is brought into it would be brought into itself."""
     there = Path(os.path.realpath(path))
     for location in locations:
@@ -139,9 +146,9 @@ def _require_outside(path: Path, locations: Iterable[Location]) -> None:
 
 
 def _plan(
-    locations: list[Location],
-    choice: Choice,
-    context: Context,
+    locations: list[ResultLocation],
+    choice: FetchSelection,
+    context: DownloadContext,
     progress: FetchProgress,
     fetched: Fetched,
 ) -> list[Job]:
@@ -177,11 +184,11 @@ def _require_space(missing: int, context: Context) -> None:
     if missing > free:
         message = f"{missing:,} bytes remain to be downloaded, but only {free:,} are free"
         remedy = "free disk space, select less with --only or --include, or use another folder"
-        raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+        raise FolderFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
 def _tasks(
-    location: Location, choice: Choice, context: Context, fetched: Fetched
+    location: ResultLocation, choice: FetchSelection, context: DownloadContext, fetched: Fetched
 ) -> tuple[list[Task], dict[str, str]]:
     """The chosen files of a location, and links to the folders that they are in, as paths."""
     source, system = location.source, context.directory.file_system()
@@ -211,14 +218,14 @@ def _suffix(archive: str) -> str:
     return archive[archive.index(".") :]
 
 
-def _is_of_others(name: str, location: Location) -> bool:
+def _is_of_others(name: str, location: ResultLocation) -> bool:
     return any(name == other or name.startswith(f"{other}/") for other in location.others)
 
 
-def _job(task: Task, location: Location, choice: Choice) -> Job:
+def _job(task: Task, location: ResultLocation, choice: FetchSelection) -> Job:
     where = location.source.location
 
-    def fetch_one(context: Context) -> tuple[list[FetchedFile], list[Finding]]:
+    def fetch_one(context: DownloadContext) -> tuple[list[FetchedFile], list[Finding]]:
         if location.archive is not None:
             return _fetch_archive(task, location, choice, context)
         entry, state = fetch_file(task, context)
@@ -227,20 +234,20 @@ def _job(task: Task, location: Location, choice: Choice) -> Job:
     return fetch_one
 
 
-def _link_job(path: str, target: str, location: Location) -> Job:
-    def make_link(context: Context) -> tuple[list[FetchedFile], list[Finding]]:
+def _link_job(path: str, target: str, location: ResultLocation) -> Job:
+    def make_link(context: DownloadContext) -> tuple[list[FetchedFile], list[Finding]]:
         return [_linked(path, target, location.source.location, context)], []
 
     return make_link
 
 
-def _linked(path: str, target: str, where: str, context: Context) -> FetchedFile:
+def _linked(path: str, target: str, where: str, context: DownloadContext) -> FetchedFile:
     state: State = "fetched" if context.directory.link(path, target) else "unchanged"
     return FetchedFile(path=path, size=0, state=state, location=where, link=target)
 
 
 def _fetch_archive(
-    task: Task, location: Location, choice: Choice, context: Context
+    task: Task, location: ResultLocation, choice: FetchSelection, context: DownloadContext
 ) -> tuple[list[FetchedFile], list[Finding]]:
     """Have an archive's files; the archive itself is here only until they are."""
     where = f"{location.source.location.rstrip('/')}/{location.archive}"
@@ -270,7 +277,7 @@ def _fetch_archive(
 
 def _run(
     jobs: list[Job],
-    context: Context,
+    context: DownloadContext,
     progress: FetchProgress,
     fetched: Fetched,
     show: Callable[[], object],
@@ -314,12 +321,12 @@ def _ends_all(problem: RsctlError) -> bool:
     is_general = problem.exit_code in (ExitCode.ENVIRONMENT, ExitCode.REFUSED)
     codes = {finding.code for finding in problem.findings}
     lacking = any(code.startswith("credentials") or code == "clock" for code in codes)
-    return isinstance(problem, (DiskFull, NoAnswer)) or (
+    return isinstance(problem, (FolderFull, NoAnswer)) or (
         is_general and lacking and not isinstance(problem, ObjectChanged)
     )
 
 
-def _shown(entry: Entry, state: State, location: str) -> FetchedFile:
+def _shown(entry: IndexEntry, state: State, location: str) -> FetchedFile:
     return FetchedFile(
         path=entry.path,
         size=entry.size,

@@ -21,7 +21,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.fetch.directory import INDEX, Directory, explained, write_all
 
 
-class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+class IndexEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A file that is complete. `modified` is its time in nanoseconds, `checksum` an algorithm."""
 
     path: str
@@ -37,7 +37,7 @@ class Unpacked(msgspec.Struct, kw_only=True):
     archive: str
     version: str
     include: list[str]
-    files: list[Entry]
+    files: list[IndexEntry]
     links: dict[str, str] = {}
 
 
@@ -46,7 +46,7 @@ class Index:
 
     def __init__(self, directory: Directory, run: str) -> None:
         self._directory = directory
-        self._files: dict[str, Entry] = {}
+        self._files: dict[str, IndexEntry] = {}
         self._parts: dict[str, str] = {}
         self._unpacked: dict[str, Unpacked] = {}
         self._lock = Lock()
@@ -72,7 +72,9 @@ class Index:
         self._parts[path] = version
         self._write({"path": path, "part": version})
 
-    def add(self, path: str, version: str, found: os.stat_result, checksum: str | None) -> Entry:
+    def add(
+        self, path: str, version: str, found: os.stat_result, checksum: str | None
+    ) -> IndexEntry:
         """Note a file that is complete."""
         entry = self.entry(path, version, found, checksum)
         self._files[path] = entry
@@ -80,9 +82,9 @@ class Index:
         return entry
 
     @staticmethod
-    def entry(path: str, version: str, found: os.stat_result, checksum: str | None) -> Entry:
+    def entry(path: str, version: str, found: os.stat_result, checksum: str | None) -> IndexEntry:
         """The record of a file."""
-        return Entry(
+        return IndexEntry(
             path=path,
             version=version,
             size=found.st_size,
@@ -90,7 +92,7 @@ class Index:
             checksum=checksum,
         )
 
-    def find(self, path: str, version: str) -> Entry | None:
+    def find(self, path: str, version: str) -> IndexEntry | None:
         """The facts of a file, if this version of it exists unchanged."""
         entry = self._files.get(path)
         return entry if entry and entry.version == version and self._is_there(entry) else None
@@ -109,7 +111,7 @@ class Index:
             return None
         return known if all(map(self._is_there, known.files)) else None
 
-    def _is_there(self, entry: Entry) -> bool:
+    def _is_there(self, entry: IndexEntry) -> bool:
         found = self._directory.stat(entry.path)
         return found is not None and (found.st_size, found.st_mtime_ns) == (
             entry.size,
@@ -151,7 +153,7 @@ class Index:
             elif "part" in value:
                 self._parts[str(value["path"])] = str(value["part"])
             else:
-                entry = msgspec.convert(value, Entry)
+                entry = msgspec.convert(value, IndexEntry)
                 self._files[entry.path] = entry
         except (msgspec.MsgspecError, TypeError, KeyError):
             pass

@@ -11,14 +11,14 @@ from rsctl.clients.storage import ObjectUrl, StoredObject
 from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.node import shards
-from rsctl.runs.fetch.locations import Location
-from rsctl.runs.fetch.sources import BucketSource, FileSource, FolderSource, Source
+from rsctl.runs.fetch.locations import ResultLocation
+from rsctl.runs.fetch.sources import BucketSource, DownloadSource, FileSource, FolderSource
 
 _FEW = 16
 """Files that are looked for each by its name: what else is in their folder may be much."""
 
 
-def input_location(name: str, location: str, endpoints: Endpoints) -> Location:
+def input_location(name: str, location: str, endpoints: Endpoints) -> ResultLocation:
     """Where an input is, and the folder that it comes to. Raises RsctlError, also if it is empty.
 
     What a location names last is what it is called there; shards keep their names.
@@ -26,12 +26,12 @@ def input_location(name: str, location: str, endpoints: Endpoints) -> Location:
     if shards.has_range(location):
         folder, pattern = shards.split_folder(location)
         source = _folder(folder, endpoints)
-        return Location("inputs", name, ShardSource(source, shards.expand(pattern)))
+        return ResultLocation("inputs", name, ShardSource(source, shards.expand(pattern)))
     source, own_folder = _whole(location, endpoints)
-    return Location("inputs", f"{name}/{own_folder}" if own_folder else name, source)
+    return ResultLocation("inputs", f"{name}/{own_folder}" if own_folder else name, source)
 
 
-def _whole(location: str, endpoints: Endpoints) -> tuple[Source, str]:
+def _whole(location: str, endpoints: Endpoints) -> tuple[DownloadSource, str]:
     """The files of a location, and the folder that they come to: none for a single file."""
     if "://" not in location:
         path = Path(location)
@@ -51,7 +51,7 @@ def _whole(location: str, endpoints: Endpoints) -> tuple[Source, str]:
     raise RsctlError(ExitCode.REFUSED, finding)
 
 
-def _folder(location: str, endpoints: Endpoints) -> Source:
+def _folder(location: str, endpoints: Endpoints) -> DownloadSource:
     if "://" not in location:
         return FolderSource(Path(location))
     name = ObjectUrl.parse(location).name.strip("/")
@@ -62,7 +62,7 @@ def _folder(location: str, endpoints: Endpoints) -> Source:
 class ShardSource:
     """See Source: some files of another source, by their names. One that is missing is an error."""
 
-    def __init__(self, source: Source, names: list[str]) -> None:
+    def __init__(self, source: DownloadSource, names: list[str]) -> None:
         self.location, self.findings = source.location, list[Finding]()
         self.links: dict[str, str] = {}
         self._source, self._names = source, names

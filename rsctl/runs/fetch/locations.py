@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Union
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.storage import ObjectUrl
 from rsctl.clients.storage.buckets import open_bucket
-from rsctl.runs.fetch.sources import BucketSource, FileSource, FolderSource, Source
+from rsctl.runs.fetch.sources import BucketSource, DownloadSource, FileSource, FolderSource
 from rsctl.runs.folder import RunFolder
 
 ResultKind = Literal["outputs", "checkpoints", "logs", "artifacts"]
@@ -19,14 +19,14 @@ Kind = Union[ResultKind, Literal["inputs"]]
 _ARCHIVE = ".tar.gz"
 
 
-class Location(NamedTuple):
+class ResultLocation(NamedTuple):
     """One location of results. `folder` is where it comes to; `archive` is the name of the file
     of the source that is unpacked there, None where all files come as they are.
     """
 
     kind: Kind
     folder: str
-    source: Source
+    source: DownloadSource
     archive: str | None = None
     others: tuple[str, ...] = ()
     """Locations of their own below this one, as prefixes of its names."""
@@ -34,7 +34,7 @@ class Location(NamedTuple):
 
 def locations_of(
     run: str, results: Mapping[str, str], endpoints: Endpoints, region: str | None
-) -> list[Location]:
+) -> list[ResultLocation]:
     """All locations of a run; `results` are its results by what they are. Raises RsctlError."""
     found = []
     for name, location in results.items():
@@ -43,8 +43,8 @@ def locations_of(
         parent, archive = _split_archive(location)
         source = _open(parent, endpoints, region)
         others = () if archive else tuple(_below(location, results))
-        found.append(Location(kind, folder, source, archive, others))
-    return [*found, Location("logs", "logs", _logs(run))]
+        found.append(ResultLocation(kind, folder, source, archive, others))
+    return [*found, ResultLocation("logs", "logs", _logs(run))]
 
 
 def region_of(plan: Mapping[str, Any]) -> str | None:
@@ -62,7 +62,7 @@ def _split_archive(location: str) -> tuple[str, str | None]:
     return parent, name
 
 
-def _open(location: str, endpoints: Endpoints, region: str | None) -> Source:
+def _open(location: str, endpoints: Endpoints, region: str | None) -> DownloadSource:
     if "://" not in location:
         return FolderSource(Path(location))
     name = ObjectUrl.parse(location).name.strip("/")

@@ -20,7 +20,7 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?",
 _PART_FILE = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
-class FileSystem(NamedTuple):
+class FileNameRules(NamedTuple):
     """The rules of the file system: whether `A` and `a` are one file, and the rules of Windows."""
 
     folds_case: bool = False
@@ -34,7 +34,7 @@ def part_file(path: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def assign_paths(names: Iterable[str], system: FileSystem) -> dict[str, str]:
+def assign_paths(names: Iterable[str], system: FileNameRules) -> dict[str, str]:
     """A relative path for each name, no two the same, and none a folder of another's."""
     mapped = {name: folder_path(name, system) for name in names}
     folders = {
@@ -55,12 +55,12 @@ def assign_paths(names: Iterable[str], system: FileSystem) -> dict[str, str]:
     return assigned
 
 
-def folder_path(name: str, system: FileSystem) -> str:
+def folder_path(name: str, system: FileNameRules) -> str:
     """The path of a folder that files are in, by its name."""
     return "/".join(_local(part, system) for part in name.split("/"))
 
 
-def _local(part: str, system: FileSystem) -> str:
+def _local(part: str, system: FileNameRules) -> str:
     """A part of a name as the name of a file or folder."""
     if not part:
         return "%2F"
@@ -91,7 +91,7 @@ def _shortened(path: str, length: int) -> str:
     return folder + slash + last.encode()[:most].decode(errors="ignore")
 
 
-def _key(path: str, system: FileSystem) -> str:
+def _key(path: str, system: FileNameRules) -> str:
     """Equal for paths that are one file."""
     return unicodedata.normalize("NFC", path).casefold() if system.folds_case else path
 

@@ -14,7 +14,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 _BLOCK = 1 << 20
 
 
-class Source(Protocol):
+class DownloadSource(Protocol):
     """Some files, whose names are relative. All methods raise RsctlError.
 
     `location` is for people, `findings` what was left out of the list. `links` are, once it was

@@ -71,7 +71,7 @@ class Gradients(msgspec.Struct, kw_only=True):
         return ", ".join(parts)
 
 
-class Pool(NamedTuple):
+class GradientPool(NamedTuple):
     """The workers, and the reducers: how many nodes, the ranks of all workers, the Gbit/s of a
     node's link if known."""
 
@@ -96,7 +96,7 @@ def _estimate_ring(seconds: float, wire: float, ring: float) -> float:
     return ring + seconds - wire if seconds >= wire else ring * seconds / wire
 
 
-def gradients(workers: LastValues, reducers: LastValues, pool: Pool) -> Gradients | None:
+def gradients(workers: LastValues, reducers: LastValues, pool: GradientPool) -> Gradients | None:
     """The statistics of a run; None if no gradient went over reducers yet."""
     ranks = [values for values in workers.values() if values.get("operations")]
     if not ranks:

@@ -36,7 +36,7 @@ def is_chief(replica: str) -> bool:
     return replica in (CHIEF, f"{CHIEF}/0")
 
 
-class Step(msgspec.Struct, array_like=True):
+class MetricStep(msgspec.Struct, array_like=True):
     """The values of the replicas at one step, or the n-th of each; `time` is the earliest."""
 
     by_step: bool
@@ -59,7 +59,7 @@ class Headline(msgspec.Struct, array_like=True):
     time: str = ""
     step: Optional[int] = None
     best: Optional[float] = None
-    steps: list[Step] = []
+    steps: list[MetricStep] = []
     numbers: dict[str, int] = {}
 
     def add(self, event: MetricEvent, spec: MetricSpec) -> list[MetricEvent]:
@@ -114,7 +114,7 @@ class Headline(msgspec.Struct, array_like=True):
                 return []
         if self.last is not None and event.time <= self.time:
             return []  # its step is closed
-        self.steps.append(Step(*key, event.time, {replica: event.value}))
+        self.steps.append(MetricStep(*key, event.time, {replica: event.value}))
         final = []
         while len(self.steps) > _OPEN_STEPS:
             final.append(_of_step(event.name, self.steps.pop(0), spec))
@@ -122,7 +122,7 @@ class Headline(msgspec.Struct, array_like=True):
         return final
 
 
-def _of_step(name: str, step: Step, spec: MetricSpec) -> MetricEvent:
+def _of_step(name: str, step: MetricStep, spec: MetricSpec) -> MetricEvent:
     return MetricEvent(
         time=step.time,
         replica=next(iter(step.values)) if len(step.values) == 1 else "",

@@ -28,7 +28,7 @@ T = TypeVar("T", bound=Timed)
 T_co = TypeVar("T_co", bound=Timed, covariant=True)
 
 
-class Source(Protocol[T_co]):
+class EventSource(Protocol[T_co]):
     """Events in order of time."""
 
     def read(self) -> Sequence[T_co]:
@@ -38,7 +38,7 @@ class Source(Protocol[T_co]):
 class OrderedMerge(Generic[T]):
     """Merges sources; keeps of each what others have yet to catch up with."""
 
-    def __init__(self, sources: Sequence[Source[T]]) -> None:
+    def __init__(self, sources: Sequence[EventSource[T]]) -> None:
         self._sources = sources
         self._buffers: list[list[T]] = [[] for _ in sources]
 

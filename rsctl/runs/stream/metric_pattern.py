@@ -13,7 +13,7 @@ _STRANGE = r"\s*([-+]?(?:nan|inf(?:inity)?)(?![\w.]))"
 _MAY_BE_STRANGE = re.compile("nan|inf", re.IGNORECASE)
 
 
-class Found(NamedTuple):
+class MatchedNumber(NamedTuple):
     """A number in a line, with its step if the line has one."""
 
     value: float
@@ -41,7 +41,7 @@ class Pattern:
         """Whether any of these texts has a match, or a number that is missed."""
         return any(self._compiled.search(text) or self._misses(text) for text in texts)
 
-    def read(self, text: str) -> Iterator[Found]:
+    def read(self, text: str) -> Iterator[MatchedNumber]:
         """The numbers in a line."""
         has_match = False
         for match in self._compiled.finditer(text):
@@ -49,7 +49,7 @@ class Pattern:
             value = number(match[self._group])
             if value is not None:
                 self._learn(text, match)
-                yield Found(value, number(match.groupdict().get("step")))
+                yield MatchedNumber(value, number(match.groupdict().get("step")))
             elif self.no_number is None:
                 self.no_number = str(match[self._group])
         if not has_match and self.missed is None:

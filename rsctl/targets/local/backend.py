@@ -25,7 +25,7 @@ _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.01
 
 
-class Command(NamedTuple):
+class ReplicaCommand(NamedTuple):
     """The process that the supervisor starts for one replica, and whose output it reads."""
 
     argv: list[str]
@@ -47,7 +47,7 @@ class Backend(Protocol):
     def prepare(self, attempt: int) -> None:
         """Make ready to start. Raises RsctlError."""
 
-    def command(self, replica: str, attempt: int) -> Command:
+    def command(self, replica: str, attempt: int) -> ReplicaCommand:
         """The command for a replica."""
 
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
@@ -93,7 +93,7 @@ class ProcessBackend:
         for _ in range(1 + self._reducers + len(self._with_address[1:])):
             self._ports.append(ReservedPort())
 
-    def command(self, replica: str, attempt: int) -> Command:
+    def command(self, replica: str, attempt: int) -> ReplicaCommand:
         """The request's command, its environment completed by what only this machine knows."""
         command = self._commands[replica]
         env = {n: v for n, v in os.environ.items() if not belongs_to_contract(n)}
@@ -109,7 +109,7 @@ class ProcessBackend:
         if self._with_address:
             env[ROLE_HOSTS] = self._role_hosts([rendezvous, *others[self._reducers :]])
         env["TMPDIR"] = str(self._folder.path / replica / "tmp")
-        return Command(command["argv"], command["cwd"], env)
+        return ReplicaCommand(command["argv"], command["cwd"], env)
 
     def _role_hosts(self, ports: list[str]) -> str:
         hosts: dict[str, list[str]] = {}

@@ -15,7 +15,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.diagnosis import Killer
 from rsctl.targets.local import docker
-from rsctl.targets.local.backend import Command, ReplicaExit
+from rsctl.targets.local.backend import ReplicaCommand, ReplicaExit
 from rsctl.targets.local.composefile import container_name, project_name
 
 _END_SIGNALS = {str(int(number)) for number in (SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM)}
@@ -52,10 +52,10 @@ class ContainerBackend:
         file = ["--project-directory", str(self._file.parent), "--file", "-"]
         docker.require([*self._compose(), *file, "create", "--quiet-pull"], content, None)
 
-    def command(self, replica: str, attempt: int) -> Command:
+    def command(self, replica: str, attempt: int) -> ReplicaCommand:
         """A client that starts the container and stays attached to it."""
         argv = ["docker", "start", "--attach", container_name(self._run, replica)]
-        return Command(argv, None, dict(os.environ))
+        return ReplicaCommand(argv, None, dict(os.environ))
 
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
         """One docker command for all of them; containers that have ended cause no error."""

@@ -15,12 +15,12 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.stream.events import Failure, now
 from rsctl.targets.local.backend import ReplicaExit
 from rsctl.targets.local.endings import Endings, role_of
-from rsctl.targets.local.replica import GRACE_SECONDS, Replica
+from rsctl.targets.local.replica import GRACE_SECONDS, ReplicaProcess
 
 _ENDED_WHEN_ASKED = (0, 128 + signal.SIGTERM)
 
 
-class Outcome(msgspec.Struct):
+class AttemptOutcome(msgspec.Struct):
     """How an attempt ended, and its first failure if that is why."""
 
     state: JobState
@@ -52,7 +52,7 @@ class ReplicaExits:
         """Take failures that ranks report in their replicas' logs."""
         self._reports += reports
 
-    def add(self, replica: Replica, exited: ReplicaExit) -> None:
+    def add(self, replica: ReplicaProcess, exited: ReplicaExit) -> None:
         """Take the exit of a replica; whether some failures count is for `judge` to decide."""
         name, code = replica.name, exited.exit_code
         self._exits[name] = exited
@@ -92,14 +92,16 @@ class ReplicaExits:
             return [name for name in replicas if not self._endings.goes_on(name)]
         return []
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> AttemptOutcome:
         """The attempt's, once all have ended; records which of them failed in another's wake."""
         if self.stop_state is JobState.EXPIRED:
-            return Outcome(JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s")
+            return AttemptOutcome(
+                JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s"
+            )
         if self.stop_state:
-            return Outcome(self.stop_state)
+            return AttemptOutcome(self.stop_state)
         if not self._failed:
-            return Outcome(JobState.SUCCEEDED)
+            return AttemptOutcome(JobState.SUCCEEDED)
         first = self._first_failure()
         if first.replica not in self._failed:
             self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
@@ -111,7 +113,7 @@ class ReplicaExits:
                 )
                 self._recorder.state(JobState.FAILED, name, code, wake)
         reason = f"{first.replica} failed with exit code {first.exit_code}"
-        return Outcome(JobState.FAILED, reason, first)
+        return AttemptOutcome(JobState.FAILED, reason, first)
 
     def _first_failure(self) -> Failure:
         before = [report for report in self._reports if not self._was_stopped_before(report)]
@@ -136,7 +138,7 @@ class ReplicaExits:
         self._recorder.state(JobState.FAILED, replica, exited.exit_code, exited.reason)
         self._failed.append(replica)
 
-    def _state_of_stopped(self, replica: Replica, code: int) -> tuple[JobState, str]:
+    def _state_of_stopped(self, replica: ReplicaProcess, code: int) -> tuple[JobState, str]:
         """How a replica ended that had been asked to end, and why it was asked."""
         if self.stop_state:
             return JobState.CANCELLED, f"stopped: the job was {self.stop_state.value}"

@@ -14,7 +14,7 @@ _CAP_SYS_RESOURCE = 24
 
 
 @dataclass(frozen=True)
-class Host:
+class LocalMachine:
     """This machine: usable CPU cores, NVIDIA GPUs, the Python in use, the runs' home.
 
     `may_lock_memory`: containers here can be given the unlimited memlock that RDMA needs.
@@ -28,9 +28,9 @@ class Host:
     may_lock_memory: bool
 
 
-def this_host() -> Host:
+def this_host() -> LocalMachine:
     """The machine that this process runs on."""
-    return Host(
+    return LocalMachine(
         cpus=_usable_cpus(),
         gpus=_count_gpus(Path("/dev")),
         python=sys.executable,

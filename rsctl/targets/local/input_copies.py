@@ -55,21 +55,19 @@ def _copy(
     check: Callable[[], object],
 ) -> None:
     from rsctl.clients.retries import RetryPolicy
-    from rsctl.runs.fetch.directory import DiskFull
-    from rsctl.runs.fetch.fetch import Choice, fetch
+    from rsctl.runs.fetch.directory import FolderFull
+    from rsctl.runs.fetch.fetch import FetchSelection, fetch
     from rsctl.runs.fetch.inputs import input_location
 
     began = monotonic()
     try:
         where = input_location(name, location, endpoints)
-        choice = Choice(kinds=frozenset({"inputs"}))
+        choice = FetchSelection(kinds=frozenset({"inputs"}))
         fetched = fetch(
             run, [where], copied_to(run), choice, RetryPolicy.of(endpoints), lambda _: check()
         )
-    except DiskFull as problem:
-        remedy = (
-            f"free disk space, set RSCTL_HOME to a larger disk, or set inputs.{name}.mode: mount"
-        )
+    except FolderFull as problem:
+        remedy = f"free disk space, set RSCTL_HOME to a larger disk, or set inputs.{name}.mode: mount"
         finding = error("disk", f"cannot copy {name}: {problem}", remedy, f"inputs.{name}")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     if any(finding.is_error for finding in fetched.findings):

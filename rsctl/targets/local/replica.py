@@ -11,7 +11,7 @@ from rsctl.runs.stream.events import Stream
 from rsctl.runs.stream.journal import JournalWriter
 from rsctl.runs.stream.metrics import STRUCTURED
 from rsctl.runs.stream.progress_bar import ProgressBarFile
-from rsctl.targets.local.backend import Command
+from rsctl.targets.local.backend import ReplicaCommand
 
 GRACE_SECONDS = 5.0
 """How long a replica may take to end when it is asked to, before it is made to."""
@@ -21,11 +21,11 @@ _REPORT = f'{STRUCTURED}exit"'.encode()
 _ANNOUNCEMENT = f'{STRUCTURED}exits"'.encode()
 
 
-class Replica:
+class ReplicaProcess:
     """Starts the command at once; its output goes to the log and to its reader."""
 
     def __init__(
-        self, name: str, command: Command, log: Path, selector: selectors.BaseSelector
+        self, name: str, command: ReplicaCommand, log: Path, selector: selectors.BaseSelector
     ) -> None:
         self.name = name
         self.journal = JournalWriter(log)

@@ -17,10 +17,10 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stream.events import Attempt, now
 from rsctl.targets.local.backend import Backend, reap_orphans
-from rsctl.targets.local.exits import Outcome, ReplicaExits
+from rsctl.targets.local.exits import AttemptOutcome, ReplicaExits
 from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
-from rsctl.targets.local.replica import GRACE_SECONDS, Replica
+from rsctl.targets.local.replica import GRACE_SECONDS, ReplicaProcess
 from rsctl.targets.local.signals import Cancelled, Signals
 
 _DRAIN_SECONDS = 2.0
@@ -59,7 +59,7 @@ class Supervisor:
         self._recorder.state(outcome.state, exit_code=exit_code, reason=outcome.reason)
         return outcome.state
 
-    def _attempts(self) -> Outcome:
+    def _attempts(self) -> AttemptOutcome:
         last = self._description.retries + 1
         reason = None
         for attempt in range(1, last + 1):
@@ -68,7 +68,7 @@ class Supervisor:
             try:
                 outcome = self._attempt(attempt)
             except Cancelled:
-                return Outcome(JobState.CANCELLED)
+                return AttemptOutcome(JobState.CANCELLED)
             except _Expired:
                 self._exits.stop_state = JobState.EXPIRED
                 return self._exits.outcome()
@@ -84,7 +84,7 @@ class Supervisor:
                 self._recorder.attempt_ended(ended)
         return outcome
 
-    def _attempt(self, attempt: int) -> Outcome:
+    def _attempt(self, attempt: int) -> AttemptOutcome:
         self._begin_attempt()
         try:
             self._start(attempt)
@@ -98,7 +98,7 @@ class Supervisor:
 
     def _begin_attempt(self) -> None:
         self._scanner.begin_attempt()
-        self._replicas: dict[str, Replica] = {}
+        self._replicas: dict[str, ReplicaProcess] = {}
         self._kill_at: float | None = None
         self._exits = ReplicaExits(self._folder, self._description, self._recorder)
 
@@ -107,7 +107,7 @@ class Supervisor:
         for name in self._description.replicas:
             command = self._backend.command(name, attempt)
             try:
-                replica = Replica(name, command, self._folder.log(name), self._selector)
+                replica = ReplicaProcess(name, command, self._folder.log(name), self._selector)
             except OSError as problem:
                 raise _cannot_start(command.argv[0], problem) from None
             self._replicas[name] = replica
@@ -125,7 +125,7 @@ class Supervisor:
         if self._deadline and monotonic() > self._deadline:
             raise _Expired
 
-    def _running(self) -> dict[str, Replica]:
+    def _running(self) -> dict[str, ReplicaProcess]:
         return {name: r for name, r in self._replicas.items() if r.running}
 
     def _step(self) -> None:
@@ -146,7 +146,7 @@ class Supervisor:
         times = [t - monotonic() for t in (self._deadline, self._kill_at) if t is not None]
         return max(0.0, min([_TICK_SECONDS, *times]))
 
-    def _scan(self, replica: Replica, lines: bytes) -> None:
+    def _scan(self, replica: ReplicaProcess, lines: bytes) -> None:
         """Take what new lines of a replica show; note where they found no space on the disk."""
         self._exits.add_reports(self._scanner.scan(replica.name, lines))
         if replica.journal.full and not self._disk_full:
@@ -171,7 +171,7 @@ class Supervisor:
             self._kill_at = monotonic() + GRACE_SECONDS
             self._end(asked, hard=False)
 
-    def _end(self, replicas: dict[str, Replica], hard: bool) -> None:
+    def _end(self, replicas: dict[str, ReplicaProcess], hard: bool) -> None:
         for replica in replicas.values():
             replica.stopped_at = replica.stopped_at or now()
             replica.killed |= hard
@@ -205,9 +205,9 @@ class Supervisor:
         except RsctlError as problem:
             self._report(problem)
 
-    def _start_failure(self, problem: RsctlError) -> Outcome:
+    def _start_failure(self, problem: RsctlError) -> AttemptOutcome:
         self._report(problem)
-        return Outcome(self._exits.stop_state or JobState.FAILED, str(problem))
+        return AttemptOutcome(self._exits.stop_state or JobState.FAILED, str(problem))
 
     def _report(self, problem: RsctlError) -> None:
         for finding in problem.findings:

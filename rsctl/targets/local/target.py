@@ -20,7 +20,7 @@ from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import Cursor, Event
 from rsctl.targets.base import Submission, metric_specs, replica_names
-from rsctl.targets.local.host import Host, this_host
+from rsctl.targets.local.host import LocalMachine, this_host
 from rsctl.targets.local.input_copies import remove_copies
 from rsctl.targets.local.inputs import copies
 from rsctl.targets.variables import secret_values
@@ -38,12 +38,12 @@ _END_SECONDS = 20.0
 class LocalTarget:
     """The part of the target contract that process and compose share."""
 
-    def __init__(self, host: Host | None = None) -> None:
+    def __init__(self, host: LocalMachine | None = None) -> None:
         self._host = host
         self._cancelled: dict[str, float] = {}  # since when, by run
 
     @property
-    def host(self) -> Host:
+    def host(self) -> LocalMachine:
         """This machine, looked at once."""
         self._host = self._host or this_host()
         return self._host

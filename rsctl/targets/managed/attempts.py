@@ -16,7 +16,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.stream.causes import LOST_PEER
 from rsctl.runs.stream.events import Attempt, Failure, LogEvent
 from rsctl.runs.stream.metrics import structured
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 
 _BEING_STARTED = (JobState.QUEUED, JobState.STARTING)
@@ -29,7 +29,7 @@ class AttemptTracker:
     """Keeps the attempts of a job in `progress`, and cancels it beyond its limit of restarts."""
 
     def __init__(
-        self, folder: RunFolder, job: CloudJob, progress: Progress, recorder: Recorder
+        self, folder: RunFolder, job: CloudJob, progress: CollectorProgress, recorder: Recorder
     ) -> None:
         self._folder, self._job = folder, job
         self._progress, self._recorder = progress, recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rsctl.findings import JobState, RsctlError
 from rsctl.runs.folder import RunFolder
 from rsctl.targets.managed.known_errors import NO_CAPACITY
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import JobStatus, NoCapacity
 
 
@@ -17,7 +17,9 @@ def refused_creation(refused: RsctlError) -> RsctlError:
     return NoCapacity(refused.exit_code, *refused.findings) if lacking else refused
 
 
-def lack_of_capacity(status: JobStatus, progress: Progress, folder: RunFolder) -> str | None:
+def lack_of_capacity(
+    status: JobStatus, progress: CollectorProgress, folder: RunFolder
+) -> str | None:
     """Why there was no capacity for a job that has ended; None if that is not what ended it.
 
     That is for want of machines or quota, which the cloud reports, or because the job had not run

@@ -27,9 +27,9 @@ from rsctl.targets.managed.capacity import lack_of_capacity
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.final_states import final_event, record_final_states
 from rsctl.targets.managed.log_collector import LogCollector
-from rsctl.targets.managed.measurements import Measurements
+from rsctl.targets.managed.measurements import CloudMeasurements
 from rsctl.targets.managed.poll_timer import PollTimer
-from rsctl.targets.managed.progress import Progress, kept_progress
+from rsctl.targets.managed.progress import CollectorProgress, kept_progress
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
@@ -43,7 +43,7 @@ class Collector:
 
     def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord) -> None:
         self._folder, self._store, self._job, self._run = folder, store, job, run
-        self._progress = kept_progress(store, run.run) or Progress()
+        self._progress = kept_progress(store, run.run) or CollectorProgress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
@@ -57,7 +57,7 @@ class Collector:
         self._is_disk_full = self._has_end_without_log = False
         time_scale = endpoints_of(folder.run).time_scale
         self._status_timer = PollTimer(time_scale, 1.0, 10.0)
-        self._measurements = Measurements(
+        self._measurements = CloudMeasurements(
             *(job, run, store, self._progress, time_scale, self._report)
         )
         self._retry_timer = PollTimer(time_scale, 1.0, 30.0, growth=2.0)

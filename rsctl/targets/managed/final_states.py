@@ -15,7 +15,7 @@ from rsctl.runs.stream.diagnosis import causes_in
 from rsctl.runs.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.hosts import replica_on
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.managed.status_poller import stamped
 
@@ -38,7 +38,11 @@ def final_event(status: JobStatus) -> StateEvent:
 
 
 def record_final_states(
-    status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder, recorder: Recorder
+    status: JobStatus,
+    progress: CollectorProgress,
+    pools: list[Pool],
+    folder: RunFolder,
+    recorder: Recorder,
 ) -> None:
     """Record the end of every replica, the first failure if there is one, and the job's end."""
     reason = status.reason
@@ -85,7 +89,7 @@ def _record_cause(status: JobStatus, first: Failure | None, recorder: Recorder) 
 
 
 def _all_succeeded(
-    status: JobStatus, progress: Progress, pools: list[Pool], recorder: Recorder
+    status: JobStatus, progress: CollectorProgress, pools: list[Pool], recorder: Recorder
 ) -> None:
     """The ends of a job's replicas that has succeeded.
 
@@ -105,7 +109,7 @@ def _all_succeeded(
             recorder.state(JobState.SUCCEEDED, name, reason=why, time=time)
 
 
-def _last_failure(status: JobStatus, progress: Progress) -> Failure | None:
+def _last_failure(status: JobStatus, progress: CollectorProgress) -> Failure | None:
     """For a job that was ended for its restarts, the failure of its last attempt."""
     if not progress.restarted_too_often or status.state is not JobState.FAILED:
         return None

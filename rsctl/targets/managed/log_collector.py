@@ -20,7 +20,7 @@ from rsctl.runs.versions import reported_versions
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import SERVICE, CloudJob, JobLog
 
 _MOST_CLOCK_SKEW = timedelta(minutes=10)
@@ -40,7 +40,7 @@ class LogCollector:
         folder: RunFolder,
         run: RunRecord,
         job: CloudJob,
-        progress: Progress,
+        progress: CollectorProgress,
         recorder: Recorder,
         attempts: AttemptTracker,
         report: Report,

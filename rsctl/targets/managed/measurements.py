@@ -12,7 +12,7 @@ from rsctl.runs.store import Fact, RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.poll_timer import PollTimer
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 
 MEASURED = "cloud."
@@ -22,7 +22,7 @@ CONSOLE = "console"
 """The name of the fact that has the job's page in the cloud's console."""
 
 
-class Measurements:
+class CloudMeasurements:
     """The measurements of one job and its `facts`.
 
     They are asked for now and then and at the end, since some clouds charge for them. `report`
@@ -34,7 +34,7 @@ class Measurements:
         job: CloudJob,
         run: RunRecord,
         store: Store,
-        progress: Progress,
+        progress: CollectorProgress,
         time_scale: float,
         report: Callable[[Finding], None],
     ) -> None:

@@ -30,7 +30,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Attempt, now, seconds_between
 from rsctl.targets.base import Unanswered
-from rsctl.targets.managed.progress import Progress, kept_progress
+from rsctl.targets.managed.progress import CollectorProgress, kept_progress
 from rsctl.targets.managed.service import NoCapacity
 
 Create = Callable[[PlannedPlacement], None]
@@ -111,7 +111,7 @@ class Mover:
             return None
         if end.dollars is None:
             end = end._replace(dollars=self._dollars(store))
-        before = kept_progress(store, self._run) or Progress()
+        before = kept_progress(store, self._run) or CollectorProgress()
         following = record.placements[present.number + 1]
         recorder = Recorder(RunFolder(self._run), store)
         recorder.attempt = before.before + before.attempt
@@ -129,7 +129,7 @@ class Mover:
         recorder.state(JobState.QUEUED, reason=f"{nth}: {following}")
         recorder.close()
         sizes = {**before.sizes, STATES: RunFolder(self._run).states.stat().st_size}
-        progress = msgspec.json.encode(Progress(sizes=sizes, before=number))
+        progress = msgspec.json.encode(CollectorProgress(sizes=sizes, before=number))
         return go_on(store, self._run, present, end, progress, number + 1)
 
     def _nowhere(self, store: Store, problem: NoCapacity) -> NoCapacity:
@@ -151,21 +151,21 @@ class Mover:
 
     def _report(self, store: Store, message: str) -> None:
         recorder = Recorder(RunFolder(self._run), store)
-        progress = kept_progress(store, self._run) or Progress()
+        progress = kept_progress(store, self._run) or CollectorProgress()
         recorder.finding(warning("unanswered", message, None))
         self._keep(store, recorder, progress)
 
     def _finish(self, store: Store, state: JobState, reason: str) -> None:
         """The run ends without a job at the placement where it is."""
         recorder = Recorder(RunFolder(self._run), store)
-        progress = kept_progress(store, self._run) or Progress()
+        progress = kept_progress(store, self._run) or CollectorProgress()
         recorder.attempt = progress.before + progress.attempt
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)
         progress.enter(state, reason)
         progress.is_complete = True
         self._keep(store, recorder, progress)
 
-    def _keep(self, store: Store, recorder: Recorder, progress: Progress) -> None:
+    def _keep(self, store: Store, recorder: Recorder, progress: CollectorProgress) -> None:
         recorder.close()
         progress.sizes[STATES] = RunFolder(self._run).states.stat().st_size
         record = store.get(self._run)

@@ -19,7 +19,7 @@ from rsctl.targets.variables import secret_names
 _Path = tuple[Union[str, int], ...]
 
 
-class Image(NamedTuple):
+class ImagePlaceholder(NamedTuple):
     """Where a request names an image."""
 
     path: _Path
@@ -39,7 +39,7 @@ def make_submission(
     job: Job,
     image: PlannedImage,
     package: Package | None,
-    images: Iterable[Image],
+    images: Iterable[ImagePlaceholder],
     variables: Iterable[Variable],
 ) -> Submission:
     """All data for sending the plan; `images` and `variables` belong to its request.
@@ -61,7 +61,7 @@ def make_submission(
 
 
 def _placeholders(
-    images: Iterable[Image], variables: Iterable[Variable], job: Job, image: PlannedImage
+    images: Iterable[ImagePlaceholder], variables: Iterable[Variable], job: Job, image: PlannedImage
 ) -> Iterator[Placeholder]:
     tag = image.recipe.reference if image.recipe else None
     yield from (Placeholder(each.path) for each in images if tag and each.name == tag)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_FAILURES = 256
 
 
-class Progress(msgspec.Struct, kw_only=True):
+class CollectorProgress(msgspec.Struct, kw_only=True):
     """The point from which the next collector of a run continues; the store keeps it with the
     metrics.
 
@@ -83,7 +83,7 @@ class Progress(msgspec.Struct, kw_only=True):
             self.failures.append(failure)
 
 
-def kept_progress(store: Store, run: str) -> Progress | None:
+def kept_progress(store: Store, run: str) -> CollectorProgress | None:
     """How far a run has been collected; None if nothing of it has been."""
     kept = store.progress(run)
-    return msgspec.json.decode(kept, type=Progress) if kept else None
+    return msgspec.json.decode(kept, type=CollectorProgress) if kept else None

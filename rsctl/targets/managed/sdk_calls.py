@@ -14,27 +14,27 @@ from rsctl.targets.variables import TOKEN
 _WIDTH = 99
 
 
-class Call(NamedTuple):
+class SdkCall(NamedTuple):
     """A function or class of an SDK by name, and its keyword arguments."""
 
     function: str
     arguments: dict[str, Any]
 
 
-class Code(NamedTuple):
+class CodeExpression(NamedTuple):
     """A value that the printed code obtains by itself, such as a secret."""
 
     text: str
 
 
-def secret(name: str) -> Code:
+def secret(name: str) -> CodeExpression:
     """How printed code obtains what a plan does not show."""
-    return Code("token" if name == TOKEN else f"os.environ[{_literal(name)}]")
+    return CodeExpression("token" if name == TOKEN else f"os.environ[{_literal(name)}]")
 
 
 def execute(value: Any, functions: Mapping[str, Any]) -> Any:
     """The value with all calls in it made; `functions` are the SDK's by name."""
-    if isinstance(value, Call):
+    if isinstance(value, SdkCall):
         arguments = {k: execute(v, functions) for k, v in value.arguments.items()}
         return functions[value.function](**arguments)
     if isinstance(value, dict):
@@ -60,7 +60,7 @@ def invalid_names(value: Any) -> Iterator[str]:
 
     They are keys of a request, which an overlay may have given any text.
     """
-    if isinstance(value, Call):
+    if isinstance(value, SdkCall):
         for name in (*value.function.split("."), *value.arguments):
             if not name.isidentifier() or keyword.iskeyword(name):
                 yield repr(name)
@@ -71,9 +71,9 @@ def invalid_names(value: Any) -> Iterator[str]:
 
 
 def _python_code(value: Any, indent: int) -> str:
-    if isinstance(value, Code):
+    if isinstance(value, CodeExpression):
         return value.text
-    if not isinstance(value, (Call, dict, list)):
+    if not isinstance(value, (SdkCall, dict, list)):
         return _literal(value)
     short = _joined(value, indent, ", ", "", "")
     if indent + len(short) <= _WIDTH and "\n" not in short:
@@ -84,7 +84,7 @@ def _python_code(value: Any, indent: int) -> str:
 
 def names_in(value: Any) -> set[str]:
     """The functions that a value calls."""
-    if isinstance(value, Call):
+    if isinstance(value, SdkCall):
         return {value.function} | names_in(value.arguments)
     items = value.values() if isinstance(value, dict) else value
     return set().union(*map(names_in, items)) if isinstance(value, (dict, list)) else set()
@@ -104,9 +104,9 @@ def imports(modules: Mapping[str, set[str]]) -> list[str]:
 
 def has_code(value: Any, text: str) -> bool:
     """Whether a piece of code begins some value's code; other texts may well have it in them."""
-    if isinstance(value, Code):
+    if isinstance(value, CodeExpression):
         return value.text.startswith(text)
-    if isinstance(value, Call):
+    if isinstance(value, SdkCall):
         return has_code(value.arguments, text)
     items = value.values() if isinstance(value, dict) else value
     return isinstance(value, (dict, list)) and any(has_code(item, text) for item in items)
@@ -128,7 +128,7 @@ def snake_keys(value: Any) -> Any:
 
 
 def _joined(value: Any, indent: int, between: str, before: str, after: str) -> str:
-    if isinstance(value, Call):
+    if isinstance(value, SdkCall):
         opening, closing = f"{value.function}(", ")"
         items = [f"{k}={_python_code(v, indent)}" for k, v in value.arguments.items()]
     elif isinstance(value, dict):

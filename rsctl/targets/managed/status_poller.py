@@ -13,7 +13,7 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, parse_time, seconds_between
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 
 _WAITING = (JobState.QUEUED, JobState.STARTING)
@@ -29,7 +29,7 @@ class StatusPoller:
         self,
         folder: RunFolder,
         job: CloudJob,
-        progress: Progress,
+        progress: CollectorProgress,
         run: RunRecord,
         keep: Callable[[], None],
     ) -> None:

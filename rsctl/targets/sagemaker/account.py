@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rsctl.estimate.catalog.regions import unknown_region
 from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.images.recipe import repository_of
-from rsctl.images.registry.names import Kind, Repository, parse_repository
+from rsctl.images.registry.names import ImageRepository, Kind, parse_repository
 from rsctl.job.job import Job, PerTarget
 from rsctl.targets.sagemaker.options import sagemaker_options
 
@@ -83,7 +83,7 @@ def _image_findings(job: Job) -> Iterator[Finding]:
         yield from _reach_findings(job, repository, path)
 
 
-def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Finding]:
+def _reach_findings(job: Job, repository: ImageRepository, path: str) -> Iterator[Finding]:
     region = sagemaker_options(job).first_region
     is_known = region is not None and _REGION.fullmatch(region)
     if repository.ecr and is_known and repository.ecr.region != region:
@@ -99,7 +99,7 @@ def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Fin
         yield error("image", message, f"use a name of at most {_LONGEST_IMAGE} characters", path)
 
 
-def _repository(job: Job) -> Repository | None:
+def _repository(job: Job) -> ImageRepository | None:
     """The registry of the image. Raises RsctlError if it is not a valid repository."""
     if job.image.uri:
         return uri_repository(job.image.uri)
@@ -107,7 +107,7 @@ def _repository(job: Job) -> Repository | None:
     return parse_repository(name) if name else None
 
 
-def uri_repository(uri: str) -> Repository:
+def uri_repository(uri: str) -> ImageRepository:
     """The repository of an image's name, without its tag and digest. Raises RsctlError."""
     name = uri.partition("@")[0]
     head, colon, tag = name.rpartition(":")

@@ -62,7 +62,7 @@ class Shape(msgspec.Struct, frozen=True):
     pattern: Optional[str] = None
 
 
-class Model(msgspec.Struct, frozen=True):
+class ApiModel(msgspec.Struct, frozen=True):
     """The shapes of the request, and of which botocore they are."""
 
     botocore: str
@@ -84,9 +84,9 @@ class Problem(NamedTuple):
 
 
 @cache
-def model() -> Model:
+def model() -> ApiModel:
     """The model that rsctl carries."""
-    return msgspec.json.decode(FILE.read_bytes(), type=Model)
+    return msgspec.json.decode(FILE.read_bytes(), type=ApiModel)
 
 
 def problems(value: Any, shape: str = ROOT, path: tuple[str | int, ...] = ()) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from rsctl.job.inputs import GivenInput, inputs_of, variable_of
 from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env as planned_env
 from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel_uri, input_plans
-from rsctl.targets.sagemaker.options import Channel, sagemaker_options
+from rsctl.targets.sagemaker.options import ChannelOptions, sagemaker_options
 
 CHIEF = "chief"
 """The name of the chief's instance group, where it differs from the other workers."""
@@ -29,7 +29,7 @@ PACKAGE = "rsctl"
 
 PACKAGE_PATH = f"{INPUT_DIR}/{PACKAGE}/{FILE}"
 
-_PLAIN = Channel()
+_PLAIN = ChannelOptions()
 
 
 def channels(
@@ -58,14 +58,16 @@ def input_env(job: Job) -> dict[str, Optional[str]]:
 
 
 def _input_channel(
-    job: Job, given: GivenInput, options: Channel, groups: list[str]
+    job: Job, given: GivenInput, options: ChannelOptions, groups: list[str]
 ) -> dict[str, Any]:
     return _s3_channel(
         given.name, channel_uri(given), replace(options, mode=channel_mode(job, given)), groups
     )
 
 
-def _s3_channel(name: str, location: str, options: Channel, groups: list[str]) -> dict[str, Any]:
+def _s3_channel(
+    name: str, location: str, options: ChannelOptions, groups: list[str]
+) -> dict[str, Any]:
     source: dict[str, Any] = {
         "S3DataType": options.type,
         "S3Uri": location,
@@ -94,7 +96,7 @@ def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str,
     staging = parse_staging(sagemaker_options(job).staging or "")
     folder = f"s3://{staging.bucket}/{staging.folder}{package.folder}"
     everyone = [*groups, REDUCERS] if groups else []
-    return _s3_channel(PACKAGE, folder, Channel(mode="File"), everyone)
+    return _s3_channel(PACKAGE, folder, ChannelOptions(mode="File"), everyone)
 
 
 def _mounted(name: str, job: Job) -> dict[str, Any]:

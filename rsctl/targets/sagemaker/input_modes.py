@@ -15,7 +15,7 @@ from rsctl.job.inputs import GivenInput, InputMode, inputs_of
 from rsctl.job.job import Job
 from rsctl.node import shards
 from rsctl.targets.inputs import InputPlan, copied_path, last_part, shard_count
-from rsctl.targets.sagemaker.options import Channel, sagemaker_options
+from rsctl.targets.sagemaker.options import ChannelOptions, sagemaker_options
 
 INPUT_DIR = "/opt/ml/input/data"
 
@@ -89,7 +89,7 @@ def mode_findings(job: Job) -> Iterator[Finding]:
             remedy = f"set inputs.{given.name}.mode: mount, or give the common prefix of the shards"
             yield error("inputs", message, remedy, given.key)
         for name in ("type", "sharded"):
-            if getattr(channel, name) != getattr(Channel(), name):
+            if getattr(channel, name) != getattr(ChannelOptions(), name):
                 message = f"rsctl assigns shards to nodes, and so does {name}"
                 yield error("inputs", message, "remove one of the two", f"{key}.{name}")
 
@@ -113,5 +113,5 @@ def _key_findings(job: Job, given: GivenInput) -> Iterator[Finding]:
         yield warning("inputs", message, remedy, given.key)
 
 
-def _channel(job: Job, given: GivenInput) -> Channel:
-    return sagemaker_options(job).channels.get(given.name, Channel())
+def _channel(job: Job, given: GivenInput) -> ChannelOptions:
+    return sagemaker_options(job).channels.get(given.name, ChannelOptions())

@@ -13,7 +13,7 @@ S3Folder = Annotated[str, Meta(pattern=r"^s3://.+")]
 _Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class Channel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ChannelOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How SageMaker brings one of `inputs` to the machines."""
 
     mode: Annotated[
@@ -125,7 +125,8 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "FastFile"
     channels: Annotated[
-        dict[_Name, Channel], Meta(description="Settings of single inputs, by name.")
+        dict[_Name, ChannelOptions],
+        Meta(description="Settings of single inputs, by name."),
     ] = field(default_factory=dict)
     file_systems: Annotated[
         dict[_Name, FileSystem],

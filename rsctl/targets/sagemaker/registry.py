@@ -10,7 +10,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.images.registry import api
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import FIELD, Kind, Repository
+from rsctl.images.registry.names import FIELD, ImageRepository, Kind
 from rsctl.images.registry.remedies import remedies_for
 from rsctl.known_errors import KnownError
 
@@ -20,7 +20,7 @@ PUBLIC_REGION = "us-east-1"
 _TRIES = 3
 
 
-def log_in(repository: Repository, endpoints: Endpoints) -> Login:
+def log_in(repository: ImageRepository, endpoints: Endpoints) -> Login:
     """The user and password that ECR gives for twelve hours. Raises RsctlError."""
     if repository.kind is Kind.ECR_PUBLIC:
         answer = _registry(repository, endpoints).request("ecr-public", "get_authorization_token")
@@ -32,7 +32,7 @@ def log_in(repository: Repository, endpoints: Endpoints) -> Login:
     return Login(repository.host, user, secret)
 
 
-def ensure_repository(repository: Repository, endpoints: Endpoints) -> None:
+def ensure_repository(repository: ImageRepository, endpoints: Endpoints) -> None:
     """Create the repository in ECR if it does not exist. Raises RsctlError."""
     ecr = repository.ecr
     if ecr is None:
@@ -56,7 +56,7 @@ def _create(aws: Aws, account: str, path: str) -> None:
             raise
 
 
-def find_digest(repository: Repository, tag: str, endpoints: Endpoints) -> str | None:
+def find_digest(repository: ImageRepository, tag: str, endpoints: Endpoints) -> str | None:
     """The digest behind a tag of a private repository, or None. Raises RsctlError."""
     ecr = repository.ecr
     if ecr is None:
@@ -79,19 +79,19 @@ def find_digest(repository: Repository, tag: str, endpoints: Endpoints) -> str |
 class EcrClient:
     """See RegistryClient. ECR Public is a registry like others but for its log-in."""
 
-    def log_in(self, repository: Repository, endpoints: Endpoints) -> Login:
+    def log_in(self, repository: ImageRepository, endpoints: Endpoints) -> Login:
         """See RegistryClient."""
         return log_in(repository, endpoints)
 
     def find_digest(
-        self, repository: Repository, tag: str, login: Login, endpoints: Endpoints
+        self, repository: ImageRepository, tag: str, login: Login, endpoints: Endpoints
     ) -> str | None:
         """See RegistryClient."""
         if repository.kind is Kind.ECR_PUBLIC:
             return api.find_digest(repository, tag, login)
         return find_digest(repository, tag, endpoints)
 
-    def ensure_repository(self, repository: Repository, login: Login, endpoints: Endpoints) -> None:
+    def ensure_repository(self, repository: ImageRepository, login: Login, endpoints: Endpoints) -> None:
         """Create it in ECR if it is not there; ECR Public refuses the push."""
         del login
         ensure_repository(repository, endpoints)
@@ -100,7 +100,7 @@ class EcrClient:
 CLIENT = EcrClient()
 
 
-def _registry(repository: Repository, endpoints: Endpoints) -> Aws:
+def _registry(repository: ImageRepository, endpoints: Endpoints) -> Aws:
     """AWS in the registry's own region."""
     ecr = repository.ecr
 

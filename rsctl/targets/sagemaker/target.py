@@ -24,7 +24,7 @@ from rsctl.targets.inputs import planned
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.endpoints import shared_service
-from rsctl.targets.managed.placeholders import Image, Variable, make_submission
+from rsctl.targets.managed.placeholders import ImagePlaceholder, Variable, make_submission
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
@@ -92,7 +92,7 @@ class SageMakerTarget(ManagedTarget):
             findings=findings,
             inputs=planned(input_plans(resolved.job)),
         )
-        images = [Image(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
+        images = [ImagePlaceholder(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
         package = artifacts.package or artifacts.python_package
         return make_submission(
             plan, resolved.job, artifacts.image, package, images, _variables_in(body)

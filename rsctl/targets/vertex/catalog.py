@@ -28,7 +28,7 @@ class FlexStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     longest: int
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`vertex_rules.yaml`; `default_quotas` are, by quota, numbers and the regions that have it."""
 
     multi_regions: dict[str, str]
@@ -63,9 +63,9 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @lru_cache
-def rules() -> Rules:
+def rules() -> VertexRules:
     """The rules of Vertex AI."""
-    return read_data("vertex_rules.yaml", Rules)
+    return read_data("vertex_rules.yaml", VertexRules)
 
 
 def has_tpus(machine_spec: Mapping[str, Any]) -> bool:

@@ -21,7 +21,7 @@ from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.catalog import PREEMPTIBLE_CPUS, quotas_of, rules
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.options import vertex_options
-from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.reducers import ReducerPool
 from rsctl.targets.vertex.scheduling import strategy_of
 
 _GB = 10**9
@@ -36,7 +36,7 @@ def job_findings(job: Job) -> Iterator[Finding]:
     yield from _disk_names(job)
 
 
-def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
+def worker_findings(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding]:
     """The mistakes in the workers of a job, or in the chief of a `chief_job`."""
     if job.comm.backend == "nccl" and not job.workers.accelerator:
         message, remedy = (
@@ -47,7 +47,7 @@ def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]
     yield from node_findings(job, reducers)
 
 
-def node_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
+def node_findings(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding]:
     """The mistakes in nodes of a job, in any role; `job` is the role's job."""
     yield from _disk(job)
     yield from secret_findings(job, _SECRETS)
@@ -170,7 +170,7 @@ def _mounts(job: Job) -> Iterator[Finding]:
             )
 
 
-def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
+def _environment(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding]:
     has_own = reducers is not None and reducers.kind == "rsctl"
     count = len(container_env(job, "run", has_own))
     for key, variables in (("run.env", job.run.env), ("reducers.env", job.reducers.env)):

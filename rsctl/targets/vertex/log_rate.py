@@ -54,7 +54,7 @@ def project_rate_limiter(endpoints: Endpoints, project: str) -> ProjectRateLimit
     return _projects.setdefault((endpoints, project), limiter)
 
 
-class RateLimiter:
+class LogRateLimiter:
     """Limits the requests for one job's log, fewer while nothing new comes or after refusals.
 
     Times are in seconds of the caller's clock; `factor` scales all waits.

@@ -20,7 +20,7 @@ from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.dedup_window import PAGE, DedupWindow
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
-from rsctl.targets.vertex.log_rate import RateLimiter, project_rate_limiter
+from rsctl.targets.vertex.log_rate import LogRateLimiter, project_rate_limiter
 from rsctl.targets.vertex.pools import Roles
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.timestamps import nanosecond_time, seconds_of, timestamp
@@ -61,7 +61,7 @@ class VertexLog:
         self._clock = clock or ServerClock()
         self._factor = google.retries.time_scale
         self._window = DedupWindow(cursor, nanosecond_time(created) or timestamp(0))
-        self._limiter = RateLimiter(self._factor, self._clock.now())
+        self._limiter = LogRateLimiter(self._factor, self._clock.now())
         self._project_limiter = project_rate_limiter(google.endpoints, address.parent.project)
         self._round: _Round | None = None
         self._ended: float | None = None

@@ -41,14 +41,14 @@ _KINDS = (
 )
 
 
-class Span(NamedTuple):
+class MonitoringInterval(NamedTuple):
     """From when to when, in seconds since 1970."""
 
     start: float
     end: float
 
 
-def span_of(after: float, end: float, factor: float) -> Span | None:
+def span_of(after: float, end: float, factor: float) -> MonitoringInterval | None:
     """Whole periods between two times, at most two hours; None if there is none.
 
     The periods' limits are the same on every call, so that no time is measured twice.
@@ -56,11 +56,11 @@ def span_of(after: float, end: float, factor: float) -> Span | None:
     period = max(PERIOD * factor, _SHORTEST)
     last = end // period * period
     first = max(after // period * period, last - _LONGEST)
-    return Span(first, last) if last > first else None
+    return MonitoringInterval(first, last) if last > first else None
 
 
 def measure(
-    query_service: Query, address: JobAddress, span: Span, roles: Roles
+    query_service: Query, address: JobAddress, span: MonitoringInterval, roles: Roles
 ) -> list[MetricEvent]:
     """The measurements of a span, in order of time. One request for each metric, or a few.
 
@@ -76,7 +76,7 @@ def measure(
 
 
 def _of_kind(
-    query_service: Query, address: JobAddress, span: Span, kind: _Kind, roles: Roles
+    query_service: Query, address: JobAddress, span: MonitoringInterval, kind: _Kind, roles: Roles
 ) -> Iterator[MetricEvent]:
     found: dict[tuple[str, str], list[float]] = {}
     for series in _series(query_service, address, span, kind):
@@ -93,7 +93,7 @@ def _of_kind(
 
 
 def _series(
-    query_service: Query, address: JobAddress, span: Span, kind: _Kind
+    query_service: Query, address: JobAddress, span: MonitoringInterval, kind: _Kind
 ) -> Iterator[dict[str, Any]]:
     project = quote(address.parent.project, ":")
     path = f"/v3/projects/{project}/timeSeries"

@@ -12,7 +12,7 @@ from typing import Any, Union
 from rsctl.findings import Finding, error, warning
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.launch_command import ranks_in
-from rsctl.targets.managed.placeholders import Image, Variable
+from rsctl.targets.managed.placeholders import ImagePlaceholder, Variable
 from rsctl.targets.vertex.pools import accelerator_of, count_of, roles_of, specs_of
 
 OVERLAY = "targets.vertex.overlay"
@@ -82,11 +82,11 @@ def variables_of(container: dict[str, Any]) -> dict[str, str | None]:
     return {str(each.get("name")): each.get("value") for each in pairs}
 
 
-def images_in(body: dict[str, Any]) -> Iterator[Image]:
+def images_in(body: dict[str, Any]) -> Iterator[ImagePlaceholder]:
     """Where the request names images, the one that runs Python packages too."""
     for path, name, container in _containers(body):
         key = "imageUri" if name == "containerSpec" else "executorImageUri"
-        yield Image((*path, key), container.get(key))
+        yield ImagePlaceholder((*path, key), container.get(key))
 
 
 def variables_in(body: dict[str, Any]) -> Iterator[Variable]:
@@ -109,11 +109,11 @@ def _containers(body: dict[str, Any]) -> Iterator[tuple[_Path, str, dict[str, An
 
 def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
     """A field that is not known may be one that the API has got since."""
-    from rsctl.targets.vertex.proto_json import UNKNOWN_NAME, Malformed, read_job
+    from rsctl.targets.vertex.proto_json import UNKNOWN_NAME, MalformedJson, read_job
 
     try:
         read_job(body)
-    except Malformed as problem:
+    except MalformedJson as problem:
         for line in str(problem).splitlines():
             if line.startswith(UNKNOWN_NAME):
                 text = f"with this patch, the request has an unknown field: {line}"

@@ -30,7 +30,7 @@ from rsctl.targets.vertex.checks import (
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import is_tpu, worker_machine
 from rsctl.targets.vertex.names import name_findings
-from rsctl.targets.vertex.reducers import Reducers, reducers_of
+from rsctl.targets.vertex.reducers import ReducerPool, reducers_of
 from rsctl.targets.vertex.roles import RolePool, pool_roles, resolve_roles
 from rsctl.targets.vertex.scheduling import scheduling_findings, strategy_of
 
@@ -45,7 +45,7 @@ class ResolvedPools:
 
     machine: Machine
     processes: int
-    reducers: Optional[Reducers]
+    reducers: Optional[ReducerPool]
     chief: Machine
     chief_processes: int
     roles: Sequence[RolePool] = ()
@@ -100,7 +100,7 @@ def _worker(job: Job) -> tuple[Optional[Machine], list[Finding]]:
 
 
 def _findings(
-    job: Job, machine: Optional[Machine], reducers: Optional[Reducers]
+    job: Job, machine: Optional[Machine], reducers: Optional[ReducerPool]
 ) -> Iterator[Finding]:
     """The mistakes in workers on a machine type."""
     yield from worker_findings(job, reducers)
@@ -112,7 +112,7 @@ def _pool_findings(
     job: Job,
     chief: Machine,
     machine: Machine,
-    reducers: Optional[Reducers],
+    reducers: Optional[ReducerPool],
     roles: Sequence[RolePool],
 ) -> Iterator[Finding]:
     """The conflicts among the pools."""

@@ -23,7 +23,7 @@ UNKNOWN_NAME = "Invalid JSON payload received. Unknown name "
 """The beginning of the text about a field that the API did not have when its fields were read."""
 
 
-class Malformed(ValueError):
+class MalformedJson(ValueError):
     """A text that cannot be parsed; the message is the service's, one line for each field."""
 
 
@@ -32,7 +32,7 @@ def read_job(content: Any) -> dict[str, Any]:
     problems: list[str] = []
     job = _message(content, "CustomJob", "custom_job", problems)
     if problems:
-        raise Malformed("\n".join(problems))
+        raise MalformedJson("\n".join(problems))
     return job
 
 

@@ -28,7 +28,7 @@ _KINDS: dict[str, Kind] = {"reduction-server": "google", "rsctl": "rsctl"}
 
 
 @dataclass(frozen=True)
-class Reducers:
+class ReducerPool:
     """A reducer pool: Google's Reduction Server, or rsctl's own reducers."""
 
     kind: Kind
@@ -54,7 +54,7 @@ def kind_of(job: Job) -> Kind | None:
     return _KINDS.get(transport)
 
 
-def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> Reducers | None:
+def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> ReducerPool | None:
     """The reducer pool; None, with the reasons in `findings`, if there is none or can be none."""
     if not job.reducers.count:
         findings += _without(job)
@@ -74,7 +74,7 @@ def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> Re
     count = _advised(job, kind, worker, machine, findings)
     if count is None:
         count = _count(job, worker, machine, findings)
-    return Reducers(kind, count, machine) if count else None
+    return ReducerPool(kind, count, machine) if count else None
 
 
 def _without(job: Job) -> Iterator[Finding]:

@@ -11,14 +11,14 @@ from rsctl.clients.google import google_credentials, renew
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry import api, http
 from rsctl.images.registry.credentials import Login
-from rsctl.images.registry.names import FIELD, GoogleRepository, Repository
+from rsctl.images.registry.names import FIELD, GoogleRepository, ImageRepository
 from rsctl.images.registry.remedies import remedies_for
 
 USER = "oauth2accesstoken"
 """The user's name that goes with an access token (Artifact Registry, authentication)."""
 
 
-def log_in(repository: Repository, endpoints: Endpoints) -> Login:
+def log_in(repository: ImageRepository, endpoints: Endpoints) -> Login:
     """An access token of the user's credentials. Raises RsctlError."""
     try:
         credentials = google_credentials(endpoints)
@@ -29,7 +29,7 @@ def log_in(repository: Repository, endpoints: Endpoints) -> Login:
     return Login(repository.host, USER, str(credentials.token))
 
 
-def require_repository(repository: Repository, login: Login, endpoints: Endpoints) -> None:
+def require_repository(repository: ImageRepository, login: Login, endpoints: Endpoints) -> None:
     """Raise RsctlError (refused) if Artifact Registry reports that the repository does not exist.
 
     rsctl does not create it: its owner decides on location, retention and billing. Without

@@ -21,7 +21,7 @@ from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
 from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.pool_resolution import ResolvedPools
-from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.reducers import ReducerPool
 from rsctl.targets.vertex.roles import RolePool
 from rsctl.targets.vertex.scheduling import scheduling
 from rsctl.targets.vertex.tpus import topology_of
@@ -160,7 +160,7 @@ def _role_pool(
     return _worker_pool(role.job, role.name, role.machine, role.job.workers.count, container)
 
 
-def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> dict[str, Any]:
+def _reducer_pool(job: Job, reducers: ReducerPool, container: dict[str, Any]) -> dict[str, Any]:
     """Neither mounts nor reservations are a reducer's affair."""
     own = [{"name": name, "value": str(value)} for name, value in job.reducers.env.items()]
     if reducers.kind == "google":

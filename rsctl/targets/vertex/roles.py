@@ -24,7 +24,7 @@ from rsctl.targets.vertex.checks import node_findings
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.options import vertex_options
-from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.reducers import ReducerPool
 from rsctl.targets.vertex.scheduling import strategy_of
 
 PLATFORM_ROLES = {2: "ps", 3: "evaluator"}
@@ -70,7 +70,7 @@ def pool_roles(job: Job, has_reducers: bool) -> dict[str, str]:
 
 
 def resolve_roles(
-    job: Job, worker: Optional[Machine], reducers: Optional[Reducers], workers: list[Finding]
+    job: Job, worker: Optional[Machine], reducers: Optional[ReducerPool], workers: list[Finding]
 ) -> tuple[list[RolePool], list[Finding]]:
     """The pools of all roles that have one, and what is wrong with the roles.
 

@@ -17,7 +17,7 @@ from rsctl.clients.google import Google, body_of
 from rsctl.findings import JobState
 from rsctl.job.tracking import PlannedTracker
 from rsctl.runs.stream.metrics import MACHINES
-from rsctl.runs.tracker import Point, Result, State, TrackedRun, TrackerError
+from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError
 from rsctl.targets.vertex.tracker_series import BACKING, VertexSeries
 
 _VERSION = "0.0.1"
@@ -65,7 +65,7 @@ class VertexExperiment:
         if series := self._series(state):
             series.begin(child)
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """See Tracker."""
         logged = [p for p in points if not p.tag.startswith(MACHINES)]
         if series := self._series(state):

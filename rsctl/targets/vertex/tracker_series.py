@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from rsctl.clients.google import body_of
-from rsctl.runs.tracker import Point, State
+from rsctl.runs.tracker import MetricPoint, State
 
 BACKING = "backing_tensorboard_resource"
 """Where the metadata of an experiment's context names its TensorBoard."""
@@ -56,7 +56,7 @@ class VertexSeries(NamedTuple):
         added = {"artifacts": [f"{store}/artifacts/{name}"]}
         self.call("POST", f"{context}:addContextArtifactsAndExecutions", json=added)
 
-    def send(self, points: Sequence[Point], state: State) -> None:
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """Write values of metrics; `state` keeps the ids of their time series."""
         known: dict[str, str] = state.setdefault("series", {})
         tags = dict.fromkeys(point.tag for point in points)
@@ -98,7 +98,7 @@ class VertexSeries(NamedTuple):
         self.call("POST", path, ok=(200, 409), params={parameter: identity}, json=body)
 
 
-def _value(point: Point) -> dict[str, Any]:
+def _value(point: MetricPoint) -> dict[str, Any]:
     """A value as the JSON of a protocol buffer, which has texts for what JSON has no number for."""
     value: float | str = point.value
     if not math.isfinite(point.value):

@@ -20,7 +20,7 @@ from rsctl.transport.pytorch.host_buffers import (
     new_stream,
 )
 from rsctl.transport.pytorch.intra_node import IntraNode, WholeGradient
-from rsctl.transport.pytorch.operation import Operation, PendingOperations
+from rsctl.transport.pytorch.operation import PendingOperations, TensorOperation
 from rsctl.transport.pytorch.reducer_loss import ReducerLoss
 
 _IN_FLIGHT = 2
@@ -58,8 +58,8 @@ class GradientPipeline:
         self._depth = 0 if isinstance(intra_node, WholeGradient) else _IN_FLIGHT
         self._stream = new_stream(device)
         self._order = threading.Lock()
-        self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
-        self._begun: deque[Operation] = deque()
+        self._waiting: queue.SimpleQueue[TensorOperation | None] = queue.SimpleQueue()
+        self._begun: deque[TensorOperation] = deque()
         self._flushes = False
         self._turn = threading.Lock()
         self._calls_back = False
@@ -86,7 +86,9 @@ class GradientPipeline:
         """
         self.hand_over()
         future = future_for(self.device)
-        operation = Operation(tensor, wire, average, last, future, intra_node or self._intra_node)
+        operation = TensorOperation(
+            tensor, wire, average, last, future, intra_node or self._intra_node
+        )
         if self._stream is not None:
             operation.ready = torch.cuda.current_stream(self.device).record_event()
         with self._order:
@@ -147,7 +149,7 @@ class GradientPipeline:
             for operation in self._abandoned():
                 self._fail(operation, error)
 
-    def _abandoned(self) -> Iterator[Operation]:
+    def _abandoned(self) -> Iterator[TensorOperation]:
         """All operations that callers wait for, including those that arrive meanwhile."""
         yield from self._begun
         while (operation := self._waiting.get()) is not None:
@@ -168,7 +170,7 @@ class GradientPipeline:
                     return
                 self._take(operation)
 
-    def _take(self, operation: Operation) -> None:
+    def _take(self, operation: TensorOperation) -> None:
         """Begin an operation; the order determines how many must be finished then."""
         if not self._begins_at_once:
             try:
@@ -189,7 +191,7 @@ class GradientPipeline:
             return
         self._call_back(lambda: oldest.future.set_result(oldest.tensor))
 
-    def _begin(self, operation: Operation) -> None:
+    def _begin(self, operation: TensorOperation) -> None:
         if self.failure is not None:
             raise self.failure
         part = operation.intra_node.scatter(operation.tensor, operation.average)
@@ -208,7 +210,7 @@ class GradientPipeline:
                 "avg" if operation.average else "sum",
             )
 
-    def _finish(self, operation: Operation) -> None:
+    def _finish(self, operation: TensorOperation) -> None:
         if self.failure is not None:
             raise self.failure
         part, sent = operation.carried
@@ -220,7 +222,7 @@ class GradientPipeline:
         releasable = self._loss.last_releasable(self.transport, operation.number)
         self._pending.forget(releasable)
 
-    def _fail(self, operation: Operation, error: Exception) -> None:
+    def _fail(self, operation: TensorOperation, error: Exception) -> None:
         """Fail an operation, and all that come after it: ranks may have different tensors now."""
         # DDP takes what the future has for text; a plain RuntimeError stays readable in it.
         failure = error if type(error) is RuntimeError else RuntimeError(str(error))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
-from rsctl.transport import Work
+from rsctl.transport import QueuedAllReduce
 from rsctl.transport.pytorch.intra_node import IntraNode
 
 
 @dataclass(eq=False)
-class Operation:
+class TensorOperation:
     """One all-reduce of a flat tensor, in place.
 
     `wire` is the dtype in which it travels. `last` says that nothing follows for a while. `ready`
@@ -30,7 +30,7 @@ class Operation:
     number: int = 0
     part: torch.Tensor | None = None
     sent: torch.Tensor | None = None
-    work: Work | None = None
+    work: QueuedAllReduce | None = None
     settled: bool = False
 
     @property
@@ -45,19 +45,19 @@ class PendingOperations:
     """Operations by number, from 1, until no worker needs them any longer."""
 
     def __init__(self) -> None:
-        self._operations: dict[int, Operation] = {}
+        self._operations: dict[int, TensorOperation] = {}
         self._lock = threading.Lock()
         self.begun = 0
         self.ended = 0
 
-    def begin(self, operation: Operation) -> None:
+    def begin(self, operation: TensorOperation) -> None:
         """Number an operation."""
         with self._lock:
             self.begun += 1
             operation.number = self.begun
             self._operations[operation.number] = operation
 
-    def end(self, operation: Operation) -> None:
+    def end(self, operation: TensorOperation) -> None:
         """An operation's result is in its tensor, or it has failed."""
         with self._lock:
             self.ended = max(self.ended, operation.number)
@@ -68,7 +68,7 @@ class PendingOperations:
             for number in [n for n in self._operations if n <= min(committed, self.ended)]:
                 del self._operations[number]
 
-    def get(self, number: int) -> Operation:
+    def get(self, number: int) -> TensorOperation:
         """An operation that has not been released."""
         with self._lock:
             return self._operations[number]

@@ -7,8 +7,8 @@ import time
 
 import torch
 
-from rsctl.transport import Code, Transport, TransportError
-from rsctl.transport.pytorch.operation import Operation, PendingOperations
+from rsctl.transport import ErrorCode, Transport, TransportError
+from rsctl.transport.pytorch.operation import PendingOperations, TensorOperation
 from rsctl.transport.pytorch.recovery import Recovery, RecoveryFailed
 from rsctl.transport.pytorch.report import emit_finding
 from rsctl.transport.pytorch.topology import Topology
@@ -23,7 +23,13 @@ _SAME_CALLS = (
     "Let all ranks call the same collectives, equally often and in the same order, with tensors of "
     "the same size and dtype and the same operation."
 )
-_RECOVERABLE = (Code.LOST, Code.SILENT, Code.STOPPED, Code.GAVE_UP, Code.UNREACHABLE)
+_RECOVERABLE = (
+    ErrorCode.LOST,
+    ErrorCode.SILENT,
+    ErrorCode.STOPPED,
+    ErrorCode.GAVE_UP,
+    ErrorCode.UNREACHABLE,
+)
 
 
 _TIMED_OUT = ("has made no progress for", "Timed out waiting")
@@ -52,7 +58,9 @@ class ReducerLoss:
         self._failure: Exception | None = None
         self._settled = threading.Event()
 
-    def wait(self, transport: Transport, pending: PendingOperations, operation: Operation) -> None:
+    def wait(
+        self, transport: Transport, pending: PendingOperations, operation: TensorOperation
+    ) -> None:
         """Wait until the operation's result is in its host memory.
 
         Raises TransportError or RecoveryFailed, after a finding.
@@ -121,8 +129,8 @@ class ReducerLoss:
     def _agree(
         self, transport: Transport, pending: PendingOperations, error: TransportError | None
     ) -> None:
-        error = error or TransportError(Code.CLOSED, "the transport was closed")
-        is_late = error.code is Code.DEADLINE and error.rank is not None
+        error = error or TransportError(ErrorCode.CLOSED, "the transport was closed")
+        is_late = error.code is ErrorCode.DEADLINE and error.rank is not None
         if self._recovery is None or self.is_closing or is_late:
             self._report_loss(error)
             raise error
@@ -166,9 +174,9 @@ class ReducerLoss:
 def _emit(error: Exception) -> None:
     """Emit the finding for a failure."""
     code, text = getattr(error, "code", None), str(error)
-    if code in (Code.MISMATCH, Code.LEFT):
+    if code in (ErrorCode.MISMATCH, ErrorCode.LEFT):
         emit_finding("error", "collective-mismatch", text, _SAME_CALLS)
-    elif code is Code.DEADLINE or any(passed_on in text for passed_on in _TIMED_OUT):
+    elif code is ErrorCode.DEADLINE or any(passed_on in text for passed_on in _TIMED_OUT):
         emit_finding("error", "collective-timeout", text, _TIMEOUT_REMEDY)
     elif isinstance(error, (TransportError, RecoveryFailed)):
         emit_finding("error", "reducer-lost", text, _LOSS_REMEDY)
@@ -177,7 +185,7 @@ def _emit(error: Exception) -> None:
         emit_finding("error", "gradients-failed", text, remedy)
 
 
-def _during(error: TransportError, operation: Operation) -> TransportError:
+def _during(error: TransportError, operation: TensorOperation) -> TransportError:
     """The same, with the operation in its text if it was noticed between operations."""
     if error.sequence is not None:
         return error
@@ -191,7 +199,7 @@ def _is_a_reducer_lost(error: TransportError) -> bool:
     A reducer that names a rank as lost has lost a worker; one that passes on that a worker gave
     up says only that this worker has met the same.
     """
-    return error.code in _RECOVERABLE and (error.rank is None or error.code is Code.GAVE_UP)
+    return error.code in _RECOVERABLE and (error.rank is None or error.code is ErrorCode.GAVE_UP)
 
 
 def _result(pending: PendingOperations, number: int) -> torch.Tensor:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 import torch.distributed as dist
 
-from rsctl.transport import LANGUAGES, Settings, Transport, TransportError, connect
+from rsctl.transport import LANGUAGES, Transport, TransportError, WorkerSettings, connect
 from rsctl.transport.pytorch.gradient_pipeline import GradientPipeline
 from rsctl.transport.pytorch.host_buffers import refusal
 from rsctl.transport.pytorch.intra_node import intra_node
@@ -122,7 +122,7 @@ def _connect(topology: Topology, exchange: RankExchange, timeout: float | None) 
     """Connect to the reducers, which know this rank's lane by the id of its run."""
     ranks = {"RANK": str(topology.rank), "WORLD_SIZE": str(topology.world)}
     try:
-        settings = Settings.from_env({**os.environ, **ranks})
+        settings = WorkerSettings.from_env({**os.environ, **ranks})
         settings = replace(
             settings,
             run=lane_run(settings.run, topology.lane),

@@ -22,7 +22,7 @@ WARM_UP_STEPS = 5
 _KEPT_STEPS = 64
 
 
-class Bucket(NamedTuple):
+class BucketTimes(NamedTuple):
     """A gradient bucket: its size, and when it is ready and reduced, in seconds of its step."""
 
     bytes: int
@@ -30,12 +30,12 @@ class Bucket(NamedTuple):
     reduced: float
 
 
-class Step(NamedTuple):
+class TimedStep(NamedTuple):
     """One step: its length and its wait for data in seconds, and its buckets in their order."""
 
     seconds: float
     data: float
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[BucketTimes, ...]
 
     @property
     def exposed(self) -> float:
@@ -93,7 +93,7 @@ class StepTimes:
         """A bucket is reduced."""
         pending.reduced = self._clock.moment()
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[TimedStep]:
         """The recorded steps with the buckets of the last of them, as far as their end is known."""
         complete = [step for step in list(self._unread) if _is_complete(step)]
         layout = [b.bytes for b in complete[-1].buckets] if complete else []
@@ -107,25 +107,25 @@ class StepTimes:
         self._before, self._open = self._open, []
         self._data_before = self.data_seconds
 
-    def _read(self, step: _Unread) -> Step:
+    def _read(self, step: _Unread) -> TimedStep:
         first = step.before[0].reduced
         begin = max(self._clock.seconds(first, bucket.reduced) for bucket in step.before)
         buckets = tuple(
-            Bucket(
+            BucketTimes(
                 bucket.bytes,
                 self._clock.seconds(first, bucket.ready) - begin,
                 self._clock.seconds(first, bucket.reduced) - begin,
             )
             for bucket in step.buckets
         )
-        return Step(max(bucket.reduced for bucket in buckets), step.data, buckets)
+        return TimedStep(max(bucket.reduced for bucket in buckets), step.data, buckets)
 
 
 def _is_complete(step: _Unread) -> bool:
     return all(bucket.reduced is not None for bucket in step.before + step.buckets)
 
 
-def summary(steps: Sequence[Step]) -> dict[str, object]:
+def summary(steps: Sequence[TimedStep]) -> dict[str, object]:
     """The fields of a `steps` line but its buckets: medians over the steps, in seconds.
 
     `compute` is a step less the time in which it waited for the reduction alone; `low` and `high`
@@ -143,7 +143,7 @@ def summary(steps: Sequence[Step]) -> dict[str, object]:
     }
 
 
-def median_buckets(steps: Sequence[Step]) -> list[tuple[int, float, float]]:
+def median_buckets(steps: Sequence[TimedStep]) -> list[tuple[int, float, float]]:
     """For each bucket its bytes, and the medians of when it is ready and reduced."""
     return [
         (

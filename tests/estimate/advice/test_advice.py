@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibration import UNCALIBRATED
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.interconnect import INTERCONNECTS
 from rsctl.estimate.advice.profile import even_profile
 from rsctl.estimate.advice.recommendation import Advice, make_advice
 from rsctl.estimate.advice.situation import ReducerMachine, Situation
-from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.advice.step import ExchangeSettings
 
 MACHINE = ReducerMachine(name="cpu-16", bits=10e9, cores=16, dollars=1.0)
-CLUSTER = Cluster(workers=8, worker_bits=10e9, worker_cores=16)
+CLUSTER = ModelledCluster(workers=8, worker_bits=10e9, worker_cores=16)
 SITUATION = Situation(
     target="vertex",
     cluster=CLUSTER,
@@ -142,7 +142,7 @@ def test_four_hundred_gigabit_are_too_many_for_tcp() -> None:
 def test_no_network_is_said() -> None:
     here = Situation(
         target="process",
-        cluster=Cluster(workers=4, worker_bits=None, shared_cores=2),
+        cluster=ModelledCluster(workers=4, worker_bits=None, shared_cores=2),
         reducer_machines=(ReducerMachine(),),
     )
     made = advice(here)
@@ -161,7 +161,7 @@ def test_a_job_that_waits_for_input_is_told_so() -> None:
 
 
 def test_what_would_help_instead_has_numbers() -> None:
-    half = replace(SITUATION, settings=Settings(may_compress=True))
+    half = replace(SITUATION, settings=ExchangeSettings(may_compress=True))
     hints = {hint.text.partition(":")[0]: hint for hint in advice(half).hints}
     compressed = hints["gradients sent in 16 bits"]
     assert compressed.setting == "comm.compression=bf16"

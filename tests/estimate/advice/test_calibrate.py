@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibrate import Observation, calibrate
 from rsctl.estimate.advice.calibration import UNCALIBRATED, Calibration
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.profile import even_profile
 
 TRUE = replace(UNCALIBRATED, bandwidth_fraction=0.6, alpha_seconds=0.002, overlap=0.9)
@@ -21,7 +21,7 @@ def observe(truth: Calibration, *shapes: tuple[int, int, float, int]) -> list[Ob
             run=f"run-{number}",
             seconds=1.0,
             profile=even_profile(size, 0.2),
-            cluster=Cluster(
+            cluster=ModelledCluster(
                 workers=workers, worker_bits=rate, reducers=reducers, reducer_bits=rate
             ),
         )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rsctl.estimate.advice import nccl
 from rsctl.estimate.advice.calibration import UNCALIBRATED
-from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.collectives import exchange
 from rsctl.estimate.advice.exchange import Topology
 from rsctl.estimate.advice.interconnect import INTERCONNECTS
@@ -30,9 +30,11 @@ K = 25_000_000
 V100, A100 = INTERCONNECTS["v100"], INTERCONNECTS["a100-40gb"]
 
 
-def cpus(workers: int, reducers: int = 0, mbit: float = 200.0, reducer_mbit: float = 0) -> Cluster:
+def cpus(
+    workers: int, reducers: int = 0, mbit: float = 200.0, reducer_mbit: float = 0
+) -> ModelledCluster:
     """CPU nodes with one rank each."""
-    return Cluster(
+    return ModelledCluster(
         workers=workers,
         worker_bits=mbit * 1e6,
         reducers=reducers,
@@ -40,7 +42,7 @@ def cpus(workers: int, reducers: int = 0, mbit: float = 200.0, reducer_mbit: flo
     )
 
 
-def seconds(topology: Topology, cluster: Cluster, total: float = K) -> float:
+def seconds(topology: Topology, cluster: ModelledCluster, total: float = K) -> float:
     return exchange(topology, cluster, total, IDEAL).seconds
 
 
@@ -183,7 +185,7 @@ def test_nccl_takes_a_tree_for_small_messages_and_a_ring_for_large_ones() -> Non
 
 
 def test_lanes_reduce_inside_the_node_first() -> None:
-    cluster = Cluster(workers=4, worker_bits=100e9, ranks=8, inside=V100)
+    cluster = ModelledCluster(workers=4, worker_bits=100e9, ranks=8, inside=V100)
     total = 10**9
     inside = 2 * 7 / 8 * total / (6 * 20e9)
     between = 2 * 3 / 4 * total / cost_model.goodput(100e9)
@@ -192,7 +194,7 @@ def test_lanes_reduce_inside_the_node_first() -> None:
 
 def test_one_node_is_its_gpus_links() -> None:
     found = exchange(
-        "ring", Cluster(workers=1, worker_bits=100e9, ranks=8, inside=V100), 10**9, IDEAL
+        "ring", ModelledCluster(workers=1, worker_bits=100e9, ranks=8, inside=V100), 10**9, IDEAL
     )
     assert found.worker_bytes == 0
     assert found.bottleneck == "GPUs' links"

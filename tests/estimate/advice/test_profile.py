@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.estimate.advice.profile import MIB, Bucket, even_profile, profile_of_model, regroup
+from rsctl.estimate.advice.profile import (
+    MIB,
+    GradientBucket,
+    even_profile,
+    profile_of_model,
+    regroup,
+)
 from rsctl.job.job import Model
 
 
@@ -27,14 +33,19 @@ def test_waiting_for_data_comes_before_the_computation() -> None:
 
 
 def test_buckets_are_closed_by_the_gradient_that_reaches_their_limit() -> None:
-    pieces = [Bucket(MIB, 0.1), Bucket(20 * MIB, 0.2), Bucket(9 * MIB, 0.3), Bucket(MIB, 0.4)]
+    pieces = [
+        GradientBucket(MIB, 0.1),
+        GradientBucket(20 * MIB, 0.2),
+        GradientBucket(9 * MIB, 0.3),
+        GradientBucket(MIB, 0.4),
+    ]
     assert regroup(pieces, None) == (
-        Bucket(MIB, 0.1),
-        Bucket(29 * MIB, 0.3),
-        Bucket(MIB, 0.4),
+        GradientBucket(MIB, 0.1),
+        GradientBucket(29 * MIB, 0.3),
+        GradientBucket(MIB, 0.4),
     )
-    assert regroup(pieces, 64) == (Bucket(31 * MIB, 0.4),)
-    assert regroup(pieces, 64, scale=0.5) == (Bucket(31 * MIB // 2, 0.4),)
+    assert regroup(pieces, 64) == (GradientBucket(31 * MIB, 0.4),)
+    assert regroup(pieces, 64, scale=0.5) == (GradientBucket(31 * MIB // 2, 0.4),)
 
 
 def test_no_gradients_are_no_buckets() -> None:

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibration import UNCALIBRATED
-from rsctl.estimate.advice.cluster import Cluster
-from rsctl.estimate.advice.profile import MIB, Bucket, Profile, even_profile
-from rsctl.estimate.advice.step import Settings, finish_seconds, predict
+from rsctl.estimate.advice.cluster import ModelledCluster
+from rsctl.estimate.advice.profile import MIB, GradientBucket, Profile, even_profile
+from rsctl.estimate.advice.step import ExchangeSettings, finish_seconds, predict
 
 IDEAL = replace(
     UNCALIBRATED,
@@ -17,18 +17,18 @@ IDEAL = replace(
     reducer_cpu_seconds_per_gb=0.0,
     ring_cpu_seconds_per_gb=0.0,
 )
-SLOW = Cluster(workers=4, worker_bits=200e6, reducers=4, reducer_bits=200e6)
+SLOW = ModelledCluster(workers=4, worker_bits=200e6, reducers=4, reducer_bits=200e6)
 FAST = replace(SLOW, worker_bits=100e9, reducer_bits=100e9)
 
 
 def test_buckets_are_reduced_one_after_another_from_when_they_are_ready() -> None:
-    buckets = [Bucket(10, 0.1), Bucket(20, 0.2), Bucket(5, 0.9)]
+    buckets = [GradientBucket(10, 0.1), GradientBucket(20, 0.2), GradientBucket(5, 0.9)]
     # 0.1 + 0.2; then 0.3 + 0.4, for it was ready at 0.2; then 0.9 + 0.1, idle in between
     assert finish_seconds(buckets, lambda size: size * 0.02) == pytest.approx(1.0)
 
 
 def test_the_next_bucket_does_not_wait_for_the_latency_of_the_one_before() -> None:
-    buckets = [Bucket(10, 0.1), Bucket(20, 0.2), Bucket(5, 0.9)]
+    buckets = [GradientBucket(10, 0.1), GradientBucket(20, 0.2), GradientBucket(5, 0.9)]
     # 0.1 + 0.2, then 0.3 + 0.4; ready at 0.9 with 0.1, and 0.05 more for what is still under way
     finish = finish_seconds(buckets, lambda size: size * 0.02 + 0.05, lambda _: 0.05)
     assert finish == pytest.approx(1.05)
@@ -61,7 +61,7 @@ def test_without_overlap_all_communication_is_waited_for() -> None:
 def test_half_the_bytes_take_half_the_time() -> None:
     profile = even_profile(25_000_000, 0.05)
     whole, half = (
-        predict(profile, SLOW, "ring", IDEAL, Settings(bucket_mb=64, sent_part=part))
+        predict(profile, SLOW, "ring", IDEAL, ExchangeSettings(bucket_mb=64, sent_part=part))
         for part in (1.0, 0.5)
     )
     assert half.exchange_seconds == pytest.approx(whole.exchange_seconds / 2)
@@ -81,7 +81,7 @@ def test_a_loader_in_the_training_process_comes_on_top() -> None:
 
 
 def test_cores_that_all_nodes_share_can_be_the_bottleneck() -> None:
-    here = Cluster(workers=4, worker_bits=None, reducers=4, shared_cores=2)
+    here = ModelledCluster(workers=4, worker_bits=None, reducers=4, shared_cores=2)
     profile = even_profile(25_000_000, 0.01)
     ring, pool = (predict(profile, here, name, UNCALIBRATED) for name in ("ring", "pool"))
     assert ring.bottleneck == pool.bottleneck == "shared cores"
@@ -99,7 +99,7 @@ def test_large_buckets_send_less_often() -> None:
     profile = even_profile(100 * MIB, 0.01)
     slow_to_start = replace(IDEAL, alpha_seconds=0.05)
     small, large = (
-        predict(profile, SLOW, "ring", slow_to_start, Settings(bucket_mb=size))
+        predict(profile, SLOW, "ring", slow_to_start, ExchangeSettings(bucket_mb=size))
         for size in (10, 100)
     )
     assert small.parts["latency"] == pytest.approx(10 * large.parts["latency"])
@@ -108,7 +108,7 @@ def test_large_buckets_send_less_often() -> None:
 def test_the_size_of_buckets_is_the_specs_then_the_scripts_then_the_default() -> None:
     script = replace(even_profile(40 * MIB, 0.1), bucket_mb=20.0)
     kinds = {
-        "spec": predict(script, SLOW, "pool", IDEAL, Settings(bucket_mb=40)),
+        "spec": predict(script, SLOW, "pool", IDEAL, ExchangeSettings(bucket_mb=40)),
         "script": predict(script, SLOW, "pool", IDEAL),
         "default": predict(replace(script, bucket_mb=None), SLOW, "pool", IDEAL),
     }

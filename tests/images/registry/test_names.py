@@ -8,8 +8,8 @@ from rsctl.findings import RsctlError
 from rsctl.images.registry.names import (
     Ecr,
     GoogleRepository,
+    ImageRepository,
     Kind,
-    Repository,
     at_digest,
     parse_reference,
     parse_repository,
@@ -35,7 +35,7 @@ GOOGLE = "us-docker.pkg.dev/my-project/train/bert"
     ],
 )
 def test_a_repository_is_read_as_docker_reads_it(text: str, host: str, path: str) -> None:
-    assert parse_repository(text) == Repository(host, path)
+    assert parse_repository(text) == ImageRepository(host, path)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_plain_http_is_for_this_machine_only(host: str, is_loopback: bool) -> No
 def test_references() -> None:
     reference = f"{ECR}:0123456789abcdef"
     assert parse_reference(reference) == (parse_repository(ECR), "0123456789abcdef")
-    assert parse_reference("localhost:5000/a:v1") == (Repository("localhost:5000", "a"), "v1")
+    assert parse_reference("localhost:5000/a:v1") == (ImageRepository("localhost:5000", "a"), "v1")
     assert at_digest(reference, "sha256:00") == f"{ECR}@sha256:00"
     for wrong in ("localhost:5000/a", "a", "a:", ":a", "a:b c"):
         with pytest.raises(RsctlError) as refused:

@@ -19,7 +19,7 @@ import pytest
 from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.findings import RsctlError
 from rsctl.images.dockerfile_base import DockerfileBase
-from rsctl.images.events import BuildEvent, Output
+from rsctl.images.events import BuildEvent, BuildOutput
 from rsctl.targets.sagemaker.builder import CodeBuild
 from rsctl.targets.sagemaker.options import SageMakerOptions
 from rsctl.targets.vertex.builder import CloudBuild
@@ -91,7 +91,7 @@ class Screen:
 
     @property
     def lines(self) -> list[str]:
-        return [event.line for event in self.events if isinstance(event, Output)]
+        return [event.line for event in self.events if isinstance(event, BuildOutput)]
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import zipfile
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.images.context import Context, Entry
+from rsctl.images.context import BuildContext, ContextEntry
 from rsctl.images.dockerfile_base import DockerfileBase
-from rsctl.images.events import BuildEvent, Output, Step
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep
 from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
@@ -30,9 +30,9 @@ def test_the_whole_way(google: CloudBuildEmulator, docker: FakeDocker, screen: S
     assert (build["status"], build["images"]) == ("SUCCESS", [recipe.reference])
     assert build["tags"] == ["rsctl", f"rsctl-{recipe.digest}"]
     assert build["logsBucket"] == "gs://staging/a/b/logs"
-    step = Step(1, 1, "RUN echo built")
+    step = BuildStep(1, 1, "RUN echo built")
     at = screen.events.index(step)
-    assert screen.events[at + 1] == Output("built", 1)
+    assert screen.events[at + 1] == BuildOutput("built", 1)
     [command] = [call for call in docker.calls if call.startswith("build ")]
     assert command == (
         f"build --cache-from {recipe.repository}:rsctl-cache "
@@ -57,7 +57,7 @@ def test_what_is_uploaded(google: CloudBuildEmulator, docker: FakeDocker, screen
 DOCKERFILE = DockerfileBase(
     path="/job/Dockerfile",
     folder="/job",
-    context=Context([Entry(".rsctl-dockerfile", content=b"FROM x")]),
+    context=BuildContext([ContextEntry(".rsctl-dockerfile", content=b"FROM x")]),
     digest="9876",
 )
 
@@ -76,7 +76,7 @@ def test_a_dockerfile_of_the_users_is_built_first(
         "--build-arg BUILDKIT_INLINE_CACHE=1 --platform linux/amd64 "
         f"--tag {recipe.reference} -",
     ]
-    step = Step(1, 1, "RUN echo built")
+    step = BuildStep(1, 1, "RUN echo built")
     assert screen.events.count(step) == 2
 
 
@@ -207,7 +207,7 @@ def test_an_interruption_cancels_the_build(
     docker.build("echo '#1 [1/1] RUN x'; echo '#1 0.1 waiting'; while :; do sleep 0.05; done")
 
     def interrupt(event: BuildEvent) -> None:
-        if event == Output("waiting", 1):
+        if event == BuildOutput("waiting", 1):
             raise KeyboardInterrupt
 
     screen.at = interrupt

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.images.events import BuildEvent, Output, Step
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep
 from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.codebuild import CodeBuildEmulator
 
@@ -25,8 +25,8 @@ def test_the_whole_way(aws: CodeBuildEmulator, docker: FakeDocker, screen: Scree
     assert build["buildStatus"] == "SUCCEEDED"
     assert list(aws.projects) == ["rsctl-build"]
     assert aws.projects["rsctl-build"]["environment"]["privilegedMode"] is True
-    at = screen.events.index(Step(1, 1, "RUN echo built"))
-    assert screen.events[at + 1] == Output("built", 1)
+    at = screen.events.index(BuildStep(1, 1, "RUN echo built"))
+    assert screen.events[at + 1] == BuildOutput("built", 1)
     assert f"build --cache-from {recipe.repository}:rsctl-cache" in "\n".join(docker.calls)
     assert "--label title=costs $5 `id`" in "\n".join(docker.calls)
     phases = [line for line in screen.lines if line.startswith("CodeBuild phase ")]
@@ -96,7 +96,7 @@ def test_an_interruption_stops_the_build(
     docker.build("echo '#1 [1/1] RUN x'; echo '#1 0.1 waiting'; while :; do sleep 0.05; done")
 
     def interrupt(event: BuildEvent) -> None:
-        if event == Output("waiting", 1):
+        if event == BuildOutput("waiting", 1):
             raise KeyboardInterrupt
 
     screen.at = interrupt

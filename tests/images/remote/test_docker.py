@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.images.events import Output, Step
+from rsctl.images.events import BuildOutput, BuildStep
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.kit.docker import needs_registry
@@ -67,7 +67,7 @@ def test_cloud_build_pushes_what_it_says(
         digest = cloud_build().build(recipe, screen)
         assert digest == pushed_digest(recipe)
         assert "by nobody" in screen.lines
-        ended = [e for e in screen.events if isinstance(e, Step) and e.seconds is not None]
+        ended = [e for e in screen.events if isinstance(e, BuildStep) and e.seconds is not None]
         assert [step for step in ended if step.instruction.startswith("RUN echo")]
         assert not [step for step in ended if step.failed]
         said = subprocess.run(
@@ -122,7 +122,7 @@ def test_a_failing_step_is_shown_with_what_it_found_out(
     assert caught.value.exit_code is ExitCode.USAGE
     assert (first.code, first.message, first.remedy) == ("plugin-missing", "no plugin", "add it")
     assert "could not build" in second.message
-    assert Output("the end", 4) in screen.events
+    assert BuildOutput("the end", 4) in screen.events
 
 
 def test_a_base_that_cannot_be_pulled(google: CloudBuildEmulator, screen: Screen) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rsctl.node import launch
 from rsctl.node.check.proof import prove
-from rsctl.node.check.transports import TRANSPORTS, Transport
+from rsctl.node.check.transports import TRANSPORTS, TransportRequirements
 
 FAST, SERVER = "google-fast-socket", "google-reduction-server"
 ROOT = Path(__file__).parents[3]
@@ -199,7 +199,7 @@ def test_the_transport_without_core_needs_numpy(image: Any) -> None:
 
 def test_a_plugin_that_the_installer_has_put_where_nobody_looks(image: Any) -> None:
     plugin = image.plugin(8, name="libnccl-net-ofi.so", folder="opt")
-    transport = Transport(plugin="it", folders=(str(plugin.parent),))
+    transport = TransportRequirements(plugin="it", folders=(str(plugin.parent),))
     (finding,) = prove(transport, {"PATH": image.environ["PATH"]}).findings
     assert finding._asdict() == {
         "severity": "error",

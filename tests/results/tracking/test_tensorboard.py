@@ -13,7 +13,7 @@ from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import tensorboard
 from rsctl.results.tracking.event_file import crc32c
 from rsctl.runs.records import RunRecord
-from rsctl.runs.tracker import Point, Result, TrackedRun
+from rsctl.runs.tracker import MetricPoint, Result, TrackedRun
 from tests.results.tracking.conftest import SPEC, TrackedJob
 
 Values = list[tuple[int, float]]
@@ -121,7 +121,7 @@ def test_what_comes_after_the_end_takes_the_results_place(tmp_path: Path) -> Non
     result = Result(JobState.SUCCEEDED, 50.0, {"run.time": 45.0, "loss": 2.0}, {})
     tracker.begin(state)
     tracker.end(result, state)
-    tracker.send([Point("loss", 3, 40.0, 2.0)], state)
+    tracker.send([MetricPoint("loss", 3, 40.0, 2.0)], state)
     tracker.end(result._replace(samples={"run.time": 45.0, "loss": 3.0}), state)
     found = read(tmp_path / "tb" / "job-a")
     assert scalars(found, "run.time") == [(0, 45.0)]

@@ -18,7 +18,7 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import Finding, RsctlError
 from rsctl.runs.fetch.archives import Unpacking, unpack
 from rsctl.runs.fetch.directory import Directory
-from rsctl.runs.fetch.downloads import Context
+from rsctl.runs.fetch.downloads import DownloadContext
 from rsctl.runs.fetch.index import Index
 
 Member = tuple[str, Any]
@@ -56,7 +56,7 @@ def unpacked(home: Path) -> Unpack:
     def call(archive: Path, most: int | None = None) -> tuple[dict[str, bytes], list[Finding]]:
         wanted = Unpacking("s3://b/model.tar.gz", "artifacts", lambda path: True, most)
         with closing(Directory(home)) as directory, closing(Index(directory, "r")) as index:
-            context = Context(directory, index, RetryPolicy(), bool)
+            context = DownloadContext(directory, index, RetryPolicy(), bool)
             with open(archive, "rb") as file:
                 entries, links, findings = unpack(file, wanted, "1", context)
         there = content_of(home / "artifacts")

@@ -22,7 +22,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import RsctlError
 from rsctl.runs.fetch.directory import Directory
-from rsctl.runs.fetch.fetch import Choice, Fetched, fetch
+from rsctl.runs.fetch.fetch import Fetched, FetchSelection, fetch
 from rsctl.runs.fetch.locations import locations_of
 from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.polling import wait_until
@@ -31,7 +31,7 @@ from tests.targets.managed.emulator.conftest import bare_environment as bare_env
 from tests.targets.managed.emulator.conftest import google as google
 
 QUICK = RetryPolicy(tries=4, time_scale=0.0)
-CHOICE = Choice(kinds=frozenset({"outputs", "checkpoints", "artifacts"}))
+CHOICE = FetchSelection(kinds=frozenset({"outputs", "checkpoints", "artifacts"}))
 HOSTILE = {
     "../../x": "%2E%2E/%2E%2E/x",
     "a//b": "a/%2F/b",
@@ -53,12 +53,14 @@ class Cloud(NamedTuple):
     names: dict[str, str]
     """What faults call its operations: `get`, `list`."""
 
-    def fetch(self, home: Path, results: dict[str, str], choice: Choice = CHOICE) -> Fetched:
+    def fetch(
+        self, home: Path, results: dict[str, str], choice: FetchSelection = CHOICE
+    ) -> Fetched:
         endpoints = Endpoints.of_environment()
         locations = locations_of("job-aaaaaa", results, endpoints, "us-east-1")
         return fetch("job-aaaaaa", locations, home, choice, QUICK)
 
-    def outputs(self, home: Path, choice: Choice = CHOICE) -> Fetched:
+    def outputs(self, home: Path, choice: FetchSelection = CHOICE) -> Fetched:
         return self.fetch(home, {"outputs": f"{self.url}/out"}, choice)
 
     @property
@@ -152,7 +154,7 @@ def test_hostile_names_stay_inside(cloud: Cloud, tmp_path: Path) -> None:
 def test_pages_of_lists(cloud: Cloud, tmp_path: Path) -> None:
     for number in range(1005):
         cloud.put(f"out/{number:04}\x02", b"")
-    cloud.outputs(tmp_path / "home", Choice(CHOICE.kinds, include=("100*",)))
+    cloud.outputs(tmp_path / "home", FetchSelection(CHOICE.kinds, include=("100*",)))
     assert len(content_of(tmp_path / "home" / "outputs")) == 5
     assert cloud.emulator.count(cloud.names["list"]) == 2
 
@@ -164,7 +166,7 @@ def test_include_is_a_glob_on_the_path(cloud: Cloud, tmp_path: Path) -> None:
         {"*.pt": ["a.pt", "sub/b.pt"], "outputs/sub/*": ["sub/b.pt", "sub/c.txt"]}.items()
     ):
         home = tmp_path / str(number)
-        cloud.outputs(home, Choice(CHOICE.kinds, include=(pattern,)))
+        cloud.outputs(home, FetchSelection(CHOICE.kinds, include=(pattern,)))
         assert sorted(content_of(home / "outputs")) == found
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import RsctlError
-from rsctl.runs.fetch.fetch import Choice, Fetched, fetch
-from rsctl.runs.fetch.locations import Location
+from rsctl.runs.fetch.fetch import Fetched, FetchSelection, fetch
+from rsctl.runs.fetch.locations import ResultLocation
 from rsctl.runs.fetch.sources import FolderSource
 
 
@@ -26,8 +26,8 @@ def source(tmp_path: Path) -> Path:
 
 
 def get(source: Path, home: Path, *include: str) -> Fetched:
-    location = Location("checkpoints", "checkpoints", FolderSource(source))
-    return fetch("job-aaaaaa", [location], home, Choice(include=include), RetryPolicy())
+    location = ResultLocation("checkpoints", "checkpoints", FolderSource(source))
+    return fetch("job-aaaaaa", [location], home, FetchSelection(include=include), RetryPolicy())
 
 
 def listing(folder: Path) -> dict[str, str]:

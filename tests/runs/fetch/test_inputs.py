@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.runs.fetch.fetch import Choice, Fetched, fetch
+from rsctl.runs.fetch.fetch import Fetched, FetchSelection, fetch
 from rsctl.runs.fetch.inputs import input_location
 from tests.targets.managed.emulator.conftest import aws as aws
 from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
@@ -20,7 +20,7 @@ from .test_buckets import cloud as cloud
 
 def bring(location: str, folder: Path) -> Fetched:
     where = input_location("train", location, Endpoints.of_environment())
-    return fetch("job-aaaaaa", [where], folder, Choice(kinds=frozenset({"inputs"})), QUICK)
+    return fetch("job-aaaaaa", [where], folder, FetchSelection(kinds=frozenset({"inputs"})), QUICK)
 
 
 def test_a_prefix_is_a_folder_of_its_name(cloud: Cloud, tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsctl.runs.fetch.names import FileSystem, assign_paths, part_file
+from rsctl.runs.fetch.names import FileNameRules, assign_paths, part_file
 
-POSIX, WINDOWS = FileSystem(is_windows=False), FileSystem(folds_case=True, is_windows=True)
+POSIX, WINDOWS = FileNameRules(is_windows=False), FileNameRules(folds_case=True, is_windows=True)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_file_and_a_folder_of_one_name() -> None:
 def test_case_matters_where_the_file_system_says_so() -> None:
     names = ["Model.pt", "model.pt"]
     assert assign_paths(names, POSIX) == {name: name for name in names}
-    folded = assign_paths(names, FileSystem(folds_case=True, is_windows=False))
+    folded = assign_paths(names, FileNameRules(folds_case=True, is_windows=False))
     assert folded["Model.pt"] == "Model.pt"
     assert folded["model.pt"].startswith("model.pt~")
 

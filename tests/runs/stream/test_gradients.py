@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.gradients import REDUCER, TRANSPORT, Gradients, LastValues, Pool, gradients
+from rsctl.runs.stream.gradients import (
+    REDUCER,
+    TRANSPORT,
+    GradientPool,
+    Gradients,
+    LastValues,
+    gradients,
+)
 from rsctl.runs.stream.metrics import MetricReader
 
 WORKER = (
@@ -13,7 +20,7 @@ WORKER = (
     ' "busy_seconds": 1.25, "stalled_seconds": 0.25, "gbit_per_second": 0.195}}'
 )
 SLOWER = WORKER.replace("0.195", "0.15").replace('s": 0.25', 's": 0.625')
-POOL = Pool(4, 4, 0.2, reducers=4, reducer_gbps=0.2)
+POOL = GradientPool(4, 4, 0.2, reducers=4, reducer_gbps=0.2)
 LATE = (
     '{"rsctl": "telemetry", "reducer": {"blocks": 3, "late": [{"rank": 2, "mean_ms": 12.5},'
     ' {"rank": 0, "mean_ms": 1.5}, {"rank": -1, "mean_ms": 99}, {"rank": "x"}, 7]}}'
@@ -56,14 +63,14 @@ def test_the_slowest_rank_and_the_latest_one_are_shown() -> None:
 
 
 def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
-    made = gradients(last_values(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
+    made = gradients(last_values(TRANSPORT, worker0=WORKER), {}, GradientPool(4, 4, None))
     assert made is not None
     assert made.format() == (
         "180 all-reduces of 27.6 MB in total, 0.195 Gbit/s, window full 20% of the time"
     )
 
 
-def compared(busy: float, pool: Pool = POOL) -> float | None:
+def compared(busy: float, pool: GradientPool = POOL) -> float | None:
     """How many times the reducers' time a ring would have needed."""
     line = WORKER.replace("1.25", str(busy))
     made = gradients(last_values(TRANSPORT, worker0=line), {}, pool)
@@ -81,15 +88,21 @@ def test_a_time_below_the_wires_says_that_the_link_is_faster_than_it_is_said_to_
 
 
 def test_a_small_pool_takes_its_own_time_and_gains_less() -> None:
-    pool = Pool(4, 4, 0.2, reducers=1, reducer_gbps=0.2)  # the workers reduce a part themselves
+    pool = GradientPool(
+        4, 4, 0.2, reducers=1, reducer_gbps=0.2
+    )  # the workers reduce a part themselves
     made = gradients(last_values(TRANSPORT, worker0=WORKER), {}, pool)
     assert made is not None
     assert made.wire_seconds == pytest.approx(1.5409, abs=1e-3)
     assert compared(made.wire_seconds, pool) == pytest.approx(1.125)
 
 
-@pytest.mark.parametrize("pool", [Pool(2, 4, 0.2, 4, 0.2), Pool(4, 4, 0.2, 4, None)])
-def test_ranks_that_share_a_link_and_unknown_ones_are_not_compared_with_a_ring(pool: Pool) -> None:
+@pytest.mark.parametrize(
+    "pool", [GradientPool(2, 4, 0.2, 4, 0.2), GradientPool(4, 4, 0.2, 4, None)]
+)
+def test_ranks_that_share_a_link_and_unknown_ones_are_not_compared_with_a_ring(
+    pool: GradientPool,
+) -> None:
     assert compared(1.25, pool) is None
 
 
@@ -105,4 +118,4 @@ def test_lines_of_a_hostile_replica_do_no_harm() -> None:
         '{"rsctl": "telemetry", "transport": {"operations": {"a": 1}}, "reducer": {"late": [[]]}}',
     ):
         found = last_values("", worker0=line)
-        assert gradients(found, found, Pool(1, 1, None)) is None
+        assert gradients(found, found, GradientPool(1, 1, None)) is None

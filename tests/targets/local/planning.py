@@ -12,7 +12,7 @@ import pytest
 from rsctl.job.document import Document, read
 from rsctl.plan import make_plan
 from rsctl.targets.base import Target
-from rsctl.targets.local.host import Host
+from rsctl.targets.local.host import LocalMachine
 from rsctl.targets.local.process import ProcessTarget
 
 JOB = """\
@@ -24,8 +24,8 @@ run: {script: train.py, launcher: once}
 Render = Callable[..., dict[str, Any]]
 
 
-def a_host(gpus: int = 0, cpus: int = 16) -> Host:
-    return Host(
+def a_host(gpus: int = 0, cpus: int = 16) -> LocalMachine:
+    return LocalMachine(
         cpus=cpus,
         gpus=gpus,
         python="/venv/bin/python",

@@ -14,14 +14,14 @@ from rsctl.findings import RsctlError
 from rsctl.job.document import read
 from rsctl.plan import make_plan
 from rsctl.targets.local.compose import ComposeTarget
-from rsctl.targets.local.host import Host
+from rsctl.targets.local.host import LocalMachine
 
 Render = Callable[..., dict[str, Any]]
 SHM = 1 << 30
 
 
-def a_host(gpus: int = 0, lock: bool = True) -> Host:
-    return Host(
+def a_host(gpus: int = 0, lock: bool = True) -> LocalMachine:
+    return LocalMachine(
         cpus=16,
         gpus=gpus,
         python="/venv/bin/python",
@@ -39,7 +39,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Render:
     (tmp_path / "src" / "train.py").touch()
     monkeypatch.setenv("RSCTL_HOME", "/home")
 
-    def render(text: str, host: Host | None = None) -> dict[str, Any]:
+    def render(text: str, host: LocalMachine | None = None) -> dict[str, Any]:
         (tmp_path / "job.yaml").write_text(text)
         document = read(str(tmp_path / "job.yaml"), (), {"TOKEN": "s3cret"})
         made = make_plan(document, ComposeTarget(host or a_host()), "job-1").plan

@@ -8,8 +8,8 @@ import selectors
 from pathlib import Path
 
 from rsctl.runs.stream.journal import JournalReader
-from rsctl.targets.local.backend import Command
-from rsctl.targets.local.replica import Replica
+from rsctl.targets.local.backend import ReplicaCommand
+from rsctl.targets.local.replica import ReplicaProcess
 
 REPORT = json.dumps({"rsctl": "exit", "rank": 0, "code": 1})
 FAILS = f"""\
@@ -23,8 +23,8 @@ echo stdout goes on
 def test_what_a_rank_wrote_to_stderr_stands_before_its_report(tmp_path: Path) -> None:
     """Though both pipes are read only after its end, and stdout first, as on a busy machine."""
     with selectors.DefaultSelector() as selector:
-        command = Command(["sh", "-c", FAILS], str(tmp_path), dict(os.environ))
-        replica = Replica("worker-0", command, tmp_path / "log", selector)
+        command = ReplicaCommand(["sh", "-c", FAILS], str(tmp_path), dict(os.environ))
+        replica = ReplicaProcess("worker-0", command, tmp_path / "log", selector)
         replica.process.wait()
         assert replica.process.stdout
         assert replica.process.stderr

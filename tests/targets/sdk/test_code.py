@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.targets.managed.sdk_calls import Call, Code, python_code, snake
+from rsctl.targets.managed.sdk_calls import CodeExpression, SdkCall, python_code, snake
 from rsctl.targets.sagemaker import sdk as sagemaker
 from rsctl.targets.vertex import sdk as vertex
 
@@ -232,10 +232,10 @@ def test_local_source_in_a_foreign_image_is_uploaded_by_rsctl_alone(plan_of: Pla
 
 
 def test_values_as_python() -> None:
-    assert python_code({"a": [1, "it's", None], "b": Call("f", {"x": Code("os.sep")})}) == (
-        '{"a": [1, "it\'s", None], "b": f(x=os.sep)}'
-    )
-    assert python_code(Call("f", {})) == "f()"
+    assert python_code(
+        {"a": [1, "it's", None], "b": SdkCall("f", {"x": CodeExpression("os.sep")})}
+    ) == ('{"a": [1, "it\'s", None], "b": f(x=os.sep)}')
+    assert python_code(SdkCall("f", {})) == "f()"
     assert [snake(n) for n in ("S3OutputPath", "enableWebAccess", "VolumeSizeInGB")] == [
         "s3_output_path",
         "enable_web_access",
@@ -267,9 +267,9 @@ def test_names_in_a_request_are_no_code(plan_of: PlanOf) -> None:
     with pytest.raises(RsctlError, match="ModelTrainer cannot express '"):
         sagemaker.code(submission)
     with pytest.raises(ValueError, match="not a valid name in Python"):
-        python_code([{"a": Call("f", {HOSTILE: 1})}])
+        python_code([{"a": SdkCall("f", {HOSTILE: 1})}])
     with pytest.raises(ValueError, match="not a valid name in Python"):
-        python_code(Call("f(); g", {}))
+        python_code(SdkCall("f(); g", {}))
 
 
 def test_texts_in_a_request_are_no_code(plan_of: PlanOf, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.target_info import EmulatorInfo, all_targets, import_object, target_info
 from rsctl.targets.managed.emulator.behaviour import EmulatorBehaviour
 from rsctl.targets.managed.emulator.faults import Faults
-from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner
 
 
 def emulator_names() -> list[str]:
@@ -65,7 +65,7 @@ def check_behaviour(target: str, behaviour: Mapping[str, Any]) -> None:
 def make_emulator(
     emulator: str,
     folder: Path,
-    runner: Runner,
+    runner: NodeRunner,
     options: Mapping[str, Any],
     behaviour: Mapping[str, Any],
 ) -> CloudEmulator:

@@ -6,7 +6,7 @@ import time
 
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.job_events import EventQueue, NodeExited
-from rsctl.targets.managed.emulator.nodes import Node, Nodes
+from rsctl.targets.managed.emulator.nodes import JobNodes, Node
 
 _SPARE = 20.0
 """Seconds beyond its grace for which the end of a container is waited for."""
@@ -15,7 +15,7 @@ _SPARE = 20.0
 class Containers:
     """Starts and ends the nodes of one job. `up` are the names of those that run."""
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: JobNodes) -> None:
         self._nodes = nodes
         self.up: set[str] = set()
 

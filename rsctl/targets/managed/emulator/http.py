@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from rsctl.targets.managed.emulator import NOTICE
 from rsctl.targets.managed.emulator.faults import Fault, Faults
-from rsctl.targets.managed.emulator.request import LONGEST_BODY, Malformed, read_head
+from rsctl.targets.managed.emulator.request import LONGEST_BODY, MalformedRequest, read_head
 from rsctl.targets.managed.emulator.request import Request as Request
 
 _NO_FAULT = Fault("", times=0)
@@ -76,7 +76,7 @@ def route(
     return Route(name, method, re.compile(pattern), handler, is_open)
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """One entry of the record: which route, and with what status it ended (0: cut off)."""
 
     name: str
@@ -94,7 +94,7 @@ class Emulator:
 
     def __init__(self) -> None:
         self.faults = Faults()
-        self.calls: deque[Call] = deque(maxlen=_KEPT_CALLS)
+        self.calls: deque[RecordedCall] = deque(maxlen=_KEPT_CALLS)
         self.lock = threading.RLock()
         self.routes: list[Route] = []
         self._server = _LoopbackServer(self)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 _MINUTE = 60.0
 
 
-class RateLimiter:
+class RequestLimit:
     """Counts the requests of the last `span` seconds."""
 
     def __init__(self, span: float = _MINUTE, now: Callable[[], float] = time.monotonic) -> None:

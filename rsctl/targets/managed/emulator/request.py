@@ -51,7 +51,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-class Malformed(Exception):
+class MalformedRequest(Exception):
     """An invalid or unsupported request, which is answered in plain text."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -65,19 +65,19 @@ def read_head(method: str, target: str, headers: Message) -> tuple[int, Request]
     Nothing is guessed about where a body ends: what followed would be taken for a request.
     """
     if "Transfer-Encoding" in headers:
-        raise Malformed(411, "the request must give the length of its body")
+        raise MalformedRequest(411, "the request must give the length of its body")
     lengths = {value.strip() for value in headers.get_all("Content-Length", ["0"])}
     length = lengths.pop()
     if lengths or not _LENGTH.fullmatch(length):
-        raise Malformed(400, "Content-Length is not a valid number of bytes")
+        raise MalformedRequest(400, "Content-Length is not a valid number of bytes")
     if int(length) > LONGEST_BODY:
-        raise Malformed(413, f"the body is longer than {LONGEST_BODY} bytes")
+        raise MalformedRequest(413, f"the body is longer than {LONGEST_BODY} bytes")
     if "\0" in unquote(target):
-        raise Malformed(400, "the path has the character NUL")
+        raise MalformedRequest(400, "the path has the character NUL")
     try:
         address = urlsplit(target)
     except ValueError:
-        raise Malformed(400, "the path is none") from None
+        raise MalformedRequest(400, "the path is none") from None
     query = parse_qs(address.query, keep_blank_values=True)
     return int(length), Request(
         method,

@@ -14,7 +14,7 @@ from rsctl.findings import ExitCode
 from rsctl.runs.home import home, private_folder, run_directory
 from rsctl.runs.locks import try_lock, write_holder
 from rsctl.targets.managed.emulator.clouds import CloudEmulator, client_environment, make_emulator
-from rsctl.targets.managed.emulator.nodes import Program, Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.managed.rehearsal.settings import PACE, EmulatorSettings, emulator_settings
 from rsctl.transport.stop_signals import StopSignals
@@ -40,7 +40,9 @@ def main() -> int:
     return 0
 
 
-def _serve(rehearsal: EmulatorSettings, runner: Runner, folder: Path, stop: StopSignals) -> None:
+def _serve(
+    rehearsal: EmulatorSettings, runner: NodeRunner, folder: Path, stop: StopSignals
+) -> None:
     behaviour = rehearsal.behaviour
     emulator = make_emulator(
         rehearsal.emulator, _emulator_folder(folder), runner, rehearsal.options, behaviour

@@ -9,7 +9,7 @@ import base64
 import secrets
 import time
 
-from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Parameters, Service
 
 _TOKEN_SECONDS = 12 * 3600
@@ -18,7 +18,7 @@ _TOKEN_SECONDS = 12 * 3600
 class Account:
     """STS and ECR. Images are those that the runner can start."""
 
-    def __init__(self, emulator: AwsEmulator, runner: Runner) -> None:
+    def __init__(self, emulator: AwsEmulator, runner: NodeRunner) -> None:
         self._emulator = emulator
         self._runner = runner
         emulator.add(Service("sts", "ValidationError", {"GetCallerIdentity": self._identity}))

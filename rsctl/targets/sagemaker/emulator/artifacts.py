@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rsctl.targets.sagemaker.emulator.channels import split_uri
-from rsctl.targets.sagemaker.emulator.files import Found, files, links, store
+from rsctl.targets.sagemaker.emulator.files import OpenedFile, files, links, store
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
 
 _KINDS = {"model": "model", "output": "output/data"}
@@ -72,7 +72,7 @@ def _write(archive: BinaryIO, folders: list[Path]) -> bool:
     return has_files
 
 
-def _all(folders: list[Path]) -> Iterator[Found]:
+def _all(folders: list[Path]) -> Iterator[OpenedFile]:
     """The files of all folders, one of each name."""
     last = {found.name: folder for folder in folders for found in files(folder)}
     for folder in folders:
@@ -89,7 +89,7 @@ def _all_links(folders: list[Path]) -> dict[str, str]:
 class _Exactly:
     """A file with a fixed size, though a container may still write to it."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: OpenedFile) -> None:
         self._file, self._left = found.file, found.size
 
     def read(self, size: int = -1) -> bytes:

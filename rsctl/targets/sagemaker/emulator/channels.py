@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rsctl.targets.sagemaker.emulator.files import copy_to, make_folder
-from rsctl.targets.sagemaker.emulator.hosts import Host
+from rsctl.targets.sagemaker.emulator.hosts import EmulatedHost
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
 
 _SCHEME = "s3://"
@@ -41,7 +41,10 @@ def objects_of(objects: FolderObjects, channel: dict[str, Any]) -> dict[str, Pat
 
 
 def provide(
-    objects: FolderObjects, channels: list[dict[str, Any]], hosts: list[Host], data: dict[str, Path]
+    objects: FolderObjects,
+    channels: list[dict[str, Any]],
+    hosts: list[EmulatedHost],
+    data: dict[str, Path],
 ) -> None:
     """Copy all channels' files to the hosts that get them, into their folders by host's name.
 

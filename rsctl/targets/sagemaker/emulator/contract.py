@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rsctl.targets.managed.emulator.nodes import Kind, Node
 from rsctl.targets.sagemaker.emulator.channels import configuration
 from rsctl.targets.sagemaker.emulator.files import make_folder, text_of
-from rsctl.targets.sagemaker.emulator.hosts import Host, resource_config
+from rsctl.targets.sagemaker.emulator.hosts import EmulatedHost, resource_config
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 
 _ROOT = "/opt/ml"
@@ -22,10 +22,10 @@ aws/deep-learning-containers, scripts/docker/pytorch/start_with_right_hostname.s
 """
 
 
-class Machine(NamedTuple):
+class HostFolder(NamedTuple):
     """A host, and the folder of this machine that is its /opt/ml."""
 
-    host: Host
+    host: EmulatedHost
     folder: Path
 
     @property
@@ -55,7 +55,7 @@ class Machine(NamedTuple):
 
 
 def prepare_machine(
-    machine: Machine, machines: list[Machine], record: JobRecord, runner: Kind
+    machine: HostFolder, machines: list[HostFolder], record: JobRecord, runner: Kind
 ) -> None:
     """Make the folders and the configuration of a machine. Raises OSError."""
     for name in ("input/config", "input/data", "model", "output/data", "checkpoints"):
@@ -74,7 +74,7 @@ def prepare_machine(
 
 
 def make_node(
-    machine: Machine, record: JobRecord, more: dict[str, str], start: list[str] | None = None
+    machine: HostFolder, record: JobRecord, more: dict[str, str], start: list[str] | None = None
 ) -> Node:
     """The program on a machine; `more` are variables that only the emulator needs.
 
@@ -100,7 +100,7 @@ def make_node(
     )
 
 
-def _mounts(machine: Machine, record: JobRecord) -> dict[str, Path]:
+def _mounts(machine: HostFolder, record: JobRecord) -> dict[str, Path]:
     """The folders by their paths inside. An image may have others of its own below /opt/ml."""
     parts = ("input", "model", "output", *(["code"] if machine.code.exists() else []))
     mounts = {f"{_ROOT}/{part}": machine.folder / part for part in parts}

@@ -9,7 +9,7 @@ from typing import Any
 from rsctl.targets.managed.emulator.control import Control, ControlTerms
 from rsctl.targets.managed.emulator.http import Refused, Request, Route
 from rsctl.targets.managed.emulator.job_threads import JobThreads
-from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner
 from rsctl.targets.managed.emulator.scratch import ScratchFolder
 from rsctl.targets.sagemaker.emulator.account import Account
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator
@@ -19,7 +19,7 @@ from rsctl.targets.sagemaker.emulator.job_thread import JobResources, TrainingJo
 from rsctl.targets.sagemaker.emulator.jobs import Jobs
 from rsctl.targets.sagemaker.emulator.log_store import LogStore
 from rsctl.targets.sagemaker.emulator.logs import Logs
-from rsctl.targets.sagemaker.emulator.measurements import Measurements
+from rsctl.targets.sagemaker.emulator.measurements import SampleStore
 from rsctl.targets.sagemaker.emulator.metrics import Metrics
 from rsctl.targets.sagemaker.emulator.s3 import S3
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
@@ -43,7 +43,7 @@ class SageMakerEmulator(AwsEmulator):
     def __init__(
         self,
         folder: Path,
-        runner: Runner,
+        runner: NodeRunner,
         region: str = "us-east-1",
         *,
         more_regions: Iterable[str] = (),
@@ -55,7 +55,7 @@ class SageMakerEmulator(AwsEmulator):
         self.objects = FolderObjects(folder / "s3")
         self.log_store = LogStore(self.behaviour)
         self._pools = WarmPools(self.behaviour)
-        self._measurements = Measurements(self.behaviour)
+        self._measurements = SampleStore(self.behaviour)
         self._disks = ScratchFolder()
         self._resources = JobResources(
             runner, self.behaviour, self.objects, self.log_store, self._measurements, self._pools,

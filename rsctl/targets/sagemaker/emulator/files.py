@@ -18,7 +18,7 @@ _NO_FILE = (errno.ELOOP, errno.ENXIO, errno.ENOENT)
 _FOR_ALL = 0o777
 
 
-class Found(NamedTuple):
+class OpenedFile(NamedTuple):
     """A regular file, open: its path below the folder, its size, time and mode."""
 
     name: str
@@ -28,7 +28,7 @@ class Found(NamedTuple):
     mode: int = 0o644
 
 
-def files(folder: Path) -> Iterator[Found]:
+def files(folder: Path) -> Iterator[OpenedFile]:
     """The regular files below a folder, each open until the next; links and such are left out.
 
     Raises OSError for one that cannot be read.
@@ -44,7 +44,9 @@ def files(folder: Path) -> Iterator[Found]:
                 with file:
                     found = os.fstat(file.fileno())
                     mode = stat.S_IMODE(found.st_mode) & _FOR_ALL
-                    yield Found(str(parent / name), found.st_size, found.st_mtime_ns, file, mode)
+                    yield OpenedFile(
+                        str(parent / name), found.st_size, found.st_mtime_ns, file, mode
+                    )
 
 
 def links(folder: Path) -> dict[str, str]:
@@ -85,7 +87,7 @@ def text_of(path: Path, most: int) -> str:
         return ""
 
 
-def store(objects: FolderObjects, bucket: str, key: str, found: Found) -> None:
+def store(objects: FolderObjects, bucket: str, key: str, found: OpenedFile) -> None:
     """Have a file in S3. Raises OSError."""
     if not objects.take(bucket, key, found.file):
         raise OSError(f"{key} cannot be stored")

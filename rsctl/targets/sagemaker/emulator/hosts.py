@@ -15,7 +15,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from rsctl.targets.managed.emulator.nodes import Kind, Nodes
+from rsctl.targets.managed.emulator.nodes import JobNodes, Kind
 
 ALONE = "homogeneousCluster"
 """The platform's name for the group of a job that has none."""
@@ -27,7 +27,7 @@ _RENDEZVOUS_PORT, _REDUCER_PORT = 29500, 29600
 _INTERFACES: dict[Kind, str] = {"docker": "eth0", "process": "lo"}
 
 
-class Host(NamedTuple):
+class EmulatedHost(NamedTuple):
     """One machine, `algo-3`. `node` is its name for the runner, `address` for other hosts."""
 
     name: str
@@ -37,7 +37,7 @@ class Host(NamedTuple):
     machine: str
 
 
-class Group(NamedTuple):
+class InstanceGroup(NamedTuple):
     """An instance group."""
 
     name: str
@@ -45,20 +45,24 @@ class Group(NamedTuple):
     size: int
 
 
-def groups_of(resources: dict[str, Any]) -> list[Group]:
+def groups_of(resources: dict[str, Any]) -> list[InstanceGroup]:
     """The groups of a ResourceConfig; of preferred machines, the first."""
     listed = resources.get("InstanceGroups")
     if listed:
         return [
-            Group(each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"])
+            InstanceGroup(each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"])
             for each in listed
         ]
     first = (resources.get("InstancePreferences") or [{}])[0]
     machine = first.get("InstanceType") or resources.get("InstanceType", "")
-    return [Group(ALONE, machine, first.get("InstanceCount") or resources.get("InstanceCount", 1))]
+    return [
+        InstanceGroup(
+            ALONE, machine, first.get("InstanceCount") or resources.get("InstanceCount", 1)
+        )
+    ]
 
 
-def hosts_of(resources: dict[str, Any], nodes: Nodes) -> list[Host]:
+def hosts_of(resources: dict[str, Any], nodes: JobNodes) -> list[EmulatedHost]:
     """All hosts, by number.
 
     Where hosts are known by addresses, these are in the order of the numbers, which is what the
@@ -68,12 +72,12 @@ def hosts_of(resources: dict[str, Any], nodes: Nodes) -> list[Host]:
     names = [f"algo-{number}" for number in range(1, len(dealt) + 1)]
     by_address = sorted(names, key=lambda name: _numbers(nodes.address(name)))
     return [
-        Host(name, node, nodes.address(node), group.name, group.machine)
+        EmulatedHost(name, node, nodes.address(node), group.name, group.machine)
         for name, node, group in zip(names, by_address, dealt, strict=True)
     ]
 
 
-def _deal(groups: list[Group]) -> list[Group]:
+def _deal(groups: list[InstanceGroup]) -> list[InstanceGroup]:
     """The group of each number."""
     turns = range(max(group.size for group in groups))
     return [group for turn in turns for group in groups if turn < group.size]
@@ -83,7 +87,7 @@ def _numbers(address: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", address)]
 
 
-def resource_config(host: Host, hosts: list[Host], runner: Kind) -> dict[str, Any]:
+def resource_config(host: EmulatedHost, hosts: list[EmulatedHost], runner: Kind) -> dict[str, Any]:
     """The content of one host's resourceconfig.json."""
     groups = dict.fromkeys((each.group, each.machine) for each in reversed(hosts))
     in_order = sorted(hosts, key=lambda each: each.name)
@@ -106,7 +110,7 @@ def resource_config(host: Host, hosts: list[Host], runner: Kind) -> dict[str, An
     }
 
 
-def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
+def ports(hosts: list[EmulatedHost], nodes: JobNodes) -> dict[str, str]:
     """The variables by which rsctl's runtime listens elsewhere than in the cloud, if it must."""
     reducers = [host for host in hosts if host.group == REDUCERS]
     workers = [host for host in hosts if host.group == CHIEF]
@@ -124,7 +128,9 @@ def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
     return env
 
 
-def _role_ports(hosts: list[Host], workers: list[Host], nodes: Nodes) -> dict[str, str]:
+def _role_ports(
+    hosts: list[EmulatedHost], workers: list[EmulatedHost], nodes: JobNodes
+) -> dict[str, str]:
     """The groups of workers and of the nodes of roles, in a job that has any."""
     roles = dict.fromkeys(host.group for host in hosts if host not in workers)
     found = {

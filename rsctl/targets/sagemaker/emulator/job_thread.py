@@ -10,15 +10,15 @@ from typing import NamedTuple, Optional
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.job_events import Cancel, Closed, NodeExited, Preempt
 from rsctl.targets.managed.emulator.job_threads import JobThread
-from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner
 from rsctl.targets.sagemaker.emulator import outcomes
 from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
 from rsctl.targets.sagemaker.emulator.hosts import groups_of
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord, moment
 from rsctl.targets.sagemaker.emulator.log_store import LogStore
-from rsctl.targets.sagemaker.emulator.measurements import Measurements
+from rsctl.targets.sagemaker.emulator.measurements import SampleStore
 from rsctl.targets.sagemaker.emulator.outcomes import Outcome
-from rsctl.targets.sagemaker.emulator.output import Output
+from rsctl.targets.sagemaker.emulator.output import LogOutput
 from rsctl.targets.sagemaker.emulator.replica_set import ReplicaSet
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
 from rsctl.targets.sagemaker.emulator.storage import Storage
@@ -34,11 +34,11 @@ _SCARCE = "Insufficient capacity error from EC2 while launching instances, retry
 class JobResources(NamedTuple):
     """Shared state of all jobs of an emulator; `folder` is for the disks of their machines."""
 
-    runner: Runner
+    runner: NodeRunner
     behaviour: Behaviour
     objects: FolderObjects
     log_store: LogStore
-    measurements: Measurements
+    measurements: SampleStore
     pools: WarmPools
     folder: Path
     region: str
@@ -54,7 +54,7 @@ class TrainingJobThread(JobThread):
         self._behaviour = resources.behaviour
         self._is_warm = is_warm
         self._storage = Storage(resources.objects, record)
-        self._output = Output(record, resources.log_store, resources.measurements)
+        self._output = LogOutput(record, resources.log_store, resources.measurements)
         self._replica_set: Optional[ReplicaSet] = None
         self._folder = resources.folder / record.name
         self._stopping = record.get("StoppingCondition", {})

@@ -7,7 +7,7 @@ from typing import Any
 
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused
-from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner
 from rsctl.targets.sagemaker.emulator import listing, quotas, rules
 from rsctl.targets.sagemaker.emulator.artifacts import model_uri
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Parameters, Service
@@ -39,7 +39,7 @@ class Jobs:
         self,
         emulator: AwsEmulator,
         behaviour: Behaviour,
-        runner: Runner,
+        runner: NodeRunner,
         objects: FolderObjects,
         pools: WarmPools,
         start: Callable[[JobRecord, bool], None],

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rsctl.targets.managed.emulator.http import Refused
-from rsctl.targets.managed.emulator.rate_limiter import RateLimiter
+from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Parameters, Service
 from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
 from rsctl.targets.sagemaker.emulator.log_store import GROUP, Event, Key, LogStore
@@ -43,7 +43,7 @@ class Logs:
         self._emulator = emulator
         self._log_store = log_store
         self._behaviour = behaviour
-        self._rates = {name: RateLimiter(_SECOND) for name in ("filter", "get", "streams")}
+        self._rates = {name: RequestLimit(_SECOND) for name in ("filter", "get", "streams")}
         self._pages = itertools.count(1)
         operations = {
             "FilterLogEvents": self._filter,

@@ -21,7 +21,7 @@ _LONGEST_LINE = 4096
 _GIB = 1 << 30
 
 
-class Series(NamedTuple):
+class SampleSeries(NamedTuple):
     """One metric: of a machine, `Host` is JOB/algo-N; of a job, `TrainingJobName` is JOB."""
 
     dimension: str
@@ -64,12 +64,12 @@ _METRICS: dict[str, Callable[[dict[str, Any], float], Optional[float]]] = {
 }
 
 
-class Measurements:
+class SampleStore:
     """The samples of all jobs. Taken from many threads."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._samples: dict[Series, deque[Sample]] = {}
+        self._samples: dict[SampleSeries, deque[Sample]] = {}
         self._lock = threading.Lock()
 
     def take_telemetry(self, host: str, machine: str, line: str, at: float) -> None:
@@ -82,7 +82,7 @@ class Measurements:
             try:
                 value = read(json.loads(line), memory)
                 if value is not None:
-                    self._add(Series("Host", host, metric), at, float(value))
+                    self._add(SampleSeries("Host", host, metric), at, float(value))
             except (TypeError, ValueError, KeyError, AttributeError, ArithmeticError):
                 continue
             except RecursionError:
@@ -97,10 +97,10 @@ class Measurements:
             except (ValueError, IndexError, TypeError):
                 continue
             if value is not None:
-                self._add(Series("TrainingJobName", job, definition.name), at, value)
+                self._add(SampleSeries("TrainingJobName", job, definition.name), at, value)
 
     def periods(
-        self, series: Series, start: float, end: float, period: float
+        self, series: SampleSeries, start: float, end: float, period: float
     ) -> list[tuple[float, list[float]]]:
         """The values in each period that can be read by now, the oldest first."""
         found: dict[float, list[float]] = {}
@@ -119,12 +119,12 @@ class Measurements:
                 if s[:2] == ("TrainingJobName", job) and samples[-1].time >= since
             ]
 
-    def _visible(self, series: Series) -> list[Sample]:
+    def _visible(self, series: SampleSeries) -> list[Sample]:
         now = time.monotonic()
         with self._lock:
             return [s for s in self._samples.get(series, ()) if s.visible <= now]
 
-    def _add(self, series: Series, at: float, value: float) -> None:
+    def _add(self, series: SampleSeries, at: float, value: float) -> None:
         visible = time.monotonic() + self._behaviour.measure * self._behaviour.pace
         with self._lock:
             samples = self._samples.setdefault(series, deque(maxlen=_MOST_SAMPLES))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Parameters, Service
 from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
-from rsctl.targets.sagemaker.emulator.measurements import Measurements, Series
+from rsctl.targets.sagemaker.emulator.measurements import SampleSeries, SampleStore
 
 _INVALID, _COMBINATION = "ValidationError", "InvalidParameterCombination"
 _NAMESPACE = "/aws/sagemaker/TrainingJobs"
@@ -30,7 +30,7 @@ class Metrics:
     """Answers with statistics over the periods that are asked for, scaled by the pace."""
 
     def __init__(
-        self, emulator: AwsEmulator, measurements: Measurements, behaviour: Behaviour
+        self, emulator: AwsEmulator, measurements: SampleStore, behaviour: Behaviour
     ) -> None:
         self._emulator = emulator
         self._measurements = measurements
@@ -95,7 +95,7 @@ class Metrics:
         dimensions = metric.get("Dimensions", [])
         if metric.get("Namespace") != _NAMESPACE or len(dimensions) != 1:
             return []
-        series = Series(dimensions[0]["Name"], dimensions[0]["Value"], metric["MetricName"])
+        series = SampleSeries(dimensions[0]["Name"], dimensions[0]["Value"], metric["MetricName"])
         period = max(stat["Period"] * self._behaviour.pace, _LEAST_PERIOD)
         start, end = wanted["StartTime"], wanted["EndTime"]
         return self._measurements.periods(series, start, end, period)

@@ -6,23 +6,23 @@ import time
 from typing import NamedTuple
 
 from rsctl.runs.stream.events import parse_time
-from rsctl.targets.sagemaker.emulator.hosts import Host
+from rsctl.targets.sagemaker.emulator.hosts import EmulatedHost
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.log_store import LogStore
-from rsctl.targets.sagemaker.emulator.measurements import Measurements, definitions_of
+from rsctl.targets.sagemaker.emulator.measurements import SampleStore, definitions_of
 
 _NODE = '{"rsctl": "node"'
 
 
 class _Source(NamedTuple):
-    host: Host
+    host: EmulatedHost
     stream: str
 
 
-class Output:
+class LogOutput:
     """Takes lines, from many threads."""
 
-    def __init__(self, record: JobRecord, log_store: LogStore, measurements: Measurements) -> None:
+    def __init__(self, record: JobRecord, log_store: LogStore, measurements: SampleStore) -> None:
         self._job = record.name
         self._log_store = log_store
         self._measurements = measurements
@@ -30,7 +30,7 @@ class Output:
         self._sources: dict[str, _Source] = {}
         self._epoch = 0
 
-    def begin(self, hosts: list[Host]) -> None:
+    def begin(self, hosts: list[EmulatedHost]) -> None:
         """Containers start now: they write to new streams."""
         self._epoch = max(self._epoch + 1, int(time.time()))
         self._sources = {

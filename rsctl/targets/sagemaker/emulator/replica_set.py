@@ -7,10 +7,10 @@ from pathlib import Path
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.containers import Containers
 from rsctl.targets.managed.emulator.job_events import EventQueue, NodeExited
-from rsctl.targets.managed.emulator.nodes import Nodes, Runner
+from rsctl.targets.managed.emulator.nodes import JobNodes, NodeRunner
 from rsctl.targets.sagemaker.emulator import contract, outcomes, toolkit
-from rsctl.targets.sagemaker.emulator.contract import Machine
-from rsctl.targets.sagemaker.emulator.hosts import Host, hosts_of, ports
+from rsctl.targets.sagemaker.emulator.contract import HostFolder
+from rsctl.targets.sagemaker.emulator.hosts import EmulatedHost, hosts_of, ports
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.outcomes import Outcome
 
@@ -18,21 +18,21 @@ from rsctl.targets.sagemaker.emulator.outcomes import Outcome
 class ReplicaSet:
     """The machines of one job; each attempt has machines with empty disks."""
 
-    def __init__(self, nodes: Nodes, runner: Runner, record: JobRecord) -> None:
+    def __init__(self, nodes: JobNodes, runner: NodeRunner, record: JobRecord) -> None:
         self._nodes = nodes
         self._runner = runner
         self._record = record
         self._containers = Containers(nodes)
         self.hosts = hosts_of(record["ResourceConfig"], nodes)
-        self.machines: list[Machine] = []
+        self.machines: list[HostFolder] = []
 
-    def host(self, node: str) -> Host:
+    def host(self, node: str) -> EmulatedHost:
         """The host that the runner calls so."""
         return next(host for host in self.hosts if host.node == node)
 
     def prepare_machines(self, folder: Path) -> None:
         """Give each host a disk of its own below a folder. Raises OSError."""
-        self.machines = [Machine(host, folder / host.name) for host in self.hosts]
+        self.machines = [HostFolder(host, folder / host.name) for host in self.hosts]
         for machine in self.machines:
             contract.prepare_machine(machine, self.machines, self._record, self._runner.kind)
 

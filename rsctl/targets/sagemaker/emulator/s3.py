@@ -48,7 +48,7 @@ _OVERRIDES = ("type", "language", "encoding", "disposition")
 _DELETED = re.compile(r"<Key>(.*?)</Key>", re.DOTALL)
 
 
-class _Upload(NamedTuple):
+class _MultipartUpload(NamedTuple):
     """An upload in parts, by their numbers, and what is known of the object that they become."""
 
     headers: dict[str, str]
@@ -62,7 +62,7 @@ class S3:
         self._objects: Objects = objects if objects is not None else MemoryObjects()
         for bucket in buckets:
             self._objects.make(bucket)
-        self._uploads: dict[str, _Upload] = {}
+        self._uploads: dict[str, _MultipartUpload] = {}
         self._writing = threading.RLock()
 
     def routes(self) -> list[Route]:
@@ -210,7 +210,7 @@ class S3:
         names = {"Bucket": bucket, "Key": key}
         if "uploads" in request.query:
             identity, headers = secrets.token_hex(16), kept_headers(request.headers)
-            self._uploads[identity] = _Upload(headers, {})
+            self._uploads[identity] = _MultipartUpload(headers, {})
             own = encryption_of(headers)
             return _fields("InitiateMultipartUploadResult", own, **names, UploadId=identity)
         upload = self._upload(request)
@@ -246,7 +246,7 @@ class S3:
         deleted = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
         return _xml("DeleteResult", deleted)
 
-    def _upload(self, request: Request) -> _Upload:
+    def _upload(self, request: Request) -> _MultipartUpload:
         found = self._uploads.get(request.query.get("uploadId", ""))
         if found is None:
             raise refused(404, "NoSuchUpload", "The specified upload does not exist.")
@@ -297,7 +297,7 @@ def _part(content: bytes, wanted: str, headers: dict[str, str]) -> Reply:
     return Reply(206, part, {**headers, **more})
 
 
-def _completed(request: Request, upload: _Upload) -> list[int]:
+def _completed(request: Request, upload: _MultipartUpload) -> list[int]:
     """The parts that an upload is made of. Raises Refused where they are not those that came."""
     text, numbers = payload(request)[0].decode(errors="replace"), []
     for part in _COMPLETED.findall(text):

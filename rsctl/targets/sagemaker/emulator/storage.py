@@ -7,7 +7,7 @@ from typing import Any
 from rsctl.targets.sagemaker.emulator import channels
 from rsctl.targets.sagemaker.emulator.artifacts import Artifacts
 from rsctl.targets.sagemaker.emulator.checkpoints import Checkpoints
-from rsctl.targets.sagemaker.emulator.contract import Machine
+from rsctl.targets.sagemaker.emulator.contract import HostFolder
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
 from rsctl.targets.sagemaker.emulator.toolkit import provide_code
@@ -36,7 +36,7 @@ class Storage:
         """Whether there is data to be downloaded."""
         return bool(self._channels)
 
-    def fill(self, machines: list[Machine]) -> None:
+    def fill(self, machines: list[HostFolder]) -> None:
         """Put data and checkpoints on the machines. Raises OSError."""
         hosts = [machine.host for machine in machines]
         folders = {machine.host.name: machine.data for machine in machines}
@@ -57,7 +57,7 @@ class Storage:
             if each:
                 each.sync()
 
-    def store(self, machines: list[Machine]) -> None:
+    def store(self, machines: list[HostFolder]) -> None:
         """Store the results. Raises OSError."""
         self._artifacts.store([machine.folder for machine in machines])
 

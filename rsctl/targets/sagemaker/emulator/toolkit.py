@@ -16,7 +16,7 @@ from rsctl.job.units import Accelerator
 from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode, decode_all
 from rsctl.targets.managed.emulator.nodes import Kind
 from rsctl.targets.sagemaker.emulator.channels import split_uri
-from rsctl.targets.sagemaker.emulator.contract import Machine
+from rsctl.targets.sagemaker.emulator.contract import HostFolder
 from rsctl.targets.sagemaker.emulator.files import make_folder
 from rsctl.targets.sagemaker.emulator.job_record import JobRecord
 from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
@@ -31,7 +31,7 @@ def has_code(record: JobRecord) -> bool:
     return "sagemaker_submit_directory" in record.get("HyperParameters", {})
 
 
-def provide_code(objects: FolderObjects, record: JobRecord, machines: list[Machine]) -> None:
+def provide_code(objects: FolderObjects, record: JobRecord, machines: list[HostFolder]) -> None:
     """Unpack the code on all machines. Raises OSError that names missing or damaged files."""
     if not has_code(record):
         return

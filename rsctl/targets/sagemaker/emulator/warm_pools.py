@@ -20,7 +20,7 @@ _OF_MACHINES = ("InstanceType", "InstanceCount", "VolumeKmsKeyId", "VolumeSizeIn
 
 
 @dataclass
-class _Pool:
+class _WarmPool:
     """Kept from `since` to `until`, times of the monotonic clock, for what is like `likeness`."""
 
     likeness: tuple[Any, ...]
@@ -34,7 +34,7 @@ class WarmPools:
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._pools: dict[str, _Pool] = {}
+        self._pools: dict[str, _WarmPool] = {}
         self._lock = threading.Lock()
 
     def keep(self, record: JobRecord) -> None:
@@ -44,7 +44,7 @@ class WarmPools:
             now = time.monotonic()
             until = now + seconds * self._behaviour.pace
             with self._lock:
-                self._pools[record.name] = _Pool(_likeness(record.copy()), now, until)
+                self._pools[record.name] = _WarmPool(_likeness(record.copy()), now, until)
 
     def take(self, body: Mapping[str, Any]) -> bool:
         """Let a new job have machines that are kept; whether there were any for it."""

@@ -17,8 +17,8 @@ from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.sdk import AnyJob, planned
 from rsctl.targets.managed.sdk_calls import (
-    Call,
-    Code,
+    CodeExpression,
+    SdkCall,
     execute,
     has_code,
     imports,
@@ -117,7 +117,7 @@ def code(submission: Submission) -> str:
 class _Calls(NamedTuple):
     """The call that makes a request's ModelTrainer, and then its setters with an argument each."""
 
-    trainer: Call
+    trainer: SdkCall
     setters: list[tuple[str, Any]]
 
     @property
@@ -131,17 +131,17 @@ def _calls(submission: Submission, body: dict[str, Any]) -> _Calls:
     if unsaid := list(_unsupported(body)):
         raise inexpressible(_CLASS, unsaid)
     setters: list[tuple[str, Any]] = [
-        (setter, Call(key, snake_keys(body[key])))
+        (setter, SdkCall(key, snake_keys(body[key])))
         for key, setter in _SETTERS.items()
         if key in body
     ]
     definitions = body["AlgorithmSpecification"].get("MetricDefinitions", [])
     if definitions:
-        each = [Call("MetricDefinition", snake_keys(definition)) for definition in definitions]
+        each = [SdkCall("MetricDefinition", snake_keys(definition)) for definition in definitions]
         setters.append(("with_metric_definitions", each))
     job = submission.job
     source = source_code(submission, body)
-    trainer = Call(_CLASS, _arguments(body, submission.plan.request["region"], job, source))
+    trainer = SdkCall(_CLASS, _arguments(body, submission.plan.request["region"], job, source))
     if wrong := list(invalid_names([trainer, *(argument for _, argument in setters)])):
         raise inexpressible(_CLASS, wrong)
     return _Calls(trainer, setters)
@@ -155,7 +155,9 @@ def _unsupported(body: dict[str, Any]) -> Iterator[str]:
     yield from (key for key in body if key not in _SAID)
 
 
-def _arguments(body: dict[str, Any], region: str, job: Job, source: Call | None) -> dict[str, Any]:
+def _arguments(
+    body: dict[str, Any], region: str, job: Job, source: SdkCall | None
+) -> dict[str, Any]:
     """The arguments of ModelTrainer."""
     algorithm = body["AlgorithmSpecification"]
     arguments: dict[str, Any] = {
@@ -172,27 +174,27 @@ def _arguments(body: dict[str, Any], region: str, job: Job, source: Call | None)
     arguments |= _hyperparameters(job, body, bool(source))
     arguments["compute"] = _compute(body)
     if networking := _networking(body):
-        arguments["networking"] = Call("Networking", networking)
+        arguments["networking"] = SdkCall("Networking", networking)
     for key, name in _CONFIGS.items():
         if key in body:
-            arguments[name] = Call(key, snake_keys(body[key]))
+            arguments[name] = SdkCall(key, snake_keys(body[key]))
     if "InputDataConfig" in body:
         channels = [each for each in body["InputDataConfig"] if not is_package(each)]
         arguments["input_data_config"] = [_channel(each) for each in channels]
-    arguments["tags"] = [Call("Tag", snake_keys(tag)) for tag in body.get("Tags", [])]
+    arguments["tags"] = [SdkCall("Tag", snake_keys(tag)) for tag in body.get("Tags", [])]
     return arguments
 
 
-def _session(region: str, job: Job | None) -> Call:
+def _session(region: str, job: Job | None) -> SdkCall:
     """`job` is one whose source the SDK uploads, to its staging folder if it has one."""
-    arguments: dict[str, Any] = {"boto_session": Call(_BOTO, {"region_name": region})}
+    arguments: dict[str, Any] = {"boto_session": SdkCall(_BOTO, {"region_name": region})}
     staging = sagemaker_options(job).staging if job else None
     if staging:
         parts = parse_staging(staging)
         arguments["default_bucket"] = parts.bucket
         if parts.folder:
             arguments["default_bucket_prefix"] = parts.folder.strip("/")
-    return Call("Session", arguments)
+    return SdkCall("Session", arguments)
 
 
 def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[str, Any]:
@@ -206,16 +208,16 @@ def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[s
     return {"hyperparameters": given} if given else {}
 
 
-def _compute(body: dict[str, Any]) -> Call:
+def _compute(body: dict[str, Any]) -> SdkCall:
     resources = body["ResourceConfig"]
     arguments = {snake(key): snake_keys(value) for key, value in resources.items()}
     if "InstanceGroups" in resources:
         arguments["instance_groups"] = [
-            Call("InstanceGroup", snake_keys(group)) for group in resources["InstanceGroups"]
+            SdkCall("InstanceGroup", snake_keys(group)) for group in resources["InstanceGroups"]
         ]
     if "EnableManagedSpotTraining" in body:
         arguments["enable_managed_spot_training"] = body["EnableManagedSpotTraining"]
-    return Call("Compute", arguments)
+    return SdkCall("Compute", arguments)
 
 
 def _networking(body: dict[str, Any]) -> dict[str, Any]:
@@ -223,23 +225,23 @@ def _networking(body: dict[str, Any]) -> dict[str, Any]:
     return arguments | {snake(key): body[key] for key in _NETWORKING if key in body}
 
 
-def _channel(channel: dict[str, Any]) -> Call:
+def _channel(channel: dict[str, Any]) -> SdkCall:
     arguments = {snake(key): value for key, value in channel.items()}
     arguments["data_source"] = _source(channel["DataSource"])
-    return Call("Channel", arguments)
+    return SdkCall("Channel", arguments)
 
 
-def _source(source: dict[str, Any]) -> Call:
-    parts = {snake(key): Call(key, snake_keys(value)) for key, value in source.items()}
-    return Call("DataSource", parts)
+def _source(source: dict[str, Any]) -> SdkCall:
+    parts = {snake(key): SdkCall(key, snake_keys(value)) for key, value in source.items()}
+    return SdkCall("DataSource", parts)
 
 
-def _nested(key: str, parent: dict[str, Any]) -> Call:
+def _nested(key: str, parent: dict[str, Any]) -> SdkCall:
     inner = {
         snake(name): _nested(name, parent[key]) if isinstance(value, dict) else value
         for name, value in parent[key].items()
     }
-    return Call(key, inner)
+    return SdkCall(key, inner)
 
 
 def _functions(calls: _Calls) -> dict[str, Any]:
@@ -264,5 +266,8 @@ def _with_code(body: dict[str, Any]) -> dict[str, Any]:
     """The body, with code in place of secrets."""
     environment = body.get("Environment", {})
     hidden = {name: secret(name) for name, value in environment.items() if value is None}
-    hidden = {n: Code("secrets.token_hex()") if c.text == "token" else c for n, c in hidden.items()}
+    hidden = {
+        n: CodeExpression("secrets.token_hex()") if c.text == "token" else c
+        for n, c in hidden.items()
+    }
     return {**body, "Environment": {**environment, **hidden}} if environment else body

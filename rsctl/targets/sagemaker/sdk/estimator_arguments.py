@@ -1,6 +1,6 @@
 """A request's fields as arguments of an estimator of the SageMaker SDK version 2. Pure.
 
-Values that are objects of the SDK are `Call`s. Source: version 2 of the SDK, estimator.py,
+Values that are objects of the SDK are `SdkCall`s. Source: version 2 of the SDK, estimator.py,
 session.py (`_get_train_request`), job.py, instance_group.py and debugger/.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.targets.managed.sdk_calls import Call, inexpressible
+from rsctl.targets.managed.sdk_calls import SdkCall, inexpressible
 
 CLASS = "PyTorch"
 _FIELDS = {
@@ -125,18 +125,22 @@ def _object(field: str, value: Any) -> dict[str, Any] | None:
     if field == _COMPRESSION:
         return {"disable_output_compression": True} if value == "NONE" else {}
     if field == _GROUPS:
-        return {"instance_groups": [Call("InstanceGroup", _named(_GROUP, each)) for each in value]}
+        return {
+            "instance_groups": [SdkCall("InstanceGroup", _named(_GROUP, each)) for each in value]
+        }
     if field == _IMAGE:
         return _image(value)
     if field == "TensorBoardOutputConfig":
-        return {"tensorboard_output_config": Call(field, _named(_HOOK, value))}
+        return {"tensorboard_output_config": SdkCall(field, _named(_HOOK, value))}
     if field == "DebugHookConfig":
         collections = [
-            Call("CollectionConfig", _named(_COLLECTION, each))
+            SdkCall("CollectionConfig", _named(_COLLECTION, each))
             for each in value.get("CollectionConfigurations", [])
         ]
         own = {"collection_configs": collections} if collections else {}
-        return {"debugger_hook_config": Call("DebuggerHookConfig", {**_named(_HOOK, value), **own})}
+        return {
+            "debugger_hook_config": SdkCall("DebuggerHookConfig", {**_named(_HOOK, value), **own})
+        }
     return _profiler(value) if field == "ProfilerConfig" else None
 
 
@@ -153,17 +157,17 @@ def _profiler(value: dict[str, Any]) -> dict[str, Any]:
         return {}
     own = {"disable_profiler": False, **_named(_PROFILER, value)}
     if parameters := value.get("ProfilingParameters"):
-        own["framework_profile_params"] = Call("FrameworkProfile", {"parameters": parameters})
-    return {"profiler_config": Call("ProfilerConfig", own)}
+        own["framework_profile_params"] = SdkCall("FrameworkProfile", {"parameters": parameters})
+    return {"profiler_config": SdkCall("ProfilerConfig", own)}
 
 
-def _rules(body: dict[str, Any]) -> Iterator[Call]:
+def _rules(body: dict[str, Any]) -> Iterator[SdkCall]:
     for field, name in _RULES.items():
         for rule in body.get(field, []):
             arguments = {argument: rule.get(key) for key, argument in _RULE.items()}
             arguments["rule_parameters"] = arguments["rule_parameters"] or {}
             more: dict[str, Any] = {"collections_to_save": []} if name == "Rule" else {}
-            yield Call(name, {**arguments, **more})
+            yield SdkCall(name, {**arguments, **more})
 
 
 def _named(names: dict[str, str], value: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.chief import has_own_chief
 from rsctl.targets.launch_command import ranks_in, user_command
-from rsctl.targets.managed.sdk_calls import Call, inexpressible
+from rsctl.targets.managed.sdk_calls import SdkCall, inexpressible
 from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.options import sagemaker_options
@@ -30,7 +30,7 @@ _TORCHRUN = (
 """The variables are of the SDK's own programs."""
 
 
-def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
+def source_code(submission: Submission, body: dict[str, Any]) -> SdkCall | None:
     """The SourceCode of a request; None where the image starts the work by itself.
 
     Raises RsctlError for what only rsctl can start.
@@ -49,7 +49,7 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
             raise _unsupported("arguments or variables of only the chief")
         if any(decode_arguments(body, role) != arguments for role in job.roles):
             raise _unsupported("programs of roles")
-        return Call("SourceCode", _started([*entry, *arguments]))
+        return SdkCall("SourceCode", _started([*entry, *arguments]))
     if arguments:
         raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
     return None
@@ -60,13 +60,13 @@ def is_package(channel: dict[str, Any]) -> bool:
     return channel.get("ChannelName") == PACKAGE
 
 
-def _of_source(plan: Plan, job: Job, arguments: list[str]) -> Call:
+def _of_source(plan: Plan, job: Job, arguments: list[str]) -> SdkCall:
     if needs := list(_ours(plan, job)):
         raise _unsupported(f"image.source beside image.uri with {' and '.join(needs)}")
     return _of_folder(job, str(job.image.source), ranks_in(arguments) or 1)
 
 
-def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
+def _of_folder(job: Job, folder: str, ranks: int = 0) -> SdkCall:
     """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
     if job.run.launcher == "mpi":
         raise _unsupported("run.launcher: mpi")
@@ -81,7 +81,7 @@ def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
         started = {"command": command, "args": user}
     else:
         started = _started(user if job.run.command is not None else ["python3", *user])
-    return Call("SourceCode", {"source_dir": folder, **started})
+    return SdkCall("SourceCode", {"source_dir": folder, **started})
 
 
 def _ours(plan: Plan, job: Job) -> Iterator[str]:

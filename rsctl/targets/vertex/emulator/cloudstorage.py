@@ -39,7 +39,7 @@ _LIST_QUERY = frozenset({"prefix", "delimiter", "maxResults", "pageToken"})
 
 
 @dataclass
-class _Upload:
+class _ResumableUpload:
     bucket: str
     name: str
     query: dict[str, str]
@@ -62,7 +62,7 @@ class CloudStorage:
         self._files = BucketFolders(folder) if folder else None
         for bucket in buckets:
             self.make_bucket(bucket)
-        self._uploads: dict[str, _Upload] = {}
+        self._uploads: dict[str, _ResumableUpload] = {}
         self._attributes: dict[tuple[str, str], Attributes] = {}
         self._last_generation = 0
 
@@ -142,7 +142,7 @@ class CloudStorage:
             message = "At least one of the pre-conditions you specified did not hold."
             raise self._emulator.refuse(412, "conditionNotMet", message)
 
-    def _keep(self, upload: _Upload) -> int:
+    def _keep(self, upload: _ResumableUpload) -> int:
         """Have what was uploaded; its generation."""
         content = bytes(upload.content)
         if wrong := wrong_hash(content, upload.hashes):
@@ -182,7 +182,7 @@ class CloudStorage:
         fields |= self._writable(about)
         hashes = [("MD5", about.get("md5Hash")), ("CRC32C", about.get("crc32c"))]
         hashes += _hashes(request)
-        upload = _Upload(bucket, name, request.query, fields, hashes)
+        upload = _ResumableUpload(bucket, name, request.query, fields, hashes)
         self._require(request, upload.query, bucket, name)
         if kind != "resumable":
             upload.content[:] = content
@@ -201,7 +201,7 @@ class CloudStorage:
         except ValueError as problem:
             raise self._emulator.refuse(400, "invalid", str(problem)) from None
 
-    def _kept(self, request: Request, upload: _Upload) -> Reply:
+    def _kept(self, request: Request, upload: _ResumableUpload) -> Reply:
         """The conditions hold as the upload ends, too."""
         self._require(request, upload.query, upload.bucket, upload.name)
         upload.hashes += _hashes(request)
@@ -229,7 +229,7 @@ class CloudStorage:
         return self._kept(request, upload)
 
     def _append(
-        self, upload: _Upload, first: int, last: int, total: int | None, body: bytes
+        self, upload: _ResumableUpload, first: int, last: int, total: int | None, body: bytes
     ) -> None:
         fits = len(body) == last - first + 1 and first <= len(upload.content)
         is_last = total is not None and last + 1 >= total

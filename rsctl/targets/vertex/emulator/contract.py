@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rsctl.targets.managed.emulator.nodes import Node, Nodes
+from rsctl.targets.managed.emulator.nodes import JobNodes, Node
 from rsctl.targets.vertex.emulator.reduction_server import REDUCERS, StandIn
 
 PORT = 2222
@@ -35,7 +35,7 @@ class JobContext(NamedTuple):
     buckets: Mapping[str, Path]
 
 
-class Replica(NamedTuple):
+class EmulatedReplica(NamedTuple):
     """One machine of a job: `workerpool0-0`. Without a node there is nothing to run on it."""
 
     task: str
@@ -51,8 +51,8 @@ class Replica(NamedTuple):
 
 
 def replicas(
-    context: JobContext, spec: dict[str, Any], nodes: Nodes, stand_in: StandIn
-) -> list[Replica]:
+    context: JobContext, spec: dict[str, Any], nodes: JobNodes, stand_in: StandIn
+) -> list[EmulatedReplica]:
     """All replicas of a job, the chief first."""
     pools = spec["workerPoolSpecs"]
     names = host_names(context.job_id, pools)
@@ -65,7 +65,7 @@ def replicas(
         for index, name in enumerate(names[number]):
             env = {**shared, **_of_replica(hosts, stand_in, number, index), **stand_in.env}
             node = None if is_absent else _node(name, container_of(source), env, context)
-            made.append(Replica(f"workerpool{number}-{index}", number, index, name, node))
+            made.append(EmulatedReplica(f"workerpool{number}-{index}", number, index, name, node))
     return made
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rsctl.targets.managed.emulator.control import Control, ControlTerms
 from rsctl.targets.managed.emulator.job_threads import JobThreads
-from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner
 from rsctl.targets.managed.emulator.scratch import ScratchFolder
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.cloudstorage import CloudStorage
@@ -24,14 +24,14 @@ from rsctl.targets.vertex.emulator.machines import size
 from rsctl.targets.vertex.emulator.metadata import Metadata
 from rsctl.targets.vertex.emulator.metrics import Monitoring
 from rsctl.targets.vertex.emulator.reduction_server import Kind, choose_stand_in
-from rsctl.targets.vertex.emulator.samples import Machine, Samples
+from rsctl.targets.vertex.emulator.samples import SampledMachine, Samples
 from rsctl.targets.vertex.emulator.tensorboards import Tensorboards
 
 PROJECT_NUMBER = "123456789012"
 """The service's name of the project in resource names."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_UNKNOWN_MACHINE = Machine(1, 1.0)
+_UNKNOWN_MACHINE = SampledMachine(1, 1.0)
 
 
 class VertexEmulator(GoogleEmulator):
@@ -50,7 +50,7 @@ class VertexEmulator(GoogleEmulator):
     def __init__(
         self,
         folder: Path,
-        runner: Runner,
+        runner: NodeRunner,
         project: str = "rehearsal",
         region: str = "us-central1",
         *,
@@ -149,11 +149,11 @@ class VertexEmulator(GoogleEmulator):
     def _forget(self, record: JobRecord) -> None:
         self._samples.drop(record.job_id)
 
-    def _machine(self, job_id: str, task: str) -> Machine:
+    def _machine(self, job_id: str, task: str) -> SampledMachine:
         """The machine of a task, if it is in the catalogue."""
         record = self.jobs.records.get(job_id)
         if record is None:
             return _UNKNOWN_MACHINE
         pool = record.shown["jobSpec"]["workerPoolSpecs"][int(task[len("workerpool")])]
         known = size(pool.get("machineSpec", {}).get("machineType", ""))
-        return Machine(*known) if known else _UNKNOWN_MACHINE
+        return SampledMachine(*known) if known else _UNKNOWN_MACHINE

@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 )
 
 
-class Comparison(NamedTuple):
+class FilterComparison(NamedTuple):
     """`resource.labels.job_id = "1"`; the path is in parts, in the writer's letters."""
 
     path: tuple[str, ...]
@@ -80,8 +80,8 @@ class Not:
     part: Filter
 
 
-Filter = Union[And, Or, Not, Comparison, Search, Function]
-Single = Union[Comparison, Search, Function]
+Filter = Union[And, Or, Not, FilterComparison, Search, Function]
+Single = Union[FilterComparison, Search, Function]
 EVERYTHING = And(())
 
 
@@ -234,7 +234,7 @@ class _Parser:
         operator = self._take().text
 
         def value() -> Filter:
-            return _checked(Comparison(path, operator, self._text()))
+            return _checked(FilterComparison(path, operator, self._text()))
 
         return self._bracketed(value)
 
@@ -272,7 +272,7 @@ class _Parser:
         return self._take().text
 
 
-def _checked(comparison: Comparison) -> Comparison:
+def _checked(comparison: FilterComparison) -> FilterComparison:
     if comparison.operator in ("=~", "!~"):
         try:
             re.compile(comparison.value)

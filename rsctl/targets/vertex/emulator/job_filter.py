@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rsctl.targets.vertex.emulator.filters import (
-    Comparison,
+    FilterComparison,
     Function,
     Search,
     Single,
@@ -53,7 +53,7 @@ def _check(wanted: Single) -> None:
 
 
 def _holds(wanted: Single, job: dict[str, Any]) -> bool:
-    if not isinstance(wanted, Comparison):
+    if not isinstance(wanted, FilterComparison):
         return False
     field, operator, value = wanted.path[0], wanted.operator, wanted.value
     if field == "labels":

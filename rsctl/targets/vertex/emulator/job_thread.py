@@ -9,10 +9,10 @@ from typing import Any, Optional
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.job_events import Cancel, Closed, Event, Preempt
 from rsctl.targets.managed.emulator.job_threads import JobThread
-from rsctl.targets.managed.emulator.nodes import NotStarted, Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner, NotStarted
 from rsctl.targets.vertex.emulator import outcomes
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
-from rsctl.targets.vertex.emulator.contract import JobContext, Replica, replicas
+from rsctl.targets.vertex.emulator.contract import EmulatedReplica, JobContext, replicas
 from rsctl.targets.vertex.emulator.job_record import JobRecord
 from rsctl.targets.vertex.emulator.log_store import LogStore
 from rsctl.targets.vertex.emulator.outcomes import Outcome
@@ -43,7 +43,7 @@ class CustomJobThread(JobThread):
         record: JobRecord,
         context: JobContext,
         stand_in: StandIn,
-        runner: Runner,
+        runner: NodeRunner,
         behaviour: Behaviour,
         log_store: LogStore,
         admit: Callable[[], bool],
@@ -224,7 +224,7 @@ class CustomJobThread(JobThread):
             return self._machine_lost(replica)
         return self._replica_exited(replica, event.code, replica_set)
 
-    def _machine_lost(self, replica: Replica) -> Outcome:
+    def _machine_lost(self, replica: EmulatedReplica) -> Outcome:
         """A lost machine; the service reports that of a spot one as a stock-out."""
         if self._retries.strategy != "SPOT":
             return outcomes.LOST
@@ -232,7 +232,7 @@ class CustomJobThread(JobThread):
         return outcomes.stocked_out(self._context.region)._replace(kind="lost")
 
     def _replica_exited(
-        self, replica: Replica, code: int, replica_set: ReplicaSet
+        self, replica: EmulatedReplica, code: int, replica_set: ReplicaSet
     ) -> Outcome | None:
         """The outcome of the job by a replica's exit, if that ends the job."""
         if code == 0:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused, Reply, Request, Route, route
-from rsctl.targets.managed.emulator.rate_limiter import RateLimiter
+from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.vertex.api_model import MESSAGES
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
@@ -18,7 +18,7 @@ from rsctl.targets.vertex.emulator.job_record import JobRecord
 from rsctl.targets.vertex.emulator.log_store import utc_now
 from rsctl.targets.vertex.emulator.machines import demand
 from rsctl.targets.vertex.emulator.rules import default_disk, problems
-from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
+from rsctl.targets.vertex.proto_json import MalformedJson, read_job, snake, write_job
 
 _SERVICE = "aiplatform.googleapis.com"
 _DEFAULT_PAGE = 100
@@ -52,8 +52,8 @@ class Jobs:
         self._start = start
         self._cancel = cancel
         self._forget = forget
-        self._submissions = RateLimiter()
-        self._calls = RateLimiter()
+        self._submissions = RequestLimit()
+        self._calls = RequestLimit()
         self.records: dict[str, JobRecord] = {}
 
     def routes(self) -> list[Route]:
@@ -116,7 +116,7 @@ class Jobs:
         try:
             job = read_job(request.json())
             found = "; ".join(problems(job, self._behaviour.persistent_resources))
-        except Malformed as problem:
+        except MalformedJson as problem:
             found = str(problem)
         except (ValueError, RecursionError):
             found = "Invalid JSON payload received. Unexpected token."

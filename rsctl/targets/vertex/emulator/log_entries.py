@@ -17,7 +17,7 @@ ENDPOINT = "ml.googleapis.com/endpoint"
 """A label of the service's own entries on a job's state; it is empty there."""
 
 
-class Entry(NamedTuple):
+class StoredLogEntry(NamedTuple):
     """One entry. `payload` is the text, or with `is_json` an object's JSON.
 
     `time` is RFC 3339 with microseconds and Z, so that entries sort by (time, insert_id) as texts.
@@ -59,7 +59,7 @@ def read_line(task: str, stream: str, text: str, payload: str) -> tuple[str, str
     return severity, json.dumps(content), True
 
 
-def shown(entry: Entry, project: str) -> dict[str, Any]:
+def shown(entry: StoredLogEntry, project: str) -> dict[str, Any]:
     """An entry in the form of the API."""
     labels = {"ml.googleapis.com/job_id/log_area": LOG_AREA}
     if entry.job_state:
@@ -82,7 +82,7 @@ def shown(entry: Entry, project: str) -> dict[str, Any]:
     }
 
 
-def log_id(entry: Entry) -> str:
+def log_id(entry: StoredLogEntry) -> str:
     """The ID of the log that an entry is in, escaped as in names.
 
     The ID for the service's own entries contains the job's. Source: real entries of custom jobs.

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 from rsctl.targets.vertex.emulator.filters import (
     And,
-    Comparison,
     Filter,
+    FilterComparison,
     Function,
     Not,
     NotEmulated,
@@ -23,8 +23,14 @@ from rsctl.targets.vertex.emulator.filters import (
     matches,
     parse,
 )
-from rsctl.targets.vertex.emulator.log_entries import ENDPOINT, LOG_AREA, SEVERITIES, Entry, log_id
-from rsctl.targets.vertex.emulator.log_store import Span
+from rsctl.targets.vertex.emulator.log_entries import (
+    ENDPOINT,
+    LOG_AREA,
+    SEVERITIES,
+    StoredLogEntry,
+    log_id,
+)
+from rsctl.targets.vertex.emulator.log_store import LogRange
 
 _WORD = re.compile(r"\w+")
 _NO_WORDS = re.compile(r"""["'`*]|(^|\s)(AND|OR|NOT|-)""")
@@ -35,7 +41,7 @@ _ISO_8601 = re.compile(
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.I)
 
 
-class LogFilter:
+class LoggingFilter:
     """One filter. Raises ValueError if it cannot be read, NotEmulated for unknown fields."""
 
     def __init__(self, text: str, project: str) -> None:
@@ -44,11 +50,11 @@ class LogFilter:
         self.span = _span(self._filter)
         """Outside of it nothing matches."""
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: StoredLogEntry) -> bool:
         """Whether the filter is true of an entry."""
         return matches(self._filter, lambda one: self._holds(one, entry))
 
-    def _holds(self, wanted: Single, entry: Entry) -> bool:
+    def _holds(self, wanted: Single, entry: StoredLogEntry) -> bool:
         if isinstance(wanted, Function):
             return self._is_true(wanted, entry)
         if isinstance(wanted, Search):
@@ -62,7 +68,7 @@ class LogFilter:
             return True
         return compare(have, wanted.operator, wanted.value)
 
-    def _is_true(self, wanted: Function, entry: Entry) -> bool:
+    def _is_true(self, wanted: Function, entry: StoredLogEntry) -> bool:
         """`log_id(ID)`, `SEARCH(WORDS)` and `SEARCH(FIELD, WORDS)`: all words, in any order."""
         if wanted.name == "log_id":
             return unquote(wanted.arguments[0]) == unquote(log_id(entry))
@@ -71,7 +77,7 @@ class LogFilter:
         have = {word.casefold() for word in _WORD.findall(text or "")}
         return {word.casefold() for word in _WORD.findall(wanted.arguments[-1])} <= have
 
-    def _field(self, path: tuple[str, ...], entry: Entry) -> str | None:
+    def _field(self, path: tuple[str, ...], entry: StoredLogEntry) -> str | None:
         simple = _FIELDS.get(path)
         if simple:
             return simple(entry)
@@ -84,7 +90,7 @@ class LogFilter:
         return None
 
 
-_FIELDS: dict[tuple[str, ...], Callable[[Entry], str | None]] = {
+_FIELDS: dict[tuple[str, ...], Callable[[StoredLogEntry], str | None]] = {
     ("timestamp",): lambda entry: entry.time,
     ("receiveTimestamp",): lambda entry: entry.time,
     ("insertId",): lambda entry: entry.insert_id,
@@ -193,29 +199,29 @@ def normal_time(text: str) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%S}.{fraction[:6]}{rest}"
 
 
-def _span(wanted: Filter) -> Span:
+def _span(wanted: Filter) -> LogRange:
     if isinstance(wanted, And):
         spans = [_span(part) for part in wanted.parts]
         job = next((span.job for span in spans if span.job is not None), None)
         low = max((span.low for span in spans), default="")
-        return Span(job, low, min((span.high for span in spans), default="~"))
+        return LogRange(job, low, min((span.high for span in spans), default="~"))
     if isinstance(wanted, Or):
         spans = [_span(part) for part in wanted.parts]
         jobs = {span.job for span in spans}
         job = spans[0].job if len(jobs) == 1 else None
-        return Span(job, min(span.low for span in spans), max(span.high for span in spans))
-    if isinstance(wanted, Comparison):
+        return LogRange(job, min(span.low for span in spans), max(span.high for span in spans))
+    if isinstance(wanted, FilterComparison):
         return _span_of(wanted)
-    return Span()
+    return LogRange()
 
 
-def _span_of(wanted: Comparison) -> Span:
+def _span_of(wanted: FilterComparison) -> LogRange:
     if wanted.path == ("resource", "labels", "job_id") and wanted.operator == "=":
-        return Span(job=wanted.value)
+        return LogRange(job=wanted.value)
     if wanted.path != ("timestamp",):
-        return Span()
+        return LogRange()
     if wanted.operator in (">", ">="):
-        return Span(low=wanted.value)
+        return LogRange(low=wanted.value)
     if wanted.operator in ("<", "<="):
-        return Span(high=wanted.value)
-    return Span(low=wanted.value, high=wanted.value) if wanted.operator == "=" else Span()
+        return LogRange(high=wanted.value)
+    return LogRange(low=wanted.value, high=wanted.value) if wanted.operator == "=" else LogRange()

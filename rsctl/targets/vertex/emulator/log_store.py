@@ -12,13 +12,13 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
-from rsctl.targets.vertex.emulator.log_entries import SERVICE, Entry, read_line
+from rsctl.targets.vertex.emulator.log_entries import SERVICE, StoredLogEntry, read_line
 
 _LONGEST = 250 << 10
 """Bytes of text in one entry; the API allows 256 KiB for all of it."""
 
 
-class Span(NamedTuple):
+class LogRange(NamedTuple):
     """Entries of one job, or of all (None), with times within [low, high]."""
 
     job: str | None = None
@@ -32,7 +32,7 @@ class LogStore:
     def __init__(self, behaviour: Behaviour, now: Callable[[], float] = time.monotonic) -> None:
         self._behaviour = behaviour
         self._now = now
-        self._entries: dict[str, list[Entry]] = {}
+        self._entries: dict[str, list[StoredLogEntry]] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -48,8 +48,8 @@ class LogStore:
         """An entry of the service itself on a job."""
         self._append(job, SERVICE, severity, text, False, utc_now(), state)
 
-    def entries(self, span: Span, is_descending: bool, after: tuple[str, str] | None = None,
-                ) -> Iterator[Entry]:  # fmt: skip
+    def entries(self, span: LogRange, is_descending: bool, after: tuple[str, str] | None = None,
+                ) -> Iterator[StoredLogEntry]:  # fmt: skip
         """The entries that are readable now, in order of (time, insertId), after the key
         `after`.
         """
@@ -81,7 +81,7 @@ class LogStore:
             number = next(self._numbers)
             is_late = kept.late_every > 0 and number % kept.late_every == 0
             delay = (kept.late_by if is_late else kept.ingest) * kept.pace
-            entry = Entry(at, f"e{number:011x}", job, task, severity, payload, is_json,
+            entry = StoredLogEntry(at, f"e{number:011x}", job, task, severity, payload, is_json,
                           self._now() + delay, state)  # fmt: skip
             entries = self._entries.setdefault(job, [])
             if entries and _key(entries[-1]) > _key(entry):
@@ -96,8 +96,11 @@ def utc_now() -> str:
 
 
 def _slice(
-    entries: list[Entry], span: Span, is_descending: bool, after: tuple[str, str] | None
-) -> Iterator[Entry]:
+    entries: list[StoredLogEntry],
+    span: LogRange,
+    is_descending: bool,
+    after: tuple[str, str] | None,
+) -> Iterator[StoredLogEntry]:
     """The entries of one job, a copy: late ones are inserted while others read."""
     first = bisect_left(entries, (span.low, ""), key=_key)
     last = bisect_left(entries, (span.high, "~"), key=_key)
@@ -109,7 +112,7 @@ def _slice(
     return reversed(part) if is_descending else iter(part)
 
 
-def _key(entry: Entry) -> tuple[str, str]:
+def _key(entry: StoredLogEntry) -> tuple[str, str]:
     return (entry.time, entry.insert_id)
 
 

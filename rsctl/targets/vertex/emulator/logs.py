@@ -11,12 +11,12 @@ from itertools import count, islice
 from typing import Any
 
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
-from rsctl.targets.managed.emulator.rate_limiter import RateLimiter
+from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.filters import NotEmulated
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
-from rsctl.targets.vertex.emulator.log_entries import Entry, shown
-from rsctl.targets.vertex.emulator.log_filter import LogFilter
+from rsctl.targets.vertex.emulator.log_entries import StoredLogEntry, shown
+from rsctl.targets.vertex.emulator.log_filter import LoggingFilter
 from rsctl.targets.vertex.emulator.log_store import LogStore
 
 _FIELDS = {"resourceNames": list, "filter": str, "orderBy": str, "pageSize": int, "pageToken": str}
@@ -36,7 +36,7 @@ class Logging:
         self._log_store = log_store
         self._behaviour = behaviour
         self._number = number
-        self._rate = RateLimiter()
+        self._rate = RequestLimit()
         self._reads = count(1)
         self._random = random.Random(0)  # noqa: S311 - disorder
 
@@ -52,7 +52,7 @@ class Logging:
             )  # fmt: skip
         wanted = self._checked(request)
         try:
-            query = LogFilter(wanted.get("filter", ""), self._emulator.project)
+            query = LoggingFilter(wanted.get("filter", ""), self._emulator.project)
         except NotEmulated as problem:
             raise self._emulator.refuse(501, "UNIMPLEMENTED", str(problem)) from None
         except ValueError as problem:
@@ -65,8 +65,8 @@ class Logging:
         found = self._log_store.entries(query.span, is_descending, after)
         return self._page(wanted, (entry for entry in found if query.takes(entry)), size)
 
-    def _page(self, wanted: dict[str, Any], found: Iterator[Entry], size: int) -> Reply:
-        entries: list[Entry] = []
+    def _page(self, wanted: dict[str, Any], found: Iterator[StoredLogEntry], size: int) -> Reply:
+        entries: list[StoredLogEntry] = []
         length = 0
         for entry in islice(found, size):
             entries.append(entry)
@@ -81,7 +81,7 @@ class Logging:
             answer["nextPageToken"] = _token(wanted, (entries[-1].time, entries[-1].insert_id))
         return Reply.of(answer)
 
-    def _disordered(self, entries: list[Entry]) -> list[Entry]:
+    def _disordered(self, entries: list[StoredLogEntry]) -> list[StoredLogEntry]:
         """The same with some twice and in another order, where the project is so behaved."""
         twice = self._behaviour.twice_every
         given = [

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
 from rsctl.targets.vertex.emulator.filters import (
     And,
-    Comparison,
     Filter,
+    FilterComparison,
     Function,
     NotEmulated,
     Search,
@@ -25,7 +25,14 @@ from rsctl.targets.vertex.emulator.filters import (
 )
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.emulator.log_filter import normal_time
-from rsctl.targets.vertex.emulator.samples import METRICS, Machine, Metric, Point, Samples, rfc3339
+from rsctl.targets.vertex.emulator.samples import (
+    METRICS,
+    SampledMachine,
+    SamplePoint,
+    Samples,
+    TrainingMetric,
+    rfc3339,
+)
 from rsctl.targets.vertex.proto_json import seconds
 
 _PREFIX = "ml.googleapis.com/training/"
@@ -72,7 +79,7 @@ class Monitoring:
         emulator: GoogleEmulator,
         samples: Samples,
         number: str,
-        machine: Callable[[str, str], Machine],
+        machine: Callable[[str, str], SampledMachine],
         pace: Callable[[], float],
     ) -> None:
         self._emulator = emulator
@@ -141,7 +148,7 @@ class Monitoring:
         return _Window(start, end, period * self._pace(), aligner)
 
     def _series(
-        self, wanted: Filter, name: str, metric: Metric, window: _Window
+        self, wanted: Filter, name: str, metric: TrainingMetric, window: _Window
     ) -> Iterator[dict[str, Any]]:
         for job, task in self._samples.keys():  # noqa: SIM118 - not a dict
             resource = {"job_id": job, "task_name": task, "project_id": self._emulator.project}
@@ -173,7 +180,7 @@ def _check(wanted: Single) -> None:
 
 
 def _holds(fields: dict[str, str], wanted: Single) -> bool:
-    if not isinstance(wanted, Comparison) or ".".join(wanted.path) not in fields:
+    if not isinstance(wanted, FilterComparison) or ".".join(wanted.path) not in fields:
         return False
     return compare(fields[".".join(wanted.path)], wanted.operator, wanted.value)
 
@@ -181,8 +188,8 @@ def _holds(fields: dict[str, str], wanted: Single) -> bool:
 def _metric_name(wanted: Filter) -> str:
     parts = wanted.parts if isinstance(wanted, And) else (wanted,)
     for part in parts:
-        is_it = isinstance(part, Comparison) and part.path == ("metric", "type")
-        if isinstance(part, Comparison) and is_it and part.operator == "=":
+        is_it = isinstance(part, FilterComparison) and part.path == ("metric", "type")
+        if isinstance(part, FilterComparison) and is_it and part.operator == "=":
             return part.value
     raise ValueError("The provided filter doesn't refer to a known metric: metric.type = "
                      '"..." is required')  # fmt: skip
@@ -193,31 +200,33 @@ def _time(text: str) -> float:
     return datetime.fromisoformat(f"{normal}+00:00").timestamp()
 
 
-def _aligned(points: list[Point], metric: Metric, window: _Window) -> tuple[list[Point], str, str]:
+def _aligned(
+    points: list[SamplePoint], metric: TrainingMetric, window: _Window
+) -> tuple[list[SamplePoint], str, str]:
     """The points in the window, kind and type: one a period, the last of which ends with it."""
     inside = [p for p in points if window.start <= p.end <= window.end]
     if window.aligner == "ALIGN_NONE":
         return inside, metric.kind, metric.value_type
-    buckets: dict[int, list[Point]] = {}
+    buckets: dict[int, list[SamplePoint]] = {}
     for point in inside:
         buckets.setdefault(int((window.end - point.end) // window.period), []).append(point)
     aligned = []
     for number in sorted(buckets, reverse=True):
         end = window.end - number * window.period
         value = _ALIGN[window.aligner](buckets[number])
-        aligned.append(Point(end - window.period, end, value))
+        aligned.append(SamplePoint(end - window.period, end, value))
     if window.aligner in ("ALIGN_SUM", "ALIGN_DELTA", "ALIGN_MAX"):
         return aligned, metric.kind, metric.value_type
     return aligned, "GAUGE", "DOUBLE"
 
 
-def _rate(points: list[Point]) -> float:
+def _rate(points: list[SamplePoint]) -> float:
     """The increments, by the time in which they occurred."""
     passed = sum(point.end - point.start for point in points)
     return sum(point.value for point in points) / passed if passed else 0.0
 
 
-_ALIGN: dict[str, Callable[[list[Point]], float]] = {
+_ALIGN: dict[str, Callable[[list[SamplePoint]], float]] = {
     "ALIGN_RATE": _rate,
     "ALIGN_MEAN": lambda points: sum(point.value for point in points) / len(points),
     "ALIGN_SUM": lambda points: sum(point.value for point in points),
@@ -226,7 +235,7 @@ _ALIGN: dict[str, Callable[[list[Point]], float]] = {
 }
 
 
-def _shown(point: Point, value_type: str) -> dict[str, Any]:
+def _shown(point: SamplePoint, value_type: str) -> dict[str, Any]:
     value: dict[str, Any] = {"doubleValue": point.value}
     if value_type == "INT64":
         value = {"int64Value": str(int(point.value))}

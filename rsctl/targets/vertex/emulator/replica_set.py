@@ -7,9 +7,9 @@ import time
 from rsctl.findings import RsctlError
 from rsctl.targets.managed.emulator.containers import Containers
 from rsctl.targets.managed.emulator.job_events import EventQueue, NodeExited
-from rsctl.targets.managed.emulator.nodes import Nodes, Runner
+from rsctl.targets.managed.emulator.nodes import JobNodes, NodeRunner
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
-from rsctl.targets.vertex.emulator.contract import Replica
+from rsctl.targets.vertex.emulator.contract import EmulatedReplica
 from rsctl.targets.vertex.emulator.outcomes import Outcome, not_started
 
 
@@ -17,7 +17,11 @@ class ReplicaSet:
     """The replicas of one job. `due` are the times at which replicas start, by name."""
 
     def __init__(
-        self, nodes: Nodes, replicas: list[Replica], runner: Runner, behaviour: Behaviour
+        self,
+        nodes: JobNodes,
+        replicas: list[EmulatedReplica],
+        runner: NodeRunner,
+        behaviour: Behaviour,
     ) -> None:
         self._containers = Containers(nodes)
         self._runner = runner
@@ -75,7 +79,7 @@ class ReplicaSet:
         """Remove everything."""
         self._containers.close()
 
-    def _start(self, replica: Replica) -> None:
+    def _start(self, replica: EmulatedReplica) -> None:
         if replica.node is None:
             return
         if not self._runner.has_image(replica.node.image):

@@ -22,14 +22,14 @@ _MOST_SAMPLES = 5000
 _GIB = 1 << 30
 
 
-class Machine(NamedTuple):
+class SampledMachine(NamedTuple):
     """The totals of which usages are fractions."""
 
     vcpus: int
     memory_gib: float
 
 
-class Point(NamedTuple):
+class SamplePoint(NamedTuple):
     """A value over [start, end], in seconds since 1970."""
 
     start: float
@@ -43,16 +43,18 @@ class _Sample(NamedTuple):
     fields: dict[str, Any]
 
 
-class Metric(NamedTuple):
+class TrainingMetric(NamedTuple):
     """One of Vertex AI's training metrics; `read` takes a sample's fields."""
 
     kind: str
     value_type: str
-    read: Callable[[dict[str, Any], Machine], float | None]
+    read: Callable[[dict[str, Any], SampledMachine], float | None]
 
 
-def _of_gpus(name: str, whole: str | None) -> Callable[[dict[str, Any], Machine], float | None]:
-    def read(fields: dict[str, Any], machine: Machine) -> float | None:
+def _of_gpus(
+    name: str, whole: str | None
+) -> Callable[[dict[str, Any], SampledMachine], float | None]:
+    def read(fields: dict[str, Any], machine: SampledMachine) -> float | None:
         del machine
         gpus = [gpu for gpu in fields.get("gpus", []) if name in gpu]
         parts = [gpu[name] / (gpu[whole] if whole else 100) for gpu in gpus]
@@ -61,23 +63,23 @@ def _of_gpus(name: str, whole: str | None) -> Callable[[dict[str, Any], Machine]
     return read
 
 
-def _of_field(name: str) -> Callable[[dict[str, Any], Machine], float | None]:
+def _of_field(name: str) -> Callable[[dict[str, Any], SampledMachine], float | None]:
     return lambda fields, machine: fields.get(name)
 
 
-METRICS: dict[str, Metric] = {
-    "cpu/utilization": Metric(
+METRICS: dict[str, TrainingMetric] = {
+    "cpu/utilization": TrainingMetric(
         "GAUGE", "DOUBLE",
         lambda f, m: f["cpu_percent"] / 100 / m.vcpus if "cpu_percent" in f else None,
     ),
-    "memory/utilization": Metric(
+    "memory/utilization": TrainingMetric(
         "GAUGE", "DOUBLE",
         lambda f, m: f["rss_bytes"] / (m.memory_gib * _GIB) if "rss_bytes" in f else None,
     ),
-    "network/received_bytes_count": Metric("DELTA", "INT64", _of_field("net_rx_bytes")),
-    "network/sent_bytes_count": Metric("DELTA", "INT64", _of_field("net_tx_bytes")),
-    "accelerator/utilization": Metric("GAUGE", "DOUBLE", _of_gpus("util_percent", None)),
-    "accelerator/memory/utilization": Metric(
+    "network/received_bytes_count": TrainingMetric("DELTA", "INT64", _of_field("net_rx_bytes")),
+    "network/sent_bytes_count": TrainingMetric("DELTA", "INT64", _of_field("net_tx_bytes")),
+    "accelerator/utilization": TrainingMetric("GAUGE", "DOUBLE", _of_gpus("util_percent", None)),
+    "accelerator/memory/utilization": TrainingMetric(
         "GAUGE", "DOUBLE", _of_gpus("memory_bytes", "memory_total_bytes")
     ),
 }  # fmt: skip
@@ -116,23 +118,25 @@ class Samples:
         with self._lock:
             return sorted(self._samples)
 
-    def points(self, key: tuple[str, str], metric: Metric, machine: Machine) -> list[Point]:
+    def points(
+        self, key: tuple[str, str], metric: TrainingMetric, machine: SampledMachine
+    ) -> list[SamplePoint]:
         """The points of one time series that can be read by now, the oldest first."""
         now = time.monotonic()
         with self._lock:
             samples = [s for s in self._samples.get(key, ()) if s.visible <= now]
-        points: list[Point] = []
+        points: list[SamplePoint] = []
         before: tuple[float, float] | None = None
         for sample in samples:
             value = _number(metric, sample.fields, machine)
             if value is None:
                 continue
             if metric.kind == "GAUGE":
-                points.append(Point(sample.time, sample.time, value))
+                points.append(SamplePoint(sample.time, sample.time, value))
                 continue
             if before is not None and sample.time > before[0]:
                 grown = value - before[1]
-                points.append(Point(before[0], sample.time, grown if grown >= 0 else value))
+                points.append(SamplePoint(before[0], sample.time, grown if grown >= 0 else value))
             before = (sample.time, value)
         return points
 
@@ -149,7 +153,9 @@ def rfc3339(seconds: float) -> str:
     return when.replace("+00:00", "Z")
 
 
-def _number(metric: Metric, fields: dict[str, Any], machine: Machine) -> float | None:
+def _number(
+    metric: TrainingMetric, fields: dict[str, Any], machine: SampledMachine
+) -> float | None:
     """The value of a metric in a sample; None if the line is not from rsctl's runtime."""
     try:
         value = metric.read(fields, machine)

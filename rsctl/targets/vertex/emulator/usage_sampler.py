@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from rsctl.targets.managed.emulator.nodes import Nodes
+from rsctl.targets.managed.emulator.nodes import JobNodes
 from rsctl.targets.vertex.emulator.log_store import utc_now
 from rsctl.targets.vertex.emulator.samples import TELEMETRY
 
@@ -24,7 +24,7 @@ class UsageSampler:
 
     def __init__(
         self,
-        nodes: Nodes,
+        nodes: JobNodes,
         running: Callable[[], Iterable[str]],
         take: Callable[[str, str, str], None],
         pace: Callable[[], float],

@@ -13,7 +13,7 @@ from rsctl.targets.base import Plan, Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.sdk import AnyJob, planned
 from rsctl.targets.managed.sdk_calls import (
-    Call,
+    SdkCall,
     execute,
     has_code,
     inexpressible,
@@ -73,7 +73,7 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     message = json_format.ParseDict(body, CustomJob.pb(CustomJob()))
     # The constructor requires a bucket; rsctl sends the request, with or without one.
     arguments = {"staging_bucket": "gs://not-sent", **_constructor(plan, body)}
-    call = Call(_CLASS, arguments)
+    call = SdkCall(_CLASS, arguments)
     made: Any = execute(call, {_CLASS: RawCustomJob})
     made.set_request(CustomJob.wrap(message))
     result: aiplatform.CustomJob = made
@@ -90,8 +90,8 @@ def code(submission: Submission) -> str:
         remedy = "set targets.vertex.staging or outputs, or use -o json"
         finding = error("sdk", message, remedy, "targets.vertex.staging")
         raise RsctlError(ExitCode.USAGE, finding)
-    made = Call(_CLASS, _constructor(plan, body))
-    run = Call("job.run", _run_arguments(body["jobSpec"]))
+    made = SdkCall(_CLASS, _constructor(plan, body))
+    run = SdkCall("job.run", _run_arguments(body["jobSpec"]))
     standard = [n for n, c in (("os", "os.environ"), ("secrets", "token")) if has_code(made, c)]
     lines = [f'"""What `rsctl submit` sends for {plan.run}, by {_SDK}."""', ""]
     lines += [f"import {name}" for name in standard] + [""] * bool(standard)

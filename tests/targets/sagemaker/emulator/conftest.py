@@ -12,7 +12,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rsctl.runs.stream.events import now
-from rsctl.targets.managed.emulator.nodes import Listener, Node
+from rsctl.targets.managed.emulator.nodes import Node, NodeListener
 from rsctl.targets.sagemaker.emulator import Behaviour, SageMakerEmulator
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
@@ -29,7 +29,7 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 class FakeNodes(MemoryNodes):
     """Nodes with addresses, ports and folders as tests want them."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: NodeListener) -> None:
         super().__init__(listener)
         self.addresses: dict[str, str] = {}
         self.ports: dict[tuple[str, int], int] = {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program, Runner
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.sagemaker.emulator import Behaviour, SageMakerEmulator
 from tests.kit.docker import BASE, needs_docker
@@ -33,7 +33,7 @@ kinds = pytest.mark.parametrize("kind", ["process", pytest.param("docker", marks
 
 
 @pytest.fixture
-def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
+def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeRunner]:
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "home"))
     made = make_runner(kind, {ANY_IMAGE: Program(DDP_SCRIPT.parent)})
     yield made
@@ -42,7 +42,7 @@ def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.fixture
 def real(
-    runner: Runner, behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: NodeRunner, behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Account]:
     """An emulated account whose containers really run."""
     behaviour.sync = 1.0

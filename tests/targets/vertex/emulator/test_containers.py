@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program, Runner
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.vertex.emulator import Behaviour, VertexEmulator
 from tests.kit.docker import BASE, needs_docker
@@ -20,7 +20,7 @@ LONG = 120.0
 
 
 @pytest.fixture
-def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
+def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NodeRunner]:
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "home"))
     made = make_runner(kind, {ANY_IMAGE: Program(DDP_SCRIPT.parent)})
     yield made
@@ -29,7 +29,7 @@ def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 @pytest.fixture
 def real(
-    runner: Runner, behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner: NodeRunner, behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Project]:
     """An emulated project whose nodes really run."""
     behaviour.grace = 5.0

@@ -7,14 +7,14 @@ import re
 import pytest
 
 from rsctl.targets.vertex.emulator.job_filter import JobFilter
-from rsctl.targets.vertex.emulator.log_entries import Entry
-from rsctl.targets.vertex.emulator.log_filter import LogFilter, normal_time
-from rsctl.targets.vertex.emulator.log_store import Span
+from rsctl.targets.vertex.emulator.log_entries import StoredLogEntry
+from rsctl.targets.vertex.emulator.log_filter import LoggingFilter, normal_time
+from rsctl.targets.vertex.emulator.log_store import LogRange
 
 AT = "2026-11-21T10:00:00.123456Z"
 PAYLOAD = '{"message": "lost a peer", "n": {"a": 1}}'
-ENTRY = Entry(AT, "e5", "7", "workerpool1-0", "WARNING", PAYLOAD, True, 0.0)
-TEXT = Entry(AT, "e6", "7", "service", "INFO", "Job is running.", False, 0.0, "RUNNING")
+ENTRY = StoredLogEntry(AT, "e5", "7", "workerpool1-0", "WARNING", PAYLOAD, True, 0.0)
+TEXT = StoredLogEntry(AT, "e6", "7", "service", "INFO", "Job is running.", False, 0.0, "RUNNING")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ TEXT = Entry(AT, "e6", "7", "service", "INFO", "Job is running.", False, 0.0, "R
     ],
 )
 def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: bool) -> None:
-    query = LogFilter(text, "p")
+    query = LoggingFilter(text, "p")
     assert (query.takes(ENTRY), query.takes(TEXT)) == (takes_entry, takes_text)
 
 
@@ -77,18 +77,18 @@ def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: 
 )
 def test_a_filter_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        LogFilter(text, "p")
+        LoggingFilter(text, "p")
 
 
 def test_where_to_look() -> None:
     one, two = normal_time("2026-11-21T10:00:00Z"), normal_time("2026-11-21T11:00:00Z")
     text = f'resource.labels.job_id="7" ((timestamp="{one}" insertId>"e") OR timestamp>"{two}")'
-    assert LogFilter(text, "p").span == Span("7", one, "~")
+    assert LoggingFilter(text, "p").span == LogRange("7", one, "~")
     text = f'resource.labels.job_id="7" timestamp>="{one}" timestamp<"{two}" severity=INFO'
-    assert LogFilter(text, "p").span == Span("7", one, two)
+    assert LoggingFilter(text, "p").span == LogRange("7", one, two)
     text = 'resource.labels.job_id="7" OR resource.labels.job_id="8"'
-    assert LogFilter(text, "p").span == Span()
-    assert LogFilter('NOT resource.labels.job_id="7"', "p").span == Span()
+    assert LoggingFilter(text, "p").span == LogRange()
+    assert LoggingFilter('NOT resource.labels.job_id="7"', "p").span == LogRange()
 
 
 JOB = {

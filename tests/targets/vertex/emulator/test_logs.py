@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.targets.managed.emulator.rate_limiter import RateLimiter
+from rsctl.targets.managed.emulator.rate_limiter import RequestLimit
 from rsctl.targets.vertex.emulator import Behaviour
-from rsctl.targets.vertex.emulator.log_store import Span
+from rsctl.targets.vertex.emulator.log_store import LogRange
 from tests.kit.polling import wait_until
 from tests.targets.vertex.emulator.conftest import FakeNodes, Project, error, pool
 
@@ -197,7 +197,7 @@ def test_sixty_reads_a_minute(project: Project, behaviour: Behaviour) -> None:
 
 def test_a_minute_later_there_is_room_again() -> None:
     now = 0.0
-    rate = RateLimiter(now=lambda: now)
+    rate = RequestLimit(now=lambda: now)
     assert [rate.allows(2, 1.0) for _ in range(3)] == [True, True, False]
     now = 59.9
     assert not rate.allows(2, 1.0)
@@ -260,7 +260,7 @@ def test_two_hundred_thousand_lines(project: Project, job: tuple[str, FakeNodes]
         nodes.listener.line(name, "stdout", f"line {number}", at(number // 1000, number % 1000))
 
     def whole() -> list[str] | None:
-        entries = project.emulator.log_store.entries(Span(identity, high=at(3000)), False)
+        entries = project.emulator.log_store.entries(LogRange(identity, high=at(3000)), False)
         found = [entry.payload for entry in entries if entry.task == "workerpool0-0"]
         return found if len(found) == total else None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.targets.vertex.emulator.log_filter import LogFilter
+from rsctl.targets.vertex.emulator.log_filter import LoggingFilter
 from tests.targets.vertex.emulator.conftest import IMAGE, Project, error, pool
 
 REAL = Path(__file__).parents[3] / "fixtures" / "real" / "google_cloud_logging_filters.json"
@@ -22,7 +22,7 @@ def ask(project: Project, wanted: str) -> Any:
 
 @pytest.mark.parametrize("text", json.loads(REAL.read_text())["filters"])
 def test_times_as_googles_client_writes_them(text: str) -> None:
-    assert LogFilter(text, "p").span.low[:10] in ("2026-11-21", "2026-01-01")
+    assert LoggingFilter(text, "p").span.low[:10] in ("2026-11-21", "2026-01-01")
 
 
 def test_functions_of_filters(project: Project) -> None:

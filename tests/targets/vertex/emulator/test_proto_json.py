@@ -12,7 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from rsctl.targets.vertex.api_model import ENUMS, MESSAGES
 from rsctl.targets.vertex.emulator import Behaviour
-from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
+from rsctl.targets.vertex.proto_json import MalformedJson, read_job, snake, write_job
 from tests.kit.deferred import Deferred
 from tests.targets.vertex.emulator.conftest import IMAGE, REDUCER_IMAGE, Project, error, pool
 
@@ -180,7 +180,7 @@ def test_both_spellings_numbers_and_null_are_read() -> None:
     ],
 )
 def test_what_cannot_be_read(job: Any, message: str) -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedJson) as caught:
         read_job(job)
     assert str(caught.value) == message
     with pytest.raises(json_format.ParseError):

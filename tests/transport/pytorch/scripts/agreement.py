@@ -7,7 +7,7 @@ import threading
 import torch
 import torch.distributed as dist
 
-from rsctl.transport import Code, TransportError
+from rsctl.transport import ErrorCode, TransportError
 from rsctl.transport.pytorch.gradient_pipeline import GradientPipeline
 from rsctl.transport.pytorch.intra_node import WholeGradient
 from rsctl.transport.pytorch.recovery import Recovery
@@ -43,7 +43,7 @@ class Transport:
         return Work(self, self.begun)
 
     def failure(self):
-        code = Code.MISMATCH if case == "one cannot go on" and rank == 2 else Code.LOST
+        code = ErrorCode.MISMATCH if case == "one cannot go on" and rank == 2 else ErrorCode.LOST
         return TransportError(code, "the transport broke", sequence=1) if BROKEN.is_set() else None
 
     def give_up(self):

@@ -1,7 +1,7 @@
 """Where the nodes of emulated jobs run: in containers, or as processes on this machine.
 
-An emulator of a cloud asks a `Runner` for `Nodes`, one for each job, starts and ends the job's
-nodes there and gets their lines and exit codes. It knows nothing of docker or processes.
+An emulator of a cloud asks a `NodeRunner` for `JobNodes`, one for each job, starts and ends the
+job's nodes there and gets their lines and exit codes. It knows nothing of docker or processes.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ ANY_IMAGE = "*"
 class Node(NamedTuple):
     """One node of a job, as the cloud's container contract describes it.
 
-    `name` is unique within the job; other nodes reach it at `Nodes.address`. `entrypoint` replaces
-    the image's own, None leaves that. `mounts` are folders of this machine by the absolute path
-    inside; they are made if they are missing. `hostname` is that of a container, if it is not
+    `name` is unique within the job; other nodes reach it at `JobNodes.address`. `entrypoint`
+    replaces the image's own, None leaves that. `mounts` are folders of this machine by the absolute
+    path inside; they are made if they are missing. `hostname` is that of a container, if it is not
     `name`; processes have this machine's.
     """
 
@@ -48,7 +48,7 @@ class NotStarted(int):
         return made
 
 
-class Listener(Protocol):
+class NodeListener(Protocol):
     """Receives lines and exits of one job's nodes, from threads of the runner; it must be quick.
 
     For one node the calls come one after the other, and `ended` is the last.
@@ -68,7 +68,7 @@ class Listener(Protocol):
         """
 
 
-class Nodes(Protocol):
+class JobNodes(Protocol):
     """The nodes of one job. A name may be started again once its node has ended."""
 
     def address(self, name: str) -> str:
@@ -103,7 +103,7 @@ class Nodes(Protocol):
         """End the nodes and remove everything of this job; waits for `ended` of all."""
 
 
-class Runner(Protocol):
+class NodeRunner(Protocol):
     """Runs the nodes of jobs: by docker, or as processes."""
 
     kind: Kind
@@ -111,7 +111,7 @@ class Runner(Protocol):
     def has_image(self, image: str) -> bool:
         """Whether nodes of this image could be started."""
 
-    def nodes(self, job: str, listener: Listener, isolated: bool = False) -> Nodes:
+    def nodes(self, job: str, listener: NodeListener, isolated: bool = False) -> JobNodes:
         """Where the nodes of a job will run. Raises RsctlError if this machine cannot run any.
 
         Isolated nodes reach each other by network, and nothing else.

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import NamedTuple, Optional
 
 from rsctl.runs.stream.events import now
-from rsctl.targets.managed.emulator.nodes import Listener
+from rsctl.targets.managed.emulator.nodes import NodeListener
 
 _BLOCK = 1 << 16
 _LONGEST_LINE = 256 << 10
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.2
 _DRAIN_SECONDS = 30.0
 
 
-class Command(NamedTuple):
+class NodeCommand(NamedTuple):
     """The process to start: arguments, working directory, the whole environment (None: this
     one's).
     """
@@ -37,7 +37,11 @@ class AttachedCommand:
     """
 
     def __init__(
-        self, node: str, command: Command, listener: Listener, conclude: Callable[[int], int]
+        self,
+        node: str,
+        command: NodeCommand,
+        listener: NodeListener,
+        conclude: Callable[[int], int],
     ) -> None:
         self._node = node
         self._listener = listener

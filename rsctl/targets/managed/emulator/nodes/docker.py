@@ -20,8 +20,8 @@ from signal import SIGKILL
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.commands import last_line, run_command
-from rsctl.targets.managed.emulator.nodes import Kind, Listener, Node, NotStarted
-from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, Command
+from rsctl.targets.managed.emulator.nodes import Kind, Node, NodeListener, NotStarted
+from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, NodeCommand
 from rsctl.targets.managed.emulator.nodes.owner import Owner, clean_up_dead
 from rsctl.targets.managed.emulator.nodes.usage import container_usage
 
@@ -80,7 +80,7 @@ class DockerRunner:
             == 0
         )
 
-    def nodes(self, job: str, listener: Listener, isolated: bool = False) -> DockerNodes:
+    def nodes(self, job: str, listener: NodeListener, isolated: bool = False) -> DockerNodes:
         """Where the nodes of a job will run. Raises RsctlError, or OSError for RSCTL_HOME."""
         with self._lock:
             if not self._has_begun:
@@ -101,7 +101,9 @@ class DockerRunner:
 class DockerNodes:
     """The containers of one job."""
 
-    def __init__(self, owner: Owner, job: str, listener: Listener, isolated: bool = False) -> None:
+    def __init__(
+        self, owner: Owner, job: str, listener: NodeListener, isolated: bool = False
+    ) -> None:
         self._owner = owner
         self._network_options = ["--internal", f"--opt={_NO_GATEWAY}"] if isolated else []
         self._labels = {_LABEL: owner.name, f"{_LABEL}.job": job}
@@ -133,7 +135,7 @@ class DockerNodes:
             container = f"{self._name}-{self._started}"
             self._containers[container] = node.name
             self._create(container, node)
-            command = Command(["docker", "start", "--attach", container])
+            command = NodeCommand(["docker", "start", "--attach", container])
             running = AttachedCommand(
                 node.name, command, self._listener, partial(_exit_code, container)
             )

@@ -24,12 +24,12 @@ from rsctl.targets.local.ports import MOST, ReservedPort
 from rsctl.targets.managed.emulator.nodes import (
     ANY_IMAGE,
     Kind,
-    Listener,
     Node,
+    NodeListener,
     NotStarted,
     Program,
 )
-from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, Command
+from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, NodeCommand
 from rsctl.targets.managed.emulator.nodes.owner import Owner, clean_up_dead
 from rsctl.targets.managed.emulator.nodes.root import Root
 
@@ -67,7 +67,7 @@ class ProcessRunner:
         """Whether something stands for it."""
         return image in self._programs or ANY_IMAGE in self._programs
 
-    def nodes(self, job: str, listener: Listener, isolated: bool = False) -> ProcessNodes:
+    def nodes(self, job: str, listener: NodeListener, isolated: bool = False) -> ProcessNodes:
         """Where the nodes of a job will run. Raises RsctlError, or OSError for RSCTL_HOME."""
         if isolated:
             message = "processes use this machine's network: they cannot be isolated from it"
@@ -106,7 +106,9 @@ class ProcessRunner:
 class ProcessNodes:
     """The processes of one job."""
 
-    def __init__(self, owner: Owner, name: str, runner: ProcessRunner, listener: Listener) -> None:
+    def __init__(
+        self, owner: Owner, name: str, runner: ProcessRunner, listener: NodeListener
+    ) -> None:
         self._mark = f"{owner.name}:{name}:"
         self._folder = owner.folder / name.replace("/", "_")
         self._runner = runner
@@ -151,7 +153,7 @@ class ProcessNodes:
         env = _environment(program) | env
         env |= {"RSCTL_ROOT": str(root.folder), _MARK: self._mark + node.name}
         argv = [root.leads(argument) for argument in _command(program, node)]
-        command = Command(argv, str(program.source), env)
+        command = NodeCommand(argv, str(program.source), env)
 
         def conclude(code: int) -> int:
             self._kill_rest(node.name)
@@ -163,7 +165,7 @@ class ProcessNodes:
             if not program.source.is_dir():
                 raise
             message = f"cannot run {argv[0]}: {problem.strerror}"
-            command = Command(["/bin/sh", "-c", 'echo "$0" >&2; exit 127', message])
+            command = NodeCommand(["/bin/sh", "-c", 'echo "$0" >&2; exit 127', message])
             why = _start_error(argv[0], problem)
 
             def conclude_start(code: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.targets.managed.emulator.nodes import Program, Runner
+from rsctl.targets.managed.emulator.nodes import NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.docker import DockerRunner, obstacle
 from rsctl.targets.managed.emulator.nodes.process import ProcessRunner
 
 
-def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> Runner:
+def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> NodeRunner:
     """The runner of a kind: docker, process, or auto, which is docker if an engine answers.
 
     `programs` are those of the process runner by image, `ANY_IMAGE` for any other. Before it starts

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.targets.managed.emulator.nodes import Node, Nodes, Program, Runner
+from rsctl.targets.managed.emulator.nodes import JobNodes, Node, NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from tests.kit.docker import BASE as IMAGE
 from tests.kit.docker import needs_docker
@@ -60,10 +60,10 @@ class Heard:
 class BashNodes:
     """A runner with one job of nodes that run bash."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: NodeRunner) -> None:
         self.runner = runner
         self.heard = Heard()
-        self.nodes: Nodes = runner.nodes("job", self.heard)
+        self.nodes: JobNodes = runner.nodes("job", self.heard)
 
     def start(self, script: str, name: str = "one", *args: str, **fields: Any) -> Heard:
         fields = {"env": {}, "mounts": {}, **fields}
