@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic, sleep
 
 from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.2
 _ASK_SECONDS = 5.0
 
 
-def request_cancel(store: Store, bench: Bench) -> None:
+def request_cancel(store: Store, bench: BenchRecord) -> None:
     """Request that its unfinished runs end, and wait for none. Raises RsctlError."""
     known = Benches(store).get(bench.bench) or bench
     for trial in known.latest().values():
@@ -23,7 +23,7 @@ def request_cancel(store: Store, bench: Bench) -> None:
             _cancel(store, trial)
 
 
-def cancel_bench(store: Store, bench: Bench, seconds: float) -> Bench:
+def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecord:
     """End all its runs, and start no more; returns the record afterwards.
 
     Waits at most this number of seconds; raises RsctlError (exit code 6) if runs are active after
@@ -55,7 +55,7 @@ def _cancel(store: Store, trial: Trial) -> None:
         get(run.target).cancel(run.run)
 
 
-def _has_ended(store: Store, benches: Benches, bench: Bench, trial: Trial) -> bool:
+def _has_ended(store: Store, benches: Benches, bench: BenchRecord, trial: Trial) -> bool:
     run = store.get(trial.run)
     if run is not None and not run.state.is_final:
         get(run.target).reconcile(run.run)

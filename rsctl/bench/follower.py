@@ -7,7 +7,7 @@ from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.observer import BenchObserver
-from rsctl.bench.records import Bench, Trial
+from rsctl.bench.records import BenchRecord, Trial
 from rsctl.clients.endpoints import Endpoints
 from rsctl.runs.store import Store
 from rsctl.targets.base import Target
@@ -49,7 +49,7 @@ class Follower:
             self._observer.submitted(trial)
         return self._active[trial.run]
 
-    def follow(self, record: Bench | None) -> Iterator[ActiveRun]:
+    def follow(self, record: BenchRecord | None) -> Iterator[ActiveRun]:
         """Poll the runs whose turn it is and show their events; returns those that are over.
 
         With `record`, their states are taken from it, and no target is asked.

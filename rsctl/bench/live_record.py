@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.schedule import Slot, TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
@@ -15,12 +15,12 @@ class CurrentBench:
     `retried` are the trials that are repeated because they had ended badly when this process began.
     """
 
-    def __init__(self, store: Store, bench: Bench) -> None:
+    def __init__(self, store: Store, bench: BenchRecord) -> None:
         self.store, self.benches = store, Benches(store)
         self.record = bench
         self.retried: TrialKeys = unsuccessful(bench)
 
-    def reload(self) -> Bench:
+    def reload(self) -> BenchRecord:
         """The current record. Raises RsctlError if it was removed."""
         found = self.benches.get(self.record.bench)
         if found is None:

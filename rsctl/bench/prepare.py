@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rsctl.bench.inputs import code_digest, packages_digest, source_digest
-from rsctl.bench.records import Bench, Cell, new_bench_id
+from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document, cells_of, read
 from rsctl.job.job import Job
@@ -68,10 +68,10 @@ class BenchPlan:
         text = "\n".join([self.target.info.name, *digests, self.inputs])
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def new_bench(self, repeat: int) -> Bench:
+    def new_bench(self, repeat: int) -> BenchRecord:
         """A bench to record."""
         root = self.document.root
-        return Bench(
+        return BenchRecord(
             bench=new_bench_id(self.job.name),
             name=self.job.name,
             target=self.target.info.name,
@@ -116,7 +116,7 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
     return BenchPlan(document, settings, chosen, cells, findings, inputs)
 
 
-def reopen(bench: Bench) -> BenchPlan:
+def reopen(bench: BenchRecord) -> BenchPlan:
     """A recorded bench, to run more of it. Raises RsctlError if its job is another by now."""
     path = bench.file if bench.file != "-" else os.path.join(bench.folder, "-")
     settings = tuple(bench.settings)
@@ -135,8 +135,8 @@ def reopen(bench: Bench) -> BenchPlan:
 
 
 def plan_confirmation(
-    plan: BenchPlan, bench: Bench, cells: Sequence[Cell], repeat: int
-) -> tuple[BenchPlan, Bench]:
+    plan: BenchPlan, bench: BenchRecord, cells: Sequence[Cell], repeat: int
+) -> tuple[BenchPlan, BenchRecord]:
     """Fresh runs of some cells of a bench, as a bench of their own."""
     part = replace(plan, cells=[cell for cell in plan.cells if cell.values in cells])
     again = part.new_bench(repeat)

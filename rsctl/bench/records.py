@@ -113,8 +113,6 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         return ExitCode.SUCCEEDED if self.is_complete else ExitCode.INTERRUPTED
 
 
-Bench = BenchRecord
-
 _ABOUT = ("cells", "spec", "file", "folder", "text", "settings")
 _COLUMNS = ("name", "target", "definition", "state", "created", "ended", "repeat")
 
@@ -125,7 +123,7 @@ class Benches:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def claim(self, bench: Bench, anew: bool = False) -> Bench:
+    def claim(self, bench: BenchRecord, anew: bool = False) -> BenchRecord:
         """The latest bench of the same definition, with room for as many repetitions.
 
         If there is none, or `anew`, this one is added. Two who claim at once get the same one.
@@ -143,20 +141,20 @@ class Benches:
             )
             return _load(db, "WHERE id=?", rows[0])[0]
 
-    def get(self, bench: str) -> Bench | None:
+    def get(self, bench: str) -> BenchRecord | None:
         """One bench by its id, or None."""
         return next(iter(self._benches("WHERE id=?", bench)), None)
 
-    def benches(self, limit: int = -1) -> list[Bench]:
+    def benches(self, limit: int = -1) -> list[BenchRecord]:
         """Benches, the newest first."""
         return self._benches("ORDER BY created DESC, id LIMIT ?", limit)
 
-    def of_run(self, run: str) -> Bench | None:
+    def of_run(self, run: str) -> BenchRecord | None:
         """The bench that a run belongs to, or None."""
         which = "WHERE id IN (SELECT bench FROM trials WHERE run=?)"
         return next(iter(self._benches(which, run)), None)
 
-    def find(self, reference: str) -> Bench:
+    def find(self, reference: str) -> BenchRecord:
         """A bench by id, unique prefix or `@last`. Raises RsctlError if there is none."""
         if reference == "@last":
             matches = self.benches(1)
@@ -211,7 +209,7 @@ class Benches:
             db.execute("DELETE FROM trials WHERE bench=?", (bench,))
             db.execute("DELETE FROM benches WHERE id=?", (bench,))
 
-    def _benches(self, which: str, value: object) -> list[Bench]:
+    def _benches(self, which: str, value: object) -> list[BenchRecord]:
         with self._store.transaction() as db:
             return _load(db, which, (value,))
 
@@ -221,7 +219,7 @@ def new_bench_id(name: str) -> str:
     return new_run_id(f"{name}-bench")
 
 
-def _insert(db: sqlite3.Connection, bench: Bench) -> None:
+def _insert(db: sqlite3.Connection, bench: BenchRecord) -> None:
     about = {name: getattr(bench, name) for name in _ABOUT}
     db.execute(
         f"INSERT INTO benches (id, {', '.join(_COLUMNS)}, about, images)"  # noqa: S608
@@ -233,13 +231,13 @@ def _insert(db: sqlite3.Connection, bench: Bench) -> None:
     )
 
 
-def _load(db: sqlite3.Connection, which: str, values: tuple[object, ...]) -> list[Bench]:
+def _load(db: sqlite3.Connection, which: str, values: tuple[object, ...]) -> list[BenchRecord]:
     columns = f"id, {', '.join(_COLUMNS)}, about, images"
     rows = db.execute(f"SELECT {columns} FROM benches {which}", values).fetchall()  # noqa: S608
     return [_bench(db, row) for row in rows]
 
 
-def _bench(db: sqlite3.Connection, row: tuple[Any, ...]) -> Bench:
+def _bench(db: sqlite3.Connection, row: tuple[Any, ...]) -> BenchRecord:
     bench, *fields, about, images = row
     known = dict(zip(_COLUMNS, fields, strict=True))
     known |= {**msgspec.json.decode(about), "images": msgspec.json.decode(images), "bench": bench}
@@ -250,14 +248,14 @@ def _bench(db: sqlite3.Connection, row: tuple[Any, ...]) -> Bench:
         (bench,),
     )
     known["trials"] = [dict(zip(names, trial, strict=True)) for trial in trials]
-    return msgspec.convert(known, Bench)
+    return msgspec.convert(known, BenchRecord)
 
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _not_found(reference: str, matches: list[Bench]) -> Finding:
+def _not_found(reference: str, matches: list[BenchRecord]) -> Finding:
     if matches:
         names = ", ".join(bench.bench for bench in matches[:4]) + (", ..." if matches[4:] else "")
         return error(

@@ -16,12 +16,12 @@ from rsctl.bench.fingerprint import (
     merged,
     run_print,
 )
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.samples import Sample, samples
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import RunRecord, Store
 
-Found = TypeVar("Found", RunRecord, Bench)
+Found = TypeVar("Found", RunRecord, BenchRecord)
 Kind = Literal["run", "bench", "baseline"]
 
 
@@ -92,7 +92,7 @@ def cell_label(cell: Cell) -> str:
     return ", ".join(f"{name}={value}" for name, value in cell.items())
 
 
-def find_source(store: Store, reference: str) -> RunRecord | Bench:
+def find_source(store: Store, reference: str) -> RunRecord | BenchRecord:
     """The run or bench of a reference. `@last` is the later of the two; a bench's own runs are it.
 
     Raises RsctlError if there is none, or several.
@@ -108,7 +108,7 @@ def find_source(store: Store, reference: str) -> RunRecord | Bench:
     bench_found, bench_problem = _attempt(lambda: benches.find(reference))
     if run_found is not None and run_found.run == reference:
         return run_found
-    found: list[RunRecord | Bench] = [f for f in (run_found, bench_found) if f is not None]
+    found: list[RunRecord | BenchRecord] = [f for f in (run_found, bench_found) if f is not None]
     is_vague = any("several" in str(p) for p in (run_problem, bench_problem) if p)
     if len(found) == 1 and not is_vague:
         return found[0]
@@ -138,7 +138,7 @@ def run_results(store: Store, run: RunRecord, known: Mapping[str, Sample] | None
 
 
 def bench_results(
-    store: Store, bench: Bench, repetitions: range | None = None, label: str | None = None
+    store: Store, bench: BenchRecord, repetitions: range | None = None, label: str | None = None
 ) -> Results:
     """The results of a bench, of all repetitions or some of them."""
     wanted = range(bench.repeat) if repetitions is None else repetitions
@@ -197,7 +197,7 @@ def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Figure]
     return list(dict.fromkeys([*declared, *(name for known in measured for name in known)]))
 
 
-def _trials(bench: Bench, cell: int, repetitions: range) -> list[Optional[Trial]]:
+def _trials(bench: BenchRecord, cell: int, repetitions: range) -> list[Optional[Trial]]:
     """The latest trial of each repetition; None where none has been made."""
     latest = bench.latest()
     return [latest.get((cell, repetition)) for repetition in repetitions]

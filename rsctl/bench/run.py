@@ -21,7 +21,7 @@ from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
 from rsctl.bench.prepare import BenchPlan
-from rsctl.bench.records import Bench
+from rsctl.bench.records import BenchRecord
 from rsctl.bench.starter import TrialStarter
 from rsctl.bench.takeover import take_over
 from rsctl.findings import JobState, note
@@ -39,13 +39,13 @@ _STOPPED = (JobState.CANCELLING, JobState.CANCELLED)
 
 def run_bench(
     prepared: BenchPlan,
-    bench: Bench,
+    bench: BenchRecord,
     *,
     parallel: int | None = None,
     fail_fast: bool = False,
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = lambda: None,
-) -> Bench:
+) -> BenchRecord:
     """Run the runs of a recorded bench that have not succeeded; returns the record afterwards.
 
     `parallel` is how many runs may go on at once; by default one on this machine, in a cloud as
@@ -95,7 +95,7 @@ class _Driver:
     def _is_driver(self) -> bool:
         return self._lock is not None
 
-    def run(self, stop: Callable[[], Stop]) -> Bench:
+    def run(self, stop: Callable[[], Stop]) -> BenchRecord:
         """Run until nothing remains, or an interruption stops it."""
         _allow_many_files()
         self._begin()
@@ -183,14 +183,14 @@ class _Driver:
         is_all = not self._starter.waiting and (self._is_driver or self._outcomes.is_cancelled)
         return is_quiet and is_all
 
-    def _leave(self) -> Bench:
+    def _leave(self) -> BenchRecord:
         """Wait for the answers of submissions that are on their way; the rest stays as it is."""
         while self._starter.sending:
             self._outcomes.take_answers()
             sleep(_IDLE_SECONDS)
         return self._current.reload()
 
-    def _finish(self, is_ending: bool) -> Bench:
+    def _finish(self, is_ending: bool) -> BenchRecord:
         bench = self._current.reload()
         if self._is_driver:
             state = self._final_state(bench, is_ending)
@@ -200,7 +200,7 @@ class _Driver:
             raise self._starter.problem
         return self._current.reload()
 
-    def _final_state(self, bench: Bench, is_ending: bool) -> JobState:
+    def _final_state(self, bench: BenchRecord, is_ending: bool) -> JobState:
         if bench.is_complete:
             return JobState.SUCCEEDED
         if self._outcomes.is_cancelled:

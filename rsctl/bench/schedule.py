@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rsctl.bench.records import Bench, Trial
+from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import JobState
 
 Slot = tuple[int, int]
@@ -21,7 +21,7 @@ def all_slots(cells: int, repeat: int) -> Iterator[Slot]:
         yield from ((cell, repetition) for cell in row)
 
 
-def unsuccessful(bench: Bench) -> TrialKeys:
+def unsuccessful(bench: BenchRecord) -> TrialKeys:
     """The trials that have ended in any other way than with success."""
     return frozenset(
         trial.key
@@ -30,7 +30,7 @@ def unsuccessful(bench: Bench) -> TrialKeys:
     )
 
 
-def pending(bench: Bench, retried: TrialKeys) -> list[Slot]:
+def pending(bench: BenchRecord, retried: TrialKeys) -> list[Slot]:
     """The slots to run, in order: slots without a trial, and slots whose last trial is in
     `retried`.
     """
@@ -42,7 +42,7 @@ def pending(bench: Bench, retried: TrialKeys) -> list[Slot]:
     ]
 
 
-def next_trial(bench: Bench, slot: Slot, run: str) -> Trial:
+def next_trial(bench: BenchRecord, slot: Slot, run: str) -> Trial:
     """The next attempt at a slot."""
     before = [trial.attempt for trial in bench.trials if trial.slot == slot]
     cell, repetition = slot

@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_fields
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.schedule import Slot, next_trial
 from rsctl.bench.submit_thread import SubmitThread
 from rsctl.bench.summary import format_value
@@ -83,7 +83,7 @@ class TrialStarter:
         self._queue.clear()
         self._again.clear()
 
-    def start(self, bench: Bench, running: int) -> None:
+    def start(self, bench: BenchRecord, running: int) -> None:
         """Submit what may be submitted now, beside so many that hold machines."""
         while self._has_room(running):
             trial = self._next(bench)
@@ -146,7 +146,7 @@ class TrialStarter:
             and self.backoff.is_over(monotonic())
         )
 
-    def _next(self, bench: Bench) -> Trial | None:
+    def _next(self, bench: BenchRecord) -> Trial | None:
         """The next trial, if the rate of submissions allows one."""
         run = self._again[0].run if self._again else new_run_id(self._prepared.job.name)
         if self._rate is not None and not self._rate.take(run):
@@ -155,7 +155,7 @@ class TrialStarter:
             return self._again.popleft()
         return next_trial(bench, self._queue.popleft(), run)
 
-    def _submission(self, bench: Bench, cell: BenchCell, run: str) -> Submission:
+    def _submission(self, bench: BenchRecord, cell: BenchCell, run: str) -> Submission:
         """The submission of one run. Raises RsctlError if it no longer matches the bench's plan."""
         submission = make_plan(cell.submission.job, self._prepared.target, run)
         if digest_of(submission) != cell.digest:

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl.bench.records import Bench, Cell, Trial
+from rsctl.bench.records import BenchRecord, Cell, Trial
 from rsctl.bench.samples import Sample, quantile, samples
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
@@ -36,7 +36,7 @@ class CellSummary(msgspec.Struct, kw_only=True):
     metrics: dict[str, CellStatistic]
 
 
-def summarize(store: Store, bench: Bench) -> list[CellSummary]:
+def summarize(store: Store, bench: BenchRecord) -> list[CellSummary]:
     """All cells in their order."""
     summaries = []
     for index, values in enumerate(bench.cells):
@@ -78,7 +78,7 @@ def format_value(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def counts(bench: Bench, cell: int) -> dict[JobState, int]:
+def counts(bench: BenchRecord, cell: int) -> dict[JobState, int]:
     """How many repetitions of a cell are in which state; those not begun are not counted."""
     found: dict[JobState, int] = {}
     for trial in _latest(bench):
@@ -87,10 +87,10 @@ def counts(bench: Bench, cell: int) -> dict[JobState, int]:
     return found
 
 
-def done(bench: Bench) -> int:
+def done(bench: BenchRecord) -> int:
     """How many of its runs have succeeded."""
     return sum(trial.state is JobState.SUCCEEDED for trial in _latest(bench))
 
 
-def _latest(bench: Bench) -> list[Trial]:
+def _latest(bench: BenchRecord) -> list[Trial]:
     return [trial for trial in bench.latest().values() if trial.repetition < bench.repeat]

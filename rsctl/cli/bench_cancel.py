@@ -14,7 +14,7 @@ _WAIT_SECONDS = 60.0
 
 @make_command("cancel")
 @options.errors_as_json
-def command(bench: options.Bench, output: options.Output = "text") -> int:
+def command(bench: options.BenchArgument, output: options.Output = "text") -> int:
     """Cancel all runs of a bench, and start no more of them.
 
     Exit code: 0 if all runs have ended, 6 if some are still running after a minute.

@@ -20,7 +20,7 @@ from rsctl.runs.stream.sanitize import sanitize
 @make_command("status")
 @options.errors_as_json
 def command(
-    bench: options.Bench, watch: options.Watch = False, output: options.Output = "text"
+    bench: options.BenchArgument, watch: options.Watch = False, output: options.Output = "text"
 ) -> int:
     """Show the cells of a bench and the results of their runs.
 

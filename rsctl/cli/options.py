@@ -107,7 +107,7 @@ RunId = Annotated[
         help="A run's ID, a unique prefix of it, @last, or a job's URL.",
     ),
 ]
-Bench = Annotated[
+BenchArgument = Annotated[
     str,
     typer.Argument(
         metavar="BENCH",

@@ -13,7 +13,7 @@ from msgspec.structs import replace as with_fields
 from rsctl.bench import backoff
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
-from rsctl.bench.records import Bench, Benches
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.images.events import Show
@@ -69,7 +69,7 @@ class Cloudlike(ProcessTarget):
 
 def on(
     folder: Path, refusals: list[RsctlError | None], *settings: str, **options: Any
-) -> tuple[Cloudlike, Callable[[], Bench], Recording]:
+) -> tuple[Cloudlike, Callable[[], BenchRecord], Recording]:
     """The folder's job on such a target, ready to be run."""
     target, observer = Cloudlike(refusals), Recording()
 
@@ -82,7 +82,7 @@ def on(
             cells.append(BenchCell(cell.values, submission, digest_of(submission)))
         return replace(made, target=target, cells=cells)
 
-    def start() -> Bench:
+    def start() -> BenchRecord:
         ready = prepared()
         bench = Benches(Store()).claim(ready.new_bench(1))
         return run_bench(ready, bench, observer=observer, **options)

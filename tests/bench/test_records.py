@@ -6,16 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rsctl.bench.records import Bench, Benches, Trial, new_bench_id
+from rsctl.bench.records import Benches, BenchRecord, Trial, new_bench_id
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
 
 
-def bench_of(definition: str = "d1", repeat: int = 2, name: str = "sweep") -> Bench:
+def bench_of(definition: str = "d1", repeat: int = 2, name: str = "sweep") -> BenchRecord:
     """A bench of two cells."""
     cells = [{"workers.count": 2}, {"workers.count": 4}]
-    return Bench(
+    return BenchRecord(
         bench=new_bench_id(name),
         name=name,
         target="process",

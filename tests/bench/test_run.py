@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rsctl.bench.prepare import BenchPlan, prepare, reopen
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.run import run_bench
 from rsctl.bench.samples import Sample
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
@@ -58,7 +58,7 @@ class Recording:
         self.findings: list[str] = []
         self.states: list[JobState] = []
 
-    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """See BenchObserver."""
         self.todo.append(todo)
 
@@ -82,7 +82,7 @@ class Recording:
         """See BenchObserver."""
         self.findings.append(finding.message)
 
-    def tick(self, bench: Bench) -> None:
+    def tick(self, bench: BenchRecord) -> None:
         """See BenchObserver."""
 
 
@@ -106,7 +106,7 @@ def ran(ledger: Path) -> Counter[str]:
     return Counter(ledger.read_text().split())
 
 
-def start(folder: Path, repeat: int, **options: Any) -> tuple[Bench, Recording]:
+def start(folder: Path, repeat: int, **options: Any) -> tuple[BenchRecord, Recording]:
     """Run a bench of the folder's job."""
     prepared, observer = prepared_at(folder), Recording()
     bench = Benches(Store()).claim(prepared.new_bench(repeat))

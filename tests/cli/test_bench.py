@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
-from rsctl.bench.records import Bench, Benches
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from tests.cli.conftest import Cli
@@ -46,7 +46,7 @@ def job(rsctl: Cli) -> str:
     return rsctl.write(JOB)
 
 
-def the_bench() -> Bench:
+def the_bench() -> BenchRecord:
     """The only bench of the store."""
     [bench] = Benches(Store()).benches()
     return bench

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent
@@ -28,7 +28,7 @@ def record(
     """A bench of one cell; a run without a value has failed."""
     store = Store()
     created = f"2026-01-01T00:00:0{len(Benches(store).benches())}.000000Z"
-    bench = Bench(
+    bench = BenchRecord(
         bench=name,
         name="job",
         target="process",

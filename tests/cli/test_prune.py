@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
@@ -28,7 +28,7 @@ def make_bench(
 ) -> None:
     """A bench of one cell, with a trial for each run."""
     ended = at(30) if state.is_final else None
-    bench = Bench(
+    bench = BenchRecord(
         bench=name,
         name="job",
         target="process",

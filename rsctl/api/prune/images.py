@@ -10,14 +10,14 @@ import msgspec
 
 from rsctl.api.prune.items import PruneLimits
 from rsctl.atomic_file import open_regular
-from rsctl.bench.records import Bench
+from rsctl.bench.records import BenchRecord
 from rsctl.images.built_images import BuiltImage
 from rsctl.runs.home import run_directory
 from rsctl.runs.store import RunRecord
 
 
 def unused_images(
-    images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[Bench], limits: PruneLimits
+    images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[BenchRecord], limits: PruneLimits
 ) -> list[BuiltImage]:
     """The images that are old enough and that none of these runs and benches names."""
     names = {name for run in runs for name in _names_of_run(run)}

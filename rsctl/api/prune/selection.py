@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Bench, Benches
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.runs import emulator
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.final_state import with_final_state
@@ -49,7 +49,7 @@ class Selection:
         return [run for name, run in self._runs.items() if name not in gone]
 
     @property
-    def kept_benches(self) -> list[Bench]:
+    def kept_benches(self) -> list[BenchRecord]:
         """The benches that stay."""
         gone = {item.name for item in self.items}
         return [bench for bench in self._benches if bench.bench not in gone]
@@ -66,7 +66,7 @@ class Selection:
         is_old = run.state.is_final and self._limits.is_past(run.ended or run.created)
         return is_old and run.run not in self._newest
 
-    def _goes_bench(self, bench: Bench) -> bool:
+    def _goes_bench(self, bench: BenchRecord) -> bool:
         runs = self._runs_of(bench)
         if not self._limits.is_past(bench.ended or bench.created):
             return False
@@ -83,12 +83,12 @@ class Selection:
             self.kept.append(Kept(bench.bench, f"of its run {busy[0]}: {_BUSY}"))
         return not busy
 
-    def _runs_of(self, bench: Bench) -> list[RunRecord]:
+    def _runs_of(self, bench: BenchRecord) -> list[RunRecord]:
         return [self._runs[trial.run] for trial in bench.trials if trial.run in self._runs]
 
     def _without_baselines(
-        self, benches: list[Bench], runs: list[RunRecord]
-    ) -> tuple[list[Bench], list[RunRecord]]:
+        self, benches: list[BenchRecord], runs: list[RunRecord]
+    ) -> tuple[list[BenchRecord], list[RunRecord]]:
         """Less what a bench that stays is compared with; and again, for that bench may stay so."""
         while True:
             going = {bench.bench for bench in benches}
@@ -110,7 +110,7 @@ class Selection:
             benches = [bench for bench in benches if bench.bench not in found]
             runs = [run for run in runs if run.run not in found]
 
-    def _bench_item(self, bench: Bench) -> Item:
+    def _bench_item(self, bench: BenchRecord) -> Item:
         runs = [run.run for run in self._runs_of(bench)]
         size = disk_use(BenchFolder(bench.bench).path) + sum(map(self._size, runs))
         ended = bench.ended or bench.created
@@ -139,7 +139,7 @@ def _is_busy(run: str) -> bool:
     return folder.path.is_dir() and (folder.is_supervised() or emulator.is_alive(run))
 
 
-def _baselines(bench: Bench) -> Iterator[str]:
+def _baselines(bench: BenchRecord) -> Iterator[str]:
     """The references to runs and benches that a bench has as its baselines."""
     for gate in _mappings(bench.spec.get("gate")):
         reference = gate.get("baseline")

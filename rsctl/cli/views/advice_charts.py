@@ -12,7 +12,7 @@ from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.output import in_color
 from rsctl.cli.views.plot import COLORS, MARKERS, format_tick, round_limits
 from rsctl.estimate.advice.options import pools_by_machine
-from rsctl.results.report.charts import Line, LineChart
+from rsctl.results.report.charts import ChartLine, LineChart
 
 _HEIGHT = 12
 _MARGIN = 24
@@ -25,7 +25,7 @@ def advice_chart(advice: Advice) -> LineChart:
     lines = []
     for pool in pools_by_machine(advice.every_option):
         points = sorted((float(option.reducers), option.step_seconds) for option in pool)
-        lines.append(Line(pool[0].reducer_machine or "with reducers", points))
+        lines.append(ChartLine(pool[0].reducer_machine or "with reducers", points))
     most = max((x for line in lines for x, _ in line.points), default=1.0)
     return LineChart(
         title=f"{advice.workers} workers on {advice.target}: predicted step",
@@ -33,7 +33,7 @@ def advice_chart(advice: Advice) -> LineChart:
         y="step (s)",
         lines=lines,
         from_zero=True,
-        reference=Line("without reducers", [(0.0, without), (most, without)]),
+        reference=ChartLine("without reducers", [(0.0, without), (most, without)]),
     )
 
 
@@ -50,8 +50,8 @@ def sweep_chart(swept: SweptAdvice) -> LineChart:
         x=swept.key,
         y="step (s)",
         lines=[
-            Line("without reducers", list(zip(xs, without, strict=True))),
-            Line("as recommended", list(zip(xs, best, strict=True))),
+            ChartLine("without reducers", list(zip(xs, without, strict=True))),
+            ChartLine("as recommended", list(zip(xs, best, strict=True))),
         ],
         from_zero=True,
     )

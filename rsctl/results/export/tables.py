@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Optional
 
 import msgspec
 
-from rsctl.bench.records import Bench, Cell
+from rsctl.bench.records import BenchRecord, Cell
 from rsctl.bench.samples import samples
 from rsctl.results.export.arguments import arguments_of
 from rsctl.results.export.columns import Column, Row, Value, cast, column_type
@@ -53,7 +53,7 @@ class Table:
         return self._rows()
 
 
-def sources_of(store: Store, found: RunRecord | Bench) -> list[ExportSource]:
+def sources_of(store: Store, found: RunRecord | BenchRecord) -> list[ExportSource]:
     """A run, or the runs of a bench that count, in the order of cells and repetitions."""
     if isinstance(found, RunRecord):
         return [ExportSource(found)]

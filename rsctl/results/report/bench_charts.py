@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-from rsctl.bench.records import Bench, Cell
+from rsctl.bench.records import BenchRecord, Cell
 from rsctl.bench.samples import Sample, quantile
 from rsctl.bench.stats import CellSides, effect, interval
 from rsctl.bench.summary import CellStatistic, cell_statistics, format_cell, format_value
 from rsctl.results.report.charts import (
     Bar,
     Chart,
+    ChartLine,
     DotChart,
     HeatMap,
     IntervalChart,
-    Line,
     LineChart,
     Span,
     Timeline,
@@ -39,7 +39,7 @@ _PHASES = (
 class BenchData:
     """A bench with its runs and their samples."""
 
-    def __init__(self, bench: Bench, curves: Mapping[str, RunCurves]) -> None:
+    def __init__(self, bench: BenchRecord, curves: Mapping[str, RunCurves]) -> None:
         self.bench = bench
         self.curves = curves
         self.runs: dict[str, RunRecord] = {name: each.run for name, each in curves.items()}

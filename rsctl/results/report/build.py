@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Union
 
 from rsctl import __version__
-from rsctl.bench.records import Bench
+from rsctl.bench.records import BenchRecord
 from rsctl.bench.results import Results, bench_results, run_results
 from rsctl.bench.rules import rules_of
 from rsctl.bench.samples import Sample
@@ -28,7 +28,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent, now
 
-Source = Union[RunRecord, Bench, Results]
+Source = Union[RunRecord, BenchRecord, Results]
 """The sources of a report; results come from a baseline."""
 
 WHOLE_RUNS = 4
@@ -70,7 +70,7 @@ def make_report(
         sides = [_results(reader, source) for source in sources]
         add_comparison(page, sides, _floors(sources))
     for source in sources:
-        if isinstance(source, Bench):
+        if isinstance(source, BenchRecord):
             add_bench(page, reader.bench(source))
     left_out = _add_whole_runs(page, reader, runs, locations)
     labels = [_label(source) for source in sources]
@@ -100,7 +100,7 @@ def _label(source: Source) -> str:
 def _counted(sources: Sequence[Source]) -> str:
     counts = [
         (sum(isinstance(s, RunRecord) for s in sources), "run", "runs"),
-        (sum(isinstance(s, Bench) for s in sources), "bench", "benches"),
+        (sum(isinstance(s, BenchRecord) for s in sources), "bench", "benches"),
         (sum(isinstance(s, Results) for s in sources), "baseline", "baselines"),
     ]
     return " and ".join(counted(*of_kind) for of_kind in counts if of_kind[0])
@@ -134,7 +134,7 @@ class _Reader:
                 self._readings[run.run] = known
         return known
 
-    def bench(self, bench: Bench) -> BenchData:
+    def bench(self, bench: BenchRecord) -> BenchData:
         """A bench with its runs. Raises StoreError."""
         names = [trial.run for trial in bench.latest().values()]
         runs = {name: run for name in names if (run := self.store.get(name)) is not None}
@@ -159,7 +159,7 @@ def _results(reader: _Reader, source: Source) -> Results:
 
 def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
     """The regression that the job file of the last bench allows."""
-    benches = [source for source in sources if isinstance(source, Bench)]
+    benches = [source for source in sources if isinstance(source, BenchRecord)]
     if not benches:
         return {}
     try:

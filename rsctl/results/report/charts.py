@@ -29,7 +29,7 @@ _DENSE_FROM = 13
 _SHORT_LABEL = 14
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """One line of a chart: its label and its points in the order of x."""
 
     label: str
@@ -75,11 +75,11 @@ class LineChart:
     title: str
     x: str
     y: str
-    lines: Sequence[Line]
+    lines: Sequence[ChartLine]
     from_zero: bool = False
     note: str = ""
-    reference: Line | None = None
-    others: Sequence[Line] = ()
+    reference: ChartLine | None = None
+    others: Sequence[ChartLine] = ()
     """Lines behind, thin and without a colour of their own: of very many those that do not stand
     out."""
 
@@ -182,7 +182,7 @@ def thinned(points: Sequence[Point], most: int = DRAWN) -> list[Point]:
     return [*kept, points[-1]]
 
 
-def band(lines: Sequence[Line], buckets: int = 60) -> list[tuple[float, float, float, float]]:
+def band(lines: Sequence[ChartLine], buckets: int = 60) -> list[tuple[float, float, float, float]]:
     """A summary of many lines, by stretches of x: its middle, and the lowest, median and highest
     value.
     """

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from rsctl.results.report.charts import LINES, Chart, HeatMap, Line, LineChart
+from rsctl.results.report.charts import LINES, Chart, ChartLine, HeatMap, LineChart
 from rsctl.results.report.data import RunData
 from rsctl.results.report.run_charts import byte_unit, bytes_over_time, over_time
 from rsctl.runs.stream.events import MetricEvent
@@ -102,4 +102,6 @@ def _with_total(
     if not xs or total is None or not 0 < total < 1e15 or most > total:
         return chart
     whole = total / byte_unit(most)[0]
-    return replace(chart, reference=Line("memory of a GPU", [(min(xs), whole), (max(xs), whole)]))
+    return replace(
+        chart, reference=ChartLine("memory of a GPU", [(min(xs), whole), (max(xs), whole)])
+    )

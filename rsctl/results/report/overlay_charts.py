@@ -13,7 +13,7 @@ from rsctl.results.report.charts import (
     DRAWN,
     LINES,
     Chart,
-    Line,
+    ChartLine,
     LineChart,
     Point,
     thinned,
@@ -108,7 +108,7 @@ def _chart(
 ) -> LineChart:
     labels, note = chosen
     order = {label: position for position, label in enumerate(labels)}
-    lines = [Line(each.label, points) for each, points in found if points]
+    lines = [ChartLine(each.label, points) for each, points in found if points]
     shown = [line for line in lines if line.label in order]
     return LineChart(
         title,

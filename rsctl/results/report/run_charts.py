@@ -9,8 +9,8 @@ from itertools import pairwise
 from rsctl.results.report.charts import (
     DENSE_ROWS,
     Chart,
+    ChartLine,
     ChartMark,
-    Line,
     LineChart,
     Point,
     Span,
@@ -106,7 +106,7 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
         unit = data.unit(name)
         axis = f"{name} ({unit})" if unit else name
         series = data.metrics[name]
-        steps = [Line(r, _by_step(events)) for r, events in series.items()]
+        steps = [ChartLine(r, _by_step(events)) for r, events in series.items()]
         steps = [line for line in steps if line.points]
         note = _left_out(data, name)
         if steps:
@@ -164,7 +164,7 @@ def _time_chart(
     last = max((x for points in timed.values() for x, _ in points), default=1.0)
     divisor, unit = time_unit(last)
     lines = [
-        Line(name, in_order((x / divisor, y / scale) for x, y in points))
+        ChartLine(name, in_order((x / divisor, y / scale) for x, y in points))
         for name, points in timed.items()
         if points
     ]

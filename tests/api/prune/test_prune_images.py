@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.api.prune.images import built_at
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.cli.app import run as rsctl
 from rsctl.findings import JobState
 from rsctl.runs.home import run_directory
@@ -81,7 +81,7 @@ def test_images_that_nothing_uses_go(engine: Fill, capsys: pytest.CaptureFixture
     add_run("new-cccccc", JobState.FAILED, request={"services": {"w": {"image": "rsctl/c:3"}}})
     run_directory("new-cccccc").mkdir(parents=True)
     (run_directory("new-cccccc") / "rehearsal.json").write_text('{"image": "r/f:6"}')
-    bench = Bench(
+    bench = BenchRecord(
         bench="b",
         name="b",
         target="compose",

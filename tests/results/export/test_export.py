@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.cli.app import run as run_command
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.results import frame
@@ -68,7 +68,7 @@ def add_run(run: str, throughput: float = 100.0, reason: str | None = None) -> N
 def add_bench() -> None:
     cells = [{"workers.count": n, "comm.compression": c} for n, c in ((2, "none"), (4, "=fp16"))]
     store, benches = Store(), Benches(Store())
-    bench = Bench(
+    bench = BenchRecord(
         bench="b-bench-aaaaaa", name="b", target="process", definition="d", created=at(0),
         cells=cells,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.results.report.charts import Line, LineChart
+from rsctl.results.report.charts import ChartLine, LineChart
 from rsctl.results.report.descriptions import describe
 from rsctl.results.report.reading import readings_of
 from rsctl.results.report.scales import beyond_note, scale_of
@@ -133,7 +133,7 @@ def test_values_of_one_time_are_not_a_saw(rsctl: Cli, make_run: Make) -> None:
 
 def test_one_value_far_away_does_not_flatten_a_chart() -> None:
     points = [(float(x), 2 - x / 100) for x in range(100)]
-    lines = [Line("a", points), Line("b", [*points[:50], (50.0, 1e308), *points[51:]])]
+    lines = [ChartLine("a", points), ChartLine("b", [*points[:50], (50.0, 1e308), *points[51:]])]
     chart = LineChart("loss", "step", "loss", lines)
     scale = scale_of(chart)
     assert (scale.beyond, scale.is_log) == (1, False)
@@ -155,12 +155,12 @@ def test_one_value_far_away_does_not_flatten_a_chart() -> None:
     ],
 )
 def test_ordinary_values_are_all_within_the_axis(values: list[float]) -> None:
-    line = Line("a", [(float(x), y) for x, y in enumerate(values)])
+    line = ChartLine("a", [(float(x), y) for x, y in enumerate(values)])
     assert scale_of(LineChart("t", "x", "y", [line])).beyond == 0
 
 
 def test_a_chart_is_described_beyond_its_title() -> None:
-    line = Line("worker-0", [(0.0, 3.0), (1.0, 0.5), (2.0, 1.0)])
+    line = ChartLine("worker-0", [(0.0, 3.0), (1.0, 0.5), (2.0, 1.0)])
     assert describe(LineChart("loss over steps", "step", "loss (nats)", [line])) == (
         "Line chart: loss over steps. loss (nats) over step. worker-0: from 3 to 1, lowest 0.5, "
         "highest 3."

@@ -29,7 +29,7 @@ class SampleSeries(NamedTuple):
     metric: str
 
 
-class Sample(NamedTuple):
+class StoredSample(NamedTuple):
     """A value, in seconds since 1970; it can be read from `visible` on, of the monotonic clock."""
 
     time: float
@@ -69,7 +69,7 @@ class SampleStore:
 
     def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._samples: dict[SampleSeries, deque[Sample]] = {}
+        self._samples: dict[SampleSeries, deque[StoredSample]] = {}
         self._lock = threading.Lock()
 
     def take_telemetry(self, host: str, machine: str, line: str, at: float) -> None:
@@ -119,7 +119,7 @@ class SampleStore:
                 if s[:2] == ("TrainingJobName", job) and samples[-1].time >= since
             ]
 
-    def _visible(self, series: SampleSeries) -> list[Sample]:
+    def _visible(self, series: SampleSeries) -> list[StoredSample]:
         now = time.monotonic()
         with self._lock:
             return [s for s in self._samples.get(series, ()) if s.visible <= now]
@@ -128,7 +128,7 @@ class SampleStore:
         visible = time.monotonic() + self._behaviour.measure * self._behaviour.pace
         with self._lock:
             samples = self._samples.setdefault(series, deque(maxlen=_MOST_SAMPLES))
-            samples.append(Sample(at, visible, value))
+            samples.append(StoredSample(at, visible, value))
 
 
 def definitions_of(algorithm: dict[str, Any]) -> list[Definition]:
