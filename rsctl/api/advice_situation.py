@@ -189,12 +189,12 @@ def _sharding(job: Job) -> str | None:
         if not path.is_file():  # nor a pipe, which would be waited for
             return None
         with path.open(encoding="utf-8", errors="replace") as file:
-            found = _SHARDED.search(file.read(_LONGEST_SCRIPT))
+            match = _SHARDED.search(file.read(_LONGEST_SCRIPT))
     except OSError:
         return None
-    if found is None:
+    if match is None:
         return None
     return (
-        f"{script} shards its model ({found[1]}): reduce-scatter and all-gather send (N-1)/N of "
-        "it each, and reducers speed up only all-reduces"
+        f"{script} shards its model ({match[1]}): reduce-scatter and all-gather send (N-1)/N of "
+        "it each, and reducers help all-reduces only"
     )

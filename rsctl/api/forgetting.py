@@ -40,13 +40,13 @@ def forget_run(reference: str, *, force: bool = False) -> Forgotten:
 def _unfinished(store: Store, name: str) -> RunRecord | None:
     """The run if it has not ended, as far as is known here; None also if it is damaged."""
     try:
-        known = store.get(name)
-        if known and not known.state.is_final and not in_cloud(known.url):
-            reconcile_run(known, ignore)
-            known = store.get(name)
+        record = store.get(name)
+        if record and not record.state.is_final and not in_cloud(record.url):
+            reconcile_run(record, ignore)
+            record = store.get(name)
     except StoreError:
         return None
-    return None if known is None or known.state.is_final else known
+    return None if record is None or record.state.is_final else record
 
 
 def _goes_on(run: RunRecord) -> Finding:

@@ -151,7 +151,7 @@ def _only_first(submission: Submission) -> str:
     """A comment for code that leaves out what only rsctl does."""
     if not submission.alternatives:
         return ""
-    others = "; ".join(str(each.placement) for each in submission.alternatives)
+    others = "; ".join(str(alternative.placement) for alternative in submission.alternatives)
     return f"# For {submission.placement} alone. `rsctl submit` goes on to: {others}\n"
 
 

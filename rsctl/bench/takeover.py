@@ -35,8 +35,8 @@ def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> 
 
 def _may_be_unsent(store: Store, run: str) -> bool:
     """Whether a run may have no job yet: a second submission then finds the first's."""
-    known = store.get(run)
-    if known is None:
+    record = store.get(run)
+    if record is None:
         return True
-    is_in_cloud = target_info(known.target).is_managed and not known.state.is_final
-    return is_in_cloud and known.url == f"{known.target}://{run}"
+    is_in_cloud = target_info(record.target).is_managed and not record.state.is_final
+    return is_in_cloud and record.url == f"{record.target}://{run}"

@@ -38,8 +38,8 @@ def _parse_sweep(text: str) -> tuple[str, list[object]]:
     """`KEY=2..32` or `KEY=2,4,8` as the key and its values. Raises typer.BadParameter."""
     key, _, given = text.partition("=")
     values: list[object] = [int(v) if v.isdecimal() else v for v in given.split(",")]
-    if found := _RANGE.fullmatch(given):
-        low, high = int(found[1]), int(found[2])
+    if match := _RANGE.fullmatch(given):
+        low, high = int(match[1]), int(match[2])
         if low > high:
             raise typer.BadParameter(
                 f"the lower end of the range in {given} is above its upper end: write "

@@ -18,12 +18,12 @@ _MARK = b'"type":"finding"'
 def findings_of(run: str) -> list[Finding]:
     """The warnings and errors of a run, each once, in their order."""
     decoder = msgspec.json.Decoder(StateEvent | FindingEvent)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         with open_regular(RunFolder(run).states) as lines:
             for line in lines:
                 if _MARK in line:
-                    found.append(decoder.decode(line).finding)
+                    findings.append(decoder.decode(line).finding)
     except (OSError, msgspec.DecodeError, AttributeError):  # an unfinished last line
         pass
-    return list(dict.fromkeys(each for each in found if each.severity != "note"))
+    return list(dict.fromkeys(each for each in findings if each.severity != "note"))

@@ -101,10 +101,10 @@ def input_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
             example = "./PATH" if scheme == "file" else f"{scheme}://BUCKET/PATH"
             path = f"inputs.{name}.uri"
             yield error("inputs", message, f"add {path}.{info.name}: {example}", path)
-    for each in inputs_of(job, info.name):
-        if each.key.count(".") > 2:  # one of several: what is for others does not matter here
-            yield from missing_files(each.key, each.location)
-        yield from _mode_findings(each, info)
+    for job_input in inputs_of(job, info.name):
+        if job_input.key.count(".") > 2:  # one of several: what is for others does not matter here
+            yield from missing_files(job_input.key, job_input.location)
+        yield from _mode_findings(job_input, info)
 
 
 def _mode_findings(given: GivenInput, info: TargetInfo) -> Iterator[Finding]:

@@ -29,20 +29,24 @@ def render_placements(job: Job, target: Target, run: str) -> Submission:
     findings += _findings_of_lists(job, placement_jobs, target.info)
     submissions: list[Submission] = []
     known: list[Finding] = []
-    for each in placement_jobs:
-        submission, found = _rendered(each, target, run)
+    for placement_job in placement_jobs:
+        submission, found = _rendered(placement_job, target, run)
         news = [finding for finding in found if finding not in known]
         known += news
-        findings += news if each is placement_jobs[0] else _of_alternative(each, news)
+        findings += (
+            news if placement_job is placement_jobs[0] else _of_alternative(placement_job, news)
+        )
         if submission is not None and submissions:
-            findings += _differences(each, submission, submissions[0])
+            findings += _differences(placement_job, submission, submissions[0])
         submissions += [submission] if submission is not None else []
     if any(finding.is_error for finding in findings):
         raise RsctlError(ExitCode.USAGE, *findings)
     first, *others = submissions
     plan = with_fields(first.plan, findings=findings)
     if others:
-        plan = with_fields(plan, alternatives=[each.placement for each in placement_jobs[1:]])
+        plan = with_fields(
+            plan, alternatives=[placement_job.placement for placement_job in placement_jobs[1:]]
+        )
     return replace(
         first, plan=plan, placement=placement_jobs[0].placement, alternatives=tuple(others)
     )
@@ -107,9 +111,9 @@ def _findings_of_lists(
     job: Job, placement_jobs: list[PlacementJob], info: TargetInfo
 ) -> Iterator[Finding]:
     """The settings that cannot move with a job, or not without changes."""
-    if len({each.placement.machine for each in placement_jobs}) > 1:
+    if len({placement_job.placement.machine for placement_job in placement_jobs}) > 1:
         yield from _of_options(job, info, info.tries_machines, "workers.machine")
-    if len({each.placement.region for each in placement_jobs}) > 1:
+    if len({placement_job.placement.region for placement_job in placement_jobs}) > 1:
         yield from _of_options(job, info, info.regional, f"targets.{info.name}.region")
         yield from _data(placement_jobs, info)
 
@@ -135,8 +139,8 @@ def _data(placement_jobs: list[PlacementJob], info: TargetInfo) -> Iterator[Find
     staging = f"targets.{info.name}.staging"
     inputs: dict[str, list[str | None]] = {}
     for job in jobs:
-        for given in inputs_of(job, info.name):
-            inputs.setdefault(given.key, []).append(given.location)
+        for job_input in inputs_of(job, info.name):
+            inputs.setdefault(job_input.key, []).append(job_input.location)
     locations: dict[str, list[str | None]] = {
         **inputs,
         "outputs": [job.outputs for job in jobs],

@@ -130,8 +130,8 @@ class Selection:
 
 def has_ended(store: Store, run: str) -> bool:
     """Whether a run has ended and no process uses it, looked up again. Raises StoreError."""
-    known = store.get(run)
-    return known is None or (with_final_state(known).state.is_final and not _is_busy(run))
+    record = store.get(run)
+    return record is None or (with_final_state(record).state.is_final and not _is_busy(run))
 
 
 def _is_busy(run: str) -> bool:

@@ -176,15 +176,15 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
     for name in shown:
         head += [name, f"best {name}", f"sample of {name}"]
     rows = []
-    for each in curves:
-        run = each.run
-        row: list[str | None] = [each.label, state_mark(run.state.value)]
+    for curve in curves:
+        run = curve.run
+        row: list[str | None] = [curve.label, state_mark(run.state.value)]
         for name in shown:
-            last, best = last_and_best(run, each.headlines, name)
-            row += [last, best, _known(each.samples.get(name))]
-        cost = each.samples["run.cost"]
+            last, best = last_and_best(run, curve.headlines, name)
+            row += [last, best, _known(curve.samples.get(name))]
+        cost = curve.samples["run.cost"]
         row += [
-            _known(each.samples.get("run.time")),
+            _known(curve.samples.get("run.time")),
             _known(cost),
             *(run.target, run.created[:19].replace("T", " ")),
         ]
@@ -193,7 +193,7 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
     filled = [i for i in range(len(head)) if any(row[i] is not None for row in rows)]
     phases = Timeline(
         "Queue, start, first metric, training",
-        [phase_row(each.label, each.samples, each.run) for each in curves],
+        [phase_row(curve.label, curve.samples, curve.run) for curve in curves],
     )
     page.add(
         "Runs",

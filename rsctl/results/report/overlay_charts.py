@@ -63,31 +63,31 @@ def overlay_charts(runs: Sequence[RunCurves]) -> Iterator[Chart]:
 def metric_names(runs: Sequence[RunCurves]) -> list[str]:
     """The metrics of the runs, those first that their job files declare, then the most common."""
     counts: dict[str, int] = {}
-    for each in runs:
-        for name in each.headlines:
+    for run in runs:
+        for name in run.headlines:
             counts[name] = counts.get(name, 0) + 1
-    declared = dict.fromkeys(name for each in runs for name in each.run.metrics_spec)
+    declared = dict.fromkeys(name for run in runs for name in run.run.metrics_spec)
     rank = {name: position for position, name in enumerate(declared)}
     return sorted(counts, key=lambda name: (rank.get(name, len(rank)), -counts[name]))
 
 
 def _axis(runs: Sequence[RunCurves], name: str) -> str:
-    specs = [each.run.metrics_spec[name] for each in runs if name in each.run.metrics_spec]
+    specs = [run.run.metrics_spec[name] for run in runs if name in run.run.metrics_spec]
     unit = next((spec.unit for spec in specs if spec.unit), None)
     return f"{name} ({unit})" if unit else name
 
 
 def _chosen(runs: Sequence[RunCurves], name: str) -> tuple[list[str], str]:
     """The labels that get a colour of their own, and which of many these are, as a sentence."""
-    labels = list(dict.fromkeys(each.label for each in runs if name in each.headlines))
+    labels = list(dict.fromkeys(run.label for run in runs if name in run.headlines))
     if len(labels) <= LINES:
         return labels, ""
     values: dict[str, list[float]] = {}
     goal = None
-    for each in runs:
-        sample = each.samples.get(name)
+    for run in runs:
+        sample = run.samples.get(name)
         if sample is not None and sample.value is not None:
-            values.setdefault(each.label, []).append(sample.value)
+            values.setdefault(run.label, []).append(sample.value)
             goal = sample.goal or goal
     most = LINES - 1
     if goal is None:

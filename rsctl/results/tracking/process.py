@@ -32,10 +32,10 @@ _UNWATCHED_SECONDS = 15.0
 def send(run: str, follow: bool) -> None:
     """Send a run to its trackers, each in a thread; returns at once if another process does."""
     store = Store()
-    known = store.get(run)
+    record = store.get(run)
     store.close()
-    plan = plan_of(known) if known else None
-    if known is None or plan is None:
+    plan = plan_of(record) if record else None
+    if record is None or plan is None:
         return
     make_tracking_folder(run)
     lock = try_lock(lock_path(run))
@@ -45,7 +45,7 @@ def send(run: str, follow: bool) -> None:
     threads = [
         Thread(target=_send, args=(run, index, follow), daemon=True)
         for index, planned in enumerate(plan.trackers)
-        if is_sent(known, planned)
+        if is_sent(record, planned)
     ]
     for thread in threads:
         thread.start()
@@ -57,8 +57,8 @@ def send(run: str, follow: bool) -> None:
 def _send(run: str, index: int, follow: bool) -> None:
     """Send to one tracker until nothing more is to come, or it fails for too long."""
     store = Store()
-    known = store.get(run)
-    plan = plan_of(known) if known else None
+    record = store.get(run)
+    plan = plan_of(record) if record else None
     if plan is None:
         return
     sender = Sender(store, run, index, plan.trackers[index])
@@ -98,8 +98,8 @@ def _pause(store: Store, run: str, seconds: float) -> None:
 
 
 def _has_ended(store: Store, run: str) -> bool:
-    known = store.get(run)
-    return known is None or known.state.is_final
+    record = store.get(run)
+    return record is None or record.state.is_final
 
 
 def _reason(problem: Exception) -> str:

@@ -145,14 +145,14 @@ def known_causes(
 def causes_in(lines: Iterable[str]) -> list[Finding]:
     """Known causes that a text has, the most specific first, each with a remedy."""
     text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # a job's lines may be made to be slow
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for table in (CAUSES, GENERAL_CAUSES):
         for known in find_known_errors(table, text):
             cause = known.fill(text)
-            found.append(note(cause.code, cause.summary or "", cause.remedy))
-        if found:
+            findings.append(note(cause.code, cause.summary or "", cause.remedy))
+        if findings:
             break
-    return found
+    return findings
 
 
 def _signal_of(exit_code: int) -> str | None:

@@ -38,7 +38,7 @@ class MachineUse:
             parts.append(gpu)
         rates = [[r[name] for r in self._rates.values() if name in r] for name in _COUNTERS]
         if all(rates):
-            sent, received = (f"{format_bytes(round(fmean(each)))}/s" for each in rates)
+            sent, received = (f"{format_bytes(round(fmean(rate)))}/s" for rate in rates)
             parts.append(f"network {sent} out, {received} in")
         workers = len(self._last)
         return "  ".join(parts) + (

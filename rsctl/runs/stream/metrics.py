@@ -55,18 +55,18 @@ def metric_findings(
     A metric that was never seen is reported only if the run has succeeded. Undeclared metrics may
     diverge, too.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     logged = (name for of in last.values() for name in of if not name.startswith(MACHINES))
     for name in dict.fromkeys([*metrics, *logged]):
         values = {replica: of[name] for replica, of in last.items() if name in of}
         if not values and is_success:
-            found += _unseen(name, metrics[name])
+            findings += _unseen(name, metrics[name])
         odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
         if odd:
             message = f"the last {name} is {odd[0]}: the training may have diverged"
             remedy = "to see where it starts: `rsctl metrics --plot`"
-            found.append(warning("metric-nan", message, remedy, f"metrics.{name}"))
-    return found
+            findings.append(warning("metric-nan", message, remedy, f"metrics.{name}"))
+    return findings
 
 
 def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:

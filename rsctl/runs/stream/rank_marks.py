@@ -20,22 +20,22 @@ def take_mark(replica: str, text: str) -> tuple[str | None, str]:
     logs only the replica's own ranks count.
     """
     if text.startswith(_BEGINS):
-        found = _MARK.match(text)
-        line = text[found.end() :] if found else text
+        match = _MARK.match(text)
+        line = text[match.end() :] if match else text
     elif text.startswith("{") and _KEY in text:
-        found = _JSON_MARK.search(text)
-        line = text[: found.start()] + "}" if found else text
+        match = _JSON_MARK.search(text)
+        line = text[: match.start()] + "}" if match else text
     else:
         return None, text
-    if found is None or (replica != "worker-0" and found[1].partition("/")[0] != replica):
+    if match is None or (replica != "worker-0" and match[1].partition("/")[0] != replica):
         return None, text
-    return found[1], line
+    return match[1], line
 
 
 def leading_mark(line: bytes) -> bytes:
     """The mark that a line of a log begins with, and the space behind it; empty without one."""
-    found = _LEADING.match(line)
-    return found[0] if found else b""
+    match = _LEADING.match(line)
+    return match[0] if match else b""
 
 
 def with_mark(rank: str, text: str) -> str:

@@ -55,9 +55,9 @@ def unread_line(text: str) -> Finding | None:
 
     Lines of metrics, which scripts print, are known wherever they stand in a line.
     """
-    found = _METRICS_ANYWHERE.search(text) if may_be_structured(text) else None
-    if found is not None:
-        reason = _reason(text, found)
+    match = _METRICS_ANYWHERE.search(text) if may_be_structured(text) else None
+    if match is not None:
+        reason = _reason(text, match)
         return _unread(f"a line of metrics is ignored: {reason}" if reason else None)
     if is_structured(text) and structured(text) is None:
         return _unread("a line of the runtime is ignored: it is truncated, or it is not valid JSON")

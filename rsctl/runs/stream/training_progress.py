@@ -123,15 +123,15 @@ class TrainingProgress:
             self._steps.setdefault(key, _Series()).add(event.time, event.step)
 
     def _add_line(self, event: LogEvent) -> None:
-        found = _IN_LOG.search(event.text[:_LINE])
-        if found is None or not 0 < int(found[2]) <= int(found[3]):
+        match = _IN_LOG.search(event.text[:_LINE])
+        if match is None or not 0 < int(match[2]) <= int(match[3]):
             return
-        if found[1].lower() == "epoch":
-            self._goal = self._goal._replace(epochs=self._goal.epochs or float(found[3]))
-            self._epochs.add(event.time, float(found[2]))
+        if match[1].lower() == "epoch":
+            self._goal = self._goal._replace(epochs=self._goal.epochs or float(match[3]))
+            self._epochs.add(event.time, float(match[2]))
         else:
-            self._goal = self._goal._replace(steps=self._goal.steps or float(found[3]))
-            self._logged_steps.add(event.time, float(found[2]))
+            self._goal = self._goal._replace(steps=self._goal.steps or float(match[3]))
+            self._logged_steps.add(event.time, float(match[2]))
 
     def _step_series(self) -> _Series | None:
         """The chief's fastest-growing series, otherwise another replica's, otherwise the log's."""

@@ -31,11 +31,11 @@ def job_checks(submission: Submission) -> Iterator[Check]:
     for check in _target_checks(submission):
         known.append(check)
         yield check
-    for each in submission.alternatives:
-        for check in _target_checks(each):
+    for alternative in submission.alternatives:
+        for check in _target_checks(alternative):
             if check not in known:
                 known.append(check)
-                yield replace(check, name=f"{check.name} ({each.placement})")
+                yield replace(check, name=f"{check.name} ({alternative.placement})")
 
 
 def _target_checks(submission: Submission) -> Iterator[Check]:

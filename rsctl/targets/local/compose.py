@@ -37,7 +37,7 @@ class ComposeTarget(LocalTarget):
         options = compose_options(job)
         gpus = self.host.gpus if options.gpus == "auto" else options.gpus
         limits = [limits_of(job, index)[0] for index in range(job.workers.count)]
-        cpus = sum(each or 0 for each in limits) if all(limits) else self.host.cpus
+        cpus = sum(limit or 0 for limit in limits) if all(limits) else self.host.cpus
         share = rendering.share_out(job, gpus, cpus)
         findings = [
             *image_findings(job, self.info.name),

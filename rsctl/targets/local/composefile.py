@@ -91,10 +91,10 @@ def _network_env(job: Job) -> dict[str, Optional[str]]:
 
 
 def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
-    own = worker_job(job, index)
-    env = {**common_env(own, run, share), **_identity(job, run, "worker", index)}
+    replica_job = worker_job(job, index)
+    env = {**common_env(replica_job, run, share), **_identity(job, run, "worker", index)}
     service = {
-        **_service(own, run, image, share.ranks[index], "worker", index),
+        **_service(replica_job, run, image, share.ranks[index], "worker", index),
         "environment": env,
         "volumes": _volumes(job, run),
         "shm_size": _shm_bytes(limits_of(job, index)[1]),
@@ -117,10 +117,10 @@ def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int)
 def _of_role(
     job: Job, run: str, image: str, share: rendering.Share, role: str, index: int
 ) -> dict[str, Any]:
-    own = role_job(job, role)
-    env = rendering.role_env(own, share) | _locations(job, run) | _network_env(job)
+    replica_job = role_job(job, role)
+    env = rendering.role_env(replica_job, share) | _locations(job, run) | _network_env(job)
     service = {
-        **_service(own, run, job.roles[role].image or image, 1, role, index),
+        **_service(replica_job, run, job.roles[role].image or image, 1, role, index),
         "environment": {**env, **_identity(job, run, role, index)},
         "volumes": _volumes(job, run),
         "shm_size": _shm_bytes(limits_of(job, None)[1]),

@@ -26,7 +26,7 @@ _STREAMED = "the script, which opens URLs"
 
 def input_plans(job: Job, run: str, target: str) -> list[InputPlan]:
     """The inputs as replicas find them."""
-    return [_input_plan(given, run, target) for given in inputs_of(job, target)]
+    return [_input_plan(job_input, run, target) for job_input in inputs_of(job, target)]
 
 
 def _input_plan(given: GivenInput, run: str, target: str) -> InputPlan:
@@ -55,11 +55,11 @@ def copied_to(run: str) -> Path:
 def binds(job: Job, run: str) -> dict[str, str]:
     """The mounts of containers, by their path there."""
     found = {}
-    for given in inputs_of(job, "compose"):
-        source = _here(given, run)
-        if not _is_url(given):
-            whole = shards.split_folder(source)[0] if given.has_shards else source
-            found[f"{_INSIDE}/{given.name}"] = whole
+    for job_input in inputs_of(job, "compose"):
+        source = _here(job_input, run)
+        if not _is_url(job_input):
+            whole = shards.split_folder(source)[0] if job_input.has_shards else source
+            found[f"{_INSIDE}/{job_input.name}"] = whole
     return found
 
 

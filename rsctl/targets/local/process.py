@@ -74,30 +74,30 @@ class ProcessTarget(LocalTarget):
         return Submission(plan, job, secrets=rendering.secrets_of(job))
 
     def _worker(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
-        own = worker_job(job, index)
-        env = {**_script_env(own, run, share), **self._place(job, run, "worker", index)}
+        replica_job = worker_job(job, index)
+        env = {**_script_env(replica_job, run, share), **self._place(job, run, "worker", index)}
         return {
             "replica": f"worker-{index}",
             "role": "worker",
-            "argv": self._argv(own, run, share.ranks[index]),
+            "argv": self._argv(replica_job, run, share.ranks[index]),
             "cwd": working_directory(job, run, f"worker-{index}"),
-            "env": self._visible(share.gpus[index]) | env | python_env(own, run),
+            "env": self._visible(share.gpus[index]) | env | python_env(replica_job, run),
         }
 
     def _of_role(
         self, job: Job, run: str, role: str, index: int, share: rendering.Share
     ) -> dict[str, Any]:
-        own = role_job(job, role)
-        env = {**rendering.role_env(own, share), **_locations(job, run)}
+        replica_job = role_job(job, role)
+        env = {**rendering.role_env(replica_job, share), **_locations(job, run)}
         return {
             "replica": f"{role}-{index}",
             "role": role,
-            "argv": self._argv(own, run, 1),
+            "argv": self._argv(replica_job, run, 1),
             "cwd": working_directory(job, run, f"{role}-{index}"),
             "env": self._visible(share.role_gpus[role][index])
             | env
             | self._place(job, run, role, index)
-            | python_env(own, run),
+            | python_env(replica_job, run),
         }
 
     def _visible(self, gpus: tuple[int, ...]) -> dict[str, Optional[str]]:

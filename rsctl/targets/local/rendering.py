@@ -85,8 +85,8 @@ def share_findings(job: Job, share: Share) -> Iterator[Finding]:
     remedy = "set workers.processes to use another number of ranks"
     if has_own_chief(job):
         each, ranks = len(share.gpus[0]), f", with {share.ranks[0]} rank(s) per node"
-        own = chief_job(job)
-        yield from _too_few(own, each, "a chief", ranks, remedy, "chief.accelerator")
+        replica_job = chief_job(job)
+        yield from _too_few(replica_job, each, "a chief", ranks, remedy, "chief.accelerator")
         nodes -= 1
     if nodes:
         each, ranks = len(share.gpus[-1]), f", with {share.ranks[-1]} rank(s) per node"

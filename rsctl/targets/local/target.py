@@ -106,8 +106,8 @@ class LocalTarget:
     def reconcile(self, run: str) -> None:
         """A run whose supervisor was killed is cleaned up and recorded as failed."""
         folder, store = RunFolder(run), _open_store()
-        known = store.get(run)
-        if known is None or known.state.is_final:
+        record = store.get(run)
+        if record is None or record.state.is_final:
             return
         try:
             private_folder(folder.path)
@@ -115,9 +115,9 @@ class LocalTarget:
         except BlockingIOError:
             return
         try:
-            known = store.get(run)  # it may have ended before the lock was ours
-            if known and not known.state.is_final:
-                self._clean_up(folder, store, known)
+            record = store.get(run)  # it may have ended before the lock was ours
+            if record and not record.state.is_final:
+                self._clean_up(folder, store, record)
         finally:
             os.close(lock)
             store.close()
@@ -151,9 +151,9 @@ class LocalTarget:
             return False
         self.reconcile(run)
         store = _open_store()
-        known = store.get(run)
+        record = store.get(run)
         store.close()
-        return known is None or known.state.is_final
+        return record is None or record.state.is_final
 
     def collect(self, run: str) -> None:
         """All of it is here: the supervisor writes it down as it comes."""
@@ -187,9 +187,9 @@ class LocalTarget:
         waited = monotonic() - self._cancelled.get(run, monotonic())
         if waited < _HEAR_SECONDS:
             return
-        known = _open_store().get(run)
-        has_heard = known is not None and known.state is JobState.CANCELLING
-        if known is None or known.state.is_final or (has_heard and waited < _END_SECONDS):
+        record = _open_store().get(run)
+        has_heard = record is not None and record.state is JobState.CANCELLING
+        if record is None or record.state.is_final or (has_heard and waited < _END_SECONDS):
             return
         supervisor = RunFolder(run).supervisor()
         if supervisor is not None and supervisor != os.getpid():

@@ -70,7 +70,7 @@ class AttemptTracker:
         progress = self._progress
         number = progress.starts.get(failure.replica, progress.attempt)
         counted = progress.before + number
-        earlier = [each for each in progress.attempts if each.attempt == counted]
+        earlier = [attempt for attempt in progress.attempts if attempt.attempt == counted]
         if number >= progress.attempt or not earlier:
             progress.add_failure(failure)
         elif earlier[0].failure is None:
@@ -102,7 +102,7 @@ class AttemptTracker:
         progress, limit = self._progress, self._limit
         if limit is None or progress.restarted_too_often:
             return
-        counted = [each for each in progress.attempts if each.failure or not self._is_spot]
+        counted = [attempt for attempt in progress.attempts if attempt.failure or not self._is_spot]
         if len(counted) > limit.most:
             self._job.cancel()
             progress.restarted_too_often = True

@@ -27,7 +27,9 @@ def lack_of_capacity(
     """
     if progress.restarted_too_often or progress.cost_too_much:
         return None
-    lacking = [each for each in status.findings if each.is_error and each.code in NO_CAPACITY]
+    lacking = [
+        finding for finding in status.findings if finding.is_error and finding.code in NO_CAPACITY
+    ]
     if status.state is JobState.FAILED and lacking:
         return lacking[0].message
     if status.state is not JobState.EXPIRED:

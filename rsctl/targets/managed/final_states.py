@@ -113,7 +113,9 @@ def _last_failure(status: JobStatus, progress: CollectorProgress) -> Failure | N
     """For a job that was ended for its restarts, the failure of its last attempt."""
     if not progress.restarted_too_often or status.state is not JobState.FAILED:
         return None
-    return next((each.failure for each in reversed(progress.attempts) if each.failure), None)
+    return next(
+        (attempt.failure for attempt in reversed(progress.attempts) if attempt.failure), None
+    )
 
 
 def _end_replicas(

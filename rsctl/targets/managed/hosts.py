@@ -19,10 +19,10 @@ def replica_on(host: str, pools: list[Pool]) -> str | None:
     names = replica_names(pools)
     if host in names:
         return host
-    if found := _VERTEX.fullmatch(host.partition(".")[0]):
-        name = f"worker-{int(found[1]) + int(found[2])}"
+    if match := _VERTEX.fullmatch(host.partition(".")[0]):
+        name = f"worker-{int(match[1]) + int(match[2])}"
         return name if name in names else None
-    found = _SAGEMAKER.fullmatch(host)
-    if found and len({pool.role for pool in pools}) == 1 and int(found[1]) <= len(names):
-        return names[int(found[1]) - 1]
+    match = _SAGEMAKER.fullmatch(host)
+    if match and len({pool.role for pool in pools}) == 1 and int(match[1]) <= len(names):
+        return names[int(match[1]) - 1]
     return None

@@ -28,7 +28,9 @@ def planned_placement(
         machine=submission.placement.machine,
         plan={**plan, **kept},
         image=image,
-        placeholders=[(each.path, each.secret) for each in submission.placeholders],
+        placeholders=[
+            (placeholder.path, placeholder.secret) for placeholder in submission.placeholders
+        ],
     )
 
 

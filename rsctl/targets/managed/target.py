@@ -129,7 +129,7 @@ class ManagedTarget:
         planned = placement.plan["request"]
         request = resolve_placeholders(
             planned,
-            [Placeholder(*each) for each in placement.placeholders],
+            [Placeholder(*placeholder) for placeholder in placement.placeholders],
             placement.image,
             secrets,
         )
@@ -214,8 +214,8 @@ class ManagedTarget:
         from rsctl.targets.managed.job_finder import find_job  # which a plan does not need
 
         store = _open_store()
-        known = store.get(run)
-        return None if known is None else find_job(known, store, self._service_of(run))
+        record = store.get(run)
+        return None if record is None else find_job(record, store, self._service_of(run))
 
     def _have_job(self, run: str) -> CloudJob | None:
         """The run's job; continues a move between two placements that was interrupted.
@@ -223,8 +223,8 @@ class ManagedTarget:
         For the holder of the run's lock. Raises RsctlError.
         """
         job = self.find_job(run)
-        known = _open_store().get(run)
-        if job is not None or known is None or known.state.is_final or not known.placements:
+        record = _open_store().get(run)
+        if job is not None or record is None or record.state.is_final or not record.placements:
             return job
         service = self._service_of(run)
         settled_after = service.settled_after * endpoints_of(run).time_scale
@@ -254,7 +254,7 @@ class ManagedTarget:
 
 def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:
     plan, job = submission.plan, submission.job
-    plans = (plan, *(each.plan for each in submission.alternatives))
+    plans = (plan, *(alternative.plan for alternative in submission.alternatives))
     return RunDescription(
         run=plan.run,
         target=plan.target,

@@ -122,15 +122,15 @@ class RunWatcher:
             except BlockingIOError:
                 return
         job = self._find_job(self._folder.run)
-        known = self._store.get(self._folder.run)
-        if job is not None and known is not None:
-            self._collector = Collector(self._folder, self._store, job, known)
+        record = self._store.get(self._folder.run)
+        if job is not None and record is not None:
+            self._collector = Collector(self._folder, self._store, job, record)
 
     def _is_over(self) -> bool:
         if self._collector is not None:
             return self._collector.is_over
-        known = self._store.get(self._folder.run)
-        return known is None or _is_complete(self._store, known)
+        record = self._store.get(self._folder.run)
+        return record is None or _is_complete(self._store, record)
 
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:

@@ -44,8 +44,8 @@ def channels(
     if len(groups) == len(instance_groups) or options.file_systems:
         groups = []  # all get them
     from_s3 = [
-        _input_channel(job, given, options.channels.get(given.name, _PLAIN), groups)
-        for given in inputs_of(job, "sagemaker")
+        _input_channel(job, job_input, options.channels.get(job_input.name, _PLAIN), groups)
+        for job_input in inputs_of(job, "sagemaker")
     ]
     mounted = [_mounted(name, job) for name in options.file_systems]
     return from_s3 + mounted + ([_package_channel(job, package, groups)] if package else [])

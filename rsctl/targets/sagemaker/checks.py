@@ -165,17 +165,17 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
     if options.file_systems and resolved.reducers and job.inputs:
         message = "reducers get the inputs too: with a file system, rsctl cannot exclude them"
         yield note("inputs", message, None, f"{_OPTIONS}.file_systems")
-    for given in inputs_of(job, "sagemaker"):
-        location = given.location
+    for job_input in inputs_of(job, "sagemaker"):
+        location = job_input.location
         if "." not in location.rpartition("/")[2] and not location.endswith("/"):
             message = (
                 f"SageMaker reads every object whose name starts with {location}, also "
                 "in other folders"
             )
-            yield note("inputs", message, f"for a folder, write {location}/", given.key)
-        if (channel_mode(job, given) or options.input_mode) == "Pipe":
-            message = f"mode Pipe: {given.variable} with the suffix _0 is the first pipe"
-            yield note("inputs", message, None, given.key)
+            yield note("inputs", message, f"for a folder, write {location}/", job_input.key)
+        if (channel_mode(job, job_input) or options.input_mode) == "Pipe":
+            message = f"mode Pipe: {job_input.variable} with _0 at its end is the first pipe"
+            yield note("inputs", message, None, job_input.key)
     yield from mode_findings(job)
 
 

@@ -45,7 +45,9 @@ class SageMakerService:
         """
         body = request["body"]
         address = JobAddress(str(request["region"]), str(body["TrainingJobName"]))
-        blocks = {each["InstanceType"]: each["InstanceGroupName"] for each in own_groups_of(body)}
+        blocks = {
+            group["InstanceType"]: group["InstanceGroupName"] for group in own_groups_of(body)
+        }
         aws = self._new(address.region, partial(find_known, blocks=blocks))
         is_unknown = False
         for attempt in range(1, self._retries.tries + 1):

@@ -167,8 +167,8 @@ def _smddp_machine_findings(machine: str, image: str, path: str) -> Iterator[Fin
 
 def _version(image: str) -> tuple[int, ...] | None:
     """PyTorch's version by the tag of an image of AWS."""
-    found = re.search(r":v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?", image.rpartition("/")[2])
-    return tuple(int(part or 0) for part in found.groups()) if found else None
+    match = re.search(r":v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?", image.rpartition("/")[2])
+    return tuple(int(part or 0) for part in match.groups()) if match else None
 
 
 def _smddp_image_findings(image: str, path: str) -> Iterator[Finding]:

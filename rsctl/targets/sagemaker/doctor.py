@@ -99,7 +99,7 @@ def _quotas(aws: Aws) -> Iterator[dict[str, Any]]:
 
 
 def _buckets(job: Job) -> list[str]:
-    inputs = [given.location for given in inputs_of(job, "sagemaker")]
+    inputs = [job_input.location for job_input in inputs_of(job, "sagemaker")]
     uris = [*inputs, job.outputs, job.checkpoints, sagemaker_options(job).staging]
     names = [str(p).removeprefix("s3://").partition("/")[0] for p in uris if p]
     return list(dict.fromkeys(names))

@@ -203,27 +203,27 @@ def find_known(
     The code comes from a refusal, or is the kind of a FailureReason. `blocks` has by machine type
     which block of the spec names it: `chief`, `workers`, `reducers`.
     """
-    known = find_known_error(_KNOWN, message, code)
-    if known is None and code == "ResourceLimitExceeded":
+    known_error = find_known_error(_KNOWN, message, code)
+    if known_error is None and code == "ResourceLimitExceeded":
         return _quota(message, blocks)
-    return known
+    return known_error
 
 
 def _quota(message: str, blocks: Mapping[str, str]) -> KnownError:
     """`The account-level service limit 'TYPE for training job usage' is 0 Instances, ...`."""
-    found = _LIMIT.search(message)
-    name = f"'{found[1]}'" if found else "the limit that the message names"
+    match = _LIMIT.search(message)
+    name = f"'{match[1]}'" if match else "the limit that the message names"
     ask = f"ask in Service Quotas, Amazon SageMaker, for more of {name}"
-    if found and "warm pool" in found[1]:
+    if match and "warm pool" in match[1]:
         remedy = f"{ask}, or remove targets.sagemaker.keep_alive"
         return KnownError("quota", remedy, "targets.sagemaker.keep_alive")
-    if found and found[2] == "0":
+    if match and match[2] == "0":
         remedy = f"{ask} (it is 0 until you ask for it), or use another machine type"
     else:
         remedy = f"wait for other jobs to end, {ask}, or use another machine type"
-    if found and "spot" in found[1]:
+    if match and "spot" in match[1]:
         remedy += ", or limits.spot: false"
-    block = blocks.get(found[1].partition(" ")[0], "workers") if found else "workers"
+    block = blocks.get(match[1].partition(" ")[0], "workers") if match else "workers"
     return KnownError("quota", remedy, f"{block}.machine")
 
 

@@ -50,7 +50,7 @@ def estimator_hyperparameters(
         "sagemaker_region": sagemaker_options(job).first_region,
     }
     contract |= _starter(job, machine)
-    arguments = {each.name: each.value for each in _arguments(job)}
+    arguments = {argument.name: argument.value for argument in _arguments(job)}
     encoded = {name: json.dumps(value) for name, value in {**arguments, **contract}.items()}
     return {**encoded, **sagemaker_options(job).hyperparameters}
 

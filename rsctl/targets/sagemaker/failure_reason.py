@@ -87,5 +87,5 @@ def findings(answer: Mapping[str, Any]) -> list[Finding]:
 
 def _split(reason: str) -> tuple[str, str]:
     """The kind and the rest."""
-    found = re.match(r"([A-Z][A-Za-z]+Error): ?", reason)
-    return (found[1], reason[found.end() :]) if found else ("", reason)
+    match = re.match(r"([A-Z][A-Za-z]+Error): ?", reason)
+    return (match[1], reason[match.end() :]) if match else ("", reason)

@@ -47,8 +47,8 @@ class Hosts:
     def number(self, stream: str) -> int | None:
         """N of algo-N."""
         name = stream[len(self._prefix) :] if stream.startswith(self._prefix) else ""
-        found = _STREAM.fullmatch(name)
-        return int(found[1]) if found else None
+        match = _STREAM.fullmatch(name)
+        return int(match[1]) if match else None
 
     def examine(self, stream: str, text: str) -> None:
         """Take the replica that a line reports for its stream; only the first such line counts."""
@@ -107,5 +107,5 @@ def _in_order(names: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _epoch(stream: str) -> int:
-    found = _STREAM.fullmatch(stream.rpartition("/")[2])
-    return int(found[2]) if found and found[2] else 0
+    match = _STREAM.fullmatch(stream.rpartition("/")[2])
+    return int(match[2]) if match and match[2] else 0

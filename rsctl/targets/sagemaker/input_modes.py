@@ -50,7 +50,7 @@ def channel_uri(given: GivenInput) -> str:
 
 def input_plans(job: Job) -> list[InputPlan]:
     """The inputs as they come to the nodes."""
-    return [_input_plan(job, given) for given in inputs_of(job, "sagemaker")]
+    return [_input_plan(job, job_input) for job_input in inputs_of(job, "sagemaker")]
 
 
 def _input_plan(job: Job, given: GivenInput) -> InputPlan:
@@ -73,21 +73,23 @@ def _input_plan(job: Job, given: GivenInput) -> InputPlan:
 
 def mode_findings(job: Job) -> Iterator[Finding]:
     """Errors for modes of rsctl and of SageMaker that conflict."""
-    for given in inputs_of(job, "sagemaker"):
-        channel = _channel(job, given)
-        key = f"targets.sagemaker.channels.{given.name}"
-        if given.mode and channel.mode and channel.mode not in _OF_OURS[given.mode]:
-            modes = " or ".join(_OF_OURS[given.mode])
-            message = f"inputs.{given.name}.mode {given.mode} is {modes}, not {channel.mode}"
+    for job_input in inputs_of(job, "sagemaker"):
+        channel = _channel(job, job_input)
+        key = f"targets.sagemaker.channels.{job_input.name}"
+        if job_input.mode and channel.mode and channel.mode not in _OF_OURS[job_input.mode]:
+            modes = " or ".join(_OF_OURS[job_input.mode])
+            message = (
+                f"inputs.{job_input.name}.mode {job_input.mode} is {modes}, and not {channel.mode}"
+            )
             yield error("inputs", message, "remove one of the two", f"{key}.mode")
-        yield from _key_findings(job, given)
-        if not given.has_shards:
+        yield from _key_findings(job, job_input)
+        if not job_input.has_shards:
             continue
-        theirs = channel_mode(job, given) or sagemaker_options(job).input_mode
+        theirs = channel_mode(job, job_input) or sagemaker_options(job).input_mode
         if theirs == "Pipe":
             message = "mode Pipe provides no files, so ranges of shards are not possible"
-            remedy = f"set inputs.{given.name}.mode: mount, or give the common prefix of the shards"
-            yield error("inputs", message, remedy, given.key)
+            remedy = f"set inputs.{job_input.name}.mode: mount, or name the prefix that they have"
+            yield error("inputs", message, remedy, job_input.key)
         for name in ("type", "sharded"):
             if getattr(channel, name) != getattr(ChannelOptions(), name):
                 message = f"rsctl assigns shards to nodes, and so does {name}"

@@ -33,9 +33,9 @@ class JobAddress(NamedTuple):
 
 def parse_url(url: str) -> JobAddress:
     """The address of a job by its URL. Raises RsctlError."""
-    found = _URL.fullmatch(url)
-    if found:
-        return JobAddress(found["region"], found["name"])
+    match = _URL.fullmatch(url)
+    if match:
+        return JobAddress(match["region"], match["name"])
     message = f"{url!r} is not the URL of a training job"
     remedy = "write it as sagemaker://REGION/NAME, such as sagemaker://us-east-1/my-job"
     raise RsctlError(ExitCode.USAGE, error("url", message, remedy))

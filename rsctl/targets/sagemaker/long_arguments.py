@@ -82,5 +82,6 @@ def decode_arguments(body: Mapping[str, Any], group: str = ALL_OTHERS) -> list[s
 def fits(arguments: list[str]) -> bool:
     """Whether SageMaker takes arguments as they are."""
     return len(arguments) <= _MOST_ARGUMENTS and all(
-        len(each) <= _LONGEST_ARGUMENT and not _LINE_BREAKS.intersection(each) for each in arguments
+        len(argument) <= _LONGEST_ARGUMENT and not _LINE_BREAKS.intersection(argument)
+        for argument in arguments
     )

@@ -59,12 +59,16 @@ def _machines(listed: list[Mapping[str, Any]]) -> list[str]:
 
 def _pool(role: str, count: int, machines: list[str]) -> Pool:
     """Facts from the catalogue, if they are equal for all machines."""
-    known = load("sagemaker").machines.get(machines[0]) if len(machines) == 1 else None
-    has = f"{known.accelerator}:{known.accelerators[0]}" if known and known.accelerators else None
+    machine_entry = load("sagemaker").machines.get(machines[0]) if len(machines) == 1 else None
+    has = (
+        f"{machine_entry.accelerator}:{machine_entry.accelerators[0]}"
+        if machine_entry and machine_entry.accelerators
+        else None
+    )
     return Pool(
         role=role,
         count=count,
         machine=", ".join(machines) or None,
         accelerator=has,
-        gbps=known.gbps if known else None,
+        gbps=machine_entry.gbps if machine_entry else None,
     )

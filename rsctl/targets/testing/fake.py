@@ -103,7 +103,10 @@ class FakeTarget:
             message, remedy = "target fake starts only the command", "use run.launcher: once"
             findings.append(error("unsupported", message, remedy, "run.launcher"))
         env = {
-            **{given.variable: str(given.location) for given in inputs_of(job, self.info.name)},
+            **{
+                job_input.variable: str(job_input.location)
+                for job_input in inputs_of(job, self.info.name)
+            },
             "RSCTL_RUN": run,
             "RSCTL_TARGET": self.info.name,
             "RSCTL_REPLICA": _WORKER,
@@ -208,10 +211,10 @@ class FakeTarget:
     def reconcile(self, run: str) -> None:
         """A run that no process manages has ended, regardless of the store."""
         folder, store = RunFolder(run), Store()
-        known = store.get(run)
-        if known and not known.state.is_final and not folder.is_supervised():
-            known = store.get(run)  # it may have ended meanwhile
-        if known and not known.state.is_final and not folder.is_supervised():
+        record = store.get(run)
+        if record and not record.state.is_final and not folder.is_supervised():
+            record = store.get(run)  # it may have ended meanwhile
+        if record and not record.state.is_final and not folder.is_supervised():
             if ended := final_state(run):
                 store.record(run, ended)
             else:

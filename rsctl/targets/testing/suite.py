@@ -167,9 +167,9 @@ def shown(submission: Submission) -> str:
 
 def stored(run: str) -> RunRecord:
     store = Store()
-    found = store.find(run)
+    record = store.find(run)
     store.close()
-    return found
+    return record
 
 
 def flat(batches: Iterator[list[Event]]) -> list[Event]:

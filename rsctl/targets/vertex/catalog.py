@@ -45,8 +45,8 @@ class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def multi_region(self, region: str) -> str | None:
         """us, europe or asia, the nearest one; None for a text that is not a region."""
-        found = _REGION.fullmatch(region)
-        return self.multi_regions.get(found[1]) if found else None
+        match = _REGION.fullmatch(region)
+        return self.multi_regions.get(match[1]) if match else None
 
     def reducer_image(self, region: str) -> str:
         """Reduction Server's image for a region. Only Google's own agent has permission to pull

@@ -176,8 +176,8 @@ def _buckets(job: Job) -> dict[str, set[str]]:
             bucket = str(location).removeprefix("gs://").partition("/")[0]
             needs.setdefault(bucket, set()).add(permission)
 
-    for given in inputs_of(job, "vertex"):
-        add(given.location, _READ)
+    for job_input in inputs_of(job, "vertex"):
+        add(job_input.location, _READ)
     for written in (job.outputs, job.checkpoints, vertex_options(job).staging):
         add(written, _WRITE)
     return needs

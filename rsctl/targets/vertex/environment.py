@@ -54,7 +54,7 @@ def input_plans(job: Job) -> list[InputPlan]:
 
     A copy is made of the mounted bucket: that needs neither credentials nor a client in the image.
     """
-    return [_input_plan(given) for given in inputs_of(job, "vertex")]
+    return [_input_plan(job_input) for job_input in inputs_of(job, "vertex")]
 
 
 def _input_plan(given: GivenInput) -> InputPlan:

@@ -159,7 +159,7 @@ def explained(message: str, region: str, roles: Roles, strategy: Any = None) -> 
 
     `roles` are the roles of the job's worker pools, `strategy` is the strategy of its scheduling.
     """
-    fields = [_of_field(found) for found in field_errors(message, roles)]
+    fields = [_of_field(field_error) for field_error in field_errors(message, roles)]
     if fields:
         return fields
     shown = f"Vertex AI: {message[:_LONGEST]}"

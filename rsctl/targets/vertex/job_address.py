@@ -27,13 +27,13 @@ class ProjectRegion(NamedTuple):
     def of_request(cls, request: Mapping[str, Any]) -> ProjectRegion:
         """Where a plan's request goes. Raises RsctlError."""
         url = str(request.get("url", ""))
-        found = _PATH.fullmatch(urlsplit(url).path)
-        if found is None:
+        match = _PATH.fullmatch(urlsplit(url).path)
+        if match is None:
             message = f"the request goes to {url!r}, which is not an address of custom jobs"
             remedy = "set targets.vertex.project and targets.vertex.region"
             finding = error("request", message, remedy, "targets.vertex")
             raise RsctlError(ExitCode.USAGE, finding)
-        return cls(found["project"], found["region"])
+        return cls(match["project"], match["region"])
 
     def jobs_url(self, endpoints: Endpoints) -> str:
         """The address of the region's custom jobs. Raises RsctlError."""
@@ -42,8 +42,8 @@ class ProjectRegion(NamedTuple):
 
     def job(self, name: Any) -> JobAddress | None:
         """The job that a resource name of the API names; None if it names none."""
-        found = _NAME.fullmatch(name) if isinstance(name, str) else None
-        return found and JobAddress(self, found[1])
+        match = _NAME.fullmatch(name) if isinstance(name, str) else None
+        return match and JobAddress(self, match[1])
 
 
 class JobAddress(NamedTuple):
@@ -55,12 +55,12 @@ class JobAddress(NamedTuple):
     @classmethod
     def of_url(cls, url: str) -> JobAddress:
         """A job by `vertex://PROJECT/REGION/ID`. Raises RsctlError."""
-        found = _URL.fullmatch(url)
-        if found is None:
+        match = _URL.fullmatch(url)
+        if match is None:
             message = f"{url!r} is not the URL of a job on Vertex AI"
             finding = error("run", message, "write it as vertex://PROJECT/REGION/ID")
             raise RsctlError(ExitCode.USAGE, finding)
-        return cls(ProjectRegion(found["project"], found["region"]), found["id"])
+        return cls(ProjectRegion(match["project"], match["region"]), match["id"])
 
     @property
     def url(self) -> str:

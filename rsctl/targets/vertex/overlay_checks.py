@@ -157,7 +157,7 @@ def _rank_findings(number: int, pool: dict[str, Any], default: int) -> Iterator[
 def _arguments(pool: dict[str, Any]) -> list[str]:
     container = pool.get("containerSpec")
     arguments = container.get("args") if isinstance(container, dict) else None
-    return [str(each) for each in arguments] if isinstance(arguments, list) else []
+    return [str(argument) for argument in arguments] if isinstance(arguments, list) else []
 
 
 def _wrong(text: str, remedy: str) -> Finding:

@@ -75,11 +75,11 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     chief, processes = machine, ranks_of(job)
     chief_processes = processes
     if has_own_chief(job):
-        own = chief_job(job)
-        chief, about_chief = _worker(own)
-        about_chief += _findings(own, chief, reducers)
+        replica_job = chief_job(job)
+        chief, about_chief = _worker(replica_job)
+        about_chief += _findings(replica_job, chief, reducers)
         findings += chief_findings(job, about_chief, about_workers)
-        chief_processes = ranks_of(own)
+        chief_processes = ranks_of(replica_job)
         findings += rank_findings(job, chief_processes, processes, reducers is not None)
         findings += gpu_findings(job)
     roles, about_roles = resolve_roles(job, machine, reducers, about_workers)

@@ -38,10 +38,10 @@ def roles_of(job: Any) -> Roles:
 
 def replica_of(task: Any, roles: Roles) -> str | None:
     """`worker-3` for `workerpool1-2`; None for what is not a replica, such as `service`."""
-    found = _TASK.fullmatch(task) if isinstance(task, str) else None
-    if found is None:
+    match = _TASK.fullmatch(task) if isinstance(task, str) else None
+    if match is None:
         return None
-    pool, index = int(found[1]), int(found[2])
+    pool, index = int(match[1]), int(match[2])
     return f"{roles[pool]}-{index + (pool == 1)}"
 
 
@@ -111,13 +111,13 @@ def _pool(role: str, count: int, machine: Any) -> Pool:
     machine = machine if isinstance(machine, dict) else {}
     name = str(machine["machineType"]) if "machineType" in machine else None
     accelerator = accelerator_of(machine)
-    known = load("vertex").machines.get(name or "")
+    machine_entry = load("vertex").machines.get(name or "")
     return Pool(
         role=role,
         count=count,
         machine=name,
         accelerator=str(accelerator) if accelerator else None,
-        gbps=known.bandwidth(accelerator) if known else None,
+        gbps=machine_entry.bandwidth(accelerator) if machine_entry else None,
     )
 
 

@@ -80,10 +80,10 @@ def field_errors(message: str, roles: Roles) -> list[FieldError]:
 
     `roles` are those of the job's worker pools.
     """
-    found = _LIST.search(message)
-    if found is None:
+    match = _LIST.search(message)
+    if match is None:
         return []
-    entries = _ENTRY.finditer(message, found.end())
+    entries = _ENTRY.finditer(message, match.end())
     return [
         FieldError(entry["field"], key_of(entry["field"], roles), entry["text"].strip())
         for entry in entries

@@ -149,8 +149,8 @@ def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]
 
 def _low_on_memory(job: dict[str, Any], message: str) -> Iterator[tuple[str, list[str]]]:
     """The pools or replicas that the text names, with the replicas that may be meant."""
-    for found in _LOW_MEMORY.finditer(message):
-        for who in re.findall(r"workerpool\d(?:-\d+)?", found["who"]):
+    for match in _LOW_MEMORY.finditer(message):
+        for who in re.findall(r"workerpool\d(?:-\d+)?", match["who"]):
             name = replica_of(who, roles_of(job))
             yield who, [name] if name else replicas_of_pool(job, int(who[-1]))
 
@@ -169,9 +169,9 @@ def _findings(
     said = _EXITED.split(message, maxsplit=1)[0]  # what follows is of the job's own log
     for finding in explained(said, address.parent.region, roles_of(job), _strategy(job)):
         yield finding if state.is_final else _milder(finding)
-    for found in _EXITED.finditer(message):
-        if found["memory"]:
-            tasks = re.findall(r"workerpool\d+-\d+", found["who"])
+    for match in _EXITED.finditer(message):
+        if match["memory"]:
+            tasks = re.findall(r"workerpool\d+-\d+", match["who"])
             names = [name for name in (replica_of(task, roles_of(job)) for task in tasks) if name]
             path = _machine_key(job, tasks[0])
             who = ", ".join(names)

@@ -17,10 +17,10 @@ _FORM = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|\+00:0
 
 def nanosecond_time(text: Any) -> str | None:
     """A time with nine digits; None if it is not one."""
-    found = _FORM.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _FORM.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return None
-    return f"{found[1]}.{found[2] or '':0<9}Z"
+    return f"{match[1]}.{match[2] or '':0<9}Z"
 
 
 def event_time(text: Any) -> str | None:

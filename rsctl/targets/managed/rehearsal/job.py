@@ -95,8 +95,8 @@ def _transport_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]
 
 
 def _data_findings(job: Job, target: str) -> Iterator[Finding]:
-    for given in inputs_of(job, target):
-        location = given.location
+    for job_input in inputs_of(job, target):
+        location = job_input.location
         folder = bucket_folder(location)
         if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
             continue
@@ -110,7 +110,7 @@ def _data_findings(job: Job, target: str) -> Iterator[Finding]:
             "rehearsal-data",
             f"in a rehearsal {location} is {folder}, and {nothing} exists there",
             remedy,
-            given.key,
+            job_input.key,
         )
 
 
@@ -224,7 +224,7 @@ def _image_of(submission: Submission) -> str:
 def _buckets_of(submission: Submission) -> Iterator[str]:
     """The buckets that the job reads and writes, as gs://BUCKET."""
     job, target = submission.job, submission.plan.target
-    inputs = [given.location for given in inputs_of(job, target)]
+    inputs = [job_input.location for job_input in inputs_of(job, target)]
     for uri in (target_info(target).options_of(job).staging, job.outputs, job.checkpoints, *inputs):
         if uri:
             yield "/".join(uri.split("/")[:3])
