@@ -162,14 +162,14 @@ def _no_profile(spec: Job) -> Finding:
 def _assumptions(spec: Job, situation: Situation) -> list[str]:
     """The assumptions about the machines."""
     cluster = situation.cluster
-    found = ["the compute time of a worker does not depend on the number of workers"]
+    assumptions = ["the compute time of a worker does not depend on the number of workers"]
     if cluster.worker_bits:
         bits = cluster.worker_bits
-        found.append(rate_assumption(situation.target, situation.worker_machine, bits))
+        assumptions.append(rate_assumption(situation.target, situation.worker_machine, bits))
     if spec.comm.compression == "powersgd":
-        found.append("PowerSGD is not modeled: gradients count at full size")
+        assumptions.append("PowerSGD is not modeled: gradients count at full size")
     if situation.reducer_machines and cluster.inside and cluster.shares_work:
-        found.append("each bucket is copied completely between GPU and host")
+        assumptions.append("each bucket is copied completely between GPU and host")
     if situation.is_priced and spec.limits.spot:
-        found.append("at spot prices, without the time lost to preemptions")
-    return found
+        assumptions.append("at spot prices, without the time lost to preemptions")
+    return assumptions

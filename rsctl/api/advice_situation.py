@@ -26,7 +26,9 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
     """The facts that a job's options depend on. Raises RsctlError if a bandwidth is unknown."""
     plan, info = planned.plan, target.info
     worker = _workers(plan)
-    given = _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
+    reducer_pool = (
+        _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
+    )
     refused, pool, transport = _reducer_pool(job, target, plan)
     refused = _sharding(job) or _own_transport(info, worker) or refused
     machines = _reducer_machines(job, info, pool) if pool else ()
@@ -47,7 +49,7 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
         role_dollars=_dollars(job, info, [p for p in plan.pools if p.role in job.roles]),
         reducer_machines=machines,
         refused=refused,
-        count=given.count if given else 0,
+        count=reducer_pool.count if reducer_pool else 0,
         rule=_rule(worker, machines),
         settings=settings_of(job),
     )
@@ -90,9 +92,9 @@ def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Poo
     if job.workers.count == 1:
         return None, None, transport
     if job.reducers.count == "auto" or not any(pool.role == "reducer" for pool in plan.pools):
-        wanted = replace(job, reducers=replace(job.reducers, count=job.workers.count))
+        full_job = replace(job, reducers=replace(job.reducers, count=job.workers.count))
         try:
-            plan = make_plan(wanted, target, plan.run).plan
+            plan = make_plan(full_job, target, plan.run).plan
         except RsctlError as problem:
             reason = next((f.message for f in problem.findings if f.is_error), str(problem))
             return reason, None, transport
@@ -104,14 +106,14 @@ def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Poo
 
 def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMachine, ...]:
     """The plan's machine for reducers; where it was left open, then its family's others too."""
-    own = ReducerMachine(
+    from_job = ReducerMachine(
         name=pool.machine,
         bits=pool.gbps * 1e9 if pool.gbps else None,
         cores=_cores(info, pool),
         dollars=dollars_of(job, info.catalog and info.name, pool.machine),
     )
     if info.catalog is None or pool.machine is None or job.reducers.machine != "auto":
-        return (own,)
+        return (from_job,)
     family = re.sub(r"[^-.]+$", "", pool.machine)
     others = [
         ReducerMachine(
@@ -121,10 +123,10 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
             dollars=dollars_of(job, info.catalog and info.name, machine.name),
         )
         for machine in catalog.load(info.name).machines.values()
-        if machine.name.startswith(family) and machine.name != own.name
+        if machine.name.startswith(family) and machine.name != from_job.name
         if machine.gbps and not machine.retired and not machine.arm and not machine.accelerators
     ]
-    return (own, *others)
+    return (from_job, *others)
 
 
 def _bits(info: TargetInfo, pool: Pool) -> float | None:
@@ -157,8 +159,8 @@ def _rule(worker: Pool, machines: tuple[ReducerMachine, ...]) -> int | None:
 
 def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
     """Why machines that bring a transport of their own gain nothing."""
-    known = catalog.load(info.name).machines if info.catalog else {}
-    machine = known.get(worker.machine or "")
+    machines = catalog.load(info.name).machines if info.catalog else {}
+    machine = machines.get(worker.machine or "")
     if machine is None or machine.own_transport is None:
         return None
     only = f", which NCCL uses only with {machine.nccl_needs}" if machine.nccl_needs else ""
@@ -168,8 +170,8 @@ def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
 def rate_assumption(target: str, worker_machine: str | None, worker_bits: float) -> str:
     """The assumed rate of the workers' cards, and its conditions."""
     info = target_info(target)
-    known = catalog.load(info.name).machines if info.catalog else {}
-    machine = known.get(worker_machine or "")
+    machines = catalog.load(info.name).machines if info.catalog else {}
+    machine = machines.get(worker_machine or "")
     rate = f"nodes have {worker_bits / 1e9:g} Gbit/s in each direction by"
     if machine is None or machine.nccl_needs is None:
         return f"{rate} TCP"

@@ -108,8 +108,8 @@ class Bench:
     def runs(self) -> list[Run]:
         """The run of each repetition that has begun, by cell and repetition."""
         with closing(Store()) as store:
-            found = [store.get(trial.run) for trial in self.record.latest().values()]
-        return [Run(record) for record in found if record is not None]
+            records = [store.get(trial.run) for trial in self.record.latest().values()]
+        return [Run(record) for record in records if record is not None]
 
     def summary(self) -> list[CellSummary]:
         """Each cell with the samples of its runs that have succeeded."""

@@ -35,7 +35,7 @@ def find(reference: str, *, on_outdated: OnOutdated = ignore) -> Run | Bench:
     if is_job_url(reference):
         return run(reference, on_outdated=on_outdated)
     with closing(Store()) as store:
-        found = find_source(store, reference)
-    if isinstance(found, BenchRecord):
-        return Bench(found)
-    return run(found.run, on_outdated=on_outdated)
+        source = find_source(store, reference)
+    if isinstance(source, BenchRecord):
+        return Bench(source)
+    return run(source.run, on_outdated=on_outdated)

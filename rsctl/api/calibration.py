@@ -48,10 +48,10 @@ def calibration_of(target: str) -> Calibration:
     The error is that of earlier predictions with these constants; without any, the error of the
     fit.
     """
-    found = saved_calibration(target) or uncalibrated(target)
+    calibration = saved_calibration(target) or uncalibrated(target)
     with closing(Store()) as store:
-        errors = errors_of(store, target, found)
-    return replace(found, median_error=median(map(abs, errors))) if errors else found
+        errors = errors_of(store, target, calibration)
+    return replace(calibration, median_error=median(map(abs, errors))) if errors else calibration
 
 
 def calibrate_from(references: Iterable[str]) -> list[Fitted]:

@@ -46,19 +46,19 @@ def _has(catalogue: str, region: str) -> bool:
 
 def _require_gpu(name: str, catalogues: list[str]) -> None:
     """Raises RsctlError for an accelerator that no machine of these has."""
-    known = sorted({each for catalogue in catalogues for each in accelerators(catalogue)})
-    if name in known:
+    gpus = sorted({each for catalogue in catalogues for each in accelerators(catalogue)})
+    if name in gpus:
         return
-    close = [each for each in known if each.startswith(name)]
-    remedy = _meant(close or _similar(name, known)) or f"use one of {', '.join(known)}"
+    close = [each for each in gpus if each.startswith(name)]
+    remedy = _meant(close or _similar(name, gpus)) or f"name one of {', '.join(gpus)}"
     message = f"{name!r} is not an accelerator in the catalogue of {' or '.join(catalogues)}"
     raise RsctlError(ExitCode.USAGE, error("accelerator", message, remedy))
 
 
 def _unknown(region: str, catalogues: Iterable[str]) -> Finding:
-    known = [name for catalogue in catalogues for name in load(catalogue).regions]
-    remedy = _meant(_similar(region, known)) or "see the cloud's documentation"
-    return error("region", f"{region!r} is not a known region of these clouds", remedy)
+    all_regions = [name for catalogue in catalogues for name in load(catalogue).regions]
+    remedy = _meant(_similar(region, all_regions)) or "see the cloud's documentation"
+    return error("region", f"{region!r} is not a all_regions region of these clouds", remedy)
 
 
 def _similar(name: str, known: list[str]) -> list[str]:

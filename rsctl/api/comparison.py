@@ -55,8 +55,8 @@ def compare(
     `metrics` names those to compare; by default all that any side has. `on_outdated` is as for
     `results_of`. Raises RsctlError.
     """
-    found = [results_of(side, on_outdated=on_outdated) for side in sides]
-    return compare_results(found, list(metrics))
+    results = [results_of(side, on_outdated=on_outdated) for side in sides]
+    return compare_results(results, list(metrics))
 
 
 def comparison_markdown(comparison: Comparison) -> str:

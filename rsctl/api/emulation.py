@@ -66,14 +66,14 @@ def emulate(
     its buckets, by default a temporary one. `pace` is a factor on waits such as for machines.
     Raises RsctlError, also for a target that has no emulator.
     """
-    wanted = {**(behaviour or {}), "pace": pace}
+    settings = {**(behaviour or {}), "pace": pace}
     nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})
     with ExitStack() as stack:
         stack.callback(nodes.close)
         scratch = stack.enter_context(closing(ScratchFolder()))
         root = (folder or scratch.path).absolute()
         root.mkdir(parents=True, exist_ok=True)
-        emulator = _make(cloud, root, nodes, wanted)
+        emulator = _make(cloud, root, nodes, settings)
         for fault in faults:
             emulator.faults.add(fault)
         _listen(emulator, port)

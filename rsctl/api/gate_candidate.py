@@ -88,12 +88,12 @@ class Candidate:
     def require_known(self, floors: Mapping[str, Floor], baseline: Results) -> None:
         """Raise RsctlError if neither the job file nor the baseline has a metric of that name."""
         declared = self._record.spec.get("metrics") or {}
-        known = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
-        unknown = next((name for name in floors if name not in known), None)
+        names = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
+        unknown = next((name for name in floors if name not in names), None)
         if unknown is None:
             return
-        near = close_match(unknown, known)
-        remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(known) or 'none'}"
+        near = close_match(unknown, names)
+        remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(names) or 'none'}"
         message = f"neither the job file nor the baseline has a metric {unknown!r}"
         raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))
 
@@ -111,11 +111,11 @@ class Candidate:
         """The samples; what is missing of a job file's bench is run first. Raises RsctlError."""
         if self.prepared is None:
             return Bench(self._record).results()
-        wanted = self.repeat(repeat)
-        bench = self.prepared.claim(wanted, anew=self._anew)
+        repetitions = self.repeat(repeat)
+        bench = self.prepared.claim(repetitions, anew=self._anew)
         run(self.prepared, bench)
         self._record = bench.reload()
-        return bench.results(range(wanted))
+        return bench.results(range(repetitions))
 
     def measure_again(
         self, cells: Sequence[Cell], repeat: int, run: RunBench = just_run
@@ -146,8 +146,8 @@ def open_candidate(
         message = "--set and --target require a job file; a bench has already run with its settings"
         finding = error("bench", message, "give the job file, or omit --set and --target")
         raise RsctlError(ExitCode.USAGE, finding)
-    found = source if isinstance(source, Bench) else bench(os.fspath(source))
-    return Candidate(found.record, None, anew)
+    handle = source if isinstance(source, Bench) else bench(os.fspath(source))
+    return Candidate(handle.record, None, anew)
 
 
 def _is_job_file(source: str | os.PathLike[str]) -> bool:

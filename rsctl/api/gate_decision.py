@@ -39,8 +39,8 @@ class PreparedGate:
         """
         cells, rules = self.candidate.cells, self.rules
         repeat = self.candidate.repeat(rules.repeat)
-        found = forecast(self.baseline, rules.floors, cells, repeat, rules.confirm)
-        remarks = [metric.in_words() for metric in found]
+        predictions = forecast(self.baseline, rules.floors, cells, repeat, rules.confirm)
+        remarks = [metric.in_words() for metric in predictions]
         if self.candidate.prepared is not None:
             remarks.append(format_cost(self.baseline, cells, repeat))
         return remarks
@@ -117,8 +117,8 @@ def gate(
     rules = candidate.rules(baseline, max_regression, repeat, confirm)
     prepared = prepare_gate(candidate, rules)
     results = prepared.measure(run)
-    found = prepared.decide(results)
-    return prepared.confirm(found, results, run) if prepared.must_confirm(found) else found
+    decision = prepared.decide(results)
+    return prepared.confirm(decision, results, run) if prepared.must_confirm(decision) else decision
 
 
 def gate_table(gate: Gate) -> list[list[str]]:

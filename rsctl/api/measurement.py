@@ -98,8 +98,8 @@ def _source(record: StepRecord, on: str | None) -> str:
 
 def _why_nothing(run: Run, state: JobState, seconds: float) -> list[Finding]:
     """Why a run has recorded no steps."""
-    if known := [finding for finding in run.findings() if finding.code in _CODES]:
-        return known
+    if reasons := [finding for finding in run.findings() if finding.code in _CODES]:
+        return reasons
     logs = f"see rsctl logs {run.id}"
     if state is JobState.EXPIRED:
         message = f"the script has not completed its steps within {seconds:g} s"

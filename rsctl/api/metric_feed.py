@@ -61,9 +61,9 @@ class MetricFeed:
         return sorted([*events, *metrics], key=_time) if metrics else events
 
     def _new(self, store: Store) -> list[MetricEvent]:
-        found = []
+        events = []
         for row, metric in store.metrics(self._run, after=self._row):
             self._row = row
             self.tally.add(metric)
-            found.append(metric)
-        return found
+            events.append(metric)
+        return events

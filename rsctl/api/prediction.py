@@ -28,8 +28,8 @@ def record_prediction(store: Store, submission: Submission, target: Target) -> N
         return
     with suppress(RsctlError):
         situation = make_situation(submission.job, submission, target)
-        known = profile_of_job(submission.job)
-        prediction = predict_run(situation, known, calibration_of(target.info.name))
+        profile = profile_of_job(submission.job)
+        prediction = predict_run(situation, profile, calibration_of(target.info.name))
         keep_prediction(store, submission.plan.run, prediction)
 
 

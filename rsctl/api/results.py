@@ -13,11 +13,11 @@ def result_locations(run: RunRecord) -> dict[str, str]:
     Those of a rehearsal are the folders that stood for the cloud's buckets.
     """
     try:
-        found = get(run.target).results(run.plan)
+        locations = get(run.target).results(run.plan)
     except (KeyError, TypeError, AttributeError):  # a plan that another version has stored
         return {}
     if not is_rehearsed(run.run):
-        return found
+        return locations
     from rsctl.targets.managed.rehearsal.buckets import bucket_folder
 
-    return {name: str(bucket_folder(location)) for name, location in found.items()}
+    return {name: str(bucket_folder(location)) for name, location in locations.items()}

@@ -40,10 +40,10 @@ def runs(limit: int | None = None, *, on_outdated: OnOutdated = ignore) -> list[
     """
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)
-        found = [Run(with_final_state(record)) for record in store.runs(limit or -1)]
+        handles = [Run(with_final_state(record)) for record in store.runs(limit or -1)]
         for finding, name in zip(store.damage(), store.damaged, strict=True):
             on_outdated(name, (finding,))
-        return found
+        return handles
 
 
 def is_job_url(reference: str) -> bool:

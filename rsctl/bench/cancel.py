@@ -17,8 +17,8 @@ _ASK_SECONDS = 5.0
 
 def request_cancel(store: Store, bench: BenchRecord) -> None:
     """Request that its unfinished runs end, and wait for none. Raises RsctlError."""
-    known = Benches(store).get(bench.bench) or bench
-    for trial in known.latest().values():
+    record = Benches(store).get(bench.bench) or bench
+    for trial in record.latest().values():
         if not trial.state.is_final:
             _cancel(store, trial)
 
@@ -33,14 +33,14 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
     benches.enter(bench.bench, JobState.CANCELLING)
     deadline, ask_at = monotonic() + seconds, 0.0
     while monotonic() < deadline:
-        known = benches.get(bench.bench) or bench
+        record = benches.get(bench.bench) or bench
         is_driven = BenchFolder(bench.bench).is_driven()
         if not is_driven:
-            going = [t for t in known.latest().values() if not t.state.is_final]
+            going = [t for t in record.latest().values() if not t.state.is_final]
             if monotonic() >= ask_at:
                 ask_at = monotonic() + _ASK_SECONDS
                 request_cancel(store, bench)
-            if all(_has_ended(store, benches, known, trial) for trial in going):
+            if all(_has_ended(store, benches, record, trial) for trial in going):
                 benches.enter(bench.bench, JobState.CANCELLED, now())
                 return benches.get(bench.bench) or bench
         sleep(_POLL_SECONDS)

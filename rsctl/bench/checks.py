@@ -112,15 +112,15 @@ def _case(
     baseline: Results, candidate: Results, name: str, floor: Floor, cell: Cell
 ) -> UndecidedCheck:
     before, after = baseline.find(name, cell), candidate.find(name, cell)
-    known = [series for series in (after, before) if series is not None]
+    sides = [series for series in (after, before) if series is not None]
     check = MetricCheck(
         metric=name,
         cell=cell,
         verdict=Verdict.NO_DATA,
         floor=floor.amount,
         is_relative=floor.is_relative,
-        unit=next((series.unit for series in known if series.unit), None),
-        goal=next((series.goal for series in known if series.goal), None),
+        unit=next((series.unit for series in sides if series.unit), None),
+        goal=next((series.goal for series in sides if series.goal), None),
     )
     check.reason = _why_not(baseline, candidate, name, cell)
     if check.reason is not None or before is None or after is None:

@@ -110,9 +110,13 @@ def _metric(sides: Sequence[Results], name: str) -> list[Compared]:
 def _cell(
     series: Sequence[Series | None], name: str, cell: Cell, sides: Sequence[Results]
 ) -> tuple[Compared, CellSides | None]:
-    known = next(s for s in series if s is not None)
+    first_series = next(s for s in series if s is not None)
     compared = Compared(
-        name=name, unit=known.unit, goal=known.goal, cell=cell, sides=[_side(s) for s in series]
+        name=name,
+        unit=first_series.unit,
+        goal=first_series.goal,
+        cell=cell,
+        sides=[_side(s) for s in series],
     )
     first, last = series[0], series[-1]
     if len(series) < 2:
@@ -163,8 +167,8 @@ def _title(metric: Compared) -> str:
 def _side(series: Series | None) -> Side:
     if series is None:
         return Side(n=0, value=None, values=[])
-    known = series.known
-    return Side(n=len(known), value=mean(known) if known else None, values=series.values)
+    values = series.known
+    return Side(n=len(values), value=mean(values) if values else None, values=series.values)
 
 
 def _cells(sides: Sequence[Results]) -> list[Cell]:
@@ -179,8 +183,8 @@ def _cells(sides: Sequence[Results]) -> list[Cell]:
 def _names(sides: Sequence[Results], wanted: Sequence[str]) -> list[str]:
     """The metrics to show; of those of the run itself what all sides have."""
     names = dict.fromkeys(series.name for side in sides for series in side.series)
-    known = [{s.name for s in side.series if s.known} for side in sides]
-    everywhere = set.intersection(*known)
+    names_of_sides = [{s.name for s in side.series if s.known} for side in sides]
+    everywhere = set.intersection(*names_of_sides)
     if wanted:
         return [name for name in wanted if name in names]
     return [name for name in names if name in everywhere or not name.startswith("run.")]
@@ -189,7 +193,7 @@ def _names(sides: Sequence[Results], wanted: Sequence[str]) -> list[str]:
 def _all_differences(
     first: Fingerprint, last: Fingerprint, cells: Sequence[Cell]
 ) -> list[Difference]:
-    found = [d for cell in cells for d in fixed_differences(first, last, cell)]
+    differences = [d for cell in cells for d in fixed_differences(first, last, cell)]
     for name in dict.fromkeys([*first.metrics, *last.metrics]):
-        found += definition_differences(first, last, name)
-    return list(dict.fromkeys([*found, *shown_differences(first, last)]))
+        differences += definition_differences(first, last, name)
+    return list(dict.fromkeys([*differences, *shown_differences(first, last)]))

@@ -46,7 +46,7 @@ class Fingerprint(msgspec.Struct):
 
     def of_cell(self, cell: Cell) -> dict[str, Any] | None:
         """The properties of a cell that must be equal; None if the cell does not exist."""
-        return next((known.fixed for known in self.cells if known.cell == cell), None)
+        return next((entry.fixed for entry in self.cells if entry.cell == cell), None)
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -117,9 +117,9 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
     values: dict[str, list[Any]] = {}
     for one in prints:
         for name, value in one.items():
-            known = values.setdefault(name, [])
-            if value not in known:
-                known.append(value)
+            earlier = values.setdefault(name, [])
+            if value not in earlier:
+                earlier.append(value)
     return {
         n: v[0] if len(v) == 1 else " | ".join(sorted(map(_text, v))) for n, v in values.items()
     }

@@ -21,11 +21,14 @@ def write_floors(path: str, floors: Map[str, str]) -> None:
     """
     before = read(path)
     block = before.job.gate if before.job else None
-    wanted = {**{n: str(v) for n, v in (block.max_regression if block else {}).items()}, **floors}
-    text = _edited(before, wanted)
+    new_floors = {
+        **{n: str(v) for n, v in (block.max_regression if block else {}).items()},
+        **floors,
+    }
+    text = _edited(before, new_floors)
     after = read(path, text=text)
-    if text is None or not _is_as_wanted(before, after, wanted):
-        lines = ["gate:", "  max_regression:", *(f"    {n}: {v}" for n, v in wanted.items())]
+    if text is None or not _is_as_wanted(before, after, new_floors):
+        lines = ["gate:", "  max_regression:", *(f"    {n}: {v}" for n, v in new_floors.items())]
         message = f"cannot edit {path} without touching other keys"
         raise RsctlError(
             ExitCode.USAGE, error("gate", message, "write it yourself: " + "\n".join(lines))
@@ -68,8 +71,8 @@ def _floor_lines(indent: str, floors: Map[str, str]) -> list[str]:
 def _is_as_wanted(before: Document, after: Document, floors: Map[str, str]) -> bool:
     if before.job is None or after.job is None or after.job.gate is None or after.has_errors:
         return False
-    found = {name: str(value) for name, value in after.job.gate.max_regression.items()}
-    if found != dict(floors):
+    written = {name: str(value) for name, value in after.job.gate.max_regression.items()}
+    if written != dict(floors):
         return False
     same_gate = replace(after.job.gate, max_regression={})
     was = before.job.gate and replace(before.job.gate, max_regression={})

@@ -112,14 +112,16 @@ def _of_metric(
     runs = (before, repeat)
     smallest = smallest_p((before or repeat, repeat))
     share = shares(*checks, smallest, alpha)[0] or alpha / checks[0]
-    known = spread is not None and before > 0
+    is_comparable = spread is not None and before > 0
     return Forecast(
         metric=name,
         runs=runs,
         floor=floor,
         noise=spread,
-        detectable=detectable(spread, runs, floor.amount, share) if known and spread else None,
-        passes=excludable(spread, runs, share) if known and spread else None,
+        detectable=detectable(spread, runs, floor.amount, share)
+        if is_comparable and spread
+        else None,
+        passes=excludable(spread, runs, share) if is_comparable and spread else None,
         least=_least(before or repeat, checks, alpha * CONFIRMED if confirm else alpha),
         confirm=confirm,
         cells=len(cells),

@@ -86,10 +86,10 @@ class Gate(msgspec.Struct, kw_only=True):
             if (number := sum(check.verdict is verdict for check in self.checks))
         ]
         counted = f" ({', '.join(counts)})" if len(self.checks) > 1 else ""
-        found = f"{self.candidate} against {self.baseline}: {_HEADLINES[self.verdict]}{counted}"
+        text = f"{self.candidate} against {self.baseline}: {_HEADLINES[self.verdict]}{counted}"
         if self.failures:
-            found += f"; runs of the candidate failed: {len(self.failures)}"
-        return sanitize_line(found)
+            text += f"; runs of the candidate failed: {len(self.failures)}"
+        return sanitize_line(text)
 
 
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:

@@ -86,11 +86,11 @@ def _tracking(git: Git, repository: GitRepository) -> list[str]:
 
 
 def _repository(location: str, folder: str) -> GitRepository:
-    found = find_repository(Path(folder).resolve())
-    if found is None:
+    repository = find_repository(Path(folder).resolve())
+    if repository is None:
         message = f"cannot use {location}: {folder} is not in a git working tree"
         raise RsctlError(ExitCode.USAGE, error("baseline", message, "give --baseline FILE"))
-    return found
+    return repository
 
 
 def _parts(location: str) -> tuple[str, str]:

@@ -43,8 +43,8 @@ def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
     def is_input(name: str) -> bool:
         if os.path.realpath(source / name) in without:
             return False
-        known = inside + name in tracked if has_tracked else name.endswith(_CONFIGURATION)
-        return known or name.endswith(_CODE)
+        is_source = inside + name in tracked if has_tracked else name.endswith(_CONFIGURATION)
+        return is_source or name.endswith(_CODE)
 
     return _digest(source, is_input)
 
@@ -58,14 +58,14 @@ def packages_digest(python: Path | None = None) -> str:
         folders: Iterable[Path] = [Path(folder) for folder in sys.path]
     else:
         folders = python.parent.parent.glob("lib*/python*/*")
-    found = {
+    packages = {
         name
         for folder in folders
         if folder.name in _PACKAGES and folder.is_dir()
         for name in os.listdir(folder)
         if name.endswith(_METADATA)
     }
-    return hashlib.sha256("\n".join(sorted(found)).encode(errors="surrogateescape")).hexdigest()
+    return hashlib.sha256("\n".join(sorted(packages)).encode(errors="surrogateescape")).hexdigest()
 
 
 def _digest(source: Path, is_input: Callable[[str], bool]) -> str:

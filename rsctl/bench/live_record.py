@@ -22,12 +22,12 @@ class CurrentBench:
 
     def reload(self) -> BenchRecord:
         """The current record. Raises RsctlError if it was removed."""
-        found = self.benches.get(self.record.bench)
-        if found is None:
+        stored = self.benches.get(self.record.bench)
+        if stored is None:
             finding = error("bench", f"{self.record.bench} was forgotten while it ran")
             raise RsctlError(ExitCode.USAGE, finding)
-        self.record = found
-        return found
+        self.record = stored
+        return stored
 
     def unfinished(self) -> list[Trial]:
         """The trials that were begun and have not ended."""

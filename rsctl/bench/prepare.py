@@ -177,8 +177,8 @@ def _inputs_of(submission: Submission, document: Document) -> str:
     source, job = _source_of(submission), submission.job
     if source is None:
         return ""
-    own = [Path(document.path)]
+    job_files = [Path(document.path)]
     if job.gate and job.gate.baseline:
-        own.append(Path(document.folder, job.gate.baseline))
+        job_files.append(Path(document.folder, job.gate.baseline))
     python = process_options(job).python
-    return source_digest(source, own) + packages_digest(Path(python) if python else None)
+    return source_digest(source, job_files) + packages_digest(Path(python) if python else None)

@@ -26,8 +26,8 @@ _WORST = (
 
 def worst_exit_code(codes: Iterable[Optional[int]]) -> ExitCode | None:
     """The exit code of a failure that a bench ends with; None if no run has failed."""
-    known = set(codes)
-    return next((code for code in _WORST if int(code) in known), None)
+    distinct = set(codes)
+    return next((code for code in _WORST if int(code) in distinct), None)
 
 
 class Trial(msgspec.Struct, kw_only=True):
@@ -99,8 +99,8 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     def is_complete(self) -> bool:
         """Whether every repetition of every cell has succeeded."""
         done = [t for t in self.latest().values() if t.state is JobState.SUCCEEDED]
-        wanted = [t for t in done if t.repetition < self.repeat]
-        return len(wanted) == len(self.cells) * self.repeat
+        counted = [t for t in done if t.repetition < self.repeat]
+        return len(counted) == len(self.cells) * self.repeat
 
     @property
     def exit_code(self) -> ExitCode:
@@ -239,16 +239,16 @@ def _load(db: sqlite3.Connection, which: str, values: tuple[object, ...]) -> lis
 
 def _bench(db: sqlite3.Connection, row: tuple[Any, ...]) -> BenchRecord:
     bench, *fields, about, images = row
-    known = dict(zip(_COLUMNS, fields, strict=True))
-    known |= {**msgspec.json.decode(about), "images": msgspec.json.decode(images), "bench": bench}
+    columns = dict(zip(_COLUMNS, fields, strict=True))
+    columns |= {**msgspec.json.decode(about), "images": msgspec.json.decode(images), "bench": bench}
     names = Trial.__struct_fields__
     trials = db.execute(
         f"SELECT {', '.join(names)} FROM trials WHERE bench=?"  # noqa: S608
         " ORDER BY cell, repetition, attempt",
         (bench,),
     )
-    known["trials"] = [dict(zip(names, trial, strict=True)) for trial in trials]
-    return msgspec.convert(known, BenchRecord)
+    columns["trials"] = [dict(zip(names, trial, strict=True)) for trial in trials]
+    return msgspec.convert(columns, BenchRecord)
 
 
 def _json(value: Any) -> str:

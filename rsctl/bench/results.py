@@ -84,7 +84,7 @@ class Results(msgspec.Struct, kw_only=True):
 
     def of_cell(self, cell: Cell) -> CellRuns | None:
         """The runs of a cell, or None."""
-        return next((known for known in self.cells if known.cell == cell), None)
+        return next((entry for entry in self.cells if entry.cell == cell), None)
 
 
 def cell_label(cell: Cell) -> str:
@@ -108,11 +108,11 @@ def find_source(store: Store, reference: str) -> RunRecord | BenchRecord:
     bench_found, bench_problem = _attempt(lambda: benches.find(reference))
     if run_found is not None and run_found.run == reference:
         return run_found
-    found: list[RunRecord | BenchRecord] = [f for f in (run_found, bench_found) if f is not None]
+    sources: list[RunRecord | BenchRecord] = [f for f in (run_found, bench_found) if f is not None]
     is_vague = any("several" in str(p) for p in (run_problem, bench_problem) if p)
-    if len(found) == 1 and not is_vague:
-        return found[0]
-    if found or is_vague:
+    if len(sources) == 1 and not is_vague:
+        return sources[0]
+    if sources or is_vague:
         message = f"{reference!r} matches several runs or benches"
         raise RsctlError(ExitCode.USAGE, error("run", message, "give more characters of the ID"))
     message = f"{reference!r} is not a run, a bench or a file"
@@ -141,11 +141,11 @@ def bench_results(
     store: Store, bench: BenchRecord, repetitions: range | None = None, label: str | None = None
 ) -> Results:
     """The results of a bench, of all repetitions or some of them."""
-    wanted = range(bench.repeat) if repetitions is None else repetitions
+    chosen = range(bench.repeat) if repetitions is None else repetitions
     results = Results(label=label or bench.bench, kind="bench", made=bench.created)
     shown: list[dict[str, Any]] = []
     for index, cell in enumerate(bench.cells):
-        _add_cell(results, shown, store, _trials(bench, index, wanted), cell)
+        _add_cell(results, shown, store, _trials(bench, index, chosen), cell)
     if bench.images:
         shown.append({"image": ", ".join(sorted(bench.images.values()))})
         shown = [{n: v for n, v in s.items() if n != "image"} for s in shown[:-1]] + shown[-1:]

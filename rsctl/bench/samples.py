@@ -93,15 +93,15 @@ class SampleReader:
         begins with it, since the chief has begun to log the metric.
         """
         name = metric.name
-        known = self._metrics.get(name)
-        if known is None:
+        series = self._metrics.get(name)
+        if series is None:
             if name.startswith(MACHINES):
                 return []
             spec = self._run.metrics_spec.get(name, MetricSpec())
-            known = self._metrics[name] = _Metric(spec)
+            series = self._metrics[name] = _Metric(spec)
         if self._first is None or metric.time < self._first:
             self._first = metric.time
-        return known.add(metric, self._seconds)
+        return series.add(metric, self._seconds)
 
     @property
     def first(self) -> str | None:

@@ -60,8 +60,8 @@ class TrialStarter:
 
     def cells(self) -> list[BenchCell]:
         """The cells that are still to be run."""
-        wanted = {cell for cell, _ in self._queue} | {trial.cell for trial in self._again}
-        return [self._prepared.cells[index] for index in sorted(wanted)]
+        waiting = {cell for cell, _ in self._queue} | {trial.cell for trial in self._again}
+        return [self._prepared.cells[index] for index in sorted(waiting)]
 
     @property
     def waiting(self) -> int:
@@ -95,7 +95,7 @@ class TrialStarter:
             except RsctlError as problem:
                 self.stop(problem)
                 return
-            if trial.run not in {known.run for known in bench.trials}:
+            if trial.run not in {other.run for other in bench.trials}:
                 self._benches.begin(bench.bench, trial)
                 bench.trials.append(trial)
             target, settings = self._prepared.target, self._settings(cell)

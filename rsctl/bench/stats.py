@@ -98,8 +98,8 @@ def change(sides: Sides) -> float | None:
     differences = _differences(sides)
     if not differences:
         return None
-    found = median(differences)
-    return found if math.isfinite(found) else None
+    middle = median(differences)
+    return middle if math.isfinite(middle) else None
 
 
 def effect(cells: Sequence[CellSides], is_relative: bool = True) -> float | None:

@@ -41,16 +41,20 @@ def summarize(store: Store, bench: BenchRecord) -> list[CellSummary]:
     summaries = []
     for index, values in enumerate(bench.cells):
         runs = bench.runs_of(index)
-        found = [samples(store, run) for name in runs if (run := store.get(name)) is not None]
-        summaries.append(CellSummary(values=values, runs=runs, metrics=cell_statistics(found)))
+        samples_of_runs = [
+            samples(store, run) for name in runs if (run := store.get(name)) is not None
+        ]
+        summaries.append(
+            CellSummary(values=values, runs=runs, metrics=cell_statistics(samples_of_runs))
+        )
     return summaries
 
 
 def cell_statistics(runs: Iterable[Mapping[str, Sample]]) -> dict[str, CellStatistic]:
     """The metrics of a cell, from the samples of its runs."""
-    known = list(runs)
-    names = dict.fromkeys(name for run in known for name in run)
-    return {name: _cell_statistic([run.get(name) for run in known]) for name in names}
+    samples_of_runs = list(runs)
+    names = dict.fromkeys(name for run in samples_of_runs for name in run)
+    return {name: _cell_statistic([run.get(name) for run in samples_of_runs]) for name in names}
 
 
 def _cell_statistic(found: list[Sample | None]) -> CellStatistic:
@@ -80,11 +84,11 @@ def format_value(value: Any) -> str:
 
 def counts(bench: BenchRecord, cell: int) -> dict[JobState, int]:
     """How many repetitions of a cell are in which state; those not begun are not counted."""
-    found: dict[JobState, int] = {}
+    numbers: dict[JobState, int] = {}
     for trial in _latest(bench):
         if trial.cell == cell:
-            found[trial.state] = found.get(trial.state, 0) + 1
-    return found
+            numbers[trial.state] = numbers.get(trial.state, 0) + 1
+    return numbers
 
 
 def done(bench: BenchRecord) -> int:

@@ -89,12 +89,12 @@ def oriented(values: Sequence[Optional[float]], goal: str) -> list[Optional[floa
 
 def weigh(cells: Sequence[CellSides], floor: Floor) -> Evidence:
     """The evidence in one oriented cell, or in several by the means of their repetitions."""
-    found = effect(cells, floor.is_relative)
-    if found is None:
+    measured = effect(cells, floor.is_relative)
+    if measured is None:
         return NO_EVIDENCE
     scale = by_both if floor.is_relative else None
     moved = [CellSides(cell.candidate, _at_floor(cell, floor)) for cell in cells]
-    return Evidence(found, p_lower(combine(cells, scale)), p_lower(combine(moved, scale)))
+    return Evidence(measured, p_lower(combine(cells, scale)), p_lower(combine(moved, scale)))
 
 
 def adjusted(

@@ -21,12 +21,12 @@ def measure_script(job: JobFile, on: str | None) -> Profile:
     def tell(run: Run) -> None:
         print_message(f"measuring a few steps of the script {where}: run {run.id}")
 
-    found = measure(job, on=on, on_begin=tell)
+    profile = measure(job, on=on, on_begin=tell)
     parts = [
-        f"a step of {format_seconds(found.step_seconds)} without communication",
-        f"{format_bytes(found.gradient_bytes)} of gradients",
+        f"a step of {format_seconds(profile.step_seconds)} without communication",
+        f"{format_bytes(profile.gradient_bytes)} of gradients",
     ]
-    if found.data_seconds > _DATA_SHOWN_FROM * found.step_seconds:
-        parts.append(f"{format_seconds(found.data_seconds)} of it waits for input")
+    if profile.data_seconds > _DATA_SHOWN_FROM * profile.step_seconds:
+        parts.append(f"{format_seconds(profile.data_seconds)} of it waits for input")
     print_message(f"measured: {', '.join(parts)}")
-    return found
+    return profile

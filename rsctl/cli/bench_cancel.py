@@ -19,12 +19,12 @@ def command(bench: options.BenchArgument, output: options.Output = "text") -> in
 
     Exit code: 0 if all runs have ended, 6 if some are still running after a minute.
     """
-    known = api.bench(bench)
-    if known.state.is_final:
-        print_message(f"{known.id} has already ended: {known.state.value}")
+    handle = api.bench(bench)
+    if handle.state.is_final:
+        print_message(f"{handle.id} has ended already: {handle.state.value}")
     else:
-        known.cancel(_WAIT_SECONDS)
-        print_message(f"{known.id} {known.state.value}; to continue it: {how_to_go_on(known)}")
+        handle.cancel(_WAIT_SECONDS)
+        print_message(f"{handle.id} {handle.state.value}; go on with it: {how_to_go_on(handle)}")
     if output == "json":
-        print_json(known.to_dict())
+        print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)

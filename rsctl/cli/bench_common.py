@@ -59,14 +59,14 @@ def format_statistic(statistic: CellStatistic | None) -> str:
     """`123 samples/s (120 … 125)`, or `no data`."""
     if statistic is None or statistic.value is None:
         return "no data"
-    known = [value for value in statistic.values if value is not None]
+    values = [value for value in statistic.values if value is not None]
     text = format_number(statistic.value) + (f" {statistic.unit}" if statistic.unit else "")
-    low, high = format_number(min(known)), format_number(max(known))
+    low, high = format_number(min(values)), format_number(max(values))
     return text if low == high else f"{text} ({low} … {high})"
 
 
 def _runs(bench: Bench, cell: int) -> str:
     """`2/3, 1 failed`."""
-    found = bench.counts(cell)
-    parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{bench.record.repeat}"]
-    return ", ".join([*parts, *(f"{count} {state.value}" for state, count in found.items())])
+    numbers = bench.counts(cell)
+    parts = [f"{numbers.pop(JobState.SUCCEEDED, 0)}/{bench.record.repeat}"]
+    return ", ".join([*parts, *(f"{count} {state.value}" for state, count in numbers.items())])

@@ -26,13 +26,13 @@ def command(
 
     Exit code: 0; with --watch, the exit code of the bench.
     """
-    known = api.bench(bench)
+    handle = api.bench(bench)
     if not watch:
-        _print(known, output)
+        _print(handle, output)
         return int(ExitCode.SUCCEEDED)
-    for _ in known.watch():
-        _print(known, output)
-    return int(known.exit_code)
+    for _ in handle.watch():
+        _print(handle, output)
+    return int(handle.exit_code)
 
 
 def _print(bench: Bench, output: str) -> None:

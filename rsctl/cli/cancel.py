@@ -18,12 +18,12 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
-    found = find_run(run)
-    if found.state.is_final:
-        print_message(f"{found.id} has already ended: {found.state.value}")
+    handle = find_run(run)
+    if handle.state.is_final:
+        print_message(f"{handle.id} has ended already: {handle.state.value}")
     else:
-        found.cancel(_WAIT_SECONDS)
-        print_message(f"{found.id} {found.state.value}")
+        handle.cancel(_WAIT_SECONDS)
+        print_message(f"{handle.id} {handle.state.value}")
     if output == "json":
-        print_json(found.to_dict())
+        print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)

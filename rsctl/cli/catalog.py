@@ -94,11 +94,11 @@ def command(
     if what == "prices":
         _show_tables(target, output)
         return int(ExitCode.SUCCEEDED)
-    found = machines(target, gpu=gpu, region=region, max_price=max_price, sort=sort or "price")
+    entries = machines(target, gpu=gpu, region=region, max_price=max_price, sort=sort or "price")
     if output == "json":
-        print_json({"machines": found})
-    elif found:
-        _write(found, sort or "price")
+        print_json({"machines": entries})
+    elif entries:
+        _write(entries, sort or "price")
     else:
         print_message("no machine matches; to list all: rsctl catalog")
     return int(ExitCode.SUCCEEDED)
@@ -106,10 +106,14 @@ def command(
 
 def _refuse_filters(context: typer.Context, **filters: object) -> None:
     """Raise an error for options that the price tables do not use."""
-    given = [f"--{name.replace('_', '-')}" for name, value in filters.items() if value is not None]
-    if given:
-        are = "is" if len(given) == 1 else "are"
-        context.fail(f"{', '.join(given)} {are} for machines and cannot be used with price tables")
+    options_given = [
+        f"--{name.replace('_', '-')}" for name, value in filters.items() if value is not None
+    ]
+    if options_given:
+        are = "is" if len(options_given) == 1 else "are"
+        context.fail(
+            f"{', '.join(options_given)} {are} about machines, and not about price tables."
+        )
 
 
 def _refresh(target: str | None) -> None:
@@ -174,7 +178,7 @@ def _about(table: PriceTable) -> str:
         r for prices in (table.machines, table.accelerators) for p in prices.values() for r in p
     }
     counts = [(len(table.machines), "machine"), (len(table.accelerators), "accelerator")]
-    what = " and ".join(f"{n} {name}{'s' * (n > 1)}" for n, name in counts if n)
+    parts = " and ".join(f"{n} {name}{'s' * (n > 1)}" for n, name in counts if n)
     where = f"{len(regions)} regions" if len(regions) > 1 else ", ".join(regions)
     estimate = f"; an estimate: {table.estimate}" if table.estimate else ""
-    return f"{table.as_of}  {table.source}: {what} in {where}{estimate}"
+    return f"{table.as_of}  {table.source}: {parts} in {where}{estimate}"

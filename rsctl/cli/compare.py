@@ -49,8 +49,8 @@ def command(
 
     Exit code: 0 regardless of the difference; `rsctl gate` decides.
     """
-    found = [side if is_baseline(side) else find_run_or_bench(side) for side in sides]
-    comparison = compare(*found, metrics=metrics)
+    sources = [side if is_baseline(side) else find_run_or_bench(side) for side in sides]
+    comparison = compare(*sources, metrics=metrics)
     if output == "json":
         print_json(comparison)
     elif output == "markdown":

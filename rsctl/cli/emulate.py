@@ -119,7 +119,7 @@ def command(
 
     It serves until Ctrl-C and then exits with 0.
     """
-    wanted = parse_behaviour(behaviour)
+    settings = parse_behaviour(behaviour)
     to_come = [parse_fault(text) for text in faults]
     emulating = emulate(
         cloud,
@@ -128,7 +128,7 @@ def command(
         source=source,
         folder=folder,
         pace=pace,
-        behaviour=wanted,
+        behaviour=settings,
         faults=to_come,
     )
     interrupts = Interrupts()

@@ -119,14 +119,14 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
 
 def _sources(store: Store, reference: str) -> list[ExportSource]:
     """What a reference names, reconciled."""
-    found = find_run_or_bench(reference)
-    if isinstance(found, Bench):
-        for run in {trial.run for trial in found.record.latest().values()}:
+    source = find_run_or_bench(reference)
+    if isinstance(source, Bench):
+        for run in {trial.run for trial in source.record.latest().values()}:
             if store.get(run):
                 find_run(run).collect()
-        return sources_of(store, found.record)
-    found.collect()
-    return [ExportSource(store.find(found.id))]
+        return sources_of(store, source.record)
+    source.collect()
+    return [ExportSource(store.find(source.id))]
 
 
 def _files(

@@ -70,13 +70,13 @@ def command(
     candidate = open_source(bench, target, settings)
     rules = candidate.rules()
     results = candidate.measure(runs, BenchRunner(parallel))
-    wanted = metrics or list(rules.floors)
-    found = calibrate(results, metrics=wanted, repeat=repeat or rules.repeat or REPEAT)
-    floors = {metric.metric: metric.allowed for metric in found if metric.allowed is not None}
+    names = metrics or list(rules.floors)
+    calibrated = calibrate(results, metrics=names, repeat=repeat or rules.repeat or REPEAT)
+    floors = {metric.metric: metric.allowed for metric in calibrated if metric.allowed is not None}
     if output == "json":
-        print_json({"bench": results.label, "metrics": found})
+        print_json({"bench": results.label, "metrics": calibrated})
     else:
-        _print(found, floors)
+        _print(calibrated, floors)
     if write and floors:
         if candidate.file is None:
             finding = error(
@@ -85,7 +85,7 @@ def command(
             raise RsctlError(ExitCode.USAGE, finding)
         write_floors(candidate.file, floors)
         print_message(f"wrote gate.max_regression to {candidate.file}")
-    return int(ExitCode.SUCCEEDED if len(floors) == len(found) > 0 else ExitCode.INCONCLUSIVE)
+    return int(ExitCode.SUCCEEDED if len(floors) == len(calibrated) > 0 else ExitCode.INCONCLUSIVE)
 
 
 def _print(found: list[MetricNoise], floors: dict[str, str]) -> None:

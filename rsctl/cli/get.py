@@ -74,13 +74,13 @@ def command(
 
     Exit code: 0; 3 if the disk, the network or the environment fails; 4 if the cloud refuses.
     """
-    known = find_run(run)
+    handle = find_run(run)
     kinds: list[Any] = only
-    fetched = fetch_and_show(known, folder, kinds, include, max_unpacked)
+    fetched = fetch_and_show(handle, folder, kinds, include, max_unpacked)
     if output == "json":
         print_json(
             {
-                "run": known.id,
+                "run": handle.id,
                 "directory": fetched.directory,
                 "files": msgspec.to_builtins(fetched.files),
                 "findings": fetched.findings,

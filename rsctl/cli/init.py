@@ -64,11 +64,9 @@ def command(
         text = job_text(read_command(arguments), Path())
         _write(Path(), {"job.yaml": text.encode()}, "submit job.yaml")
     else:
-        known = ", ".join(template_names())
-        remedy = f"use one of: {known}; or give your script, such as train.py"
-        raise RsctlError(
-            ExitCode.USAGE, error("template", f"there is no template {arguments[0]!r}", remedy)
-        )
+        templates = ", ".join(template_names())
+        remedy = f"use one of: {templates}; or name your script, such as train.py"
+        raise RsctlError(ExitCode.USAGE, error("template", f"there is no template {arguments[0]!r}", remedy))
     return int(ExitCode.SUCCEEDED)
 
 

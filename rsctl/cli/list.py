@@ -42,13 +42,13 @@ def command(
         reported.append(name)
         show_outdated(name, findings)
 
-    found = runs(limit + 1 if limit else None, on_outdated=report)
-    found, older = (found[:limit], found[limit:]) if limit else (found, [])
-    sizes = {run.id: run.disk_use() for run in found if verbose}
+    handles = runs(limit + 1 if limit else None, on_outdated=report)
+    handles, older = (handles[:limit], handles[limit:]) if limit else (handles, [])
+    sizes = {run.id: run.disk_use() for run in handles if verbose}
     if output == "json":
-        print_json({"runs": [{**run.to_dict(), **_disk(run, sizes)} for run in found]})
-    elif found:
-        _print_table(found, sizes)
+        print_json({"runs": [{**run.to_dict(), **_disk(run, sizes)} for run in handles]})
+    elif handles:
+        _print_table(handles, sizes)
     elif not reported:
         typer.echo("no runs yet; start one: rsctl submit JOB", err=True)
     if older:

@@ -103,7 +103,7 @@ def command(
     Exit code: 0 regardless of the run's result; `rsctl status --watch` exits with the run's exit
     code.
     """
-    found = find_run(run)
+    handle = find_run(run)
     chosen = LogFilter(
         role=role,
         replicas=tuple(replica),
@@ -113,14 +113,14 @@ def command(
         tail_of=None if output == "json" else _is_shown,
     )
     if follow and output == "text" and not everyone:
-        chosen = _followed(found, chosen)
-    replicas = found.chosen_replicas(chosen)
-    if failed and found.record.first_failure is None:
-        print_message(f"no replica of {found.id} has failed")
-    write = _writer(output, replicas or found.replicas)
-    for batch in found.log_batches(chosen, tail=tail, follow=follow):
+        chosen = _followed(handle, chosen)
+    replicas = handle.chosen_replicas(chosen)
+    if failed and handle.record.first_failure is None:
+        print_message(f"{handle.id} has no failure")
+    write = _writer(output, replicas or handle.replicas)
+    for batch in handle.log_batches(chosen, tail=tail, follow=follow):
         write(batch)
-    show_findings(found.log_findings())
+    show_findings(handle.log_findings())
     return int(ExitCode.SUCCEEDED)
 
 

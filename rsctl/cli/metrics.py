@@ -41,17 +41,17 @@ def command(
     """Show the metrics of a run."""
     if follow and plot:
         context.fail("--plot draws the existing values and cannot be combined with --follow")
-    found = find_run(run)
-    shown = found.metrics(name, nodes=nodes, follow=follow)
+    handle = find_run(run)
+    shown = handle.metrics(name, nodes=nodes, follow=follow)
     if output == "json" or follow:
         for metric in shown:
             _print_one(metric, output)
     elif plot:
         from rsctl.cli.views.plot import plot_metrics
 
-        plot_metrics(shown, found.record.metrics_spec)
+        plot_metrics(shown, handle.record.metrics_spec)
     else:
-        _print_table(shown, found.record, nodes)
+        _print_table(shown, handle.record, nodes)
     return int(ExitCode.SUCCEEDED)
 
 

@@ -42,15 +42,15 @@ def command(
 
     Exit code: 0, or 2 if the page does not exist.
     """
-    known = find_run(run)
-    pages = known.pages()
+    handle = find_run(run)
+    pages = handle.pages()
     if page is not None and page not in pages:
-        message = f"{known.id} has no page {page}"
+        message = f"{handle.id} has no page {page}"
         remedy = f"it has {', '.join(pages)}" if pages else None
         raise RsctlError(ExitCode.USAGE, error("page", message, remedy))
     chosen = {page: pages[page]} if page is not None else pages
     if output == "json":
-        print_json({"run": known.id, "pages": chosen})
+        print_json({"run": handle.id, "pages": chosen})
         return int(ExitCode.SUCCEEDED)
     width = max(map(len, chosen), default=0)
     for name, address in chosen.items():

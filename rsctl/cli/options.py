@@ -89,8 +89,8 @@ def _parse_report(text: str) -> Any:
 
     kind, _, path = text.partition("=")
     if kind not in CI_REPORTS or not path:
-        known = ", ".join(f"{kind}=FILE" for kind in CI_REPORTS)
-        raise typer.BadParameter(f"{text!r} is not one of {known}")
+        kinds = ", ".join(f"{kind}=FILE" for kind in CI_REPORTS)
+        raise typer.BadParameter(f"{text!r} is none of {kinds}")
     return CiReport(kind, path)
 
 

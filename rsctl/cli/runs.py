@@ -14,17 +14,17 @@ def find_run(reference: str) -> Run:
 
     Sends unsent data to its trackers in the background.
     """
-    found = api.run(reference, on_outdated=show_outdated)
-    resume_tracking(found.record)
-    return found
+    handle = api.run(reference, on_outdated=show_outdated)
+    resume_tracking(handle.record)
+    return handle
 
 
 def find_run_or_bench(reference: str) -> Run | Bench:
     """Return a run, as `find_run` does, or a bench. Raises RsctlError if none or several match."""
-    found = api.find(reference, on_outdated=show_outdated)
-    if isinstance(found, Run):
-        resume_tracking(found.record)
-    return found
+    handle = api.find(reference, on_outdated=show_outdated)
+    if isinstance(handle, Run):
+        resume_tracking(handle.record)
+    return handle
 
 
 def show_outdated(name: str, findings: tuple[Finding, ...]) -> None:

@@ -29,13 +29,13 @@ def command(
 
     Exit code: 0; with --watch, the exit code of the run.
     """
-    found = find_run(run)
+    handle = find_run(run)
     if not watch:
-        _print(found, output)
+        _print(handle, output)
         return int(ExitCode.SUCCEEDED)
-    for _ in found.watch():
-        _print(found, output)
-    return int(found.state.exit_code)
+    for _ in handle.watch():
+        _print(handle, output)
+    return int(handle.state.exit_code)
 
 
 def _print(run: Run, output: str) -> None:

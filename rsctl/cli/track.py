@@ -45,13 +45,13 @@ def command(
 
 
 def _tracked(reference: str) -> RunRecord:
-    found = run(reference, on_outdated=show_outdated)
-    found.collect()
-    if plan_of(found.record) is None:
-        message = f"{found.id} has no trackers, because its job has no tracking"
+    handle = run(reference, on_outdated=show_outdated)
+    handle.collect()
+    if plan_of(handle.record) is None:
+        message = f"{handle.id} has no trackers: its job has no tracking"
         remedy = "add tracking: [{tensorboard: DIR}] to the job; or use rsctl export"
         raise RsctlError(ExitCode.USAGE, error("tracking", message, remedy))
-    return run(found.id).record
+    return run(handle.id).record
 
 
 def _shown(record: RunRecord) -> dict[str, object]:

@@ -38,11 +38,11 @@ def command(
     findings: list[Finding] = []
     for job in jobs:
         file = load(job, set=settings, strict=False)
-        found = validate(file, target)
-        findings += found
+        checked = validate(file, target)
+        findings += checked
         if output == "text":
-            show_findings(found, file)
-            if not any(finding.is_error for finding in found):
+            show_findings(checked, file)
+            if not any(finding.is_error for finding in checked):
                 typer.echo(f"{job}: ok")
     if output == "json":
         print_json({"findings": findings})

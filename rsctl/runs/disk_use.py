@@ -25,10 +25,10 @@ def _tree(entry: os.DirEntry[str]) -> int:
     total, waiting = 0, [entry]
     while waiting:
         try:
-            found = waiting.pop()
-            total += found.stat(follow_symlinks=False).st_blocks * _BLOCK
-            if found.is_dir(follow_symlinks=False):
-                with os.scandir(found.path) as entries:
+            next_entry = waiting.pop()
+            total += next_entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+            if next_entry.is_dir(follow_symlinks=False):
+                with os.scandir(next_entry.path) as entries:
                     waiting.extend(entries)
         except OSError:
             continue

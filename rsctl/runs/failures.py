@@ -69,8 +69,8 @@ class ExitReports:
             return None
         key = (structured(line.text) or {}).get("key")
         lock = hashlib.sha256(key.encode(errors="replace")).hexdigest() if _is_key(key) else None
-        known = [*self.locks.get(line.replica, ()), *self.locks.get(report.replica, ())]
-        return report if lock in known else None
+        lock_holders = [*self.locks.get(line.replica, ()), *self.locks.get(report.replica, ())]
+        return report if lock in lock_holders else None
 
 
 def _is_key(key: object) -> TypeGuard[str]:
@@ -162,8 +162,10 @@ def first_failure(
     explained = [
         _explained(f, folder, known.get(f.replica, Killer()), replica_on) for f in together
     ]
-    own = [f for f in explained if LOST_PEER not in [cause.code for cause in f.causes[:1]]]
-    return (own or explained)[0]
+    explained_alone = [
+        f for f in explained if LOST_PEER not in [cause.code for cause in f.causes[:1]]
+    ]
+    return (explained_alone or explained)[0]
 
 
 def _seconds_apart(first: Failure, second: Failure) -> float:
@@ -187,8 +189,8 @@ def _explained(
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]
-    found = msgspec.structs.replace(failure, lines=lines, causes=causes, signal=signal)
-    return _placed(found, origin, replica_on)
+    explained = msgspec.structs.replace(failure, lines=lines, causes=causes, signal=signal)
+    return _placed(explained, origin, replica_on)
 
 
 def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:
@@ -246,8 +248,8 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
                 reader.close()
                 record = structured(line.text) or {}
                 kills = record.get("oom_kills")
-                own = f"{failure.replica}/{record.get('local_rank')}"
-                lines = [each for each in lines if each.rank in (None, own)]
+                rank = f"{failure.replica}/{record.get('local_rank')}"
+                lines = [each for each in lines if each.rank in (None, rank)]
                 return lines, kills if isinstance(kills, int) else None
             lines.append(line)
     reader.close()

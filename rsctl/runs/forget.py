@@ -90,8 +90,8 @@ def leftover_results(store: Store) -> list[str]:
 
 def without_record(store: Store, runs: Collection[str]) -> list[str]:
     """The folders of runs that are not in the store. Raises StoreError."""
-    known = store.ids() if runs else set()
-    return [run for run in runs if run not in known]
+    recorded = store.ids() if runs else set()
+    return [run for run in runs if run not in recorded]
 
 
 def _lock(folder: RunFolder) -> int | None:

@@ -115,11 +115,11 @@ def _fold(kept: _Kept, specs: Mapping[str, MetricSpec], metrics: Iterable[Metric
 
 
 def _read(db: sqlite3.Connection, run: str) -> _Kept:
-    found = db.execute("SELECT kept FROM headlines WHERE run=?", (run,)).fetchone()
-    if found is None:
+    row = db.execute("SELECT kept FROM headlines WHERE run=?", (run,)).fetchone()
+    if row is None:
         return _Kept()
     try:
-        return _decoder.decode(found[0])
+        return _decoder.decode(row[0])
     except (msgspec.MsgspecError, TypeError):
         return _Kept()
 
@@ -137,8 +137,8 @@ def _last_row(db: sqlite3.Connection, run: str) -> int:
 
 
 def _specs_of(db: sqlite3.Connection, run: str) -> Mapping[str, MetricSpec]:
-    found = db.execute("SELECT metrics_spec FROM runs WHERE id=?", (run,)).fetchone()
+    row = db.execute("SELECT metrics_spec FROM runs WHERE id=?", (run,)).fetchone()
     try:
-        return _specs.decode(found[0]) if found else {}
+        return _specs.decode(row[0]) if row else {}
     except (msgspec.MsgspecError, TypeError):  # damaged: its values are still those of the log
         return {}

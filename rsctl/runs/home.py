@@ -53,6 +53,6 @@ def private_file(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
-        found = path.stat()
-        if found.st_uid == os.geteuid() and found.st_mode & 0o077:
+        status = path.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
             path.chmod(0o600)

@@ -72,8 +72,8 @@ def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
     time = traces[-1].time if traces else lines[-1].time
     reports = [line for line in lines if _REPORTED.search(line.text)]
     if reports:
-        codes = [found for line in lines if (found := _CODE.search(line.text))]
-        numbers = [int(found[1] or found[2]) for found in codes]
+        codes = [match for line in lines if (match := _CODE.search(line.text))]
+        numbers = [int(match[1] or match[2]) for match in codes]
         code = next((number for number in numbers if number not in (0, 1)), None)
         return _Sign(time if traces else reports[0].time, 3, code or (1 if numbers else None))
     quoted = [line for line in lines if _is_quoted(line.text.strip(), reported)]

@@ -87,8 +87,8 @@ def migrate(db: sqlite3.Connection) -> int:
 
     A newer database is left as it is. `db` must be in autocommit mode. Raises sqlite3.Error.
     """
-    found = _version(db)
-    if found < VERSION:
+    version = _version(db)
+    if version < VERSION:
         with db:
             db.execute("BEGIN IMMEDIATE")
             # Another process may have been faster.
@@ -96,7 +96,7 @@ def migrate(db: sqlite3.Connection) -> int:
                 for statement in step.split(";"):
                     db.execute(statement)
             db.execute(f"PRAGMA user_version={VERSION}")
-    return found
+    return version
 
 
 def _version(db: sqlite3.Connection) -> int:

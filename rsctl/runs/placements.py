@@ -84,8 +84,8 @@ def current_placement(store: Store, run: str) -> CurrentPlacement | None:
 def first_request(store: Store, run: str) -> Any:
     """The request for a run's first placement; None if it has but one."""
     with store.transaction() as db:
-        found = db.execute("SELECT plan FROM places WHERE run=? AND number=0", (run,)).fetchone()
-    return msgspec.json.decode(found[0])["request"] if found else None
+        row = db.execute("SELECT plan FROM places WHERE run=? AND number=0", (run,)).fetchone()
+    return msgspec.json.decode(row[0])["request"] if row else None
 
 
 def go_on(
@@ -141,15 +141,15 @@ def is_ending(store: Store, run: str) -> bool:
 
 
 def _present(db: sqlite3.Connection, run: str) -> CurrentPlacement | None:
-    found = db.execute(
+    row = db.execute(
         "SELECT number, region, machine, plan, image, placeholders, began,"
         " (SELECT max(number) FROM places WHERE run=?1) FROM places"
         " WHERE run=?1 AND began IS NOT NULL ORDER BY number DESC LIMIT 1",
         (run,),
     ).fetchone()
-    if found is None:
+    if row is None:
         return None
-    number, region, machine, plan, image, placeholders, began, last = found
+    number, region, machine, plan, image, placeholders, began, last = row
     placement = PlannedPlacement(
         region=region,
         machine=machine,
@@ -162,8 +162,8 @@ def _present(db: sqlite3.Connection, run: str) -> CurrentPlacement | None:
 
 def _is_ending(db: sqlite3.Connection, run: str) -> bool:
     query = "SELECT ending IS NOT NULL OR ended IS NOT NULL FROM runs WHERE id=?"
-    found = db.execute(query, (run,)).fetchone()
-    return found is None or bool(found[0])
+    row = db.execute(query, (run,)).fetchone()
+    return row is None or bool(row[0])
 
 
 def _json(value: Any) -> str:

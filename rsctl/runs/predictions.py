@@ -78,8 +78,8 @@ def errors_of(store: Store, target: str, calibration: Calibration) -> list[float
     )
     with store.transaction() as db:
         runs = [run for (run,) in db.execute(query, (target, _MOST_RUNS)).fetchall()]
-    found = (_error(store, run, calibration) for run in runs)
-    return [error for error in found if error is not None]
+    errors = (_error(store, run, calibration) for run in runs)
+    return [error for error in errors if error is not None]
 
 
 def _error(store: Store, run: str, calibration: Calibration) -> float | None:

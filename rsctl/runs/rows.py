@@ -25,19 +25,19 @@ def run_of(row: tuple[Any, ...], db: sqlite3.Connection) -> RunRecord:
     Raises MsgspecError, ValueError or TypeError for what is damaged.
     """
     *fields, plan, specs, settings, spec, failure = row
-    known = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), RunRecord)
-    _require_times(known.created, known.started, known.ended)
+    record = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), RunRecord)
+    _require_times(record.created, record.started, record.ended)
     return replace(
-        known,
+        record,
         plan=msgspec.json.decode(plan, type=dict[str, Any]),
         metrics_spec=msgspec.json.decode(specs, type=dict[str, MetricSpec]),
         settings=msgspec.json.decode(settings, type=list[str]),
         spec=msgspec.convert(spec, Optional[str]),
         first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
-        attempts=_attempts(known.run, db),
-        placements=_placements(known, db),
-        replicas=_replicas(known.run, db),
-        facts=_facts(known.run, db),
+        attempts=_attempts(record.run, db),
+        placements=_placements(record, db),
+        replicas=_replicas(record.run, db),
+        facts=_facts(record.run, db),
     )
 
 

@@ -162,11 +162,11 @@ class Store(Database):
             " FROM metrics WHERE run=? AND substr(name, 1, ?)=? GROUP BY replica, name)",
             *(run, len(prefix), prefix),
         )
-        found: dict[str, dict[str, float]] = {}
+        values: dict[str, dict[str, float]] = {}
         for replica, name, value in rows:
             if (number := _number(value)) is not None:
-                found.setdefault(replica, {})[name[len(prefix) :]] = number
-        return found
+                values.setdefault(replica, {})[name[len(prefix) :]] = number
+        return values
 
     def summary(self, run: str) -> dict[str, dict[str, Any]]:
         """For each metric of a run its last value, count, best and unit, without metrics of
@@ -188,10 +188,10 @@ class Store(Database):
 
     def get(self, run: str) -> RunRecord | None:
         """One run with its replicas, or None. Raises StoreError if it is damaged."""
-        found = self._runs("WHERE id=?", run)
-        if not found and run in self.damaged:
+        records = self._runs("WHERE id=?", run)
+        if not records and run in self.damaged:
             raise StoreError(ExitCode.ENVIRONMENT, damaged(run, self.damaged[run], "error"))
-        return next(iter(found), None)
+        return next(iter(records), None)
 
     def runs(self, limit: int = -1) -> list[RunRecord]:
         """Runs, those first that were recorded last."""
@@ -204,10 +204,10 @@ class Store(Database):
     def find(self, reference: str) -> RunRecord:
         """A run by id, unique prefix, `@last` or URL. Raises RsctlError if there is none."""
         run = self.identify(reference)
-        found = self.get(run)
-        if found is None:  # it was forgotten in between
+        record = self.get(run)
+        if record is None:  # it was forgotten in between
             raise RsctlError(ExitCode.USAGE, not_found(run, []))
-        return found
+        return record
 
     def identify(self, reference: str) -> str:
         """The id of a run by id, unique prefix, `@last` or URL, be the run readable or not.

@@ -71,7 +71,7 @@ def not_found(reference: str, matches: list[str]) -> Finding:
 def _space(folder: Path) -> int:
     """Bytes that this user may write there."""
     try:
-        found = os.statvfs(folder)
+        file_system = os.statvfs(folder)
     except OSError:
         return 0
-    return found.f_bavail * found.f_frsize
+    return file_system.f_bavail * file_system.f_frsize

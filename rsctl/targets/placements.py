@@ -28,11 +28,11 @@ def render_placements(job: Job, target: Target, run: str) -> Submission:
     placement_jobs = placements_of(job, target.info)[:MOST_PLACEMENTS]
     findings += _findings_of_lists(job, placement_jobs, target.info)
     submissions: list[Submission] = []
-    known: list[Finding] = []
+    earlier: list[Finding] = []
     for placement_job in placement_jobs:
         submission, found = _rendered(placement_job, target, run)
-        news = [finding for finding in found if finding not in known]
-        known += news
+        news = [finding for finding in found if finding not in earlier]
+        earlier += news
         findings += (
             news if placement_job is placement_jobs[0] else _of_alternative(placement_job, news)
         )
@@ -61,8 +61,8 @@ def _rendered(
         if problem.exit_code is not ExitCode.USAGE:
             raise
         return None, [placement_job.relocated(finding) for finding in problem.findings]
-    found = [placement_job.relocated(finding) for finding in submission.plan.findings]
-    return replace(submission, placement=placement_job.placement), found
+    findings = [placement_job.relocated(finding) for finding in submission.plan.findings]
+    return replace(submission, placement=placement_job.placement), findings
 
 
 def _examined(submission: Submission, target: Target) -> Submission:

@@ -48,15 +48,15 @@ def make_submission(
     needs the recipe's image, nothing is built. A package that the overlay removed from the request
     is not uploaded.
     """
-    found = tuple(_placeholders(images, variables, job, image))
-    is_built = any(each.secret is None for each in found)
+    placeholders = tuple(_placeholders(images, variables, job, image))
+    is_built = any(each.secret is None for each in placeholders)
     return Submission(
         plan=plan,
         job=job,
         recipe=image.recipe if is_built else None,
         package=package if package and digest_in(plan.request) == package.digest else None,
-        placeholders=found,
-        secrets=tuple(dict.fromkeys(each.secret for each in found if each.secret)),
+        placeholders=placeholders,
+        secrets=tuple(dict.fromkeys(each.secret for each in placeholders if each.secret)),
     )
 
 

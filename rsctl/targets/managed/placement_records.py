@@ -44,8 +44,8 @@ def secrets_of(run: RunRecord, placement: PlannedPlacement) -> dict[str, str]:
     job = None
     if run.spec is not None:
         job = read(f"the job file of {run.run}", run.settings, text=run.spec).job
-    found = values_of_secrets(job, names)
-    lacking = [name for name in names if name not in found]
+    values = values_of_secrets(job, names)
+    lacking = [name for name in names if name not in values]
     if lacking:
         finding = error(
             "placements",
@@ -54,4 +54,4 @@ def secrets_of(run: RunRecord, placement: PlannedPlacement) -> dict[str, str]:
             "run rsctl status where these variables are set",
         )
         raise RsctlError(ExitCode.ENVIRONMENT, finding)
-    return found
+    return values
