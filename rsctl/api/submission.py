@@ -91,7 +91,7 @@ class PreparedRun:
         try:
             return self.send(on_progress)
         except KeyboardInterrupt:
-            self.take_back()
+            self.cancel()
             raise
 
     def update_earlier_runs(self, on_outdated: OnOutdated = ignore) -> None:
@@ -103,7 +103,7 @@ class PreparedRun:
         """Send the request of a new run, once; what `submit` does after its checks.
 
         Raises RsctlError; what stopped it is recorded as the run's end. A KeyboardInterrupt leaves
-        the run as it is: the caller must call `take_back`.
+        the run as it is: the caller must call `cancel`.
         """
         with closing(Store()) as store:
             with self._emulating() as submission:

@@ -181,7 +181,7 @@ def _add_cell(
         )
     )
 
-    measured = {name: figures(store, runs[name]) for name in succeeded}
+    measured = {name: samples(store, runs[name]) for name in succeeded}
     by_trial = [measured.get(trial.run, {}) if trial is not None else {} for trial in trials]
     latest = next(reversed(runs.values()), None)
     if latest is not None:
@@ -191,7 +191,7 @@ def _add_cell(
         results.series.append(_series(name, cell, values, lost, latest))
 
 
-def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Figure]]) -> list[str]:
+def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Sample]]) -> list[str]:
     """The metrics that a run declares, then the others that were measured, each once."""
     declared = run.metrics_spec if run is not None else {}
     return list(dict.fromkeys([*declared, *(name for known in measured for name in known)]))

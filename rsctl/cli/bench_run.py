@@ -97,8 +97,10 @@ def _require_written_here(context: typer.Context, reports: list[CiReport], detac
     if reports and detach:
         context.fail("--report is written when the bench ends, and --detach does not wait for that")
     if any(report.kind not in UNGATED_REPORTS for report in reports):
-        context.fail(("--report markdown shows a verdict, and this command decides none: use rsctl "
-            "gate or rsctl compare"))
+        context.fail(
+            "--report markdown shows a verdict, and this command decides none: use rsctl "
+            "gate or rsctl compare"
+        )
 
 
 class RunOptions(NamedTuple):

@@ -66,7 +66,8 @@ def command(
     else:
         templates = ", ".join(template_names())
         remedy = f"use one of: {templates}; or name your script, such as train.py"
-        raise RsctlError(ExitCode.USAGE, error("template", f"there is no template {arguments[0]!r}", remedy))
+        message = f"there is no template {arguments[0]!r}"
+        raise RsctlError(ExitCode.USAGE, error("template", message, remedy))
     return int(ExitCode.SUCCEEDED)
 
 

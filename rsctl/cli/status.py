@@ -76,7 +76,10 @@ def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
         rows += [("cost", first), *(("", line) for line in others)]
     if travel:
         rows.append(("gradients", travel.format()))
-    rows += [(f"placement {n}", format_placement(placement)) for n, placement in enumerate(run.placements, start=1)]
+    rows += [
+        (f"placement {number}", format_placement(placement))
+        for number, placement in enumerate(run.placements, start=1)
+    ]
     rows += [(f"attempt {one.attempt}", format_attempt(one)) for one in run.attempts]
     return rows
 

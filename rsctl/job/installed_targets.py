@@ -301,7 +301,7 @@ def _options_type(name: str) -> Any:
 
 def _tries_several(name: str) -> bool:
     try:
-        return target_info(name).has_places
+        return target_info(name).has_placements
     except RsctlError:
         return False
 

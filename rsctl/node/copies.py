@@ -191,7 +191,8 @@ def _failed(wanted: CopyRequest, problem: OSError) -> LaunchError:
 
 def _changed(wanted: CopyRequest, path: str) -> LaunchError:
     message = f"cannot copy {wanted.name}: {path[:300]} changed while it was being read"
-    return LaunchError(TEMPORARY, "input", message, "Start the job after all other writers have finished.")
+    remedy = "Start the job after all other writers have finished."
+    return LaunchError(TEMPORARY, "input", message, remedy)
 
 
 def _too_small(message: str, wanted: CopyRequest) -> LaunchError:

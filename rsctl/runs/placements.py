@@ -1,9 +1,10 @@
 """The placements that a run is tried at, one after the other, and what is sent to each.
 
-A run with one placement has no rows here. For any other they are written before anything is sent, with
-all data for sending except the secrets, so that a later process can continue the run. A run is at
-the last placement that has begun. A placement begins, in the transaction in which the one before it ends,
-before its job is created; so the store knows, even after a kill, the only placement where a job can be.
+A run with one placement has no rows here. For other runs the rows are written before anything is
+sent. They hold all data for sending except the secrets, so that a later process can continue the
+run. A run is at the last placement that has begun. A placement begins before its job is created,
+in the transaction that ends the one before it. So the store knows, even after a kill, the only
+placement where a job can be.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Path = tuple[Union[str, int], ...]
 
 
 class PlannedPlacement(msgspec.Struct, kw_only=True, frozen=True):
-    """The submission to a placement: its plan, as in `plan -o json`, and the reference of the image.
+    """The submission to a placement: its plan, as in `plan -o json`, and the image's reference.
 
     `placeholders` are the paths in the plan's request of values that are filled in when it is sent,
     each with the name of a secret, or None for the image.

@@ -101,9 +101,7 @@ class Tls:
 
 def _unequal(server: bool) -> TransportError:
     one, other = ("reducer", "worker") if server else ("worker", "reducer")
-    text = (
-        f"{TLS_VARIABLE} is set for this {one}, but not for the {other}, which does not use TLS"
-    )
+    text = f"{TLS_VARIABLE} is set for this {one}, but not for the {other}, which does not use TLS"
     return TransportError(ErrorCode.MISMATCH, text)
 
 

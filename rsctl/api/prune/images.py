@@ -17,7 +17,10 @@ from rsctl.runs.store import RunRecord
 
 
 def unused_images(
-    images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[BenchRecord], limits: PruneLimits
+    images: list[BuiltImage],
+    runs: Iterable[RunRecord],
+    benches: Iterable[BenchRecord],
+    limits: PruneLimits,
 ) -> list[BuiltImage]:
     """The images that are old enough and that none of these runs and benches names."""
     names = {name for run in runs for name in _names_of_run(run)}

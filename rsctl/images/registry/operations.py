@@ -70,7 +70,7 @@ def _cloud_login(repository: ImageRepository, endpoints: Endpoints) -> Login | N
     return client.log_in(repository, endpoints) if client else None
 
 
-def _client_of(repository: Repository) -> RegistryClient | None:
+def _client_of(repository: ImageRepository) -> RegistryClient | None:
     """The client of the cloud whose registry it is; None if it is not a cloud's."""
     for info in all_targets():
         if info.registry and re.fullmatch(info.registry.hosts, repository.host):

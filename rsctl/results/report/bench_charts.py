@@ -176,11 +176,11 @@ def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
         y="% of the efficiency with the fewest ranks",
         lines=[_efficiency(line) for line in lines if line.points[0][1]],
         from_zero=True,
-        reference=Line("ideal", [(ranks, 100.0) for ranks in all_ranks]),
+        reference=ChartLine("ideal", [(ranks, 100.0) for ranks in all_ranks]),
     )
 
 
-def _throughput_lines(data: BenchData, name: str) -> list[Line]:
+def _throughput_lines(data: BenchData, name: str) -> list[ChartLine]:
     """The median throughput by ranks: a line for all cells that differ in their workers only.
 
     A line has at least two numbers of ranks.
@@ -192,7 +192,7 @@ def _throughput_lines(data: BenchData, name: str) -> list[Line]:
             rest = {key: v for key, v in cell.items() if not key.startswith("workers.")}
             label = format_cell(rest) if rest else name
             groups.setdefault(label, []).append((ranks, quantile(values, 0.5)))
-    lines = [Line(label, sorted(points)) for label, points in groups.items()]
+    lines = [ChartLine(label, sorted(points)) for label, points in groups.items()]
     return [line for line in lines if line.points[0][0] < line.points[-1][0]]
 
 
@@ -203,12 +203,12 @@ def _ranks_of(data: BenchData, cell: int) -> float | None:
     return float(ranks) if ranks else None
 
 
-def _efficiency(throughput: Line) -> Line:
+def _efficiency(throughput: ChartLine) -> ChartLine:
     """(T(n) / n) / (T(m) / m) in percent: T is the throughput, n the ranks, m the fewest."""
     fewest, base = throughput.points[0]
     per_rank = base / fewest
     points = [(ranks, 100 * (value / ranks) / per_rank) for ranks, value in throughput.points]
-    return Line(throughput.label, points)
+    return ChartLine(throughput.label, points)
 
 
 def phases_chart(data: BenchData) -> Timeline:

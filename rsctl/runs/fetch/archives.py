@@ -86,7 +86,7 @@ class _Archive(NamedTuple):
     file: IO[bytes]
     name: str
     most: int
-    context: Context
+    context: DownloadContext
 
 
 def _chosen(

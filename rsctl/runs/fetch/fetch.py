@@ -173,13 +173,13 @@ def _plan(
     return jobs
 
 
-def _has_size(task: Task, context: Context) -> bool:
+def _has_size(task: Task, context: DownloadContext) -> bool:
     """Whether a file of this size is there already."""
     there = context.directory.stat(task.path)
     return there is not None and there.st_size == task.found.size
 
 
-def _require_space(missing: int, context: Context) -> None:
+def _require_space(missing: int, context: DownloadContext) -> None:
     free = context.directory.free()
     if missing > free:
         message = f"{missing:,} bytes remain to be downloaded, but only {free:,} are free"

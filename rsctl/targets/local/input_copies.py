@@ -67,7 +67,9 @@ def _copy(
             run, [where], copied_to(run), choice, RetryPolicy.of(endpoints), lambda _: check()
         )
     except FolderFull as problem:
-        remedy = f"free disk space, set RSCTL_HOME to a larger disk, or set inputs.{name}.mode: mount"
+        remedy = (
+            f"free disk space, set RSCTL_HOME to a larger disk, or set inputs.{name}.mode: mount"
+        )
         finding = error("disk", f"cannot copy {name}: {problem}", remedy, f"inputs.{name}")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     if any(finding.is_error for finding in fetched.findings):

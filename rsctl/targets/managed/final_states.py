@@ -62,7 +62,7 @@ def record_final_states(
 
 
 def _failures(
-    status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder
+    status: JobStatus, progress: CollectorProgress, pools: list[Pool], folder: RunFolder
 ) -> list[Failure]:
     """The failed replicas of a failed job, as its log reports them, and then the cloud.
 

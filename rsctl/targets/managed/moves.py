@@ -1,9 +1,9 @@
 """Takes a run on to its next placement where there is no capacity: one job after the other.
 
-The order is what keeps it to one job. A run leaves a placement when its job there was seen to have
-ended, or was refused; then the store has the next placement; then the job is created there. A create
-without an answer leaves the run where it is, until its job is found or can be created again. The
-user of a Mover holds the run's lock.
+The order of steps ensures that only one job exists. A run leaves a placement when its job there
+has ended or was refused; then the store has the next placement; then the job is created there. A
+create request without an answer leaves the run where it is, until its job is found or can be
+created again. The user of a Mover holds the run's lock.
 """
 
 from __future__ import annotations

@@ -91,7 +91,9 @@ class EcrClient:
             return api.find_digest(repository, tag, login)
         return find_digest(repository, tag, endpoints)
 
-    def ensure_repository(self, repository: ImageRepository, login: Login, endpoints: Endpoints) -> None:
+    def ensure_repository(
+        self, repository: ImageRepository, login: Login, endpoints: Endpoints
+    ) -> None:
         """Create it in ECR if it is not there; ECR Public refuses the push."""
         del login
         ensure_repository(repository, endpoints)

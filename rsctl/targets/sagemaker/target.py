@@ -92,7 +92,9 @@ class SageMakerTarget(ManagedTarget):
             findings=findings,
             inputs=planned(input_plans(resolved.job)),
         )
-        images = [ImagePlaceholder(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
+        images = [
+            ImagePlaceholder(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))
+        ]
         package = artifacts.package or artifacts.python_package
         return make_submission(
             plan, resolved.job, artifacts.image, package, images, _variables_in(body)

@@ -117,16 +117,16 @@ class PlanTests(Suite):
             counts = {pool.role: pool.count for pool in planned.plan.pools}
             assert counts == {"worker": 2, "reducer": 2}
 
-    def test_places_are_planned_in_their_order(self, tmp_path: Path, target: Target) -> None:
+    def test_placements_are_planned_in_their_order(self, tmp_path: Path, target: Target) -> None:
         """A target that tries several regions plans a request of its own for each."""
-        if not target.info.has_places:
+        if not target.info.has_placements:
             return
         regions = self.regions or tuple(catalog.load(self.target_name).regions[:2])
         options = {"targets": {self.target_name: {"region": list(regions)}}}
         planned = self.planned(tmp_path, merged(self.job_keys, options))
         assert planned is not None
-        assert planned.place.region == regions[0]
-        assert [each.place.region for each in planned.alternatives] == list(regions[1:])
+        assert planned.placement.region == regions[0]
+        assert [each.placement.region for each in planned.alternatives] == list(regions[1:])
         requests = [planned.plan.request, *(each.plan.request for each in planned.alternatives)]
         assert all(requests[0] != other for other in requests[1:])
 

@@ -55,18 +55,20 @@ def require_repository(repository: ImageRepository, login: Login, endpoints: End
 class ArtifactRegistryClient:
     """See RegistryClient."""
 
-    def log_in(self, repository: Repository, endpoints: Endpoints) -> Login:
+    def log_in(self, repository: ImageRepository, endpoints: Endpoints) -> Login:
         """See RegistryClient."""
         return log_in(repository, endpoints)
 
     def find_digest(
-        self, repository: Repository, tag: str, login: Login, endpoints: Endpoints
+        self, repository: ImageRepository, tag: str, login: Login, endpoints: Endpoints
     ) -> str | None:
         """See RegistryClient."""
         del endpoints
         return api.find_digest(repository, tag, login)
 
-    def ensure_repository(self, repository: Repository, login: Login, endpoints: Endpoints) -> None:
+    def ensure_repository(
+        self, repository: ImageRepository, login: Login, endpoints: Endpoints
+    ) -> None:
         """Raise RsctlError if it is not there."""
         require_repository(repository, login, endpoints)
 

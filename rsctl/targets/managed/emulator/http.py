@@ -225,7 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
         emulator = self.server.emulator
         try:
             length, request = read_head(self.command, self.path, self.headers)
-        except Malformed as problem:
+        except MalformedRequest as problem:
             return self._turn_away(Reply(problem.status, f"{problem}\n".encode()))
         name = emulator.name_of(request)
         fault = emulator.faults.take(name, request.path) or _NO_FAULT
@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
             reply = emulator.error_for(request, fault.status, fault.code, fault.message)
             reply = reply.with_headers(fault.headers)
         elif refusal := emulator.admit(request):
-            emulator.calls.append(Call(name, refusal.status))
+            emulator.calls.append(RecordedCall(name, refusal.status))
             return self._turn_away(refusal) if length else self._send(refusal)
         else:
             body = self._body(length)
@@ -255,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_half(reply)
         if cut:
             return self._cut(name)
-        self.server.emulator.calls.append(Call(name, reply.status))
+        self.server.emulator.calls.append(RecordedCall(name, reply.status))
         self._send(reply)
 
     def handle_expect_100(self) -> bool:
@@ -306,7 +306,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _cut(self, name: str) -> None:
-        self.server.emulator.calls.append(Call(name, 0))
+        self.server.emulator.calls.append(RecordedCall(name, 0))
         self.close_connection = True
         with suppress(OSError):  # the client may be gone already
             self.connection.shutdown(socket.SHUT_RDWR)

@@ -66,7 +66,7 @@ class RehearsedTarget:
         """Start the emulator, and yield what is sent to it; every command on the run finds it.
 
         The emulator ends if an error stops the submission. It lives on after an interruption, since
-        it may run a job already, and `take_back` decides.
+        it may run a job already, and `cancel` decides.
         """
         from rsctl.targets.managed.rehearsal.image import rehearsed_submission
         from rsctl.targets.managed.rehearsal.job import make_settings
