@@ -63,8 +63,9 @@ $(FOR_JOBS): pyproject.toml $(PINNED) examples/quickstart/requirements.txt | $(B
 	    $(BIN)/python -c "import torch._dynamo, torch.distributed.run"; wait'
 	touch $@
 
+# The first stage has built the core.
 $(INSTALLED): $(FOR_JOBS)
-	$(INSTALL) -e '.[local,dev]'
+	RSCTL_CORE=none $(INSTALL) -e '.[local,dev]'
 	touch $@
 
 clean:
