@@ -33,7 +33,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
-	$(BIN)/python docs/generate.py --check
+	$(BIN)/python tools/reference/generate.py --check
 	$(BIN)/python tools/prose.py
 
 bench: $(INSTALLED)
@@ -43,7 +43,7 @@ bench: $(INSTALLED)
 schema: $(INSTALLED)
 	$(BIN)/python -m rsctl.estimate.catalog.compile
 	$(BIN)/rsctl schema > schema/rsctl.schema.json
-	$(BIN)/python docs/generate.py
+	$(BIN)/python tools/reference/generate.py
 
 # A wheel that runs on any Linux with this processor, installed and tried in an environment of its own.
 dist: $(INSTALLED)

@@ -1,4 +1,4 @@
-"""What docs/generate.py collects from the source for the reference."""
+"""What tools/reference/generate.py collects from the source for the reference."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import ModuleType
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+TOOLS = Path(__file__).parents[1] / "tools" / "reference"
 
 
 def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

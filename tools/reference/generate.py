@@ -1,7 +1,7 @@
 """Writes `docs/reference/` from the code: commands, job file, JSON, findings, variables, exits.
 
-python docs/generate.py            writes the files
-python docs/generate.py --check    ends with 1 and names those that are out of date
+python tools/reference/generate.py            writes the files
+python tools/reference/generate.py --check    ends with 1 and names those that are out of date
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from rsctl.runs.stream import events
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.doctor import Check
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
-HEAD = "<!-- Made by docs/generate.py: change the code, then run it. -->\n"
+HEAD = "<!-- Made by tools/reference/generate.py: change the code, then run it. -->\n"
 
 
 def commands() -> str:
@@ -256,7 +256,8 @@ def main() -> int:
             if "--check" not in sys.argv:
                 path.write_text(text)
     if stale and "--check" in sys.argv:
-        print(f"out of date: {', '.join(stale)}; run python docs/generate.py", file=sys.stderr)
+        command = "python tools/reference/generate.py"
+        print(f"out of date: {', '.join(stale)}; run {command}", file=sys.stderr)
         return 1
     return 0
 
