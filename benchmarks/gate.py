@@ -2,7 +2,8 @@
 
     python -m benchmarks.gate [--trials N] [--seed N]
 
-Prints the tables of docs/gate.md. The same seed gives the same tables, on every machine.
+Prints the tables of docs/reference/operating-curve.md. The same seed gives the same tables, on
+every machine.
 """
 
 from __future__ import annotations

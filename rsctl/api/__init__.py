@@ -8,7 +8,8 @@
         ...
 
 Problems are `RsctlError`, which carries findings. Nothing here prints, ends the process, handles
-signals or changes its environment. It may be called from several threads; see docs/python.md.
+signals or changes its environment. It may be called from several threads; see
+docs/guides/python.md.
 """
 
 from __future__ import annotations

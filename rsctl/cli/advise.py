@@ -117,7 +117,7 @@ def command(
     """Recommend a topology and a number of reducers for a job, with their cost.
 
     rsctl predicts times from what a step computes and from the bandwidth of the machines. Without
-    --measure it sends nothing and starts nothing. docs/advise.md has the formulas.
+    --measure it sends nothing and starts nothing. docs/explanation/advice.md has the formulas.
     """
     if calibrate:
         print_fitted(calibrate_from(names), output)

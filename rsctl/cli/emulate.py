@@ -99,7 +99,7 @@ def command(
         typer.Option(
             "--behaviour",
             metavar="NAME=VALUE",
-            help="Behavior of the cloud, such as stockouts=2; docs/clouds.md lists all. "
+            help="How the cloud behaves, such as stockouts=2; docs/reference/behaviours.md has all. "
             "Repeatable.",
         ),
     ] = [],

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md, run."""
+"""The examples of docs/guides/python.md, run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import Write
 
-DOCS = Path(__file__).parents[2] / "docs" / "python.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "python.md"
 RUNS, BENCHES = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
 
 

@@ -12,7 +12,7 @@ from rsctl.cli.app import run
 
 from .pipelines import ALL, FOLDER, TOP
 
-PAGE = TOP / "docs" / "pipelines.md"
+PAGE = TOP / "docs" / "guides" / "pipelines.md"
 _COMMAND = re.compile(
     r"(?:^|[\s`/'\"])rsctl(?:\")? ((?:bench |gate )?[a-z]+(?:[^`|\n#;]|\|(?!\|))*)"
 )

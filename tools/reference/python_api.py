@@ -19,7 +19,8 @@ def page() -> str:
     classes = {name: value for name, value in named.items() if inspect.isclass(value)}
     lines = [
         "# Python\n",
-        "What `rsctl.api` has; [python.md](../python.md) shows how it is used.\n",
+        "Every function and class of `rsctl.api`. [Use rsctl from Python](../guides/python.md) has",
+        "examples.\n",
     ]
     lines += ["## Functions\n", *(_function(name, value) for name, value in functions.items())]
     lines.append("## Classes\n")

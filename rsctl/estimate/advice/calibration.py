@@ -49,9 +49,9 @@ UNCALIBRATED = Calibration(
 """The constants where nothing was measured.
 
 `bandwidth_fraction`: exchanges of 25 MB on shaped links took 1.01 to 1.03 of what the wires need
-(docs/transport.md, "Measured"). CPU of worker and reducer: the middle of the C++ core's ranges,
-0.63 to 0.90 and 0.48 to 0.64 on loopback (docs/transport.md, "What it costs"); real networks cost
-more. CPU of a ring: gloo took 67 to 71 ms for 100 MB between two processes on two cores.
+(docs/explanation/transport-measurements.md). CPU of worker and reducer: the middle of the C++
+core's ranges, 0.63 to 0.90 and 0.48 to 0.64 on loopback (the same page, "CPU cost"); real networks
+cost more. CPU of a ring: gloo took 67 to 71 ms for 100 MB between two processes on two cores.
 `alpha_seconds`: half a round trip of 0.2 ms, the transport's own assumption
 (rsctl/transport/schedule.py). `overlap`: DDP's design, all of it.
 """
@@ -64,8 +64,8 @@ UNCALIBRATED_BRIDGE = replace(
 )
 """The same for containers on a bridge of this machine, whose packets of 1500 bytes are all handled
 by its cores. On 2 cores and without a limit on the network 4 workers took 0.216 s for 25 MB over 4
-reducers and 0.081 s in a ring (docs/transport.md, "Measured"); a reducer took 1.77 CPU seconds for
-a GB over such links."""
+reducers and 0.081 s in a ring (docs/explanation/transport-measurements.md); a reducer took 1.77 CPU
+seconds for a GB over such links."""
 
 UNCALIBRATED_ERROR = 0.15
 """The assumed error without measurements: published models of whole steps are 5 to 15 % off on

@@ -1,4 +1,4 @@
-"""One table of prices: what machines cost an hour, with its source and date; see docs/costs.md.
+"""One table of prices: what machines cost an hour, with its source and date; docs/guides/costs.md.
 
 A table is quoted, never made up: what no table has, has no price.
 """

@@ -75,7 +75,8 @@ def test_tree_sends_everything_twice_and_one_server_takes_n_times() -> None:
 def test_times_on_200_mbit_are_those_of_the_prototype(
     workers: int, reducers: int, topology: Topology, expected: float
 ) -> None:
-    # Calculated and measured for 25 MB over tbf-shaped links; docs/transport.md measures the same.
+    # Calculated and measured for 25 MB over tbf-shaped links; the measurements in
+    # docs/explanation/transport-measurements.md agree.
     assert seconds(topology, cpus(workers, reducers)) == pytest.approx(expected, rel=0.02)
 
 

@@ -89,7 +89,7 @@ def test_what_the_job_itself_prints_is_no_report(
 def test_what_a_job_prints_after_its_launcher_is_no_announcement(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
-    """Without a launcher it would count, as docs/security.md says."""
+    """Without a launcher it would count, as docs/explanation/security.md says."""
     own = NODE.replace(lock_of("k"), lock_of("own"))
     imitated = f'{{"rsctl": "exits", "lock": "{lock_of("k")}"}}'
     cloud.lines = [line(18 + n, "worker-1", text) for n, text in enumerate([own, imitated, EXIT])]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rsctl.targets.managed.emulator.nodes import Kind
     from rsctl.targets.managed.rehearsal.job import RehearsedJob
 
-BEHAVIOURS = "docs/clouds.md describes each of them"
+BEHAVIOURS = "docs/reference/behaviours.md says what each of them does"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Rehearsal:
     """How a cloud is rehearsed.
 
     `runner` is what runs the nodes; `auto` is docker if an engine answers, else processes.
-    `behaviour` is how the emulator behaves, such as `{"stockouts": 2}`: docs/clouds.md has all.
+    `behaviour` is how the emulator behaves, such as `{"stockouts": 2}`;
+    docs/reference/behaviours.md has all.
     """
 
     runner: Literal["auto", "docker", "process"] = "auto"
