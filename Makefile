@@ -13,7 +13,7 @@ PINNED := constraints/base.txt
 INSTALL := .ci/uv pip install --quiet --python $(BIN)/python -c $(PINNED) -b $(PINNED) uv \
     -r examples/quickstart/requirements.txt
 
-.PHONY: quickstart dev test lint bench schema dist clean
+.PHONY: quickstart dev test lint bench schema docs pictures dist clean
 
 quickstart: $(FOR_JOBS)
 	$(BIN)/rsctl submit examples/quickstart/job.yaml
@@ -45,6 +45,15 @@ schema: $(INSTALLED)
 	$(BIN)/rsctl schema > schema/rsctl.schema.json
 	$(BIN)/python tools/reference/generate.py
 
+# The documentation site, in site/: it fails at a warning, such as a link that leads nowhere.
+docs: $(INSTALLED)
+	.ci/pinned-venv .docs-venv constraints/docs.txt mkdocs-material pyte
+	NO_MKDOCS_2_WARNING=1 .docs-venv/bin/mkdocs build --quiet --strict
+
+# The pictures of the documentation, from real runs.
+pictures: docs
+	PATH=$(CURDIR)/$(BIN):$$PATH .docs-venv/bin/python tools/pictures.py
+
 # A wheel that runs on any Linux with this processor, installed and tried in an environment of its own.
 dist: $(INSTALLED)
 	rm -rf dist
@@ -69,4 +78,4 @@ $(INSTALLED): $(FOR_JOBS)
 	touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) .docs-venv site

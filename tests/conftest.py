@@ -28,7 +28,7 @@ settings.load_profile("rsctl")
 
 _FIRST = (
     *("transport/pytorch", "node", "transport", "cli", "runs/fetch", "runs/stream", "bench", "job"),
-    *("estimate/advice", "estimate/catalog", "clients", "results/export", "runs"),
+    *("estimate/advice", "estimate/catalog", "clients", "results/export", "runs", "docs"),
 )
 """Folders whose tests need this environment and no more: no engine, no browser, no vendor's SDK."""
 

@@ -99,8 +99,8 @@ def command(
         typer.Option(
             "--behaviour",
             metavar="NAME=VALUE",
-            help="How the cloud behaves, such as stockouts=2; docs/reference/behaviours.md has all. "
-            "Repeatable.",
+            help="How the cloud behaves, such as stockouts=2; docs/reference/behaviours.md has "
+            "all. Repeatable.",
         ),
     ] = [],
     faults: Annotated[

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,8 +50,8 @@ class Page(NamedTuple):
     not_run: list[tuple[int, str]]
 
     @property
-    def name(self) -> str:
-        return str(self.path.relative_to(TOP))
+    def commands(self) -> list[Step]:
+        return [step for step in self.steps if step.command]
 
 
 def read_page(path: Path) -> Page:
@@ -126,7 +125,7 @@ def run_page(page: Page, folder: Path) -> list[tuple[Step, int, str]]:
         env=_environment(folder),
         stdout=subprocess.PIPE,
         text=True,
-        timeout=280,
+        timeout=800,
     )
     parts = ran.stdout.split(_MARK)
     found = []
@@ -134,6 +133,18 @@ def run_page(page: Page, folder: Path) -> list[tuple[Step, int, str]]:
         number, code = map(int, mark.split())
         found.append((page.steps[number], code, printed))
     return found
+
+
+def check_page(path: Path, folder: Path) -> None:
+    """Run a page, and compare all that it printed with what the page shows."""
+    page = read_page(path)
+    ran = run_page(page, folder)
+    assert [step.line for step, _, _ in ran] == [step.line for step in page.commands]
+    for number, (step, code, printed) in enumerate(ran):
+        asked = number + 1 < len(ran) and ran[number + 1][0].command == "echo $?"
+        where = f"{path}:{step.line}: {step.command}\nended with {code}:\n{printed}"
+        assert code == 0 or asked, where
+        assert not step.output or fits(step.output, printed), where
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -173,7 +184,7 @@ def _stable(line: str) -> str:
 
 
 def all_pages() -> list[Path]:
-    """README, the pages that have console blocks to follow, and those of the examples."""
+    """README and the pages of the site, except for the reference."""
     written = [path for path in DOCS.rglob("*.md") if path.parent != DOCS / "reference"]
     return [TOP / "README.md", *sorted(written)]
 
@@ -186,8 +197,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for step, code, printed in run_page(read_page(Path(name).resolve()), Path(folder)):
                 same = "" if not step.output or fits(step.output, printed) else "  # OTHER"
-                print(f"\033[1m{step.line}: $ {step.command}\033[0m  [{code}]{same}\n{printed}")
-        shutil.rmtree(folder, ignore_errors=True)
+                print(f"{step.line}: $ {step.command}  [{code}]{same}\n{printed}")
 
 
 if __name__ == "__main__":

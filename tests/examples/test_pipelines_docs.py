@@ -12,7 +12,8 @@ from rsctl.cli.app import run
 
 from .pipelines import ALL, FOLDER, TOP
 
-PAGE = TOP / "docs" / "guides" / "pipelines.md"
+GUIDES = TOP / "docs" / "guides"
+PAGES = (GUIDES / "pipelines.md", GUIDES / "pipeline-identities.md")
 _COMMAND = re.compile(
     r"(?:^|[\s`/'\"])rsctl(?:\")? ((?:bench |gate )?[a-z]+(?:[^`|\n#;]|\|(?!\|))*)"
 )
@@ -20,8 +21,9 @@ _COMMAND = re.compile(
 
 def commands() -> list[str]:
     texts = [script for pipeline in ALL for script in (*pipeline.scripts, *pipeline.afterwards)]
-    texts += [line[2:] for line in PAGE.read_text().splitlines() if line.startswith("$ rsctl ")]
-    texts += re.findall(r"`(rsctl [^`]+)`", re.sub(r"\s+", " ", PAGE.read_text()))
+    pages = "\n".join(page.read_text() for page in PAGES)
+    texts += [line[2:] for line in pages.splitlines() if line.startswith("$ rsctl ")]
+    texts += re.findall(r"`(rsctl [^`]+)`", re.sub(r"\s+", " ", pages))
     texts += re.findall(r"(?m)^#\s+(rsctl .*?)(?:  .*)?$", (FOLDER / "bench/job.yaml").read_text())
     return [f"rsctl {found}" for text in texts for found in _COMMAND.findall(text)]
 
@@ -43,7 +45,7 @@ def test_its_options_exist(command: str, capsys: pytest.CaptureFixture[str]) -> 
     assert options <= known
 
 
-@pytest.mark.parametrize("page", [PAGE, FOLDER / "README.md"], ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [*PAGES, FOLDER / "README.md"], ids=lambda path: path.name)
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert links

@@ -50,8 +50,8 @@ def check_python(job: Job) -> Iterator[Finding]:
             f"{image} has Python {found.python} according to its name, but rsctl's runtime needs "
             f"{found.needed} or newer",
             "take an image with a newer Python, such as "
-            "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/guides/vertex-ai.md names others), "
-            "or use "
+            "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/guides/vertex-ai.md names "
+            "others), or use "
             "launcher none",
             "image.uri" if job.image.uri else "image.base",
         )
