@@ -32,7 +32,7 @@ _FIRST = (
 )
 """Folders whose tests need this environment and no more: no engine, no browser, no vendor's SDK."""
 
-_NEED_MORE = ("test_traffic_control.py",)
+_NEED_MORE = ("test_traffic_control.py", "test_site.py")
 """Files of them that are exceptions."""
 
 _THEN = ("targets", "examples", "results/tracking", "images")

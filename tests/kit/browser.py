@@ -16,7 +16,7 @@ needs_browser = pytest.mark.skipif(
 )
 
 
-def browse(file: Path, profile: Path, *options: str) -> str:
+def browse(file: Path, profile: Path, *options: str, query: str = "") -> str:
     """What the browser writes to standard output when it has loaded a file.
 
     It has a profile of its own and reaches no network.
@@ -24,7 +24,7 @@ def browse(file: Path, profile: Path, *options: str) -> str:
     argv = [
         *(BROWSER or "chromium", "--headless", "--no-sandbox", "--disable-gpu"),
         *("--hide-scrollbars", "--no-first-run", f"--user-data-dir={profile}"),
-        *("--host-resolver-rules=MAP * ~NOTFOUND", *options, file.as_uri()),
+        *("--host-resolver-rules=MAP * ~NOTFOUND", *options, file.as_uri() + query),
     ]
     done = subprocess.run(argv, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
