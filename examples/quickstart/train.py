@@ -1,6 +1,6 @@
 """Train a small CNN on handwritten digits with DistributedDataParallel.
 
-An ordinary PyTorch script that knows nothing of rsctl. It also runs as
+This ordinary PyTorch script does not use rsctl. It also runs as
 
     torchrun --nproc-per-node 2 train.py
 """

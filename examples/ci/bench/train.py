@@ -1,4 +1,4 @@
-"""A stand-in for training steps: products of small matrices, without any library."""
+"""Stands in for training steps: multiplies small matrices without a library."""
 
 import argparse
 import time
@@ -7,7 +7,7 @@ from rsctl.node import log_metrics
 
 
 def step(width: int) -> float:
-    """One step's work."""
+    """Do the work of one step."""
     rows = [[float(i ^ j) for j in range(width)] for i in range(width // 8)]
     column = [1.0 / (1 + j) for j in range(width)]
     return sum(sum(a * b for a, b in zip(row, column, strict=True)) for row in rows)
