@@ -3,7 +3,7 @@
 python tools/pictures.py     writes docs/images/submit.svg and docs/images/report.png
 
 `rsctl submit` runs README's job in a pseudo-terminal, and pyte keeps what a terminal would show.
-The report is that of the quickstart, in the browser that the tests use (.ci/browser). `make
+The report shows the quickstart, in the browser that the tests use (.ci/browser). `make
 pictures` has what this needs.
 """
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 COLUMNS, LINES = 118, 200
 WIDTH, HEIGHT, MARGIN = 8.4, 19, 18
-"""Of a character, of a line, and around the text, in pixels."""
+"""Width of a character, height of a line, and space around the text, in pixels."""
 FOREGROUND, BACKGROUND = "#d8dee9", "#1e222a"
 COLOURS = {
     "default": FOREGROUND, "black": "#7f8899", "red": "#ff6b6b", "green": "#8fd17f",
@@ -72,13 +72,13 @@ def _readme_job() -> str:
 
 
 def _environment(work: Path) -> dict[str, str]:
-    """That of a user without configuration, whose home is the folder above."""
+    """The variables of a user without configuration, whose home is the folder above."""
     kept = {name: os.environ[name] for name in ("LANG", "PATH") if name in os.environ}
     return {**kept, "HOME": str(work.parent), "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
 
 
 def _in_terminal(command: list[str], work: Path) -> Iterator[bytes]:
-    """What a command writes to a terminal. Raises CalledProcessError if it fails."""
+    """The output of a command in a terminal. Raises CalledProcessError if it fails."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     with subprocess.Popen(

@@ -148,7 +148,7 @@ def check_page(path: Path, folder: Path) -> None:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """That of a user with no configuration, no credentials and no CI."""
+    """The variables of a user without configuration, credentials and CI."""
     kept = ("LANG", "RSCTL_BASE", "DOCKER_HOST", "TMPDIR", "SSL_CERT_FILE")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},

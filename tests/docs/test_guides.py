@@ -1,4 +1,4 @@
-"""What the guides and explanations ask a reader to type, typed."""
+"""Runs the commands that guides and explanations show."""
 
 from __future__ import annotations
 

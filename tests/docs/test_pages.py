@@ -1,4 +1,4 @@
-"""README and the documentation: length, links, and what the reader of a page is asked to type."""
+"""README and the documentation: length, links and pictures, and how their commands are checked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_page_is_short(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [TOP / "README.md", *(TOP / "examples").rglob("*.md")], ids=ids)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Those of the site are checked by `mkdocs build --strict`."""
+    """`mkdocs build --strict` checks the links of the site."""
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert links
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,4 +1,4 @@
-"""What README and the first pages ask a reader to type, typed."""
+"""Runs the commands that README and the first pages show."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ DESCRIPTIONS = Path(__file__).parent / "findings.yaml"
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _IN_SCRIPT = re.compile(r'"code": *"([a-z-]+)"')
-_EMULATORS = "emulator"
-"""The folder whose own codes are those of a cloud; what it calls `error` for is a finding."""
+_EMULATORS = "emulators"
+"""The folder with the codes of clouds; its calls of `error` are findings."""
 
 _SEVERITIES = ("error", "warning", "note")
 
@@ -36,14 +36,18 @@ def page(root: Path) -> str:
         raise LookupError(f"{DESCRIPTIONS}: lacks {lacking}, has {stale} for nothing")
     lines = [
         "# Finding codes\n",
-        "Every problem that rsctl shows is a finding, and its `code` is stable: pipelines may",
-        "branch on it. An **error** ends the command with the exit code given here, a **warning**",
-        "asks for your attention, a **note** is for your information. Where several are given, it",
-        "depends on where the problem was met. Errors of a node, which fail its job, come with",
-        "exit code 1. What a program such as `git` fails with has the program's name as code.",
+        "rsctl reports every problem as a finding. Its `code` is stable, so pipelines can use it.",
+        "An **error** ends the command with the exit code in the table, a **warning** needs your",
+        "attention, and a **note** is for information. If a code has several exit codes, the exit",
+        "code depends on the command. Errors of a node, which fail its job, have exit code 1. If",
+        "a program such as `git` fails, the code is the program's name.",
     ]
     for title, group in groups.items():
-        lines += [f"\n## {title}\n", "| code | severity | exit code | |", "|---|---|---|---|"]
+        lines += [
+            f"\n## {title}\n",
+            "| code | severity | exit code | meaning |",
+            "|---|---|---|---|",
+        ]
         for code, text in group.items():
             exits, _, about = text.partition("| ")
             severity = ", ".join(s for s in _SEVERITIES if s in found[code])
@@ -171,7 +175,7 @@ def _texts(value: ast.expr, constants: dict[str, str]) -> Iterator[str]:
 
 
 def _severity(call: ast.Call) -> Iterator[str]:
-    """That of a call; a table is of errors, but for the causes of failed jobs, which are notes."""
+    """The severity of a call. Tables have errors, except causes of failed jobs, which are notes."""
     name = _name(call.func)
     given = [*call.args[:1], *(k.value for k in call.keywords if k.arg == "severity")]
     constants = [v.value for v in given if isinstance(v, ast.Constant) and v.value in _SEVERITIES]

@@ -46,7 +46,7 @@ HEAD = "<!-- Made by tools/reference/generate.py: change the code, then run it. 
 def commands() -> str:
     """Every command's help, subcommands too."""
     group = make_program()
-    parts = ["# Commands\n\nWhat `rsctl COMMAND --help` prints.\n"]
+    parts = ["# Commands\n\nThis page shows the output of `rsctl COMMAND --help`.\n"]
     root = typer.Context(group, info_name="rsctl", help_option_names=["--help", "-h"])
     parts.append(f"## rsctl\n\n```text\n{group.get_help(root)}\n```\n")
     for name in COMMANDS:
@@ -69,9 +69,9 @@ def job_keys() -> str:
     """Every key of the job file."""
     lines = [
         "# The job file\n",
-        "Every key, with what is written behind it. `NAME` is a name of your choice.",
-        "`rsctl schema` prints the same as a JSON Schema; `x-...` keys at the top are free.\n",
-        "| key | value | default | |",
+        "This page lists every key with its value. `NAME` is a name of your choice.",
+        "`rsctl schema` prints the same as a JSON Schema. You may add `x-...` keys at the top.\n",
+        "| key | value | default | description |",
         "|---|---|---|---|",
     ]
     lines += _rows(SpecType(complete_job()), "")
@@ -124,14 +124,14 @@ DOCUMENTS = (
     ("list", "`{runs}`: runs, the newest first; with `-v` each has `disk`, in bytes."),
     ("forget", "the `run` and the folders with outputs and checkpoints that are `kept`."),
     ("prune", "`{dry_run, bytes, removed, kept}`: `removed` is a list of Item, `kept` what is old "
-     "enough and stays: `name` and `reason` each."),
-    ("get", "`{run, directory, files, findings}`: `files` is a list of FetchedFile, those that "
-     "were there too."),
+     "enough but stays, with `name` and `reason` each."),
+    ("get", "`{run, directory, files, findings}`: `files` is a list of FetchedFile, with "
+     "files that existed too."),
     ("open", "`{run, pages}`: addresses by `console`, `tensorboard`, `logs`; folders of a run on "
      "this machine."),
     ("status, cancel", "one run: `run`, `name`, `target`, `url`, `state`, `created`, `reason`, "
      "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `replicas`, "
-     "`settings` (what --set laid over the file), `facts` (what only this target knows), "
+     "`settings` (the values of --set), `facts` (known to this target only), "
      "`metrics` (last values), `rehearsed`, `results`, `cost` (a RunCost, null where "
      "nothing is billed); status has `spec` (the job file as written, "
      "without secrets; null if there was none) and `gradients` too."),
@@ -161,17 +161,17 @@ PARTS = (
 
 
 def json_output() -> str:
-    """What `-o json` prints."""
+    """The output of `-o json`."""
     lines = [
         "# JSON\n",
-        "With `-o json` standard output is JSON and nothing else. Times are RFC 3339 in UTC.\n",
-        "JSON has no number for what is not finite: wherever this page has a number, it may be the",
-        'text `"nan"`, `"inf"` or `"-inf"`, as of a loss that diverged. `null` means no value.\n',
+        "With `-o json` standard output has only JSON. Times are RFC 3339 in UTC.\n",
+        "JSON has no numbers that are not finite. Each number of this page can therefore be the",
+        'text `"nan"`, `"inf"` or `"-inf"`, as for a loss that diverged. `null` means no value.\n',
         "| command | prints |",
         "|---|---|",
         *(f"| {names} | {text} |" for names, text in DOCUMENTS),
         "\n## Events\n",
-        "One a line; `type` says which it is.\n",
+        "Each line has one event. `type` is its kind.\n",
     ]
     for struct in EVENTS:
         lines += _struct(struct, f"`{struct.__struct_config__.tag}`")
@@ -204,23 +204,22 @@ EXIT_CODES = {
     ExitCode.SUCCEEDED: "The command, and the job it followed, succeeded.",
     ExitCode.JOB_FAILED: "The job failed.",
     ExitCode.USAGE: "The command line or the job file is wrong.",
-    ExitCode.ENVIRONMENT: "This machine lacks something, such as credentials or Docker.",
-    ExitCode.REFUSED: "The target refused: a quota, a permission, a name that is not there.",
+    ExitCode.ENVIRONMENT: "This machine has no Docker, credentials or another requirement.",
+    ExitCode.REFUSED: "The target refused: a quota, a permission, or a name that does not exist.",
     ExitCode.CANCELLED: "The job was cancelled.",
-    ExitCode.TIMED_OUT: "A limit of time or cost passed.",
+    ExitCode.TIMED_OUT: "The job exceeded a limit of time or cost.",
     ExitCode.GATE_FAILED: "A gate found a regression.",
     ExitCode.INCONCLUSIVE: "A gate could not decide: too few runs for the noise, or no data.",
-    ExitCode.INTERRUPTED: "The command was interrupted, or stopped watching a job that goes on.",
+    ExitCode.INTERRUPTED: "The command was interrupted, or stopped watching a job that continues.",
 }
 
 
 def exit_codes() -> str:
-    """What each command ends with."""
+    """The exit codes of all commands."""
     lines = [
         "# Exit codes\n",
-        "The same for all commands; what the code means for each problem is in",
-        "[findings.md](findings.md).\n",
-        "| exit code | |",
+        "All commands use these exit codes. [Findings](findings.md) has the code of each problem.\n",
+        "| exit code | meaning |",
         "|---|---|",
     ]
     return (

@@ -51,7 +51,7 @@ def _class(name: str, value: Any) -> Iterator[str]:
 
 
 class _Shown:
-    """What stands in a signature as it is written, without quotes or addresses."""
+    """A value in a signature, as written in the code, without quotes or addresses."""
 
     def __init__(self, value: Any) -> None:
         self._text = value if isinstance(value, str) else value.__name__

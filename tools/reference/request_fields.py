@@ -32,10 +32,10 @@ def page(known_keys: set[str]) -> str:
     """The page. Raises LookupError for a key that the job file does not have."""
     lines = [
         "# The fields of the clouds' requests\n",
-        "Each field of the two requests that rsctl sends, and the key of the job file that it",
-        "comes from. What has no key can be set by `targets.NAME.overlay`, which is a patch of the",
-        "request; `plan` shows its outcome. `never`: rsctl sets it itself, or the cloud does in",
-        "its answer.",
+        "This page lists each field of the two requests that rsctl sends, and the key of the job",
+        "file that sets it. `overlay`: no key sets the field; `targets.NAME.overlay` patches the",
+        "request, and `plan` shows the result. `never`: rsctl sets the field itself, or the cloud",
+        "sets it in its answer.",
     ]
     for target, title in TITLES.items():
         lines += [f"\n## {title}\n", "| field | set by | |", "|---|---|---|"]

@@ -38,11 +38,11 @@ def page(root: Path) -> str:
         raise LookupError(f"{DESCRIPTIONS}: lacks {lacking}, has {stale} for nothing")
     lines = [
         "# Environment variables\n",
-        "What rsctl, its images and its nodes read or set. `*` stands for any further letters.",
-        "Variables of the job itself are set by `run.env`.",
+        "rsctl, its images and its nodes read or set these variables. `*` stands for more letters.",
+        "The job file sets the variables of the job itself in `run.env`.",
     ]
     for title, group in groups.items():
-        lines += [f"\n## {title}\n", "| variable | set by | |", "|---|---|---|"]
+        lines += [f"\n## {title}\n", "| variable | set by | meaning |", "|---|---|---|"]
         for name, text in group.items():
             who, _, about = text.partition(" | ")
             lines.append(f"| `{name}` | {who} | {about} |")
@@ -64,7 +64,7 @@ def collect(files: Iterable[Path]) -> set[str]:
 
 
 def _starts(text: ast.JoinedStr) -> Iterator[str]:
-    """What an f-string begins with, if that is fixed."""
+    """The beginning of an f-string, if it is constant."""
     if text.values and isinstance(text.values[0], ast.Constant):
         yield str(text.values[0].value)
 
