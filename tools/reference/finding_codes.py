@@ -43,11 +43,8 @@ def page(root: Path) -> str:
         "a program such as `git` fails, the code is the program's name.",
     ]
     for title, group in groups.items():
-        lines += [
-            f"\n## {title}\n",
-            "| code | severity | exit code | meaning |",
-            "|---|---|---|---|",
-        ]
+        lines += [f"\n## {title}\n", "| code | severity | exit code | meaning |"]
+        lines.append("|---|---|---|---|")
         for code, text in group.items():
             exits, _, about = text.partition("| ")
             severity = ", ".join(s for s in _SEVERITIES if s in found[code])

@@ -218,7 +218,7 @@ def exit_codes() -> str:
     """The exit codes of all commands."""
     lines = [
         "# Exit codes\n",
-        "All commands use these exit codes. [Findings](findings.md) has the code of each problem.\n",
+        "All commands use these exit codes. [Findings](findings.md) lists the problems.\n",
         "| exit code | meaning |",
         "|---|---|",
     ]

@@ -38,7 +38,7 @@ def page(known_keys: set[str]) -> str:
         "sets it in its answer.",
     ]
     for target, title in TITLES.items():
-        lines += [f"\n## {title}\n", "| field | set by | |", "|---|---|---|"]
+        lines += [f"\n## {title}\n", "| field | set by | reason |", "|---|---|---|"]
         lines += _rows(request_fields(target), known_keys)
     return "\n".join(lines) + "\n"
 
