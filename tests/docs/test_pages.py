@@ -6,6 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
+
+from rsctl.job.document import read
+from rsctl.job.job import Job
 
 from .pages import DOCS, TOP, all_pages, fits, read_page
 
@@ -46,6 +50,19 @@ def test_what_the_site_shows_has_no_other_source() -> None:
         if not (path.parent / link).exists()
     ]
     assert images == []
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=ids)
+def test_parts_of_job_files_are_valid(page: Path, tmp_path: Path) -> None:
+    """Each ```yaml block of keys of the job file, with a name and a script where it has none."""
+    (tmp_path / "train.py").touch()
+    file = tmp_path / "job.yaml"
+    for block in re.findall(r"```yaml[^\n]*\n(.*?)```", page.read_text(), re.DOTALL):
+        keys = yaml.safe_load(block)
+        if keys and keys.keys() <= set(Job.__struct_fields__):
+            file.write_text(yaml.safe_dump({"name": "x", "run": {"script": "train.py"}, **keys}))
+            found = [f for f in read(str(file)).findings if f.severity == "error"]
+            assert [f for f in found if f.code not in ("file", "tracking")] == []
 
 
 @pytest.mark.parametrize(
