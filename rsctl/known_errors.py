@@ -34,7 +34,7 @@ class KnownError(msgspec.Struct, frozen=True):
     No `codes` of a service stand for any, no `pattern` for any text, no `source` for text of any
     origin; `source` is matched from the beginning, say of the Dockerfile's instruction that
     printed the text. `summary` is what is wrong, where the text itself does not say it. `path` is
-    the field that it is about, None where the caller knows. `is_transient` says that the same may
+    the field that it is about, None if the caller knows. `is_transient` says that the same may
     succeed a little later. In `summary` and `remedy`, `{names}` is what the pattern captures;
     what other names stand for is the table's own.
     """

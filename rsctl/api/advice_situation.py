@@ -130,7 +130,7 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
 
 
 def _bits(info: TargetInfo, pool: Pool) -> float | None:
-    """The rate of a node's card; None where there is none that limits, on this machine."""
+    """The rate of a node's card; None if there is none that limits, on this machine."""
     if pool.gbps:
         return pool.gbps * 1e9
     if not info.is_managed:

@@ -21,7 +21,7 @@ from rsctl.targets.base import Submission, Target
 def record_prediction(store: Store, submission: Submission, target: Target) -> None:
     """Record the nodes of a run and, where its script is known, how long a step should take.
 
-    A run whose nodes are not known is not recorded: a prediction is no reason for a submission to
+    A run whose nodes are unknown is not recorded: a prediction is no reason for a submission to
     fail. Raises StoreError.
     """
     if submission.job.run.launcher == "none":

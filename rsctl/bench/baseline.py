@@ -22,7 +22,7 @@ _KEPT = ("run.time", "run.cost")
 
 
 class BaselineMetric(msgspec.Struct, kw_only=True):
-    """One metric of one cell, one value per repetition, None where its run has no data."""
+    """One metric of one cell, one value per repetition, None if its run has no data."""
 
     name: str
     unit: Optional[str] = None

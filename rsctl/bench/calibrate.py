@@ -30,7 +30,7 @@ _SEED = 1
 
 
 class MetricNoise(msgspec.Struct, kw_only=True):
-    """The noise of one metric and the floor for it; None where `reason` says why not.
+    """The noise of one metric and the floor for it; None if `reason` says why not.
 
     `runs` is the least number of runs in a cell. `measured` is the floor at which an unchanged
     program passes in 90 % of cases, if the noise is what these runs show. `floor` is larger: with

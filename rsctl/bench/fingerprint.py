@@ -19,7 +19,7 @@ from rsctl.target_info import ARGUMENT_KEYS, has_target, target_info
 from rsctl.targets.base import Pool
 
 Cell = dict[str, Any]
-"""The values of one cell of a matrix by key path; empty where there is no matrix."""
+"""The values of one cell of a matrix by key path; empty if there is no matrix."""
 
 _OF_THE_MACHINE = ("cpu", "cores", "gpu")
 _RUNS_OWN_ENV = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR", "RSCTL_RUN", "RSCTL_CLUSTER")
@@ -50,7 +50,7 @@ class Fingerprint(msgspec.Struct):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One thing in which two measurements differ; None where it is not known."""
+    """One thing in which two measurements differ; None if it is unknown."""
 
     name: str
     baseline: Any

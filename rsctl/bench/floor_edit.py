@@ -37,7 +37,7 @@ def write_floors(path: str, floors: Map[str, str]) -> None:
 
 
 def _edited(document: Document, floors: Map[str, str]) -> str | None:
-    """The file's text with these floors; None where the block is written in another way."""
+    """The file's text with these floors; None if the block is written in another way."""
     lines = document.text.splitlines()
     entry = document.root.entries.get("gate") if document.root else None
     if entry is None:

@@ -13,7 +13,7 @@ from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import StateEvent, parse_time
 
 Measured = tuple[float | None, str | None]
-"""Seconds, or None and why they are not known."""
+"""Seconds, or None and why they are unknown."""
 
 
 def phases_of(run: RunRecord, first_value: str | None) -> dict[str, Measured]:

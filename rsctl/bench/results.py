@@ -26,7 +26,7 @@ Kind = Literal["run", "bench", "baseline"]
 
 
 class Series(msgspec.Struct, kw_only=True):
-    """One metric of one cell: one value per repetition, None where its run has no data.
+    """One metric of one cell: one value per repetition, None if its run has no data.
 
     `reasons` say why values are lacking, each once.
     """
@@ -45,7 +45,7 @@ class Series(msgspec.Struct, kw_only=True):
 
     @property
     def finite(self) -> list[Optional[float]]:
-        """The values by repetition, None where one is not finite."""
+        """The values by repetition, None if one is not finite."""
         return [v if v is not None and math.isfinite(v) else None for v in self.values]
 
 
@@ -198,7 +198,7 @@ def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Sample]
 
 
 def _trials(bench: BenchRecord, cell: int, repetitions: range) -> list[Optional[Trial]]:
-    """The latest trial of each repetition; None where none has been made."""
+    """The latest trial of each repetition; None if none has been made."""
     latest = bench.latest()
     return [latest.get((cell, repetition)) for repetition in repetitions]
 

@@ -27,7 +27,7 @@ from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 class Sample(msgspec.Struct, kw_only=True):
     """One metric of one run, over its headline series: see `rsctl.runs.stream.headline`.
 
-    `value` is None where there is no data, and `reason` says why. `n` is the number of values of
+    `value` is None if there is no data, and `reason` says why. `n` is the number of values of
     the steady part, of `total` in all; `spread` is their interquartile range, None for fewer than
     two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
     metric's definition, None for what is measured once.

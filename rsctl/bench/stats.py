@@ -43,7 +43,7 @@ class Sides(NamedTuple):
 
 
 class CellSides(NamedTuple):
-    """One cell of a matrix: one value per repetition, None where the run has no data."""
+    """One cell of a matrix: one value per repetition, None if the run has no data."""
 
     baseline: Sequence[Optional[float]]
     candidate: Sequence[Optional[float]]
@@ -105,13 +105,13 @@ def change(sides: Sides) -> float | None:
 def effect(cells: Sequence[CellSides], is_relative: bool = True) -> float | None:
     """The change over all cells, relative to the medians of the baselines or as an amount.
 
-    A fall is negative whatever the sign of the values. None where a median is zero.
+    A fall is negative whatever the sign of the values. None if a median is zero.
     """
     return change(_for_effect(cells, is_relative))
 
 
 def interval(cells: Sequence[CellSides], is_relative: bool = True) -> tuple[float, float] | None:
-    """The 90 % interval of `effect`; None where the number of runs cannot give one.
+    """The 90 % interval of `effect`; None if the number of runs cannot give one.
 
     Its ends are two of the ordered differences of two runs, chosen by the exact distribution of
     Mann and Whitney's U, so that it covers at least 90 % whatever the noise, if the sides differ

@@ -16,7 +16,7 @@ from rsctl.runs.store import Store
 class CellStatistic(msgspec.Struct, kw_only=True):
     """One metric of one cell: the median of the samples of its runs that succeeded.
 
-    `values` are those samples in the order of the repetitions, None where a run has no data;
+    `values` are those samples in the order of the repetitions, None if a run has no data;
     `reason` says why there is no value at all.
     """
 

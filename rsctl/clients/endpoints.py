@@ -68,13 +68,13 @@ class Endpoints:
 
     @property
     def google_key_file(self) -> str | None:
-        """The key of a service account; None where google-auth finds credentials by itself."""
+        """The key of a service account; None if google-auth finds credentials by itself."""
         if not self.is_emulator:
             return None
         return self._get("GOOGLE_APPLICATION_CREDENTIALS") or os.devnull
 
     def aws_url(self, service: str) -> str | None:
-        """Where a service of AWS answers; None where boto3 finds it. Raises RsctlError."""
+        """Where a service of AWS answers; None if boto3 finds it. Raises RsctlError."""
         if not self.is_emulator:
             return None
         url = self._get("AWS_ENDPOINT_URL")
@@ -84,7 +84,7 @@ class Endpoints:
 
     @property
     def aws_key(self) -> tuple[str, str] | None:
-        """An access key's id and secret; None where boto3 finds credentials by itself."""
+        """An access key's id and secret; None if boto3 finds credentials by itself."""
         if not self.is_emulator:
             return None
         return self._get("AWS_ACCESS_KEY_ID") or "", self._get("AWS_SECRET_ACCESS_KEY") or ""

@@ -23,7 +23,7 @@ class ImageResult(msgspec.Struct, kw_only=True):
     """An image that is there to be used; what `rsctl build-image -o json` prints.
 
     `digest` is the registry's, None for an image that was not pushed; `size` is in bytes. Of an
-    image that this machine does not have, id, size and layers are not known. `changes` are those
+    image that this machine does not have, id, size and layers are unknown. `changes` are those
     since the last build under this name here, None if there was none.
     """
 

@@ -13,7 +13,7 @@ from rsctl.images.git_repository import Git, find_repository, open_git
 class Commit(NamedTuple):
     """The commit that is checked out, its committer's time in seconds, and where it is from.
 
-    `is_changed`: files of the folder differ from it. `origin` is empty where none is known.
+    `is_changed`: files of the folder differ from it. `origin` is empty if none is known.
     """
 
     revision: str

@@ -4,7 +4,7 @@ A repository's configuration names programs that git runs even to read (`core.fs
 `log.showSignature` with `gpg.program`, `filter.*.clean`, `remote.*.uploadpack` to fetch an object
 that a partial clone lacks, hooks), and may come from an attacker with the folder. So git gets a
 temporary folder instead, with a configuration of rsctl's, that links to the repository's refs,
-objects and index. The user's own configuration still holds. Git also waits for ever for a pipe in
+objects and index. The user's own configuration still holds. Git also waits forever for a pipe in
 place of a file: `open_git` refuses a repository that has one.
 """
 

@@ -51,7 +51,7 @@ class Decoder:
     """Decodes the tree of one file into `root`; collects findings in `findings`.
 
     `environ` has the values of `${VAR}`; local paths are relative to `base`. `guessed` are the key
-    paths that a misspelt key was taken for. `root` is the type that it was made with.
+    paths that a misspelled key was taken for. `root` is the type that it was made with.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ def write_values(path: str, values: Map[str, str]) -> None:
 
 
 def _edited(document: Document, key: str, value: str) -> str | None:
-    """The text with one value set; None where the file is written in a way that is not known."""
+    """The text with one value set; None if the file is written in a way that is unknown."""
     block, _, name = key.rpartition(".")
     root = document.root
     if root is None:

@@ -170,7 +170,7 @@ def _options(
 
 
 def _number(options: Mapping[str, str], name: str) -> int:
-    """A number of things, 0 where it is not given. deepspeed's -1 is not given."""
+    """A number of things, 0 if it is not given. deepspeed's -1 is not given."""
     text = options.get(name, "0")
     try:
         return max(0, int(text))

@@ -29,7 +29,7 @@ MOST_PLACEMENTS = 16
 
 
 class Placement(msgspec.Struct, kw_only=True, frozen=True):
-    """A region and a machine type; None where the job leaves it open."""
+    """A region and a machine type; None if the job leaves it open."""
 
     region: Optional[str] = None
     machine: Optional[str] = None

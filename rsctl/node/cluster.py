@@ -30,7 +30,7 @@ class Cluster:
     """The nodes of a job, and which of them this one is.
 
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
-    `interface` is the network interface that leads to the others, or None where nobody knows.
+    `interface` is the network interface that leads to the others, or None if nobody knows.
     `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
     does. `platform` is whose contract this was read from, one of `platforms.PLATFORMS`.
 

@@ -18,7 +18,7 @@ def lost_files_finding(
 ) -> dict[str, object] | None:
     """A warning of files below `folder` that were written after `since`, in seconds since 1970.
 
-    None where there are none, caches and the run's own folders left out.
+    None if there are none, caches and the run's own folders left out.
     """
     names = sorted(os.path.relpath(path, folder) for path in _written(folder, since, environ))
     if not names:

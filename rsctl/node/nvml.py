@@ -27,7 +27,7 @@ class Nvml:
 
     @classmethod
     def load(cls) -> Nvml | None:
-        """The library of this node; None where there is no NVIDIA driver, or it does not work."""
+        """The library of this node; None if there is no NVIDIA driver, or it does not work."""
         try:
             nvml = cls(ctypes.CDLL(_LIBRARY))
         except OSError:

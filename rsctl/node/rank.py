@@ -53,7 +53,7 @@ class ExitStatus:
     `code` is its exit code, 128+n if signal n killed it. `signal` is that signal's name, or None.
     `was_stopped` is whether it had been sent a stop signal through us before it ended, `time`
     when it ended, in nanoseconds since 1970. `oom_kills` is how many processes the kernel has
-    ended meanwhile for want of memory in this one's memory group, None where that is not known.
+    ended meanwhile for want of memory in this one's memory group, None if that is unknown.
     """
 
     def __init__(self, wait_status: int, was_stopped: bool, oom_kills: int | None = None) -> None:

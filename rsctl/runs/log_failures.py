@@ -39,7 +39,7 @@ class _Sign(NamedTuple):
 def log_failures(folder: RunFolder, replicas: list[str], reported: UnnamedFailure) -> list[Failure]:
     """The replicas whose logs show a failure, by the strongest sign that any log has.
 
-    None where no log has any: which replica it was is then not known.
+    None if no log has any: which replica it was is then not known.
     """
     tails = {name: _tail(folder, name) for name in replicas}
     signs = {name: sign for name in replicas if (sign := _sign(tails[name], reported.text))}

@@ -20,7 +20,7 @@ _MOST_RUNS = 200
 class RunPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes and settings of a run as the model sees them, and what it said of them.
 
-    `step_seconds` is None where nothing was known of the script; `source` says what was. The
+    `step_seconds` is None if nothing was known of the script; `source` says what was. The
     constants were `fitted_from` these runs, by none they were the defaults.
     """
 

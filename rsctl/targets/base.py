@@ -43,7 +43,7 @@ class Unanswered(RsctlError):
 
 
 class ImagePlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The image: its tag, or None where no container is used, and its gradient transport.
+    """The image: its tag, or None if no container is used, and its gradient transport.
 
     `reference` is what is submitted in place of the tag where that is there already.
     """
@@ -105,7 +105,7 @@ class Submission:
     """All that it takes to send a job: `render` makes it, and `submit` derives nothing again.
 
     `job` is the job as the target settled it. `recipe` is what the plan's image is built by, None
-    where none is built; `package` is the source that an image used as it is lacks. `placeholders`
+    if none is built; `package` is the source that an image used as it is lacks. `placeholders`
     are the values of the request that are filled in as it is sent, `secrets` the names of the
     variables that the plan shows as None. An image that is not `pushed` stays on this machine.
     `text` is the job file's, None for a job that was made in Python. `placement` is where it is

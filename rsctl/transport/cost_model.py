@@ -55,7 +55,7 @@ def hybrid_seconds(links: Links, total: float) -> float:
 
 
 def hybrid_worker_share(links: Links) -> float:
-    """The part of an operation that each worker reduces; 0 where the reducers can do it all."""
+    """The part of an operation that each worker reduces; 0 if the reducers can do it all."""
     workers = links.workers
     power = links.reducer_total / links.worker
     return max(0.0, (workers - power) / (workers * workers + power * (workers - 2) or 1))

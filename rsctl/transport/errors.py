@@ -72,7 +72,7 @@ class EngineFailure:
 
     @property
     def blamed(self) -> int | None:
-        """The reducer that failed; None where a worker did, or where it is not known."""
+        """The reducer that failed; None if a worker did, or where it is unknown."""
         if self.remote:
             return self.relayed
         return (

@@ -103,7 +103,7 @@ _SIGNATURES = {
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """The loaded core; None where it was not built, or cannot run here."""
+    """The loaded core; None if it was not built, or cannot run here."""
     try:
         core = ctypes.CDLL(str(LIBRARY))
         for name, (result, *arguments) in _SIGNATURES.items():

@@ -11,7 +11,7 @@ def format_location(location: str) -> str:
 
 
 def is_empty(location: str) -> bool:
-    """Whether a path on this machine has no file; False where that cannot be read."""
+    """Whether a path on this machine has no file; False if that cannot be read."""
     if "://" in location:
         return False
     try:

@@ -29,7 +29,7 @@ class Automatic(NamedTuple):
 def automatic_reducers(
     job: Job, target: str, worker: Machine, reducer: Machine
 ) -> Automatic | None:
-    """The number for these machines of a cloud; None where `model` does not say enough."""
+    """The number for these machines of a cloud; None if `model` does not say enough."""
     profile = _profile(job)
     accelerator = job.workers.accelerator
     bits = worker.bandwidth(accelerator)

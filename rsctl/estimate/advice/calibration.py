@@ -20,7 +20,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     `overlap` is the part of the communication that goes on beside the backward pass where DDP
     starts it there; the rest comes after it. `fitted_from` are the runs these were fitted to; by
     none they are the defaults. `median_error` is the median of |predicted / measured - 1| of step
-    times, None where there is none yet.
+    times, None if there is none yet.
     """
 
     alpha_seconds: float

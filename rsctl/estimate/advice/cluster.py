@@ -16,7 +16,7 @@ from rsctl.transport.schedule import Schedule
 class ModelledCluster(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of a job. `workers` and `reducers` are how many, `ranks` how many on each worker.
 
-    `worker_bits` and `reducer_bits` are the rates of a node's card in bit/s, None where no network
+    `worker_bits` and `reducer_bits` are the rates of a node's card in bit/s, None if no network
     limits it, as on loopback. Cores are those of one node, None if not known; where all nodes are
     on one machine, `shared_cores` are that machine's. `inside` is what links a node's GPUs, None
     without any. `shares_work` says that workers reduce a share themselves where that is faster:

@@ -36,7 +36,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bottleneck(self) -> str:
-        """The part that takes longest; empty where there is none."""
+        """The part that takes longest; empty if there is none."""
         return max(self.parts, key=self.parts.__getitem__) if any(self.parts.values()) else ""
 
 

@@ -22,7 +22,7 @@ _LARGE_BUCKET_MB = 128
 class Hint(msgspec.Struct, frozen=True, kw_only=True):
     """One remark: `why` reducers gain nothing or little, or `instead` with the step it would give.
 
-    `step_seconds` is that of the recommended option with the change; None where it is not known.
+    `step_seconds` is that of the recommended option with the change; None if it is unknown.
     `setting` is the change as KEY=VALUE, where it is one of the job file.
     """
 

@@ -34,7 +34,7 @@ def interconnect_of(job: Job, accelerator: str | None) -> Interconnect | None:
 def dollars_of(
     job: Job, catalog: str | None, machine: str | None, accelerator: str | None = None
 ) -> float | None:
-    """US dollars an hour for a node where the job runs; None if that is not known.
+    """US dollars an hour for a node where the job runs; None if that is unknown.
 
     `catalog` is the name of the target's catalogue, if it has one.
     """

@@ -15,7 +15,7 @@ _AMPERE_SMALL, _ADA, _HOPPER, _BLACKWELL, _BLACKWELL_SMALL = 86, 89, 90, 100, 12
 
 
 class Interconnect(msgspec.Struct, frozen=True, kw_only=True):
-    """Links of one kind of GPU. `nvlink` is None where GPUs meet over PCIe."""
+    """Links of one kind of GPU. `nvlink` is None if GPUs meet over PCIe."""
 
     capability: int
     pcie: float

@@ -19,7 +19,7 @@ _AS_FAST = 1.01
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """One way: `reducers` of a machine, or none. Seconds and US dollars; None is not known.
+    """One way: `reducers` of a machine, or none. Seconds and US dollars; None is unknown.
 
     `throughput` is in steps of one rank a second, all ranks together. `is_offered` is false for
     what stands there to compare only: rsctl cannot have it so.

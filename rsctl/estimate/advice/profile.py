@@ -44,7 +44,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     own), so that a step that takes longer waits less for it. `buckets` are in the order of the
     backward pass; when recorded by a small `bucket_cap_mb` they can be regrouped into any larger
     one. `bucket_mb` is the script's own `bucket_cap_mb`, in MiB, None if it asks for none. `source`
-    is `spec`, `run RUN` or `measured ...`; `assumed` has what was not known.
+    is `spec`, `run RUN` or `measured ...`; `assumed` has what was unknown.
     """
 
     gradient_bytes: int

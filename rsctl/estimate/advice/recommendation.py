@@ -22,8 +22,8 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     """The recommendation. `reducer_machine` is None without reducers and on this machine.
 
     `low` and `high` are the ends of the step's time by the model's error. `gain` is the part of the
-    step's time that is saved against no reducers, `saving` the part of the price, None where it is
-    not known. `is_certain` is false where the gain is less than the error.
+    step's time that is saved against no reducers, `saving` the part of the price, None if it is
+    unknown. `is_certain` is false where the gain is less than the error.
     """
 
     topology: str
@@ -44,7 +44,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of reducers on `machine` that mean something; None where there is no such number.
+    """Numbers of reducers on `machine` that mean something; None if there is no such number.
 
     From `saturating` on the workers are the bottleneck; `cheapest` has the least price for a step,
     `fastest` the least time; 0 is without any. `break_even` is what a
@@ -113,7 +113,7 @@ def make_advice(
 
 
 def recommended(offered: Sequence[Option], situation: Situation) -> Option:
-    """The cheapest step, or the fastest where prices are not known.
+    """The cheapest step, or the fastest where prices are unknown.
 
     Reducers must gain 1 % at least. Of options that are as good to 2 % it is the one with the
     fewest reducers: each worker has a connection to every one of them.

@@ -15,7 +15,7 @@ from rsctl.estimate.advice.step import ExchangeSettings
 class ReducerMachine(msgspec.Struct, frozen=True, kw_only=True):
     """A machine that reducers could run on: its card in bit/s, its cores, and US dollars an hour.
 
-    None is what is not known; no `name` is this machine.
+    None is what is unknown; no `name` is this machine.
     """
 
     name: str | None = None

@@ -41,7 +41,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     `attach` has the counts of each accelerator that can be added to the machine where that is a
     choice, and `attached_gbps` the bandwidth that `NAME:COUNT` of them bring. `regions` are where
-    it is to be had, empty if that is not known. `enum` is the accelerator's name in the cloud's
+    it is to be had, empty if that is unknown. `enum` is the accelerator's name in the cloud's
     API, `efa` the number of EFA interfaces, `quota` the name of the quota that it counts against.
     `choose` is False for what is never picked unless it is asked for. `arm` is True where the
     processors are Arm's, so that the image must be for linux/arm64.
@@ -102,8 +102,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of accelerator, under the name that a spec has for it.
 
-    `enum` is its name in the cloud's API, `regions` where it is to be had, empty if that is not
-    known, `retired` a text with the date since when it is not.
+    `enum` is its name in the cloud's API, `regions` where it is to be had, empty if that is
+    unknown, `retired` a text with the date since when it is not.
     """
 
     enum: Optional[str] = None

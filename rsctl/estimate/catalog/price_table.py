@@ -17,7 +17,7 @@ _Dollars = Annotated[float, Meta(ge=0)]
 
 
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """US dollars an hour, on demand and as spot; None where it is not known."""
+    """US dollars an hour, on demand and as spot; None if it is unknown."""
 
     on_demand: Annotated[Optional[_Dollars], Meta(description="US dollars per hour on demand.")] = (
         None

@@ -63,7 +63,7 @@ def refreshed_tables(path: Path) -> dict[str, list[PriceTable]]:
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """By which a file is known to be unchanged; None where there is none."""
+    """By which a file is known to be unchanged; None if there is none."""
     try:
         found = path.stat()
     except OSError:

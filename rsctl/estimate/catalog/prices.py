@@ -31,7 +31,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NoPrice(msgspec.Struct, frozen=True):
-    """That a price is not known, and why."""
+    """That a price is unknown, and why."""
 
     reason: str
 

@@ -7,7 +7,7 @@ from rsctl.findings import Finding, warning
 
 
 def unknown_region(target: str, region: str) -> Finding | None:
-    """A warning for a region that has the right form and is not known: misspelt, or new."""
+    """A warning for a region that has the right form and is unknown: misspelled, or new."""
     catalog = load(target)
     if region in catalog.regions:
         return None

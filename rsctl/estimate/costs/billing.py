@@ -85,7 +85,7 @@ class BilledNodes(Protocol):
 
 
 def billing_of(info: TargetInfo, request: Mapping[str, Any]) -> Billing | None:
-    """How a request of a target is billed; None where nothing is known to be."""
+    """How a request of a target is billed; None if nothing is known to be."""
     if info.billing is None:
         return None
     read: Callable[[Mapping[str, Any]], Billing] = import_object(info.billing)

@@ -150,7 +150,7 @@ class Starter:
 def run_for_chief(cluster: Cluster, environ: Mapping[str, str]) -> int:
     """Start daemons for the chief until the job has ended; returns this node's exit code.
 
-    That is 0 where the chief has told its own: it speaks for the job, whichever rank failed. A stop
+    That is 0 if the chief has told its own: it speaks for the job, whichever rank failed. A stop
     signal ends the daemons. Raises LaunchError if the chief does not come.
     """
     starter = Starter(cluster, environ)

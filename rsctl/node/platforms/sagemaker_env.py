@@ -128,7 +128,7 @@ def _fits(text: str) -> bool:
 
 
 def _read(environ: Mapping[str, str], name: str) -> dict[str, Any]:
-    """A file of the platform's configuration; empty where it is missing or no JSON object."""
+    """A file of the platform's configuration; empty if it is missing or no JSON object."""
     try:
         with open(sagemaker_path(environ, f"{_CONFIG}/{name}"), "rb") as file:
             fields = json.loads(file.read(_MAX_BYTES))

@@ -23,7 +23,7 @@ def arguments_of(run: RunRecord, cell: Cell) -> dict[str, Argument]:
     """The arguments of the run's script by column, as its job file, `--set` and its cell have them.
 
     Of a list, those of the form `--lr 0.1`, `--lr=0.1` and `--fp16`. Those with names of secrets
-    are left out; so are all of a run whose job file is not known.
+    are left out; so are all of a run whose job file is unknown.
     """
     try:
         root = _parsed(run.spec or "")

@@ -14,7 +14,7 @@ Row = list[Value]
 
 
 class Column(NamedTuple):
-    """One column of a table. `unit` is None where values have none, or each row has its own."""
+    """One column of a table. `unit` is None if values have none, or each row has its own."""
 
     name: str
     type: ColumnType

@@ -135,7 +135,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A value for each pair of two keys' values; None where there is no data."""
+    """A value for each pair of two keys' values; None if there is no data."""
 
     title: str
     unit: str

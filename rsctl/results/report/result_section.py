@@ -29,7 +29,7 @@ def state_mark(state: str) -> Markup:
 
 
 def cost_text(cost: tuple[float | None, str | None]) -> str:
-    """`12.30 USD, by the catalogue's prices`, or why it is not known."""
+    """`12.30 USD, by the catalogue's prices`, or why it is unknown."""
     if cost[0] is None:
         return f"unknown: {cost[1]}"
     return f"{cost[0]:,.2f} USD, from the catalogue's prices"

@@ -14,7 +14,7 @@ _STRONGEST_FIRST = ("sha256", "sha1", "md5", "crc32c", "crc32")
 class Digest:
     """The best digest that is known of some content and can be computed here.
 
-    `algorithm` is None where there is none: then only the size can be checked.
+    `algorithm` is None if there is none: then only the size can be checked.
     """
 
     def __init__(self, known: Mapping[str, str]) -> None:

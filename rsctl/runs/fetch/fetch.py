@@ -44,7 +44,7 @@ _POLL_SECONDS = 0.2
 class FetchedFile(msgspec.Struct, kw_only=True):
     """A file that is home: its path, size in bytes, and the checksum that it was compared by.
 
-    `checksum` is None where the location has none that can be computed: then its size fits.
+    `checksum` is None if the location has none that can be computed: then its size fits.
     `link` is the path of a folder, below the same folder as `path`, if it is a link to that.
     """
 

@@ -21,7 +21,7 @@ _ARCHIVE = ".tar.gz"
 
 class ResultLocation(NamedTuple):
     """One location of results. `folder` is where it comes to; `archive` is the name of the file
-    of the source that is unpacked there, None where all files come as they are.
+    of the source that is unpacked there, None if all files come as they are.
     """
 
     kind: Kind

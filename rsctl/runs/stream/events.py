@@ -59,7 +59,7 @@ class StateEvent(msgspec.Struct, tag="state", kw_only=True, frozen=True):
 
 
 class MetricEvent(msgspec.Struct, tag="metric", kw_only=True, gc=False, frozen=True):
-    """One value of one metric. `step` is None where the log does not have it."""
+    """One value of one metric. `step` is None if the log does not have it."""
 
     time: str
     replica: str

@@ -16,7 +16,7 @@ _JSON_MARK = re.compile(_KEY + r'(worker-[0-9]{1,5}/[0-9]{1,4})"\}$')
 def take_mark(replica: str, text: str) -> tuple[str | None, str]:
     """The rank that wrote a line of a replica's log, such as `worker-0/3`, and the line itself.
 
-    None where no rank is named. The chief's log has what mpirun brings from all workers; in other
+    None if no rank is named. The chief's log has what mpirun brings from all workers; in other
     logs only the replica's own ranks count.
     """
     if text.startswith(_BEGINS):

@@ -142,12 +142,12 @@ class TrainingProgress:
 
 
 def _of(series: _Series, goal: float | None) -> str:
-    """The goal; nothing where it was passed, since it is then of something else."""
+    """The goal; nothing if it was passed, since it is then of something else."""
     return f" of {goal:,.10g}" if goal and series.last <= goal else ""
 
 
 def _left(series: _Series, goal: float | None) -> float | None:
-    """Seconds until the goal at the present rate; None where that is not known."""
+    """Seconds until the goal at the present rate; None if that is unknown."""
     rate = series.rate()
     if not goal or not rate or series.last > goal:
         return None

@@ -102,7 +102,7 @@ def disk_findings(job: Job, target: str) -> Iterator[Finding]:
 
 
 def _size(given: GivenInput) -> Optional[int]:
-    """Bytes of an input; None where it has too many files to look at each."""
+    """Bytes of an input; None if it has too many files to look at each."""
     try:
         names = shards.expand(given.location) if given.has_shards else [str(given.location)]
     except ValueError:

@@ -131,7 +131,7 @@ def _too_often(limit: RestartLimit) -> str:
 
 
 def _restart_limit(folder: RunFolder) -> RestartLimit | None:
-    """None where the service may restart the job as it likes."""
+    """None if the service may restart the job as it likes."""
     try:
         return folder.description().restarts
     except (OSError, msgspec.DecodeError):

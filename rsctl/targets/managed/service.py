@@ -139,7 +139,7 @@ class JobService(Protocol):
     """Where jobs are created and found.
 
     `settled_after` are the seconds after which a create that was sent by a process which has gone,
-    and whose job is not found, may be sent again: 0 where the job's name keeps it to one.
+    and whose job is not found, may be sent again: 0 if the job's name keeps it to one.
     """
 
     settled_after: float

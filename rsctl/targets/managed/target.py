@@ -55,7 +55,7 @@ class ManagedTarget:
         raise NotImplementedError
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
-        """When rsctl itself ends a job that is restarted; None where the service counts."""
+        """When rsctl itself ends a job that is restarted; None if the service counts."""
         del submission
         return None
 

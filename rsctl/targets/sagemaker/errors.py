@@ -2,7 +2,7 @@
 
 The messages come from real answers (tests/fixtures/real/cloud_errors.json has them with their
 sources); of them only the code is documented, and of the reason of a failure not even its kind. So
-patterns are searched in messages, and what is not known is shown as AWS says it.
+patterns are searched in messages, and what is unknown is shown as AWS says it.
 """
 
 from __future__ import annotations

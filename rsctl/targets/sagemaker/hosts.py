@@ -8,7 +8,7 @@ host: the runtime's first line has,
     {"rsctl": "node", "replica": "reducer-1", "host": "algo-3"}
 
 and counts for its stream only (in a rehearsal its host may be an address). Foreign images have no
-such line. Their hosts are named by a guess that stays the same: those that are not known, by
+such line. Their hosts are named by a guess that stays the same: those that are unknown, by
 number, get the names that are not taken, workers first. Where all others have reported theirs,
 that is no guess.
 """

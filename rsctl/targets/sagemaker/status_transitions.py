@@ -73,7 +73,7 @@ def phases_of(answer: Mapping[str, Any]) -> list[Phase]:
 def state_of(answer: Mapping[str, Any]) -> JobState:
     """The job's state. The secondary status is the more exact one about its end.
 
-    A status that is not known yet is running once it has been training, and else starting: the
+    A status that is unknown yet is running once it has been training, and else starting: the
     model announces that more may come.
     """
     primary, secondary = answer.get("TrainingJobStatus"), answer.get("SecondaryStatus", "")

@@ -125,7 +125,7 @@ class SageMakerTarget(ManagedTarget):
         return pages_of(url)
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
-        """See ManagedTarget: a job's name is unique in its region for ever."""
+        """See ManagedTarget: a job's name is unique in its region forever."""
         body, suffix = request["body"], f"-{number}"
         name = body["TrainingJobName"][: _LONGEST_NAME - len(suffix)].rstrip("-")
         return {**request, "body": {**body, "TrainingJobName": f"{name}{suffix}"}}
@@ -223,7 +223,7 @@ def _ranks(body: dict[str, Any], job: Job, pools: list[Pool]) -> list[int]:
 
 
 def _image_in(body: dict[str, Any]) -> str | None:
-    """None where the patch names an algorithm of AWS's marketplace instead of an image."""
+    """None if the patch names an algorithm of AWS's marketplace instead of an image."""
     algorithm: dict[str, Any] = body.get("AlgorithmSpecification", {})
     return algorithm.get("TrainingImage")
 

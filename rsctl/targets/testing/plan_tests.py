@@ -92,7 +92,7 @@ class PlanTests(Suite):
         assert HIDDEN_VALUE not in shown(submission)
 
     def test_placeholders_are_in_the_request(self, plan: Callable[..., Submission]) -> None:
-        """Each leads to a value of the request; that of a secret is not known yet."""
+        """Each leads to a value of the request; that of a secret is unknown yet."""
         submission = plan()
         for placeholder in submission.placeholders:
             value: Any = submission.plan.request

@@ -136,7 +136,7 @@ class RunTests(Suite):
     def test_a_run_whose_submission_was_killed(
         self, plan: Callable[..., Submission], target: Target
     ) -> None:
-        """It is not left to be queued for ever."""
+        """It is not left to be queued forever."""
         submission = plan()
         child = os.fork()
         if child == 0:  # pragma: no cover - it is killed

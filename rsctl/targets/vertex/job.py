@@ -116,7 +116,7 @@ class VertexJob:
 
 
 def _without_secrets(value: Any) -> Any:
-    """A part of a job, its variables without their values: which are secrets is not known."""
+    """A part of a job, its variables without their values: which are secrets is unknown."""
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     if not isinstance(value, dict):

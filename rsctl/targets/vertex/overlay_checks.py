@@ -108,7 +108,7 @@ def _containers(body: dict[str, Any]) -> Iterator[tuple[_Path, str, dict[str, An
 
 
 def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
-    """A field that is not known may be one that the API has got since."""
+    """A field that is unknown may be one that the API has got since."""
     from rsctl.targets.vertex.proto_json import UNKNOWN_NAME, MalformedJson, read_job
 
     try:

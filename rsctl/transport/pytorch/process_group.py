@@ -163,7 +163,7 @@ def _delegate(name: str) -> Callable[..., Any]:
 
     Of a group that is written in Python, PyTorch runs what is not overridden with the interpreter's
     lock held. gloo's threads need that lock to release an operation while they hold their own, so
-    that both could wait for each other for ever. The group in C++ releases the lock first.
+    that both could wait for each other forever. The group in C++ releases the lock first.
     """
 
     def collective(self: ReducerGroup, *args: Any, **kwargs: Any) -> Any:

@@ -45,7 +45,7 @@ _TIMEOUT_REMEDY = (
 class ReducerLoss:
     """Waits for results, and fails or recovers when none come. One thread uses it.
 
-    `recovery` is None where a lost reducer ends the job.
+    `recovery` is None if a lost reducer ends the job.
     """
 
     def __init__(self, recovery: Recovery | None, topology: Topology | None = None) -> None:

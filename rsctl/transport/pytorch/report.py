@@ -20,12 +20,12 @@ _lock = threading.Lock()
 
 
 def rank() -> int:
-    """This process's rank in the job, 0 where it is not set."""
+    """This process's rank in the job, 0 if it is not set."""
     return number("RANK")
 
 
 def local_rank() -> int:
-    """This process's rank on its node, 0 where it is not set."""
+    """This process's rank on its node, 0 if it is not set."""
     return number("LOCAL_RANK")
 
 
@@ -74,7 +74,7 @@ def report_error(error: BindingError) -> BindingError:
 
 
 def number(name: str) -> int:
-    """A variable's value, 0 where it is not set or is not a number."""
+    """A variable's value, 0 if it is not set or is not a number."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 

@@ -16,7 +16,7 @@ from rsctl.transport.pytorch.settings import BindingError
 
 
 def timeout_of(group: dist.ProcessGroup, device: torch.device) -> float | None:
-    """A process group's timeout in seconds; None if it is not known, or the job's own setting is
+    """A process group's timeout in seconds; None if it is unknown, or the job's own setting is
     to count."""
     if os.environ.get("RSCTL_TRANSPORT_TIMEOUT"):
         return None

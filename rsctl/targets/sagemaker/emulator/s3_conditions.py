@@ -25,7 +25,7 @@ _ENCRYPTION = "x-amz-server-side-encryption"
 _CUSTOMER_KEY = "x-amz-server-side-encryption-customer-"
 _NOT_EMULATED = ("x-amz-tagging", "x-amz-acl", "x-amz-grant-", "x-amz-object-lock-", _CUSTOMER_KEY)
 _HARMLESS = ("", "private", "bucket-owner-full-control")
-"""Access lists that change nothing where all is of one account."""
+"""Access lists that change nothing if all is of one account."""
 
 DEFAULT_TYPE = "binary/octet-stream"
 

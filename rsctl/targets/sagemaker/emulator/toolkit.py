@@ -1,7 +1,7 @@
 """Stands in for the sagemaker-training toolkit of AWS's images, which estimators start scripts by.
 
 The code that `sagemaker_submit_directory` names lies in /opt/ml/code before the container starts;
-the toolkit downloads nothing where that is so. In Docker the image's own toolkit then starts it;
+the toolkit downloads nothing if that is so. In Docker the image's own toolkit then starts it;
 where nodes are processes `toolkit_start.py` does, by rsctl-launch.
 """
 

@@ -31,7 +31,7 @@ _TORCHRUN = (
 
 
 def source_code(submission: Submission, body: dict[str, Any]) -> SdkCall | None:
-    """The SourceCode of a request; None where the image starts the work by itself.
+    """The SourceCode of a request; None if the image starts the work by itself.
 
     Raises RsctlError for what only rsctl can start.
     """
