@@ -74,4 +74,4 @@ def test_there_is_no_such_target() -> None:
     with pytest.raises(RsctlError) as caught:
         get("slurm")
     [finding] = caught.value.findings
-    assert " does not existtarget 'slurm'; the targets are vertex, sagemaker" in finding.message
+    assert "there is no target 'slurm'; the targets are vertex, sagemaker" in finding.message

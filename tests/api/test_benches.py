@@ -146,7 +146,7 @@ def test_a_gate_passes_what_is_the_same_and_finds_what_is_worse(job: Job) -> Non
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({}, " does not existbaseline to compare with"),
+        ({}, "there is no baseline to compare with"),
         ({"baseline": "other.json"}, "no metric has an allowed regression"),
         ({"baseline": "other.json", "max_regression": {"loss": "5%"}}, "cannot read the baseline"),
         ({"max_regression": {"loss": "lots"}}, "max_regression loss=lots"),

@@ -71,14 +71,12 @@ def test_the_plan_has_the_tag_that_is_built(rsctl: Cli, job: str) -> None:
         (
             ["--push", "-t", "vertex"],
             "base: x",
-            "image: image.repository:  does not existrepository to push the image of "
-            "target vertex to",
+            "image: image.repository: there is no repository to push the image of target vertex to",
         ),
         (
             ["--builder", "cloud", "-t", "vertex"],
             "base: x",
-            "image: image.repository:  does not existrepository to push the image of "
-            "target vertex to",
+            "image: image.repository: there is no repository to push the image of target vertex to",
         ),
         (
             ["-t", "vertex"],

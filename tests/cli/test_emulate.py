@@ -112,9 +112,9 @@ def test_faults_in_words() -> None:
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        (("--behaviour", "moods=1"), " does not existfield 'moods'; use pace"),
+        (("--behaviour", "moods=1"), "there is no field 'moods'; use pace"),
         (("--behaviour", "moods"), "is not in the form NAME=VALUE"),
-        (("--fault", "a.b:tmies=3"), " does not existfield 'tmies'; use times"),
+        (("--fault", "a.b:tmies=3"), "there is no field 'tmies'; use times"),
         (("--fault", "a.b:times=x"), "times"),
         (("--port", "70000"), "'--port'"),
     ],

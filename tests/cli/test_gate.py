@@ -202,7 +202,7 @@ def test_a_bench_as_baseline(rsctl: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], " does not existbaseline to compare with"),
+        ([], "there is no baseline to compare with"),
         (["--baseline", "steady"], "no metric has an allowed regression"),
         (["--baseline", "none.json", *LIMIT], "cannot read the baseline none.json: "),
         (["--baseline", "steady", "--max-regression", "throughput=5"], ""),

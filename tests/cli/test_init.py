@@ -67,7 +67,7 @@ def test_an_unknown_template(rsctl: Cli) -> None:
     done = rsctl("init", "ddq")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "error:  does not existtemplate 'ddq'\n"
+        "error: there is no template 'ddq'\n"
         "    -> use one of: allreduce, bench, ddp, fsdp, nccl-tests, parameter-server, single, "
         "webdataset; or give your script, such as train.py\n"
     )

@@ -176,7 +176,7 @@ def test_behaviour_that_no_cloud_has_is_the_users_mistake(rsctl: Cli, target: st
     rsctl.write(JOB.replace("vertex", target))
     done = rsctl(*REHEARSE, "--behaviour", "stockout=1")
     assert done.code == ExitCode.USAGE
-    assert "error: --behaviour:  does not existfield 'stockout'; use pace, " in done.err
+    assert "error: --behaviour: there is no field 'stockout'; use pace, " in done.err
     done = rsctl(*REHEARSE, "--behaviour", "preemptions=often")
     assert done.code == ExitCode.USAGE
     assert "error: --behaviour: preemptions is like 0, not 'often'" in done.err
@@ -206,4 +206,4 @@ def test_behaviour_that_is_none(rsctl: Cli, seen: Seen) -> None:
     assert "--behaviour 'stockouts' is not in the form NAME=VALUE" in done.err
     done = rsctl(*REHEARSE, "--behaviour", "stockouts=1")
     assert (done.code, seen.plan) == (ExitCode.USAGE, None)
-    assert " does not existfield 'stockouts'; use pace, mood" in done.err
+    assert "there is no field 'stockouts'; use pace, mood" in done.err

@@ -61,7 +61,7 @@ SPEC = [
     (
         "no matching manifest for linux/arm64/v8 in the manifest list entries",
         "pull x",
-        "image.base:  does not existBASE for the platform that is needed linux/arm64/v8",
+        "image.base: there is no BASE for the platform that is needed linux/arm64/v8",
     ),
     (
         'Error: short-name "x:1" did not resolve to an alias and no unqualified-search registries',
@@ -72,13 +72,13 @@ SPEC = [
     (
         "manifest for x:9 not found: manifest unknown",
         "pull x",
-        "image.base:  does not existimage BASE",
+        "image.base: there is no image BASE",
     ),
     (
         "failed to resolve source metadata for docker.io/library/x:9: docker.io/library/x:9: not "
         "found",
         "[internal] load metadata for docker.io/library/x:9",
-        "image.base:  does not existimage BASE",
+        "image.base: there is no image BASE",
     ),
     (
         "ERROR: Package 'numpy' requires a different Python: 3.8.1 not in '>=3.10'",

@@ -15,7 +15,7 @@ class FakeBehaviour:
     def change(self, wanted: dict[str, Any]) -> None:
         for name, value in wanted.items():
             if name not in ("pace", "mood"):
-                raise ValueError(f" does not existfield {name!r}; use pace, mood")
+                raise ValueError(f"there is no field {name!r}; use pace, mood")
             setattr(self, name, value)
 
 

@@ -44,8 +44,10 @@ def cost_findings(cost: PlanCost) -> Iterator[Finding]:
     if cost.unknown is not None or cost.per_hour is None or cost.most is None:
         yield error(
             "cost",
-            ("the cost is unknown, so rsctl cannot tell whether it stays below "
-            f"{dollars(cost.limit)}: {cost.unknown}"),
+            (
+                "the cost is unknown, so rsctl cannot tell whether it stays below "
+                f"{dollars(cost.limit)}: {cost.unknown}"
+            ),
             "fetch the clouds' prices: rsctl catalog --refresh; or write yours down, see "
             "docs/guides/costs.md; or remove limits.cost",
             _KEY,

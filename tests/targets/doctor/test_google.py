@@ -184,7 +184,7 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
         (
             "gs://data",
             "error",
-            " does not existsuch bucket",
+            "there is no such bucket",
             "`gcloud storage buckets create gs://data`",
         ),
         (

@@ -53,7 +53,7 @@ LIMITS = [
         ),
     ),
     Case(
-        "other machines where  does not existcapacity",
+        "other machines where there is no capacity",
         sagemaker(instance_preferences=["ml.m5.2xlarge"]),
         create(
             resource_config={

@@ -26,10 +26,7 @@ DATA = {
     ),
     "options of no input": (
         sagemaker(channels={"train": {"mode": "File"}}),
-        [
-            "error targets.sagemaker.channels.train:  does not existinput 'train' -> correct "
-            "the name"
-        ],
+        ["error targets.sagemaker.channels.train: there is no input 'train' -> correct the name"],
     ),
     "gzip without a pipe": (
         {

@@ -104,7 +104,7 @@ PATCHES = {
             ),
         ),
         [
-            f"error {OVERLAY}: with this patch, InputDataConfig[0]:  does not existinstance "
+            f"error {OVERLAY}: with this patch, InputDataConfig[0]: there is no instance "
             "group 'gpus' -> correct the patch"
         ],
     ),

@@ -156,7 +156,7 @@ def _guards(owner: str) -> list[int]:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"behaviour": {"wrong": 1}}, " does not existfield 'wrong'; use pace, mood"),
+        ({"behaviour": {"wrong": 1}}, "there is no field 'wrong'; use pace, mood"),
         ({"emulator": "rsctl.no_such:Cloud"}, "No module named 'rsctl.no_such'"),
     ],
 )

@@ -80,7 +80,7 @@ def test_calls_that_are_not_emulated(project: Project) -> None:
         ),
         ({"fields": "name"}, 501, "the parameter fields is not emulated by rsctl's emulator"),
         ({"page_size": "-1"}, 400, "page_size must be from 0 to 1000"),
-        ({"filter": 'f("x")'}, 400, "Invalid filter:  does not existfunction f()"),
+        ({"filter": 'f("x")'}, 400, "Invalid filter: there is no function f()"),
     ],
 )
 def test_a_list_of_jobs_in_the_services_words(
