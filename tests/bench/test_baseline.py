@@ -81,7 +81,7 @@ def test_a_baseline_of_crashed_runs_is_refused(name: str) -> None:
 def test_a_baseline_of_nothing_is_refused() -> None:
     results = measured()
     results.series = []
-    with pytest.raises(RsctlError, match="lacks data for any metric"):
+    with pytest.raises(RsctlError, match="has no data for any metric"):
         make_baseline(results)
 
 

@@ -50,7 +50,7 @@ def test_what_is_not_there(bucket: str) -> None:
     with pytest.raises(RsctlError) as caught:
         read_baseline(f"{bucket}/none.json")
     [finding] = caught.value.findings
-    assert finding.message == f"there is no {bucket}/none.json"
+    assert finding.message == f"{bucket}/none.json does not exist"
     with pytest.raises(RsctlError, match="does not name an object"):
         read_baseline(bucket)
 

@@ -283,7 +283,7 @@ def test_zero_baseline() -> None:
     check = evaluate(results([0.0] * 5), results(STEADY), FIVE_PERCENT).checks[0]
     assert (check.verdict.value, check.effect) == ("inconclusive", None)
     assert check.reason == (
-        "the baseline is zero, of which there is no percentage: allow an amount instead"
+        "the baseline is zero, so there is no percentage: allow an amount instead"
     )
 
 

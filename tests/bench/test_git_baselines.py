@@ -78,7 +78,9 @@ def test_the_repository_names_no_program_to_run(
         name = git(repository, "rev-parse", "main:bench/baseline.json")
         (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
         message = refused(repository)
-        assert message.startswith(f"cannot read {PLACE}: the repository lacks the file's content")
+        assert message.startswith(
+            f"cannot read {PLACE}: the repository does not have the file's content"
+        )
     else:
         assert read_baseline(PLACE, str(repository)).find("throughput", CELL)
     assert [path.name for path in traces.iterdir()] == []

@@ -163,5 +163,5 @@ def test_the_cost_of_a_run_in_a_cloud(store: Store, make_run: MakeRun) -> None:
     assert samples(store, run)["run.cost"].value == pytest.approx(hourly * 35 / 3600)
     unknown = [{"role": "worker", "count": 1, "machine": "x9-huge"}]
     run = make_run([], run="job-b", target="vertex", plan={"pools": unknown})
-    reason = "no on-demand price of x9-huge is known"
+    reason = "the on-demand price of x9-huge is unknown"
     assert samples(store, run)["run.cost"].reason == reason

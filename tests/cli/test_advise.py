@@ -264,7 +264,7 @@ def test_machines_with_a_transport_of_their_own_need_none(rsctl: Cli) -> None:
     assert done.code == 0
     assert "Use no reducers" in done.out
     assert "EFA" in done.err
-    assert "nodes have 400 Gbit/s: reducers speak TCP" in done.err
+    assert "nodes have 400 Gbit/s: reducers use TCP" in done.err
 
 
 def test_advice_on_a_cloud_comes_before_the_account(rsctl: Cli) -> None:

@@ -60,7 +60,7 @@ def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_numbers(rsctl: C
     """What is measured goes before what the file says."""
     file = rsctl.write(JOB % ("0.2", "0") + "model: {parameters: 900M, step_seconds: 0.01}\n")
     done = rsctl("advise", file, "--measure")
-    assert "Take no reducers (ring): a step of " in done.out
+    assert "Use no reducers (ring): a step of " in done.out
     assert "bound by computation." in done.out
     assert re.search(
         r"why: communication hides behind the computation: all of it would gain [0-9.]+% of a step",

@@ -78,7 +78,7 @@ def test_machines_without_a_price_come_last_and_say_so(rsctl: Cli) -> None:
     done = rsctl("catalog", "-t", "sagemaker", "--gpu", "k80")
     assert "unknown" in done.out
     shown = rsctl("catalog", "-t", "sagemaker", "--gpu", "k80", "-o", "json").json["machines"]
-    assert shown[0]["unknown"] == "no on-demand price of ml.p2.16xlarge is known"
+    assert shown[0]["unknown"] == "the on-demand price of ml.p2.16xlarge is unknown"
 
 
 def test_the_price_tables_in_their_order(rsctl: Cli, own: None) -> None:
@@ -134,7 +134,7 @@ def test_a_plan_shows_what_it_costs(rsctl: Cli, own: None) -> None:
     done = rsctl("plan", rsctl.write(JOB))
     assert (
         """\
-cost        40.00 USD an hour on demand, at most 60.00 USD in 1h30m
+cost        40.00 USD per hour on demand, at most 60.00 USD in 1h30m
             by our contract, 2026-11-01
 """
         in done.out

@@ -57,7 +57,7 @@ def test_a_run_that_goes_on_is_not_forgotten(rsctl: Cli, make_run: Make) -> None
     )
     done = rsctl("forget", "@last", "--force")
     assert done.code == 2
-    assert "somebody looks after job-aaaaaa" in done.err
+    assert "job-aaaaaa is in use" in done.err
     os.close(lock)
     assert rsctl("forget", "@last").code == 0  # its supervisor is gone
 

@@ -192,7 +192,7 @@ def test_accelerates_configuration_of_fsdp_is_refused(rsctl: Cli) -> None:
     (rsctl.folder / "fsdp.yaml").write_text(text)
     done = rsctl("init", "accelerate", "launch", "--config_file", "fsdp.yaml", "train.py")
     assert done.code == 2
-    assert "distributed_type: the job file has no key for FSDP in fsdp.yaml" in done.err
+    assert "the job file has no key for distributed_type: FSDP in fsdp.yaml" in done.err
     assert not (rsctl.folder / "job.yaml").exists()
 
 
@@ -248,7 +248,7 @@ def test_a_missing_module_without_init_is_named_where_it_lies(rsctl: Cli) -> Non
     (rsctl.folder / "train.py").write_text("import mine.parts\n")
     done = rsctl.process("submit", "train.py", "--set", "run.launcher=once")
     assert done.code == 1
-    assert "mine lies in the source itself, in folder src" in done.err
+    assert "mine is in the source itself, in folder src" in done.err
 
 
 def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> None:
@@ -259,7 +259,7 @@ def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> 
     assert rsctl("init", "train.py").code == 0
     done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
     assert done.code == 1
-    assert "mine lies in the source itself, in folder python" in done.err
+    assert "mine is in the source itself, in folder python" in done.err
     assert "image.python" not in done.err
 
 
@@ -299,14 +299,20 @@ def test_commands_of_other_launchers(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("accelerate launch --use_fsdp train.py", "accelerate launch: --use_fsdp has no key"),
+        (
+            "accelerate launch --use_fsdp train.py",
+            "accelerate launch: the job file has no key for --use_fsdp",
+        ),
         ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
-        ("accelerate launch --dynamo_backend inductor train.py", "--dynamo_backend has no key"),
+        ("accelerate launch --dynamo_backend inductor train.py", "no key for --dynamo_backend"),
         ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
         ("accelerate launch --cpu", "accelerate launch does not start a script"),
         ("accelerate config", "does not start a script in a way that rsctl supports"),
-        ("deepspeed --autotuning run train.py", "deepspeed: --autotuning has no key"),
-        ("deepspeed --num_gpus", "--num_gpus wants a value"),
+        (
+            "deepspeed --autotuning run train.py",
+            "deepspeed: the job file has no key for --autotuning",
+        ),
+        ("deepspeed --num_gpus", "--num_gpus requires a value"),
     ],
 )
 def test_what_other_launchers_do_that_a_job_file_cannot_say(

@@ -153,7 +153,9 @@ def test_what_is_missing_is_not_pointed_at(rsctl: Cli) -> None:
         "-t",
         "compose",
     )
-    remedy = "set image.base or image.dockerfile to build an image on, or image.uri to use as it is"
+    remedy = (
+        "set image.base or image.dockerfile to build an image, or image.uri to use an existing one"
+    )
     assert done.err == (
         f"job.yaml:1:1: error: image: target compose needs an image\n    -> {remedy}\n"
     )

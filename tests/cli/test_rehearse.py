@@ -179,7 +179,7 @@ def test_behaviour_that_no_cloud_has_is_the_users_mistake(rsctl: Cli, target: st
     assert "error: --behaviour: there is no field 'stockout'; use pace, " in done.err
     done = rsctl(*REHEARSE, "--behaviour", "preemptions=often")
     assert done.code == ExitCode.USAGE
-    assert "error: --behaviour: preemptions is like 0, not 'often'" in done.err
+    assert "error: --behaviour: preemptions must have the type of 0, unlike 'often'" in done.err
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -209,7 +209,7 @@ def test_a_run_whose_supervisor_was_killed_is_cleared_away(rsctl: Cli, make_run:
         assert (done.code, done.err) == (0, "")
         assert "failed" in done.out
     assert rsctl("status", "@last", "-o", "json").json["reason"] == (
-        "its supervisor was killed; what was left of it has been removed"
+        "its supervisor was killed; rsctl has removed its remaining processes"
     )
 
 
@@ -261,4 +261,8 @@ def test_an_empty_reference_is_no_run(rsctl: Cli, make_run: Make, command: str) 
     """As in `rsctl cancel "$RUN"` with RUN not set."""
     make_run().succeed(3)
     done = rsctl(command, "")
-    assert (done.code, done.out, done.err) == (2, "", "error: no run ''\n    -> see `rsctl list`\n")
+    assert (done.code, done.out, done.err) == (
+        2,
+        "",
+        "error: there is no run ''\n    -> see `rsctl list`\n",
+    )

@@ -327,10 +327,10 @@ def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["job.yaml", "--workers", "2"], "--workers is for a script, such as train.py"),
-        (["job.yaml", "--print-job"], "--print-job is for a script"),
-        (["job.yaml", "--", "x"], "x is for a script"),
-        (["missing.py"], "no script 'missing.py'"),
+        (["job.yaml", "--workers", "2"], "--workers requires a script, such as train.py"),
+        (["job.yaml", "--print-job"], "--print-job requires a script"),
+        (["job.yaml", "--", "x"], "x requires a script"),
+        (["missing.py"], "script 'missing.py' does not exist"),
         (["train.py", "--lr", "0.1"], "write arguments of the script after --"),
     ],
 )

@@ -72,7 +72,7 @@ def test_quiet_leaves_out_what_is_no_error(rsctl: Cli) -> None:
     rsctl.write(secret.replace("train.py,", "nope.py,"))
     quiet = rsctl("validate", "--quiet", "job.yaml")
     assert quiet.code == 2
-    assert "error: run.script: no script" in quiet.err
+    assert "error: run.script: script 'nope.py' does not exist" in quiet.err
     assert "warning" not in quiet.err
 
 

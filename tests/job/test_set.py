@@ -115,9 +115,9 @@ def test_settings_mend_the_file(read_text: Any) -> None:
         ("limits.timeout=90", "--set limits.timeout:1:16 expected a duration"),
         ("run.command=[python, [x]]", "--set run.command:1:22 expected text, got a list"),
         ("run.args={lr: }", "--set run.args:1:15 expected"),
-        ("workers={count: 1, count: 2}", "--set workers:1:20 the key 'count' stands here again"),
+        ("workers={count: 1, count: 2}", "--set workers:1:20 the key 'count' is a duplicate"),
         ("run.env.A=${UNSET}", "--set run.env.A:1:11 the environment variable UNSET is not set"),
-        ("run.script=nope.py", "--set run.script:1:12 no script 'nope.py'"),
+        ("run.script=nope.py", "--set run.script:1:12 script 'nope.py' does not exist"),
         ("run.args[2]=x", "--set run.args[2]:1:9 there is no item [2] to set"),
         ("workers[0]=x", "--set workers[0]:1:8 there is no item [0] to set"),
         (

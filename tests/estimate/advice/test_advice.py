@@ -48,14 +48,14 @@ def test_a_network_bound_job_gets_as_many_reducers_as_its_workers_can_use() -> N
     assert made.options[0].reducers == 8
     assert made.pool_sizes.saturating == 8
     assert made.pool_sizes.break_even == 5
-    assert "less money" in best.sentence
+    assert "lower cost" in best.sentence
 
 
 def test_dear_reducers_do_not_pay() -> None:
     dear = replace(SITUATION, reducer_machines=(replace(MACHINE, dollars=50.0),))
     made = advice(dear)
     assert made.recommendation.reducers == 0
-    assert made.recommendation.sentence.startswith("Take no reducers (ring): a step of")
+    assert made.recommendation.sentence.startswith("Use no reducers (ring): a step of")
     assert made.fastest is not None
     assert made.fastest.reducers == 8
     assert made.pool_sizes.cheapest == 0
@@ -117,7 +117,7 @@ def test_a_small_model_hides_behind_its_computation() -> None:
     assert made.recommendation.reducers == 0
     assert made.recommendation.bottleneck == "computation"
     [why] = whys(made)
-    assert why.startswith("communication hides behind the computation: all of it would gain 0.")
+    assert why.startswith("communication overlaps with computation: even without any communication")
 
 
 def test_latency_is_no_matter_of_reducers() -> None:

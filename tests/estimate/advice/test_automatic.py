@@ -62,7 +62,7 @@ def reducers(plan: Plan) -> tuple[int, str]:
 def test_a_small_model_gets_none(tmp_path: Path, cloud: dict[str, Any]) -> None:
     count, note = reducers(rsctl.api.plan(job_file(tmp_path, cloud, SMALL)))
     assert count == 0
-    assert "they would cost more than they save, by model.step_seconds" in note
+    assert "they would cost more than they save, according to model.step_seconds" in note
 
 
 def test_a_large_one_gets_what_advice_says_of_the_same_machine(tmp_path: Path) -> None:

@@ -71,9 +71,9 @@ def test_ones_own_table_comes_first_and_only_for_what_it_has() -> None:
 @pytest.mark.parametrize(
     ("machine", "accelerator", "spot", "reason"),
     [
-        ("x9-huge", None, False, "no on-demand price of x9-huge in us-east1 is known"),
-        ("n1-standard-8", "t4:1", False, "no on-demand price of t4 for n1-standard-8 in us-east1"),
-        ("n1-standard-8", "v100:1", True, "no spot price of v100 for n1-standard-8 in us-east1"),
+        ("x9-huge", None, False, "the on-demand price of x9-huge in us-east1 is unknown"),
+        ("n1-standard-8", "t4:1", False, "the on-demand price of t4 for n1-standard-8 in us-east1"),
+        ("n1-standard-8", "v100:1", True, "the spot price of v100 for n1-standard-8 in us-east1"),
     ],
 )
 def test_what_no_table_has_has_no_price(

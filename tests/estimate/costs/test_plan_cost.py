@@ -97,7 +97,7 @@ def test_a_machine_without_a_price(tmp_path: Path) -> None:
     assert (found["per_hour"], found["most"], found["unknown"]) == (
         None,
         None,
-        "no on-demand price of a3-ultragpu-8g in us-central1 is known",
+        "the on-demand price of a3-ultragpu-8g in us-central1 is unknown",
     )
 
 
@@ -165,9 +165,10 @@ def test_a_limit_needs_a_price(tmp_path: Path) -> None:
         "limits": {"cost": "50 USD"},
     }
     assert about_cost(vertex.findings_of(tmp_path, changes)) == [
-        "error limits.cost: whether it stays below 50.00 USD cannot be told: no on-demand price of "
-        "a3-ultragpu-8g in us-central1 is known -> fetch the clouds' prices: rsctl catalog "
-        "--refresh; or write yours down, see docs/guides/costs.md; or remove limits.cost"
+        "error limits.cost: the cost is unknown, so rsctl cannot tell whether it stays below "
+        "50.00 USD: the on-demand price of a3-ultragpu-8g in us-central1 is unknown -> fetch the "
+        "clouds' prices: rsctl catalog --refresh; or add your own, see docs/costs.md; or remove "
+        "limits.cost"
     ]
 
 

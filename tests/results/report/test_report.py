@@ -78,7 +78,7 @@ def test_a_run_with_everything(rsctl: Cli, whole_run: MadeRun) -> None:
     ]
     tree = parsed(page)
     assert len(tree.findall(".//figure/details/div/table")) == len(titles(page))
-    assert "unknown: machines of one" in page
+    assert "unknown: your own machines" in page
     assert "bytes per rank</th><td>75 MB</td>" in page
     behind = tree.findall(".//figure")[-1]
     cells = [cell.text for cell in behind.iterfind(".//tbody/tr/*")]

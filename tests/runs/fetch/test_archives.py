@@ -111,7 +111,7 @@ def test_links_become_copies_or_are_left_out(unpacked: Unpack, tmp_path: Path) -
     }
     assert finding.code == "left-out"
     assert finding.message == (
-        "s3://b/model.tar.gz: 'fifo', 'device', 'passwd' and 3 more left out: neither files nor "
+        "s3://b/model.tar.gz: 'fifo', 'device', 'passwd' and 3 more skipped: neither files nor "
         "links within the archive"
     )
 
@@ -174,13 +174,13 @@ def test_a_sparse_file_that_says_it_is_huge(unpacked: Unpack, tmp_path: Path) ->
     entry.size = 8 << 50
     with gzip.open(tmp_path / "a", "wb") as file:
         file.write(entry.tobuf(tarfile.GNU_FORMAT))
-    with pytest.raises(RsctlError, match="has has a member of 9,007,199,254,740,992 bytes"):
+    with pytest.raises(RsctlError, match="has a member of 9,007,199,254,740,992 bytes"):
         unpacked(tmp_path / "a")
 
 
 def test_no_space(unpacked: Unpack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Directory, "free", lambda _: 1000)
-    with pytest.raises(RsctlError, match="unpacks to 1,001 bytes, and there is space for 1,000"):
+    with pytest.raises(RsctlError, match="unpacks to 1,001 bytes, but only 1,000 are free"):
         unpacked(pack(tmp_path / "a", ("a", bytes(1001))))
 
 
@@ -227,7 +227,7 @@ def test_a_link_to_a_name_of_many_folders(tmp_path: Path, unpacked: Unpack) -> N
     archive = pack(tmp_path / "a.tar.gz", ("x", link(deep(20_000))), ("y", b"2"))
     found, [finding] = unpacked(archive)
     assert found == {"y": b"2"}
-    assert "'x' left out: longer" in finding.message
+    assert "'x' skipped: longer" in finding.message
 
 
 def test_names_of_a_hundred_folders_are_kept(tmp_path: Path, unpacked: Unpack) -> None:

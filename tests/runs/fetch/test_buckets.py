@@ -293,7 +293,7 @@ def test_a_full_disk(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cloud.put("out/a", bytes(1000))
     monkeypatch.setattr(Directory, "free", lambda _: 999)
     with pytest.raises(
-        RsctlError, match="1,000 bytes remain to be downloaded, but only  are free999"
+        RsctlError, match="1,000 bytes remain to be downloaded, but only 999 are free"
     ):
         cloud.outputs(tmp_path / "home")
     assert content_of(tmp_path / "home") == {}

@@ -116,7 +116,7 @@ def test_links_that_lead_out_or_to_nothing_are_left_out(source: Path, tmp_path: 
     assert messages == sorted(
         [
             *(
-                f"'{name}' is left out: it is not a regular file, nor a link to something in here"
+                f"'{name}' is skipped: it is neither a file nor a link to a file in this folder"
                 for name in ("loop", "out", "through")
             ),
             f"{source}: 'checkpoints/to-empty' skipped: links to folders without files",

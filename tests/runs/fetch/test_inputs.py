@@ -68,7 +68,7 @@ def test_names_of_anybody_stay_inside(cloud: Cloud, tmp_path: Path) -> None:
 
 def test_nothing_there_is_said(cloud: Cloud, tmp_path: Path) -> None:
     cloud.put("data-other", b"x")
-    with pytest.raises(RsctlError, match=f"there is no {cloud.url}/data") as caught:
+    with pytest.raises(RsctlError, match=f"{cloud.url}/data does not exist") as caught:
         bring(f"{cloud.url}/data", tmp_path)
     assert caught.value.exit_code is ExitCode.REFUSED
 

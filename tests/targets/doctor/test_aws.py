@@ -107,7 +107,7 @@ def test_a_bucket_that_is_not_there(stub: Stub, job_of: JobOf) -> None:
     last = list(aws.aws_checks(job_of(JOB), PLAN))[-1]
     assert (last.verdict, last.message, last.remedy) == (
         "error",
-        "there is no such bucket",
+        "the bucket does not exist",
         "create it: `aws s3 mb s3://mine`",
     )
 

@@ -136,7 +136,7 @@ def test_all_is_well(cloud: Cloud, job_of: JobOf) -> None:
         ("log", "ok", "a@b has roles/logging.logWriter"),
         ("quota custom_model_training_cpus", "ok", "96 of 2200 in us-central1"),
         ("quota custom_model_training_nvidia_v100_gpus", "ok", "16 of 2200 in us-central1"),
-        ("gs://data", "ok", "it may be read"),
+        ("gs://data", "ok", "it can be read"),
         ("gs://data region", "ok", "in US, like the job"),
         ("gs://mine", "ok", "it may be written"),
         ("gs://mine region", "ok", "in US-CENTRAL1, like the job"),
@@ -184,7 +184,7 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
         (
             "gs://data",
             "error",
-            "there is no such bucket",
+            "the bucket does not exist",
             "`gcloud storage buckets create gs://data`",
         ),
         (
@@ -207,7 +207,7 @@ def test_credentials_that_are_not_accepted(cloud: Cloud, job_of: JobOf, tmp_path
     other = GoogleEmulator("p")
     other.access.write_key(tmp_path / "key.json", f"{cloud.url}/token")
     (check,) = google_checks(job_of(JOB), PLAN)
-    assert (check.verdict, "not accepted" in check.message) == ("error", True)
+    assert (check.verdict, "does not accept" in check.message) == ("error", True)
 
 
 def test_spot_machines_count_against_another_quota(job_of: JobOf) -> None:
@@ -225,8 +225,12 @@ def one_check(name: str, job_of: JobOf) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("place", "verdict", "message"),
     [
-        ({"location": "EUROPE-WEST4"}, "warning", "the bucket is in EUROPE-WEST4, and the job in"),
-        ({"location": "EU"}, "warning", "the bucket is in EU, and the job in us-central1"),
+        (
+            {"location": "EUROPE-WEST4"},
+            "warning",
+            "the bucket is in EUROPE-WEST4, but the job is in",
+        ),
+        ({"location": "EU"}, "warning", "the bucket is in EU, but the job is in us-central1"),
         ({"location": "NAM4"}, "ok", "in NAM4, like the job"),
         ({"location": "EUR4"}, "warning", "the bucket is in EUR4"),
         (
@@ -235,7 +239,7 @@ def one_check(name: str, job_of: JobOf) -> tuple[str, str, str]:
                 "customPlacementConfig": {"dataLocations": ["US-EAST1", "US-EAST4"]},
             },
             "warning",
-            "the bucket is in US, and the job in us-central1",
+            "the bucket is in US, but the job is in us-central1",
         ),
         (None, "ok", "unknown: you do not have storage.buckets.get"),
     ],
@@ -259,7 +263,7 @@ def test_where_a_bucket_is(
         (
             [{"role": "roles/logging.viewer", "members": ["serviceAccount:a@b"]}],
             "warning",
-            "a@b may not write logs in p",
+            "a@b has no permission to write logs in p",
         ),
         ([{"role": "roles/editor", "members": ["serviceAccount:a@b"]}], "ok", "has roles/editor"),
         ([{"role": "roles/editor", "members": ["group:all@b"]}], "ok", "unknown: a@b may have"),
