@@ -155,7 +155,7 @@ def test_a_run_whose_script_waits_for_its_input(rsctl: Cli) -> None:
         keep_steps(store, "train-aaaaaa", part)
     done = rsctl("advise", rsctl.write(SHAPED), "--run", "train-aaaaaa")
     assert "Use no reducers (ring): a step of 500 ms ± 15%, limited by input data." in done.out
-    assert "instead: the step waits 80% of its time for input data" in done.err
+    assert "instead: the step spends 80% of its time waiting for input data" in done.err
     shown = rsctl("advise", "job.yaml", "--run", "train-aaaaaa", "-o", "json").json
     assert shown["profile"]["source"] == "run train-aaaaaa"
 

@@ -46,7 +46,7 @@ def test_a_script_that_waits_for_its_input_is_told_so(rsctl: Cli) -> None:
     done = rsctl("advise", rsctl.write(JOB % ("0.02", "0.05")), "--measure")
     assert "measuring a few steps of the script on this machine: run job-" in done.err
     assert "1.05 MB of gradients" in done.err
-    waits = re.search(r"the step waits (\d+)% of its time for input data", done.err)
+    waits = re.search(r"the step spends (\d+)% of its time waiting for input data", done.err)
     assert waits is not None
     assert 40 < int(waits[1]) < 95
     assert "input data" in done.out
@@ -61,9 +61,10 @@ def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_numbers(rsctl: C
     file = rsctl.write(JOB % ("0.2", "0") + "model: {parameters: 900M, step_seconds: 0.01}\n")
     done = rsctl("advise", file, "--measure")
     assert "Use no reducers (ring): a step of " in done.out
-    assert "bound by computation." in done.out
+    assert "limited by computation." in done.out
     assert re.search(
-        r"why: communication hides behind the computation: all of it would gain [0-9.]+% of a step",
+        r"why: communication overlaps with computation: even without any communication, "
+        r"a step would be only [0-9.]+% faster",
         done.err,
     )
 
@@ -77,7 +78,7 @@ def test_runs_are_fitted_and_their_target_is_calibrated(rsctl: Cli) -> None:
     assert [row.split()[0] for row in rows] == runs
     assert re.match(r"vertex: (49|5[01])\.\d% of the links' goodput, ", links)
     ring = UNCALIBRATED.ring_cpu_seconds_per_gb
-    assert cpu.startswith(f"CPU seconds for a GB: {ring:.2f} of a ring, ")
+    assert cpu.startswith(f"CPU seconds per GB: {ring:.2f} for a ring, ")
     assert "median error of a predicted step time: " in done.err
     (fitted,) = rsctl("advise", "--calibrate", *runs, "-o", "json").json["calibrations"]
     assert (fitted["target"], fitted["calibration"]["fitted_from"]) == ("vertex", runs)

@@ -310,7 +310,7 @@ def test_a_store_that_breaks_while_it_is_read_ends_with_3(
     for command in ("status @last", "logs @last", "metrics @last", "cancel @last"):
         done = rsctl(*command.split())
         assert done.code == 3
-        assert done.err.startswith("cannot read error: job-aaaaaa: ")
+        assert done.err.startswith("error: cannot read job-aaaaaa: ")
 
 
 def test_the_schema_is_the_schema(rsctl: Cli) -> None:

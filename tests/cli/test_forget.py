@@ -146,7 +146,7 @@ def test_a_damaged_record_is_its_own_warning(rsctl: Cli, make_run: Make) -> None
         database.execute("UPDATE runs SET plan='{' WHERE id='job-aaaaaa'")
     done = rsctl("list")
     assert (done.code, len(done.out.splitlines())) == (0, 2)
-    assert done.err.startswith("cannot read warning: job-aaaaaa: ")
+    assert done.err.startswith("warning: cannot read job-aaaaaa: ")
     assert done.err.endswith("    -> remove its records: rsctl forget job-aaaaaa\n")
     assert rsctl("cancel", "other").code == 0
     assert rsctl("status", "job-a").code == 3

@@ -168,7 +168,7 @@ def test_behaviour_without_a_rehearsal_is_not_dropped(rsctl: Cli) -> None:
     for option in (("--behaviour", "stockouts=1"), ("--rehearse-with", "docker")):
         done = rsctl("submit", "job.yaml", *option)
         assert done.code == ExitCode.USAGE
-        assert f"{option[0]} is for --rehearse" in done.err
+        assert f"{option[0]} requires --rehearse" in done.err
 
 
 @pytest.mark.parametrize("target", ["vertex", "sagemaker"])

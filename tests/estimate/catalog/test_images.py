@@ -73,7 +73,7 @@ def test_a_base_that_is_too_old_is_a_warning() -> None:
     [finding] = check_python(Job("j", RunBlock(script="train.py"), image=Image(base=base)))
     assert (finding.severity, finding.code, finding.path) == ("warning", "python", "image.base")
     needs = "rsctl's runtime needs 3.10 or newer"
-    assert finding.message == f"{base} has Python 3.7 by its name, and {needs}"
+    assert finding.message == f"{base} has Python 3.7 according to its name, but {needs}"
     assert finding.remedy is not None
     assert finding.remedy.endswith("or use launcher none")
 

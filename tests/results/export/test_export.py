@@ -191,8 +191,8 @@ def test_one_table_goes_to_a_file_and_replaces_it_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["job-a"], "standard output takes one table"),
-        (["job-a", "-o", "x.csv"], "a file takes one table"),
+        (["job-a"], "standard output holds one table"),
+        (["job-a", "-o", "x.csv"], "a file holds one table"),
         (["job-a", "--format", "parquet", "--table", "runs"], "parquet is a binary format"),
     ],
 )
@@ -244,7 +244,7 @@ def test_a_file_named_as_another_format_is_refused(
     file = tmp_path / "x.parquet"
     assert run_command(["export", "job-a", "-o", str(file)]) == ExitCode.USAGE
     said = " ".join(capsys.readouterr().err.split())
-    assert "the name x.parquet is for parquet, but the format is csv: add --format parquet" in said
+    assert "x.parquet is for parquet, but the format is csv: add --format parquet" in said
     assert not file.exists()
 
 

@@ -193,5 +193,5 @@ def test_why_there_is_no_ring(rsctl: Cli, make_run: Make, nodes: int, ranks: int
     plan(made, nodes, ranks)
     exchange(made)
     page = text_of(rsctl, "@last")
-    assert re.search(rf"a ring would have needed \(model\)</th><td[^>]*>not known: {why}<", page)
+    assert re.search(rf"a ring would have needed \(model\)</th><td[^>]*>unknown: {why}<", page)
     assert "worker in ring" not in page

@@ -138,7 +138,7 @@ def test_all_is_well(cloud: Cloud, job_of: JobOf) -> None:
         ("quota custom_model_training_nvidia_v100_gpus", "ok", "16 of 2200 in us-central1"),
         ("gs://data", "ok", "it can be read"),
         ("gs://data region", "ok", "in US, like the job"),
-        ("gs://mine", "ok", "it may be written"),
+        ("gs://mine", "ok", "it can be written"),
         ("gs://mine region", "ok", "in US-CENTRAL1, like the job"),
     ]
 
