@@ -69,7 +69,7 @@ def prepare_image(
         document.job = placements_of(document.job, target_info(chosen))[0].job
         document.add(image_findings(document.job, chosen))
         if document.job.image.uri:
-            message = "image.uri is used as it is, so there is nothing to build"
+            message = "image.uri is used without changes, so there is nothing to build"
             document.add(
                 [
                     error(

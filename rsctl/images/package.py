@@ -87,7 +87,7 @@ class Package(NamedTuple):
 
 
 def is_packaged(job: Job) -> bool:
-    """Whether a job has source for an image that is used as it is."""
+    """Whether a job has source for an image that is used without changes."""
     return bool(job.image.uri and job.image.source) and job.run.is_launched
 
 

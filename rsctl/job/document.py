@@ -171,7 +171,9 @@ def _literal_secrets(root: Mapping) -> list[Finding]:
 
 
 def _with_source(job: Job, base: str) -> Job:
-    """`image.source` is the file's folder unless it is given or the image is used as it is."""
+    """`image.source` is the file's folder unless it is given or the image is used without
+    changes.
+    """
     if job.image.uri or job.image.source:
         return job
     return replace(job, image=replace(job.image, source=LocalPath(base)))

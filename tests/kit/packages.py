@@ -1,4 +1,6 @@
-"""Jobs with source for an image that is used as it is, and tars that nobody should unpack."""
+"""Jobs with source for an image that is used without changes, and tars that nobody should
+unpack.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def emulate(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[Emulate]:
 
 
 def cloud_job(rsctl: Rsctl) -> str:
-    """A job of an image that is used as it is, so that nothing is built."""
+    """A job of an image that is used without changes, so that nothing is built."""
     job = {
         "name": "t",
         "image": {"uri": "us-docker.pkg.dev/p/r/i:1"},

@@ -1,4 +1,4 @@
-"""A rehearsed job on Vertex AI with local source for an image that is used as it is."""
+"""A rehearsed job on Vertex AI with local source for an image that is used without changes."""
 
 from __future__ import annotations
 

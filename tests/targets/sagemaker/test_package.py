@@ -1,4 +1,4 @@
-"""Target sagemaker: local source for an image that is used as it is."""
+"""Target sagemaker: local source for an image that is used without changes."""
 
 from __future__ import annotations
 

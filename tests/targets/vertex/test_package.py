@@ -1,4 +1,4 @@
-"""Target vertex: local source for an image that is used as it is."""
+"""Target vertex: local source for an image that is used without changes."""
 
 from __future__ import annotations
 

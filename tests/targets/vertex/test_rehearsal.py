@@ -172,7 +172,7 @@ def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
 
 
 def a_job(rsctl: Rsctl) -> str:
-    """One that runs in an image that is used as it is, so that nothing is built."""
+    """One that runs in an image that is used without changes, so that nothing is built."""
     job = {
         "name": "t",
         "image": {"uri": "us-docker.pkg.dev/p/r/i:1"},

@@ -206,7 +206,7 @@ def test_our_reducers_stand_in_for_googles(project: Project) -> None:
 
 
 def test_they_stand_in_whatever_command_launches(project: Project) -> None:
-    """Such as the one that unpacks local source in an image that is used as it is."""
+    """Such as the one that unpacks local source in an image that is used without changes."""
     env = [{"name": "RSCTL_TARGET", "value": "vertex"}]
     ours = pool(command=["python3", "-c", ""], args=["--launcher", "once"], env=env)
     job, nodes = project.start(ours, {}, pool(1, REDUCER_IMAGE))
