@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ from rsctl.findings import JobState
 from rsctl.runs.cost import cost_of, run_cost
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import Fact, RunRecord
+from rsctl.runs.stream.events import TriedPlace
 
 POOL = {"role": "worker", "count": 2, "machine": "n1-standard-4", "accelerator": None}
 COST: dict[str, Any] = {
@@ -88,3 +90,40 @@ def test_a_run_that_ended_without_a_start() -> None:
     ended = msgspec.structs.replace(record(cost=COST), started=None)
     assert cost_of(ended) == (None, "it did not run, as far as rsctl knows")
     assert cost_of(msgspec.structs.replace(ended, ended=None)) == (None, "it has not started")
+
+
+def tried(dollars: float | None, ended: str | None = "2026-11-22T10:05:00.000000Z") -> TriedPlace:
+    return TriedPlace(region="us-west1", ended=ended, dollars=dollars)
+
+
+def test_what_a_run_has_cost_in_places_it_has_left_is_added() -> None:
+    here = tried(99.0, ended=None)  # where it is: its own time counts
+    places = [tried(1.5), tried(None), tried(0.25), here]
+    cost = run_cost(msgspec.structs.replace(record(cost=COST), places=places))
+    assert cost is not None
+    assert (cost.dollars, cost.elsewhere, cost.seconds) == (11.75, 1.75, 1800.0)
+    waiting = msgspec.structs.replace(record(cost=COST), places=places, started=None, ended=None)
+    cost = run_cost(waiting)
+    assert cost is not None
+    assert (cost.dollars, cost.elsewhere, cost.seconds, cost.unknown) == (1.75, 1.75, 0.0, None)
+    stays = run_cost(msgspec.structs.replace(record(cost=COST), places=[here]))
+    assert stays is not None
+    assert (stays.dollars, stays.elsewhere) == (10.0, None)
+
+
+def test_a_run_that_goes_on_has_cost_its_time_until_now() -> None:
+    started = (datetime.now(timezone.utc) - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    cost = run_cost(msgspec.structs.replace(record(cost=COST), started=started, ended=None))
+    assert cost is not None
+    assert 20.0 <= (cost.dollars or 0) < 21.0
+
+
+def test_a_run_that_ends_before_it_starts_by_the_clock_has_cost_nothing() -> None:
+    skewed = msgspec.structs.replace(record(cost=COST), ended="2026-11-22T10:09:59.000000Z")
+    assert cost_of(skewed) == (0.0, None)
+
+
+def test_the_note_of_a_price_stays_with_it() -> None:
+    cost = run_cost(record(cost={**COST, "note": "by contract"}))
+    assert cost is not None
+    assert cost.note == "by contract"

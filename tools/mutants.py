@@ -1,0 +1,260 @@
+"""Change a room of rsctl/ at random places and count how many changes its own tests notice.
+
+    python tools/mutants.py rsctl/bench [TESTS...] [--number 20] [--seed 1] [--jobs 2]
+
+It works in temporary copies of the tree. It first runs the room's tests once with coverage, and then,
+for each mutant, the tests that execute the changed line. A mutant survives if these pass, or if no
+test executes the line. A test run that exceeds the time limit counts as killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import queue
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import coverage
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[1]
+_NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
+_SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
+    **{ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot},
+    **{ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add},
+    **{ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult},
+}
+
+
+@dataclass
+class Mutant:
+    """One change of the source: the bytes from `start` to `end` of `path` become `text`."""
+
+    path: Path
+    start: int
+    end: int
+    text: str
+    lines: range
+
+    def applied(self) -> bytes:
+        """The file's content with the change."""
+        source = (_ROOT / self.path).read_bytes()
+        return source[: self.start] + self.text.encode() + source[self.end :]
+
+    def __str__(self) -> str:
+        before = (_ROOT / self.path).read_bytes()[self.start : self.end].decode()
+        line = (_ROOT / self.path).read_bytes()[: self.start].count(b"\n") + 1
+        return f"{self.path}:{line}: {' '.join(before.split())} -> {self.text}"
+
+
+def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+    """Parts of a node that can be changed, each with its new text."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
+        changed = copy.copy(node)
+        changed.ops = [_SWAPS[type(node.ops[0])](), *node.ops[1:]]  # type: ignore[list-item]
+        yield node, f"({ast.unparse(changed)})"
+    elif isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in _SWAPS:
+        other = copy.copy(node)
+        other.op = _SWAPS[type(node.op)]()  # type: ignore[assignment]
+        yield node, f"({ast.unparse(other)})"
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node, f"({ast.unparse(node.operand)})"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield node, str(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield node, str(node.value + 1)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+        yield node, repr(node.value + "X")
+    elif isinstance(node, ast.Return) and node.value and ast.unparse(node.value) != "None":
+        yield node.value, "None"
+    if isinstance(node, ast.If | ast.IfExp):
+        yield node.test, "True"
+        yield node.test, "False"
+
+
+def _skipped(node: ast.AST, field: str, value: ast.AST) -> bool:
+    """Text and declarations: docstrings, annotations, `TYPE_CHECKING`, `Literal`, f-strings, log
+    calls, what a class or dataclass is made with such as `frozen=True`."""
+    text = ast.unparse(node.test) if isinstance(node, ast.If) else ""
+    call = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+    return (
+        field in ("annotation", "returns")
+        or (isinstance(node, ast.ClassDef) and field == "keywords")
+        or (isinstance(value, ast.Expr) and isinstance(value.value, ast.Constant))
+        or (isinstance(value, ast.FunctionDef) and value.name == "__repr__")
+        or text.endswith("TYPE_CHECKING")
+        or isinstance(value, ast.JoinedStr)
+        or (isinstance(value, ast.Subscript) and ast.unparse(value.value).endswith("Literal"))
+        or call.startswith(("log.", "_log.", "logging.", "dataclass"))
+    )
+
+
+def _nodes(node: ast.AST, lines: range) -> Iterator[tuple[ast.AST, range]]:
+    """The nodes below one that may be changed, with the lines of their statement's own part."""
+    yield node, lines
+    for field, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or _skipped(node, field, child):
+                continue
+            of_child = lines
+            if isinstance(child, ast.stmt):
+                body = getattr(child, "body", None)
+                end = max(child.lineno, body[0].lineno - 1) if body else child.end_lineno
+                of_child = range(child.lineno, (end or child.lineno) + 1)
+            yield from _nodes(child, of_child)
+
+
+def mutants_of(path: Path) -> list[Mutant]:
+    """All changes of a file that can be made, in the file's order."""
+    source = (_ROOT / path).read_bytes()
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    return [
+        Mutant(
+            path,
+            starts[part.lineno - 1] + part.col_offset,
+            starts[(part.end_lineno or 1) - 1] + (part.end_col_offset or 0),
+            text,
+            lines,
+        )
+        for node, lines in _nodes(ast.parse(source), range(1, 2))
+        for part, text in _replacements(node)
+    ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """As a plug-in of the run with coverage: what is executed from here on is this test's."""
+    if current := coverage.Coverage.current():
+        current.switch_context(item.nodeid)
+    return (yield)
+
+
+def _copied_tree(folder: Path) -> Path:
+    shutil.copytree(_ROOT, folder, ignore=_NOT_COPIED, symlinks=True)
+    for environment in _ROOT.glob(".*venv"):
+        (folder / environment.name).symlink_to(environment)
+    return folder
+
+
+def _pytest(tree: Path, arguments: list[str], limit_s: float, **variables: str) -> int | None:
+    """The exit status of pytest in a copy of the tree, or None where the time limit ended it."""
+    command = [sys.executable, "-m", "pytest", "-x", *arguments]
+    paths = {"PYTHONPATH": f"{tree}:{tree / 'tools'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    with open(tree / "pytest.out", "w") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=tree,
+            env=os.environ | paths | variables,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None
+
+
+def _tests_of_lines(
+    tree: Path, room: str, tests: list[str], data: Path, jobs: int
+) -> dict[str, dict[int, set[str]]]:
+    """For each file of the room, which tests execute which line; "" stands for an import."""
+    settings = tree.parent / "coverage.ini"
+    settings.write_text(
+        f"[run]\nsource = {tree / room}\ndata_file = {data}\nparallel = true\n"
+        "context = ${PYTEST_CURRENT_TEST-}\ndisable_warnings = no-data-collected, module-not-measured\n"
+    )
+    if not data.exists():
+        arguments = ["-p", "mutants", "-n", str(jobs), *tests]
+        status = _pytest(tree, arguments, 3600, COVERAGE_PROCESS_START=str(settings))
+        if status:
+            sys.exit(
+                "The room's tests fail without a change:\n" + (tree / "pytest.out").read_text()
+            )
+        coverage.Coverage(config_file=str(settings)).combine(strict=True)
+    measured = coverage.CoverageData(str(data))
+    measured.read()
+    return {
+        file[file.rindex(f"/{room}/") + 1 :]: {
+            line: {context.split(" (")[0] for context in contexts}
+            for line, contexts in measured.contexts_by_lineno(file).items()
+        }
+        for file in measured.measured_files()
+    }
+
+
+def main() -> None:
+    """Print each mutant with what became of it, and the sum."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("room", help="a folder or file below rsctl/")
+    parser.add_argument("tests", nargs="*", help="their tests (default: the same folder of tests/)")
+    parser.add_argument("--number", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds for the tests of a mutant"
+    )
+    parser.add_argument("--data", type=Path, help="keep the coverage here, and use it if it exists")
+    options = parser.parse_args()
+    room = options.room.rstrip("/")
+    tests = options.tests or [room.replace("rsctl", "tests", 1)]
+    files = sorted((_ROOT / room).rglob("*.py")) or [_ROOT / room]
+    every = [mutant for file in files for mutant in mutants_of(file.relative_to(_ROOT))]
+    chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))  # noqa: S311
+    with tempfile.TemporaryDirectory(prefix="rsctl-mutants-") as scratch:
+        data = (options.data or Path(scratch, "coverage")).resolve()
+        trees: queue.Queue[Path] = queue.Queue()
+        for number in range(options.jobs):
+            trees.put(_copied_tree(Path(scratch, str(number))))
+        of_lines = _tests_of_lines(Path(scratch, "0"), room, tests, data, options.jobs)
+        sizes = Counter(
+            test for lines in of_lines.values() for line in lines.values() for test in line
+        )
+
+        def tried(mutant: Mutant) -> str:
+            lines = of_lines.get(str(mutant.path), {})
+            names = set().union(*(lines.get(number, set()) for number in mutant.lines))
+            if not names:
+                return "survived, not executed"
+            names.discard("")
+            first = sorted(names, key=lambda name: sizes[name])
+            tree = trees.get()
+            try:
+                (tree / mutant.path).write_bytes(mutant.applied())
+                status = _pytest(tree, ["--timeout", "120", *(first or tests)], options.limit)
+                if status in (4, 5):  # it found no test of such a name
+                    status = _pytest(tree, tests, options.limit)
+            finally:
+                shutil.copy2(_ROOT / mutant.path, tree / mutant.path)
+                trees.put(tree)
+            return {None: "killed by the time limit", 0: "survived"}.get(status, "killed")
+
+        results = []
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for mutant, result in zip(chosen, pool.map(tried, chosen), strict=True):
+                print(f"{result:24} {mutant}", flush=True)
+                results.append(result.startswith("killed"))
+    print(f"{room}: {sum(results)} of {len(results)} killed (seed {options.seed})")
+
+
+if __name__ == "__main__":
+    main()
