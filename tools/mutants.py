@@ -2,7 +2,7 @@
 
     python tools/mutants.py rsctl/bench [TESTS...] [--number 20] [--seed 1] [--jobs 2]
 
-It works in temporary copies of the tree. It first runs the room's tests once with coverage, and then,
+It works in temporary copies of the tree. It runs the room's tests once with coverage, and then,
 for each mutant, the tests that execute the changed line. A mutant survives if these pass, or if no
 test executes the line. A test run that exceeds the time limit counts as killed.
 """
@@ -179,7 +179,8 @@ def _tests_of_lines(
     settings = tree.parent / "coverage.ini"
     settings.write_text(
         f"[run]\nsource = {tree / room}\ndata_file = {data}\nparallel = true\n"
-        "context = ${PYTEST_CURRENT_TEST-}\ndisable_warnings = no-data-collected, module-not-measured\n"
+        "context = ${PYTEST_CURRENT_TEST-}\n"
+        "disable_warnings = no-data-collected, module-not-measured\n"
     )
     if not data.exists():
         arguments = ["-p", "mutants", "-n", str(jobs), *tests]
@@ -235,6 +236,8 @@ def main() -> None:
             names = set().union(*(lines.get(number, set()) for number in mutant.lines))
             if not names:
                 return "survived, not executed"
+            if names == {""}:  # executed at import: any test of the file may tell
+                names = set().union(*lines.values())
             names.discard("")
             first = sorted(names, key=lambda name: sizes[name])
             tree = trees.get()

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import exit_report, first_failure, runtime_finding
+from rsctl.runs.failures import (
+    ExitReports,
+    believable,
+    exit_report,
+    first_failure,
+    runtime_finding,
+)
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.diagnosis import Killer
 from rsctl.runs.stream.events import Failure, LogEvent
@@ -76,3 +86,207 @@ def test_who_killed_a_rank(reported: int | None, known: bool | None, code: str, 
     [cause] = failure.causes
     assert cause.code == code
     assert cause.message.endswith(end)
+
+
+KEY = "a key of the launcher"
+LOCK = hashlib.sha256(KEY.encode()).hexdigest()
+
+
+def said(printed_by: str, kind: str, **fields: Any) -> LogEvent:
+    return msgspec.structs.replace(a_line(kind, **fields), replica=printed_by)
+
+
+def test_a_report_counts_that_has_the_key_of_its_launcher() -> None:
+    reports = ExitReports({})
+    reports.announced(said("worker-0", "node", lock=LOCK))
+    [found] = [reports.read(said("worker-0", "exit", code=3, key=KEY))]
+    assert found is not None
+    assert (found.replica, found.exit_code, found.log) == ("worker-0", 3, None)
+    brought = reports.read(said("worker-0", "exit", code=4, key=KEY, replica="worker-7"))
+    assert brought is not None
+    assert (brought.replica, brought.log) == ("worker-7", "worker-0")  # mpirun's
+    sent = reports.read(said("reducer-0", "exit", code=4, key=KEY, replica="worker-0"))
+    assert sent is not None
+    assert (sent.replica, sent.log) == ("worker-0", "reducer-0")
+    for forged in (
+        said("worker-0", "exit", code=3),
+        said("worker-0", "exit", code=3, key="another"),
+        said("worker-0", "exit", code=3, key=""),
+        said("worker-0", "exit", code=3, key="x" * 2000),
+        said("worker-0", "exit", code=3, key=7),
+        said("worker-1", "exit", code=3, key=KEY),
+        said("worker-0", "node", code=3, key=KEY),
+    ):
+        assert reports.read(forged) is None
+
+
+def test_as_many_announcements_count_as_the_replica_had_starts() -> None:
+    """A program of the job can print one too, but only after its launcher has."""
+    reports = ExitReports({})
+    for number, key in enumerate(("one", "two", "three")):
+        lock = hashlib.sha256(key.encode()).hexdigest()
+        reports.announced(said("worker-0", "exits" if number else "node", lock=lock), starts=2)
+    reports.announced(said("worker-1", "metric", lock=LOCK))
+    reports.announced(said("worker-1", "node", lock=7))
+    reports.announced(LogEvent(at(1), "worker-1", "0", "stdout", "no report"))
+    read = [reports.read(said("worker-0", "exit", code=1, key=k)) for k in ("one", "two", "three")]
+    assert [found is not None for found in read] == [True, True, False]
+    assert reports.locks["worker-1"] == []
+
+
+@pytest.mark.parametrize("code", [0, -1, 256, True, "1", None, 1.5])
+def test_what_is_no_exit_code_of_a_failure_is_no_report(code: object) -> None:
+    assert exit_report(a_line("exit", code=code)) is None
+
+
+@pytest.mark.parametrize("code", [1, 255])
+def test_what_a_report_says(code: int) -> None:
+    report = exit_report(a_line("exit", code=code, rank=3, replica="worker-2"))
+    assert report == Failure(replica="worker-2", log="worker-0", time=at(5), exit_code=code, rank=3)
+    for name in ("worker-00", "worker-123456", "chief", 7, None):
+        other = exit_report(a_line("exit", code=code, rank="3", replica=name))
+        assert other == Failure(replica="worker-0", time=at(5), exit_code=code)
+    own = exit_report(a_line("exit", code=code, replica="worker-0"))
+    assert own == Failure(replica="worker-0", time=at(5), exit_code=code)
+    assert exit_report(LogEvent(at(5), "worker-0", "0", "stdout", "no report")) is None
+
+
+def test_reports_of_other_replicas_are_not_believed() -> None:
+    own = Failure(replica="worker-0", time=at(1), exit_code=1)
+    alive = Failure(replica="worker-1", time=at(1), exit_code=1)
+    brought = Failure(replica="worker-2", log="worker-0", time=at(1), exit_code=1)
+    strange = Failure(replica="worker-9", log="worker-0", time=at(1), exit_code=1)
+    replicas = ["worker-0", "worker-1", "worker-2"]
+    assert believable([own, alive, brought, strange], {"worker-0"}, replicas) == [own, brought]
+
+
+def begun(**logs: list[str]) -> RunFolder:
+    """The folder of a run whose replicas have logged this; line n in second n."""
+    folder = RunFolder("t-aaaaaa")
+    shutil.rmtree(folder.path, ignore_errors=True)
+    replicas = ["worker-0", "worker-1"]
+    folder.create(RunDescription(run="t-aaaaaa", target="process", request={}, replicas=replicas))
+    for name, lines in logs.items():
+        text = "".join(f"{at(second)} o {line}\n" for second, line in enumerate(lines))
+        folder.log(name.replace("_", "-")).write_text(text)
+    return folder
+
+
+LOST = ["RuntimeError: Connection closed by peer"]
+BROKEN = ["Traceback (most recent call last):", "ValueError: x"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "first"),
+    [(0.0, "worker-1"), (1.99, "worker-1"), (2.0, "worker-0"), (-1.0, "worker-1")],
+)
+def test_the_earliest_failure_is_the_first_unless_it_only_lost_a_peer(
+    seconds: float, first: str
+) -> None:
+    """That may overtake the peer's own failure, by up to two seconds."""
+    folder = begun(worker_0=LOST, worker_1=BROKEN)
+    later = f"2026-01-31T12:00:{10 + seconds:09.6f}Z"
+    failures = [
+        Failure(replica="worker-1", time=later, exit_code=1),
+        Failure(replica="worker-0", time=at(10), exit_code=1),
+    ]
+    found = first_failure(failures, folder)
+    assert found.replica == first
+    assert found.lines == (BROKEN if first == "worker-1" else LOST)
+
+
+def test_where_all_have_lost_a_peer_the_earliest_is_the_first() -> None:
+    folder = begun(worker_0=LOST, worker_1=LOST)
+    failures = [
+        Failure(replica=name, time=time, exit_code=1)
+        for name, time in (("worker-0", at(2)), ("worker-1", at(1)))
+    ]
+    assert first_failure(failures, folder).replica == "worker-1"
+    strange = msgspec.structs.replace(failures[0], time="0000")
+    assert first_failure([strange, failures[1]], folder).replica == "worker-0"
+
+
+def test_the_lines_are_those_before_the_report_of_that_rank() -> None:
+    def report(**fields: Any) -> str:
+        return a_line("exit", code=3, time=at(5), **fields).text
+
+    log = ["[step 1", report(rank=2), *BROKEN, report(rank=1), "the launcher's own"]
+    folder = begun(worker_0=log)
+    [*_, reported] = [
+        found
+        for text in log
+        if (found := exit_report(LogEvent(at(5), "worker-0", "0", "stdout", text)))
+    ]
+    found = first_failure([reported], folder)
+    assert (found.lines, found.rank) == (BROKEN, 1)
+    unreported = first_failure([Failure(replica="worker-0", time=at(9), exit_code=3)], folder)
+    assert unreported.lines[-1] == "the launcher's own"
+
+
+def test_what_the_target_reports_counts_where_the_log_says_less() -> None:
+    reported = ["x"] * 30 + BROKEN
+    failure = Failure(replica="worker-0", time=at(9), exit_code=1, lines=reported)
+    assert first_failure([failure], begun()).lines == reported
+    assert first_failure([failure], begun(worker_0=["step 1"])).lines == reported
+    own = ["Traceback (most recent call last):", "KeyError: y"]
+    assert first_failure([failure], begun(worker_0=own)).lines == own
+    plain = msgspec.structs.replace(failure, lines=["it failed"])
+    assert first_failure([plain], begun(worker_0=["step 1"])).lines == ["step 1"]
+    long = msgspec.structs.replace(failure, lines=[str(n) for n in range(60)])
+    assert first_failure([long], begun()).lines == [str(n) for n in range(20, 60)]
+
+
+def test_a_launcher_names_the_rank_and_the_replica_on_its_host() -> None:
+    noticed = "mpirun noticed that process rank 7 with PID 0 on node gpu7 exited on signal 9 (K)"
+    folder = begun(worker_0=[noticed])
+    failure = Failure(replica="worker-0", time=at(9), exit_code=137)
+    hosts = {"gpu7": "worker-1"}
+    found = first_failure([failure], folder, replica_on=hosts.get)
+    assert (found.replica, found.log, found.rank, found.signal) == (
+        *("worker-1", "worker-0", 7, "SIGKILL"),
+    )
+    unknown = first_failure([failure], folder)
+    assert (unknown.replica, unknown.log, unknown.rank) == ("worker-0", None, 7)
+    known = msgspec.structs.replace(failure, rank=3)
+    assert first_failure([known], folder, replica_on=hosts.get).replica == "worker-0"
+
+
+def test_a_finding_of_the_runtime_is_the_cause() -> None:
+    finding = a_line("finding", severity="error", code="data", message="no shards").text
+    folder = begun(worker_0=[finding, *BROKEN])
+    [cause] = first_failure([Failure(replica="worker-0", time=at(9), exit_code=1)], folder).causes
+    assert (cause.code, cause.message) == ("data", "no shards")
+
+
+@pytest.mark.parametrize(
+    ("file", "missing", "remedy"),
+    [
+        (
+            "lib/models/__init__.py",
+            "models.net",
+            "in folder lib: start the job from where Python "
+            "finds it, for example run.env: {PYTHONPATH: lib}",
+        ),
+        ("models.py", "models", "in folder .: start the job from where Python finds it"),
+        ("other.py", "models", None),
+    ],
+)
+def test_a_missing_module_that_lies_in_the_source(
+    tmp_path: Path, file: str, missing: str, remedy: str | None
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).touch()
+    error = f"ModuleNotFoundError: No module named '{missing}'"
+    folder = begun(worker_0=["Traceback (most recent call last):", error])
+    failure = Failure(replica="worker-0", time=at(9), exit_code=1)
+    [general] = first_failure([failure], folder).causes
+    description = folder.description()
+    description.source = str(tmp_path)
+    folder.create(description)
+    [cause] = first_failure([failure], folder).causes
+    assert cause.code == "module"
+    if remedy is None:
+        assert cause == general
+    else:
+        assert (cause.remedy or "").endswith(remedy)
+        assert (cause.remedy or "").startswith("models lies in the source itself")

@@ -1,0 +1,153 @@
+"""A run's folder: its description, its lock, and what it takes on the disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.runs import emulator
+from rsctl.runs import folder as module
+from rsctl.runs.disk_use import disk_use
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.locks import holder, is_locked, try_lock
+
+DESCRIPTION = RunDescription(
+    run="job-1",
+    target="process",
+    request={"a": 1},
+    replicas=["worker-0", "reducer-0"],
+    restarts=module.RestartLimit(3, True),
+    cost=module.CostLimit(5.0, 2.5, True),
+    roles={"ps": "by-itself"},
+)
+
+
+def test_a_run_begins_once() -> None:
+    folder = RunFolder("job-1")
+    lock = folder.begin(DESCRIPTION)
+    assert lock is not None
+    assert folder.description() == DESCRIPTION
+    assert (folder.path / "worker-0" / "tmp").is_dir()
+    assert folder.is_supervised()
+    assert folder.supervisor() == os.getpid()
+    assert folder.begin(DESCRIPTION) is None
+    folder.claim(lock, 7)
+    assert folder.supervisor() == 7
+    os.close(lock)
+    assert not folder.is_supervised()
+    assert folder.supervisor() is None
+    again = folder.lock()
+    assert folder.supervisor() == os.getpid()
+    os.close(again)
+
+
+def test_a_check_of_the_lock_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder("job-1")
+    folder.create(DESCRIPTION)
+    held = try_lock(folder.path / "supervisor.lock")
+    assert held is not None
+
+    def release(_: float) -> None:
+        os.close(held)
+
+    monkeypatch.setattr(module, "sleep", release)
+    os.close(folder.lock())
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(rsctl_home: Path) -> None:
+    rsctl_home.mkdir()
+    (rsctl_home / "runs").touch()
+    with pytest.raises(RsctlError) as caught:
+        RunFolder("job-1").begin(DESCRIPTION)
+    assert caught.value.exit_code == ExitCode.ENVIRONMENT
+    [finding] = caught.value.findings
+    assert finding.message == f"cannot write {rsctl_home / 'runs' / 'job-1'}: Not a directory"
+    assert finding.remedy == "set RSCTL_HOME to a folder of your own with space in it"
+
+
+def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:
+    folder = RunFolder("job-1")
+    folder.create(DESCRIPTION)
+    assert folder.replicas() == ["worker-0", "reducer-0"]
+    for name in ("worker-0", "worker-1"):
+        folder.log(name).parent.mkdir(exist_ok=True)
+        folder.log(name).touch()
+    (folder.path / "submission.json").write_text("{")
+    with pytest.raises(msgspec.DecodeError):
+        folder.description()
+    assert folder.replicas() == ["worker-0", "worker-1"]
+
+
+def test_locks_of_files_that_are_not_there_or_name_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_locked(path)
+    assert holder(path) is None
+    lock = try_lock(path)
+    assert lock is not None
+    assert try_lock(path) is None
+    assert is_locked(path)
+    assert holder(path) is None
+    for text, process in (("12", 12), ("12   \n", 12), ("-1", None), ("1" * 150, int("1" * 100))):
+        path.write_text(text)
+        assert holder(path) == process
+    os.close(lock)
+    assert holder(path) is None
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_the_emulator_of_a_rehearsal_is_found_and_ended() -> None:
+    folder = RunFolder("job-1")
+    assert emulator.environment_of("job-1") is None
+    assert not is_rehearsed("job-1")
+    assert not emulator.is_lost("job-1")
+    emulator.end("job-1")
+    folder.create(DESCRIPTION)
+    (folder.path / "rehearsal.json").touch()
+    assert is_rehearsed("job-1")
+    (folder.path / "emulator.json").write_text('{"A": "b"}')
+    assert emulator.environment_of("job-1") == {"A": "b"}
+    assert emulator.is_lost("job-1")
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    lock = try_lock(folder.path / "emulator.lock")
+    assert lock is not None
+    module.write_holder(lock, process.pid)
+    assert emulator.is_alive("job-1")
+    assert not emulator.is_lost("job-1")
+    emulator.end("job-1")
+    assert process.wait(30) == -signal.SIGTERM
+    emulator.end("job-1")  # its process is gone
+    os.close(lock)
+    assert not emulator.is_alive("job-1")
+    (folder.path / "emulator.json").write_text("[]")
+    assert emulator.environment_of("job-1") is None
+
+
+def test_disk_use_counts_blocks_of_all_below_but_for_links_and_what_is_skipped(
+    tmp_path: Path,
+) -> None:
+    def blocks(*paths: Path) -> int:
+        return sum(path.lstat().st_blocks * 512 for path in paths)
+
+    folder, deep = tmp_path / "a", tmp_path / "a" / "b" / "c"
+    deep.mkdir(parents=True)
+    one, two, skipped = folder / "one", deep / "two", folder / "tmp"
+    one.write_bytes(bytes(10_000))
+    two.write_bytes(bytes(50_000))
+    skipped.write_bytes(bytes(90_000))
+    link = folder / "link"
+    link.symlink_to(tmp_path)
+    rest = blocks(folder, folder / "b", deep, one, two, link)
+    assert disk_use(folder, ("tmp",)) == rest
+    assert disk_use(folder, ("two",)) == rest + blocks(skipped)  # at the top alone
+    assert disk_use(folder) == rest + blocks(skipped)
+    assert disk_use(one) == blocks(one) > 0
+    assert disk_use(link) == blocks(link)
+    assert disk_use(tmp_path / "none") == 0
