@@ -15,7 +15,7 @@ _PATTERNS = {
     r"^/[A-Za-z0-9_.-]*[A-Za-z0-9_][^\s]*$": "a folder such as /opt/ml/checkpoints",
     r"^[^/\s]+$": "a name without '/' and spaces",
     r"^[^\r\n]+$": "one line of text",
-    r"^[A-Za-z0-9]([A-Za-z0-9._/:@-]|\{region\})*$": "an image such as pytorch/pytorch:TAG",
+    r"^(?=[A-Za-z0-9{])([A-Za-z0-9._/:@-]|\{region\})+$": "an image such as pytorch/pytorch:TAG",
     r"^[a-z0-9][a-z0-9.+:=~_-]*$": "a Debian package such as libaio1",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module such as pkg.train",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_', not starting with a digit",

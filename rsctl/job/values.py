@@ -7,7 +7,7 @@ from msgspec import Meta
 
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
-ImageName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/:@-]|\{region\})*$")]
+ImageName = Annotated[str, Meta(pattern=r"^(?=[A-Za-z0-9{])([A-Za-z0-9._/:@-]|\{region\})+$")]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
 Package = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]

@@ -240,7 +240,8 @@ def test_logs_that_are_cut_for_want_of_space_are_told(
     [finding] = findings(folder)
     cause = ", or a file as large as this process may make it" if is_limited else ""
     assert finding.message == (
-        f"the disk of {folder.path} is full{cause}: logs are incomplete from here on, the job goes on"
+        f"the disk of {folder.path} is full{cause}: logs are incomplete from here on, "
+        "the job goes on"
     )
     remedy = (
         "raise the limit, `ulimit -f unlimited`, or free some space"
