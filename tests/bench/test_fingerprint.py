@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.bench.fingerprint import merged, run_print
+from rsctl.bench.fingerprint import (
+    CellPrint,
+    Difference,
+    Fingerprint,
+    definitions,
+    merged,
+    refusals,
+    run_print,
+    shown_differences,
+)
 from rsctl.runs.store import Store
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import keep_versions
 
 from .conftest import MakeRun
@@ -31,3 +41,100 @@ def test_nodes_that_report_nothing(store: Store, make_run: MakeRun) -> None:
 def test_runs_on_several_generations_are_the_same_in_any_order() -> None:
     one, other = {"machine": "Skylake"}, {"machine": "Ice Lake"}
     assert merged([one, other, one]) == merged([other, one]) == {"machine": "Ice Lake | Skylake"}
+
+
+def pool(
+    role: str, count: int, machine: str | None = None, accelerator: str | None = None
+) -> dict[str, object]:
+    return {"role": role, "count": count, "machine": machine, "accelerator": accelerator}
+
+
+def test_machines_counts_and_arguments_must_be_equal(store: Store, make_run: MakeRun) -> None:
+    plan = {
+        "pools": [
+            pool("worker", 1, "n1", "v100:2"),
+            pool("worker", 3, "n2"),
+            pool("reducer", 2, accelerator="t4:1"),
+            pool("ps", 4),
+        ],
+        "world_size": 8,
+        "request": {"body": [{"env": ["A=1"]}, {"command": ["python", "--launcher", "x", "y"]}]},
+    }
+    fixed, shown = run_print(store, make_run(plan=plan))
+    assert fixed == {
+        "target": "process",
+        "workers": "1 x n1 with v100:2 and 3 x n2",
+        "reducers": "2 x t4:1",
+        "ps": "4",
+        "world size": 8,
+        "arguments": "--launcher x y",
+    }
+    assert shown == {}
+
+
+@pytest.mark.parametrize(
+    ("request_", "arguments"),
+    [
+        ({"argv": ["a", "b"]}, "a b"),
+        ({"ContainerArguments": ["a"]}, "a"),
+        ({"x": [{"containerArguments": ["a", "b"]}], "args": ["second"]}, "a b"),
+        ({"HyperParameters": {"b": "2", "a": "1"}}, "a=1 b=2"),
+        ({"args": [], "command": ["c"]}, "c"),
+        ({"args": [1, 2]}, None),
+        ({"other": ["a"]}, None),
+        (None, None),
+    ],
+)
+def test_the_arguments_of_the_first_worker(
+    store: Store, make_run: MakeRun, request_: object, arguments: str | None
+) -> None:
+    fixed, _ = run_print(store, make_run(plan={"request": request_}))
+    assert fixed.get("arguments") == arguments
+
+
+def test_what_a_change_may_change_is_shown(store: Store, make_run: MakeRun) -> None:
+    plan = {
+        "image": {"tag": "x/y:1", "transport": "cpp"},
+        "env": {"B": "2", "A": None, "RSCTL_RUN": "job-a", "RSCTL_CLUSTER": "x"},
+    }
+    run = make_run(plan=plan)
+    keep_versions(store, run.run, "worker-1", {**NEW, "gpu": "V100"})
+    fixed, shown = run_print(store, run)
+    assert fixed["machine"] == "Xeon Ice Lake, 8 cores, V100"
+    assert shown == {
+        **{"torch": "2.8.0", "image": "x/y:1", "transport": "cpp"},
+        **{"env.A": "(secret)", "env.B": "2"},
+    }
+
+
+def test_the_definition_of_a_metric() -> None:
+    found = definitions({"loss": MetricSpec("loss=(.*)", goal="min")})
+    assert (found["loss"]["regex"], found["loss"]["goal"]) == ("loss=(.*)", "min")
+    assert None not in found["loss"].values()
+
+
+def fingerprint(**fixed: object) -> Fingerprint:
+    return Fingerprint([CellPrint({}, fixed)], {"loss": {"aggregate": "median"}}, {"torch": "2"})
+
+
+def test_why_a_metric_cannot_be_compared() -> None:
+    before, after = fingerprint(workers="2", a=1), fingerprint(workers="3", b=2)
+    after.metrics["loss"] = {"aggregate": "mean", "warmup": "auto"}
+    assert [str(found) for found in refusals(before, after, {}, "loss")] == [
+        "workers: 2 -> 3",
+        "a: 1 -> unknown",
+        "b: unknown -> 2",
+        "metrics.loss.aggregate: median -> mean",
+        "metrics.loss.warmup: unknown -> auto",
+    ]
+    assert refusals(before, after, {"workers.count": 1}, "f1") == []
+    assert refusals(before, fingerprint(), {}, "loss") == []  # nothing was ever submitted
+    after.shown = {"torch": "2", "env.A": "1"}
+    assert shown_differences(before, after) == [Difference("env.A", None, "1")]
+
+
+def test_a_machine_that_one_side_does_not_know_is_no_difference() -> None:
+    before, after = fingerprint(a=1, machine="x"), fingerprint(a=1)
+    assert refusals(before, after, {}, "loss") == refusals(after, before, {}, "loss") == []
+    other = fingerprint(a=1, machine="y")
+    assert [str(found) for found in refusals(before, other, {}, "loss")] == ["machine: x -> y"]

@@ -1,0 +1,109 @@
+"""What repetitions can detect and what they cost, as it is shown before they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.bench.forecast import Forecast, forecast, format_cost
+from rsctl.bench.results import Results, Series
+from rsctl.bench.verdict import Floor
+
+FIVE = Floor(0.05, True)
+NOISY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 100.1]
+ONE = [{}]
+TWO = [{"workers.count": 1}, {"workers.count": 2}]
+
+
+def baseline(*series: Series) -> Results:
+    return Results(label="b", kind="bench", series=list(series))
+
+
+def speed(values: list[float | None], cell: dict[str, object] | None = None) -> Series:
+    return Series(name="speed", cell=cell or {}, values=values)
+
+
+def words(values: list[float | None], repeat: int, floor: Floor = FIVE, confirm: int = 0) -> str:
+    [found] = forecast(baseline(speed(values)), {"speed": floor}, ONE, repeat, confirm)
+    return found.in_words()
+
+
+def test_more_runs_find_less_and_let_less_pass() -> None:
+    found = [
+        forecast(baseline(speed(list(NOISY))), {"speed": FIVE}, ONE, repeat)[0]
+        for repeat in (4, 8, 16)
+    ]
+    assert [each.runs for each in found] == [(8, 4), (8, 8), (8, 16)]
+    noise = found[0].noise
+    assert noise is not None
+    assert 0.003 < noise < 0.01
+    assert [each.noise for each in found] == [noise] * 3
+    for better, worse in zip(found[1:], found, strict=False):
+        assert 0.05 < (better.detectable or 0) < (worse.detectable or 0)
+        assert 0 < (better.passes or 0) < (worse.passes or 0)
+
+
+def test_what_runs_find_in_words() -> None:
+    text = words(list(NOISY), 8)
+    assert text.startswith("speed: 8+8 runs a cell, noise 0.6")
+    assert text.endswith(" % in 80 % of cases")
+    tight = words(list(NOISY), 8, Floor(0.001, True))
+    assert "; 0.1 % is less than this noise lets pass: repeat more often, or allow " in tight
+
+
+@pytest.mark.parametrize("repeat", [1, 2, 3])
+def test_runs_that_can_show_nothing(repeat: int) -> None:
+    """Of 3+3 runs the least p is 1/20; of 2+3 it is 1/10."""
+    values: list[float | None] = [1.0, 1.1, 1.2]
+    text = words(values, repeat)
+    nothing = f"speed: 3+{repeat} runs a cell can show no regression, however large: --repeat 3"
+    assert text.startswith(nothing) is (repeat < 3)
+
+
+def test_runs_to_confirm_count_in() -> None:
+    alone = words([1.0, 1.1, 1.2], 1)
+    least = int(alone.rpartition("--repeat ")[2].split()[0])
+    text = words([1.0, 1.1, 1.2], 1, confirm=1)
+    assert "1 to confirm can show no regression, however large: --repeat" in text
+    assert int(text.rpartition("--repeat ")[2].split()[0]) >= least - 1
+
+
+def test_what_is_not_known_is_said() -> None:
+    expected = "runs a cell, 5 % allowed; the noise is not known, nor what they detect"
+    assert words([None] * 8, 8) == f"speed: 0+8 {expected}"
+    assert words([100.0] * 8, 8, Floor(0.2, False)).endswith(
+        "0.2 allowed; the noise is not known, nor what they detect"
+    )
+
+
+def test_several_cells_share_the_errors_that_are_allowed() -> None:
+    cells = baseline(*(speed(list(NOISY), cell) for cell in TWO))
+    [two] = forecast(cells, {"speed": FIVE}, TWO, 3)
+    [one] = forecast(baseline(speed(list(NOISY))), {"speed": FIVE}, ONE, 3)
+    assert two.cells == 2
+    assert (two.passes or 0) > (one.passes or 0)
+    assert (
+        "can show no regression of a single cell, however large"
+        in Forecast("speed", (3, 1), FIVE, None, None, None, 4, 0, 2).in_words()
+    )
+    [fewest] = forecast(
+        baseline(speed(list(NOISY), TWO[0]), speed([1.0, 2.0], TWO[1])), {"speed": FIVE}, TWO, 3
+    )
+    assert fewest.runs == (2, 3)
+
+
+def test_what_the_runs_take_by_those_of_the_baseline() -> None:
+    def of(name: str, *values: float) -> list[Series]:
+        return [
+            Series(name=name, cell=cell, values=[v]) for cell, v in zip(TWO, values, strict=False)
+        ]
+
+    whole = baseline(*of("run.time", 60.0, 120.0), *of("run.cost", 1.5, 2.5))
+    assert format_cost(whole, TWO, 3) == (
+        "6 runs, about 9:00 of work one after the other, about 12 USD"
+    )
+    assert format_cost(baseline(*of("run.cost", 1.5, 2.5)), TWO, 1) == "2 runs, about 4 USD"
+    unknown = "what they cost is not known before the first"
+    assert format_cost(baseline(*of("run.time", 60.0)), TWO, 2) == f"4 runs, {unknown}"
+    assert format_cost(baseline(), ONE, 2) == f"2 runs, {unknown}"
+    means = baseline(Series(name="run.time", values=[60.0, None, 120.0]))
+    assert format_cost(means, ONE, 2).startswith("2 runs, about 3:00")
