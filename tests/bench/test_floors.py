@@ -42,8 +42,8 @@ def written(folder: Path, text: str, **floors: str) -> str:
             "gate:\n  max_regression:\n    speed: 1%\n    loss: 5%\n  repeat: 3\n",
         ),
         (
-            "gate:\n    max_regression:\n        loss: 0.5\n        speed: 2%\n    repeat: 3\nworkers: {}\n",
-            "gate:\n    max_regression:\n      loss: 5%\n      speed: 2%\n    repeat: 3\nworkers: {}\n",
+            "gate:\n    max_regression:\n        loss: 0.5\n        speed: 2%\nworkers: {}\n",
+            "gate:\n    max_regression:\n      loss: 5%\n      speed: 2%\nworkers: {}\n",
         ),
         (
             "gate:\n  max_regression:\n    loss: 1%\n\n    speed: 2%\n",

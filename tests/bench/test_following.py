@@ -1,4 +1,4 @@
-"""Runs that a bench submits, follows, takes over and cancels, on a target of which the test decides."""
+"""Runs that a bench submits, follows, takes over and cancels, on a target of the test's own."""
 
 from __future__ import annotations
 
