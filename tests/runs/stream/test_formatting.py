@@ -171,3 +171,20 @@ def test_separators_of_lines_and_paragraphs_do_not_reach_the_terminal() -> None:
         "a\\u2028error: forged\\u2029b\\x85c"
     )
     assert sanitize("a\u2028b") == "a\\u2028b"
+
+
+def test_prefixes_grow_with_the_longest_name_and_ranks_have_the_colour_of_their_replica() -> None:
+    def line(name: str, rank: str | None = None) -> LogEvent:
+        return LogEvent("", name, "0", "stdout", "x", rank)
+
+    plain = LineFormat(False, [])
+    assert plain.lines([line("ps-0"), line("evaluator-0"), line("ps-0")]) == (
+        "ps-0     | x\nevaluator-0 | x\nps-0        | x\n"
+    )
+    coloured = LineFormat(True, [f"worker-{n}" for n in range(11)])
+    colour = {
+        name: coloured.lines([line(name, rank)]).partition("m")[0]
+        for name, rank in (("worker-0", None), ("worker-1", "worker-1/3"), ("worker-10", None))
+    }
+    assert colour["worker-0"] == colour["worker-10"] != colour["worker-1"]
+    assert coloured.lines([line("worker-1")]).startswith(colour["worker-1"] + "m")

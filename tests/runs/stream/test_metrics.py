@@ -333,3 +333,30 @@ def test_a_good_regex_has_the_time_for_a_long_log() -> None:
     for _ in range(50):
         assert sum(map(len, reader.read_all(lines))) == 2000
     assert reader.take_findings() == []
+
+
+def test_a_metric_that_was_never_seen_says_what_to_do() -> None:
+    specs = {"loss": MetricSpec("loss=(.*)"), "f1": MetricSpec(), "run.time": MetricSpec()}
+    found = metric_findings(specs, {"worker-0": {"node.cpu_percent": math.nan}}, is_success=True)
+    assert [(f.code, f.path, f.message) for f in found] == [
+        (
+            "metric-unseen",
+            "metrics.loss.regex",
+            "metric loss has no value: no line of the log has a number by its regex",
+        ),
+        (
+            "metric-unseen",
+            "metrics.f1",
+            "metric f1 has no value: it has no regex, and the script has not logged it",
+        ),
+    ]
+    assert '"f1": 0.5}' in (found[1].remedy or "")
+    assert metric_findings(specs, {}, is_success=False) == []
+
+
+def test_a_metric_that_diverged_is_named_once_with_a_replica() -> None:
+    last = {"worker-0": {"loss": 1.0, "x": 2.0}, "worker-1": {"loss": math.inf, "x": 1.0}}
+    last["worker-2"] = {"loss": math.nan}
+    [found] = metric_findings({}, last, is_success=False)
+    assert (found.code, found.path) == ("metric-nan", "metrics.loss")
+    assert found.message == "the last loss is inf on worker-1: the training may have diverged"

@@ -19,7 +19,7 @@ from rsctl.runs.stream.events import (
     parse_time,
     seconds_between,
 )
-from rsctl.runs.stream.ndjson import event_line
+from rsctl.runs.stream.ndjson import event_line, event_lines, json_of
 
 T = "2026-01-31T12:00:00.000000Z"
 CASES: list[tuple[Event, str]] = [
@@ -79,3 +79,16 @@ def test_times_sort_as_text_and_can_be_subtracted() -> None:
     assert seconds_between(T, "2026-01-31T12:01:00.500000Z") == 60.5
     with pytest.raises(ValueError, match="does not match"):
         parse_time("yesterday")
+
+
+def test_many_events_are_the_lines_of_each() -> None:
+    events = [event for event, _ in CASES]
+    assert event_lines(events) == b"".join(event_line(event) for event in events)
+    assert event_lines([]) == b""
+
+
+def test_numbers_that_json_does_not_have_are_text_at_any_depth() -> None:
+    value = {"a": [1.5, math.nan, (math.inf, {"b": -math.inf})], "c": "nan", "d": None, "e": True}
+    assert json.loads(json_of(value)) == {
+        **{"a": [1.5, "nan", ["inf", {"b": "-inf"}]], "c": "nan", "d": None, "e": True},
+    }
