@@ -13,7 +13,11 @@ from rsctl.estimate.costs.offers import ORDERS, Offer, Wanted, offers
 from rsctl.job.units import Accelerator
 
 CLOUDS = ("vertex", "sagemaker")
-ALL = offers(CLOUDS, Wanted())
+
+
+def every_offer() -> list[Offer]:
+    return offers(CLOUDS, Wanted())
+
 
 KEYS: dict[str, Callable[[Offer], float | None]] = {
     "price": lambda offer: offer.on_demand.dollars if offer.on_demand else None,
@@ -38,7 +42,7 @@ def test_every_machine_is_listed_once_for_each_count_of_its_own_accelerators() -
         for machine in catalog.load(cloud).machines.values()
         for count in (machine.accelerators if machine.accelerator else None) or [0]
     }
-    listed = [(offer.target, offer.machine, offer.accelerator) for offer in ALL]
+    listed = [(offer.target, offer.machine, offer.accelerator) for offer in every_offer()]
     assert set(listed) == expected
     assert len(listed) == len(expected)
 
@@ -57,7 +61,7 @@ def test_the_cheapest_or_largest_come_first_and_unknown_ones_last(order: str) ->
         for offer in offers(CLOUDS, Wanted(), order)
     ]
     assert found == sorted(found)
-    assert len(found) == len(ALL)
+    assert len(found) == len(every_offer())
 
 
 @pytest.mark.parametrize("region", [None, "us-central1", "eu-west-1"])
@@ -78,10 +82,10 @@ def test_an_offer_has_the_machine_s_own_prices_and_sizes(region: str | None) -> 
 
 
 def test_the_highest_price_itself_is_not_too_high_and_an_unknown_one_is() -> None:
-    prices = sorted({offer.dollars for offer in ALL if offer.dollars is not None})
+    prices = sorted({offer.dollars for offer in every_offer() if offer.dollars is not None})
     for most in (prices[0], prices[len(prices) // 2], prices[-1]):
         found = offers(CLOUDS, Wanted(max_price=most))
-        assert found == [offer for offer in ALL if (offer.dollars or 1e9) <= most]
+        assert found == [offer for offer in every_offer() if (offer.dollars or 1e9) <= most]
         assert found[-1].dollars == most
     assert offers(CLOUDS, Wanted(max_price=prices[0] - 0.0001)) == []
 
