@@ -1,0 +1,177 @@
+"""Variables of a job: which rsctl sets, which are secrets, and which anybody could read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rsctl.job.document import read
+from rsctl.job.env_checks import check_env, check_visible_env, is_reserved, without_secret
+from rsctl.job.units import EnvValue
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *[(name, True) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")],
+        *[(name, True) for name in ("GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "RSCTL_RUN")],
+        *[(name, True) for name in ("RSCTL_", "RSCTL_TRANSPORT", "RSCTL_POWERSGD")],
+        *[(name, False) for name in ("RSCTL_TRANSPORT_THREADS", "RSCTL_POWERSGD_RANK")],
+        *[(name, False) for name in ("RSCTL_RECORD_STEPS", "rank", "RANKS", "MY_RSCTL_RUN")],
+    ],
+)
+def test_the_variables_that_rsctl_sets(name: str, expected: bool) -> None:
+    assert is_reserved(name) is expected
+
+
+def value(text: str, secret: bool = False) -> EnvValue:
+    found = EnvValue(text)
+    found.secret = secret
+    return found
+
+
+ENV = {
+    "RANK": value("1"),
+    "HF_TOKEN": value("abc"),
+    "GH_TOKEN": value("abc", secret=True),
+    "X_TOKEN": value(""),
+    "MODE": value("fast"),
+    "FROM_OUTSIDE": value("abc", secret=True),
+}
+
+
+def test_secrets_belong_outside_of_the_file() -> None:
+    reserved, written = check_env(ENV, "run.env")
+    assert (reserved.code, reserved.path, reserved.is_error) == ("env", "run.env.RANK", True)
+    assert (written.code, written.path, written.is_error) == ("secret", "run.env.HF_TOKEN", False)
+    assert written.remedy == 'keep it out of the file: HF_TOKEN: "${HF_TOKEN}"'
+
+
+def test_what_anybody_can_read_has_no_secret() -> None:
+    reserved, *found = check_visible_env(ENV, "image.env", "in an image")
+    assert reserved.path == "image.env.RANK"
+    assert [(finding.path, finding.is_error, finding.message) for finding in found] == [
+        (
+            "image.env.HF_TOKEN",
+            True,
+            "HF_TOKEN looks like a secret, and in an image anybody can read it",
+        ),
+        (
+            "image.env.GH_TOKEN",
+            True,
+            "GH_TOKEN comes from your environment, and in an image anybody can read it",
+        ),
+        (
+            "image.env.FROM_OUTSIDE",
+            True,
+            "FROM_OUTSIDE comes from your environment, and in an image anybody can read it",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("run.env.HF_TOKEN=abc", "run.env.HF_TOKEN=***"),
+        ("run.env.HF_TOKEN[0]=abc", "run.env.HF_TOKEN[0]=***"),
+        ("run.env.MODE=fast", "run.env.MODE=fast"),
+        ("workers.count=2", "workers.count=2"),
+        ("workers.count", "workers.count"),
+        ("tracking=[{mlflow: 'https://me:pw@host'}]", None),
+        ("run.env={HF_TOKEN: abc, MODE: fast}", None),
+        ("run.env={HF_TOKEN: abc", None),
+        ("x=https://me:pw@host/a", None),
+    ],
+)
+def test_settings_are_shown_without_their_secrets(setting: str, shown: str | None) -> None:
+    found = without_secret(setting)
+    assert found == shown if shown else "***" in found
+    assert "abc" not in found
+    assert "pw" not in found
+    assert ("MODE" in setting) <= ("fast" in found or found.endswith("=***"))
+
+
+PACKAGE = """\
+name: a
+image: {uri: "a/b:1"%s}
+run: {package: %s, launcher: none, %s}
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "pkg"
+    (folder / "trainer").mkdir(parents=True)
+    (folder / "trainer" / "task.py").touch()
+    (folder / "setup.py").touch()
+    return folder
+
+
+def findings(folder: Path, text: str) -> list[tuple[str | None, str]]:
+    (folder / "job.yaml").write_text(text)
+    found = read(str(folder / "job.yaml"), ()).findings
+    return [(finding.path, finding.message.replace(str(folder), "")) for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("image", "place", "run", "expected"),
+    [
+        ("", "pkg", "module: trainer.task", []),
+        ("", "pkg", "script: trainer/task.py", []),
+        ("", "gs://bucket/a.tar.gz", "module: x.y", []),
+        (
+            "",
+            "gs://bucket/a.zip",
+            "module: x.y",
+            [("run.package", "'gs://bucket/a.zip' is no source distribution")],
+        ),
+        (
+            "",
+            "gs://bucket/.tar.gz",
+            "module: x.y",
+            [("run.package", "'gs://bucket/.tar.gz' is no source distribution")],
+        ),
+        ("", "none", "module: x.y", [("run.package", "no folder '/none'")]),
+        ("", "pkg", "script: none.py", [("run.script", "no script 'none.py' in '/pkg'")]),
+        (
+            ", source: pkg",
+            "pkg",
+            "module: trainer.task",
+            [
+                (
+                    "image.source",
+                    "the container gets run.package, and nothing brings image.source there",
+                )
+            ],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_package(
+    tmp_path: Path, package: Path, image: str, place: str, run: str, expected: list[object]
+) -> None:
+    assert findings(tmp_path, PACKAGE % (image, place, run)) == expected
+
+
+@pytest.mark.parametrize("text", ["package_dir = x", "[tool.setuptools.package-dir]"])
+@pytest.mark.parametrize("file", ["setup.py", "pyproject.toml", "setup.cfg"])
+def test_a_build_that_maps_folders_may_have_any_module(
+    tmp_path: Path, package: Path, text: str, file: str
+) -> None:
+    job = PACKAGE % ("", "pkg", "module: other.task")
+    assert findings(tmp_path, job) == [("run.module", "no module other.task is in '/pkg'")]
+    (package / file).write_text(text)
+    assert findings(tmp_path, job) == []
+
+
+def test_a_folder_that_pip_cannot_install(tmp_path: Path, package: Path) -> None:
+    (package / "setup.py").unlink()
+    [(path, message)] = findings(tmp_path, PACKAGE % ("", "pkg", "module: trainer.task"))
+    assert path == "run.package"
+    assert message.endswith("is in '/pkg', so it is no package")
+
+
+def test_what_a_package_does_not_go_together_with(tmp_path: Path, package: Path) -> None:
+    text = "name: a\nrun: {package: pkg, command: [a], launcher: once}\n"
+    paths = {path for path, _ in findings(tmp_path, text)}
+    assert paths == {"run.command", "run.launcher", "image.uri"}
