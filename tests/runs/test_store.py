@@ -16,7 +16,7 @@ from rsctl.runs.home import home
 from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
 from rsctl.runs.records import replica_order
 from rsctl.runs.store import Fact, Replica, Store, StoreError
-from rsctl.runs.stream.events import Failure, MetricEvent, StateEvent
+from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 
 from .conftest import a_run, at
@@ -384,3 +384,75 @@ def test_a_reader_keeps_what_it_has_folded_from_many_rows(logged: Store) -> None
         assert logged.summary("job-1")["loss"]["last"] == 1.5
         with sqlite3.connect(logged.path) as db:
             assert bool(db.execute("SELECT * FROM headlines").fetchall()) is is_kept
+
+
+@pytest.mark.parametrize(
+    ("reference", "message", "remedy"),
+    [
+        (
+            "job-a",
+            "'job-a' fits several runs: job-a4, job-a3, job-a2, job-a1",
+            "give more of the id",
+        ),
+        (
+            "job-",
+            "'job-' fits several runs: job-b1, job-a4, job-a3, job-a2, ...",
+            "give more of the id",
+        ),
+        ("job-c", "no run 'job-c'", "see `rsctl list`"),
+        ("", "no run ''", "see `rsctl list`"),
+    ],
+)
+def test_what_a_reference_that_names_no_single_run_is_answered(
+    store: Store, reference: str, message: str, remedy: str
+) -> None:
+    for name in ("job-a1", "job-a2", "job-a3", "job-a4", "job-b1"):
+        store.add(a_run(name))
+    with pytest.raises(RsctlError) as caught:
+        store.find(reference)
+    assert caught.value.exit_code == ExitCode.USAGE
+    [finding] = caught.value.findings
+    assert (finding.message, finding.remedy) == (message, remedy)
+
+
+def test_the_bytes_that_the_metrics_of_runs_take(store: Store) -> None:
+    for run, count in (("job-1", 1), ("job-2", 3), ("job-3", 0)):
+        store.add(a_run(run))
+        store.add_metrics(run, [_metric(n, "worker-0", 1.0) for n in range(count)])
+    all_runs = store.disk_uses()
+    assert all_runs.keys() == {"job-1", "job-2"}
+    assert 60 <= all_runs["job-1"] <= 120
+    assert all_runs["job-2"] == 3 * all_runs["job-1"]
+    assert store.disk_uses("job-2") == {"job-2": all_runs["job-2"]}
+    assert store.disk_uses("job-3") == {}
+
+
+def test_unfinished_runs_of_all_targets_and_of_one(store: Store) -> None:
+    for run, target in (("job-1", "process"), ("job-2", "vertex"), ("job-3", "vertex")):
+        store.add(a_run(run, target=target))
+    store.record("job-3", StateEvent(time=at(1), state=JobState.FAILED))
+    assert [run.run for run in store.unfinished()] == ["job-1", "job-2"]
+    assert [run.run for run in store.unfinished("vertex")] == ["job-2"]
+    assert [run.run for run in store.runs(2)] == ["job-3", "job-2"]
+
+
+def test_attempts_come_back_in_their_order_with_their_failures(store: Store) -> None:
+    store.add(a_run("job-1"))
+    failure = Failure(replica="worker-0", time=at(3), exit_code=3)
+    second = Attempt(attempt=2, ended=at(4), reason="again", failure=failure)
+    first = Attempt(attempt=1, ended=at(2), reason=None, failure=None)
+    for attempt in (second, first):
+        store.record_attempt("job-1", attempt)
+    assert store.find("job-1").attempts == [first, second]
+
+
+def test_what_was_collected_counts_once(store: Store) -> None:
+    store.add(a_run("job-1"))
+    assert store.progress("job-1") is None
+    for number in (1, 2):
+        facts = [Fact("billable_seconds", f"{number} s", number)]
+        store.keep("job-1", [_metric(number, "worker-0", 1.0)], b"%d" % number, facts)
+    assert store.progress("job-1") == b"2"
+    assert store.find("job-1").facts == [Fact("billable_seconds", "2 s", 2)]
+    assert len(list(store.metrics("job-1"))) == 2
+    assert [row for row, _ in store.metrics("job-1", after=1)] == [2]
