@@ -1,0 +1,110 @@
+"""Runs that are brought up to date, forgotten, and shown where they are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rsctl import api
+from rsctl.api import forgetting, pages
+from rsctl.api import reconcile as outdated
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.home import run_directory
+
+from .recorded import add, refused
+
+
+def test_a_run_that_goes_on_is_forgotten_by_force_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "bring_up_to_date", lambda *_: ExitCode.SUCCEEDED)
+    add()
+    with pytest.raises(RsctlError) as caught:
+        api.forget_run("job-1")
+    assert refused(caught.value) == (
+        "job-1 is running, as far as is known -> end it: rsctl cancel job-1   or forget it as it "
+        "is, with --force"
+    )
+    found = api.forget_run("job-1", force=True)
+    assert (found.run, found.kept, found.left) == ("job-1", [], None)
+    url = "vertex://p/us-central1/7"
+    add("cloud-1", "running", "vertex", url=url)
+    assert api.forget_run("cloud-1", force=True).left == url
+    add("over-1", "succeeded", "vertex", url=url)
+    assert api.forget_run("over-1").left is None
+
+
+class Asked:
+    """A target that notes which runs it is asked of, and refuses."""
+
+    def __init__(self, problem: Exception | None) -> None:
+        self.problem, self.runs, self.released = problem, list[str](), list[str]()
+
+    def reconcile(self, run: str) -> None:
+        self.runs.append(run)
+        if self.problem:
+            raise self.problem
+
+    def release(self, run: str) -> None:
+        self.released.append(run)
+        raise KeyError("it was never taken")
+
+
+LOGGED_OUT = RsctlError(ExitCode.ENVIRONMENT, error("credentials", "log in"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "asked", "told"),
+    [
+        (None, ["a-1", "b-1", "c-1"], {}),
+        (LOGGED_OUT, ["a-1", "b-1"], {"a-1": ["log in"], "b-1": ["log in"], "c-1": []}),
+        (
+            RsctlError(ExitCode.REFUSED, error("x", "no")),
+            ["a-1", "b-1", "c-1"],
+            {"a-1": ["no"], "b-1": ["no"], "c-1": ["no"]},
+        ),
+        (
+            KeyError("x"),
+            ["a-1", "b-1", "c-1"],
+            {key: ["KeyError: 'x'"] for key in ["a-1", "b-1", "c-1"]},
+        ),
+        (
+            OSError(13, "Permission denied", "/x"),
+            ["a-1", "b-1", "c-1"],
+            {key: ["/x: Permission denied"] for key in ["a-1", "b-1", "c-1"]},
+        ),
+    ],
+)
+def test_a_cloud_that_cannot_be_asked_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch, problem: Exception | None, asked: list[str], told: Any
+) -> None:
+    """Runs on this machine are asked one by one."""
+    target = Asked(problem)
+    monkeypatch.setattr(outdated, "get", lambda _: target)
+    runs = [
+        add("a-1"),
+        *(add(n, "running", "vertex", url=f"vertex://p/r/{n}") for n in ("b-1", "c-1")),
+    ]
+    found: dict[str, list[str]] = {}
+
+    def note(run: str, findings: tuple[Finding, ...]) -> None:
+        found[run] = [finding.message for finding in findings]
+        assert all(finding.severity == "warning" for finding in findings)
+
+    outdated.bring_all_up_to_date(runs, note)
+    assert (target.runs, target.released, found) == (asked, asked, told)
+
+
+def test_where_to_see_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = pages.pages_of(add())
+    assert here["run"] == str(run_directory("job-1"))
+    cloud = add("cloud-1", "running", "vertex", url="vertex://p/us-central1/7")
+    target = SimpleNamespace(pages=lambda url, plan: {"console": f"https://{url}"})
+    monkeypatch.setattr(pages, "get", lambda _: target)
+    assert pages.pages_of(cloud) == {"console": "https://vertex://p/us-central1/7"}
+    RunFolder("cloud-1").create(
+        RunDescription(run="cloud-1", target="vertex", request={}, replicas=[])
+    )
+    (run_directory("cloud-1") / "rehearsal.json").touch()
+    assert pages.pages_of(cloud)["run"] == str(run_directory("cloud-1"))
