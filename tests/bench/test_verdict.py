@@ -1,0 +1,129 @@
+"""The rule of a gate at its edges: shares of alpha, floors and confirmations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rsctl.bench.stats import CellSides
+from rsctl.bench.verdict import (
+    ALPHA,
+    NO_EVIDENCE,
+    Evidence,
+    Floor,
+    Verdict,
+    across_part,
+    adjusted,
+    decide,
+    decide_confirmed,
+    oriented,
+    shares,
+    weigh,
+)
+
+FIVE = Floor(0.05)
+WORSE = Evidence(-0.06, 0.01, 1.0)
+P = st.lists(st.floats(1e-6, 1), min_size=1, max_size=6)
+
+
+@given(P, P, st.sampled_from([1 / 252, 1 / 20, 1e-9]))
+def test_adjusted_values_are_probabilities_no_smaller_than_before(
+    cells: list[float], across: list[float], smallest: float
+) -> None:
+    of_cells, of_all = adjusted(cells, across, smallest)
+    for before, after in ((cells, of_cells), (across, of_all)):
+        assert len(before) == len(after)
+        for raw, value in zip(before, after, strict=True):
+            assert raw - 1e-12 <= value <= 1.0
+    alone, nothing = adjusted(cells, [], smallest)
+    assert nothing == []
+    assert alone[0] <= of_cells[0] + 1e-12
+
+
+@given(st.integers(1, 50), st.integers(0, 5), st.floats(1e-9, 0.2))
+def test_both_kinds_of_checks_share_alpha(cells: int, across: int, smallest: float) -> None:
+    part = across_part(cells, across, smallest)
+    assert 0.0 <= part <= 1.0 + 1e-6 or across * smallest > ALPHA
+    of_cell, of_all = shares(cells, across, smallest)
+    assert cells * of_cell + across * of_all <= ALPHA * (1 + 1e-6)
+    if not across:
+        assert (part, of_cell) == (0.0, ALPHA / cells)
+    elif cells * smallest > ALPHA:
+        assert part == 1.0  # the single cells can show nothing
+    elif part > 0:
+        assert of_all >= smallest
+        assert of_cell >= smallest
+
+
+@pytest.mark.parametrize(
+    ("cells", "smallest", "part"),
+    [(2, 0.001, 0.1), (2, 0.01, 0.2), (2, 0.017, 0.0), (2, 0.025, 0.0), (2, 0.026, 1.0)],
+)
+def test_with_few_repetitions_one_kind_has_all_of_alpha(
+    cells: int, smallest: float, part: float
+) -> None:
+    assert across_part(cells, 1, smallest) == pytest.approx(part, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "p", "verdict"),
+    [
+        (WORSE, ALPHA, Verdict.REGRESSED),
+        (WORSE, ALPHA + 1e-9, Verdict.INCONCLUSIVE),
+        (WORSE._replace(effect=-0.05), 0.001, Verdict.INCONCLUSIVE),  # the floor is allowed
+        (WORSE._replace(effect=None), 0.001, Verdict.INCONCLUSIVE),
+        (Evidence(0.0, 1.0, ALPHA), 1.0, Verdict.PASS),
+        (Evidence(0.0, 1.0, ALPHA + 1e-9), 1.0, Verdict.INCONCLUSIVE),
+        (Evidence(None, 1.0, 0.0), 1.0, Verdict.INCONCLUSIVE),
+        (NO_EVIDENCE, 1.0, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_verdict_at_its_edges(evidence: Evidence, p: float, verdict: Verdict) -> None:
+    assert decide(evidence, p, FIVE) is verdict
+
+
+@pytest.mark.parametrize(
+    ("fresh", "pooled", "p", "verdict"),
+    [
+        (-0.06, -0.06, 0.01, Verdict.REGRESSED),
+        (-0.06, -0.06, 0.0101, Verdict.INCONCLUSIVE),
+        (-0.05, -0.06, 0.001, Verdict.INCONCLUSIVE),
+        (-0.06, -0.05, 0.001, Verdict.INCONCLUSIVE),
+        (None, -0.06, 0.001, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_confirmed_regression_shows_in_fresh_runs_and_in_all(
+    fresh: float | None, pooled: float, p: float, verdict: Verdict
+) -> None:
+    found = decide_confirmed(Evidence(fresh, 0, 1), Evidence(pooled, 0, 1), p, FIVE)
+    assert found is verdict
+    passes = decide_confirmed(Evidence(fresh, 0, 1), Evidence(pooled, 0, 0.01), 1.0, FIVE)
+    assert passes is Verdict.PASS
+
+
+def test_floors_in_words_and_values_with_a_sign() -> None:
+    assert (str(Floor(0.025)), str(Floor(0.2, False))) == ("2.5 %", "0.2")
+    assert oriented([1.0, None, -2.0], "min") == [-1.0, None, 2.0]
+    assert oriented([1.0, None], "max") == [1.0, None]
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_program_that_is_no_worse_than_the_floor_is_not_beyond_it(
+    is_relative: bool, sign: int
+) -> None:
+    """Also where the values are negative, as those of a metric whose goal is `min`."""
+    before: list[float | None] = [sign * value for value in (100.0, 101.0, 99.0, 100.5, 99.5)]
+    floor = Floor(0.05) if is_relative else Floor(5.0, False)
+
+    def evidence(loss: float) -> Evidence:
+        return weigh([CellSides(before, [(v or 0) - loss for v in before])], floor)
+
+    assert evidence(0.0).p_excluded == pytest.approx(1 / 252)
+    assert evidence(0.0).p > 0.4
+    assert evidence(10.0).p == pytest.approx(1 / 252)
+    assert evidence(10.0).is_beyond(floor)
+    assert evidence(10.0).p_excluded == pytest.approx(1.0)
+    assert not evidence(4.0).is_beyond(floor)
+    assert evidence(4.0).p < 0.01
