@@ -1,6 +1,6 @@
 """Change a room of rsctl/ at random places and count how many changes its own tests notice.
 
-    python tools/mutants.py rsctl/bench [TESTS...] [--number 20] [--seed 1] [--jobs 2]
+    python tools/mutants.py [--number 20] [--seed 1] [--jobs 2] rsctl/bench [TESTS...]
 
 It works in temporary copies of the tree. It runs the room's tests once with coverage, and then,
 for each mutant, the tests that execute the changed line. A mutant survives if these pass, or if no
@@ -255,8 +255,11 @@ def main() -> None:
         with ThreadPoolExecutor(options.jobs) as pool:
             for mutant, result in zip(chosen, pool.map(tried, chosen), strict=True):
                 print(f"{result:24} {mutant}", flush=True)
-                results.append(result.startswith("killed"))
-    print(f"{room}: {sum(results)} of {len(results)} killed (seed {options.seed})")
+                results.append(result)
+    killed = sum(result.startswith("killed") for result in results)
+    late = sum("time limit" in result for result in results)
+    by_limit = f", {late} of them by the time limit" if late else ""
+    print(f"{room}: {killed} of {len(results)} killed{by_limit} (seed {options.seed})")
 
 
 if __name__ == "__main__":
