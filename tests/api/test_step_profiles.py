@@ -7,10 +7,9 @@ import pytest
 
 from rsctl.api import step_profiles
 from rsctl.api.work import work_of
-from rsctl.estimate.advice.profile import Bucket, Profile
+from rsctl.estimate.advice.profile import GradientBucket, Profile
 from rsctl.findings import RsctlError
-from rsctl.job.job import Job, Limits, Model
-from rsctl.job.job import Run as RunBlock
+from rsctl.job.job import Job, Limits, Model, RunBlock
 from rsctl.job.units import Count, Duration
 from rsctl.runs.calibrations import save_profile
 from rsctl.runs.step_times import StepPart, keep_steps
@@ -22,7 +21,9 @@ from .recorded import add
 def test_what_is_known_of_a_job_s_step() -> None:
     job = Job(name="job", run=RunBlock(script="train.py"))
     assert step_profiles.profile_of_job(job) is None
-    measured = Profile(gradient_bytes=1, step_seconds=1.0, buckets=(Bucket(1, 0.5),), source="m")
+    measured = Profile(
+        gradient_bytes=1, step_seconds=1.0, buckets=(GradientBucket(1, 0.5),), source="m"
+    )
     save_profile(job, measured)
     assert step_profiles.profile_of_job(job) == measured
     half = msgspec.structs.replace(job, model=Model(parameters=Count(1000)))

@@ -14,7 +14,7 @@ from rsctl.bench import prepare as module
 from rsctl.bench.baseline import make_baseline
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.prepare import prepare
-from rsctl.bench.records import Bench, Benches
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.steady import Steady, transient
 from rsctl.bench.verdict import Verdict, worst
@@ -97,10 +97,10 @@ def test_code_and_packages_are_part_of_what_is_measured(
 def test_benches_are_listed_the_newest_first(store: Store) -> None:
     for name, second in (("b-1", 1), ("b-3", 3), ("b-2", 2), ("a-3", 3)):
         about = {"name": "b", "target": "process", "definition": name, "cells": [{}]}
-        Benches(store).claim(Bench(bench=name, created=at(second), **about))  # type: ignore[arg-type]
+        Benches(store).claim(BenchRecord(bench=name, created=at(second), **about))  # type: ignore[arg-type]
     assert [bench.bench for bench in Benches(store).benches()] == ["a-3", "b-3", "b-2", "b-1"]
     assert [bench.bench for bench in Benches(store).benches(2)] == ["a-3", "b-3"]
-    again = Bench(
+    again = BenchRecord(
         bench="b-9",
         created=at(9),
         name="b",

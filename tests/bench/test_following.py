@@ -14,19 +14,19 @@ from rsctl.bench import cancel as cancel_module
 from rsctl.bench import follower as follower_module
 from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.backoff import Backoff
-from rsctl.bench.cancel import ask_to_end, cancel_bench
+from rsctl.bench.cancel import cancel_bench, request_cancel
 from rsctl.bench.follower import Follower
 from rsctl.bench.images import provide_images
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import NullObserver
 from rsctl.bench.outcomes import Outcomes
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.starter import Sent
 from rsctl.bench.submit_thread import SubmitThread
 from rsctl.bench.takeover import take_over
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Event, FindingEvent, StateEvent
 from rsctl.target_info import target_info
 from rsctl.targets.base import Unanswered
@@ -75,7 +75,7 @@ class Seen(NullObserver):
     def submitted(self, trial: Trial) -> None:
         self.submissions.append(trial.run)
 
-    def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Any]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Any]) -> None:
         self.ends.append((trial.run, run.state if run else None))
 
     def finding(self, finding: Finding) -> None:
@@ -118,7 +118,7 @@ class World:
     def __init__(self, store: Store, target: str = "process", fail_fast: bool = False) -> None:
         self.store, self.target, self.seen = store, Target(target), Seen()
         self.trials = [Trial(cell=0, repetition=n, run=f"job-{n}") for n in range(3)]
-        record = Bench(
+        record = BenchRecord(
             **{"bench": "b-1", "name": "b", "target": target, "definition": "d", "repeat": 3},
             **{"created": at(0), "cells": [{}], "state": JobState.RUNNING},
         )
@@ -141,7 +141,7 @@ class World:
         """Record a run of the bench."""
         run, target = f"job-{number}", self.target.info.name
         about = {"name": "job", "target": target, "url": f"{target}://p/r/{run}"}
-        self.store.add(Run(run=run, state=JobState.QUEUED, created=at(0), **about))
+        self.store.add(RunRecord(run=run, state=JobState.QUEUED, created=at(0), **about))
         if folder:
             description = RunDescription(run=run, target=target, request={}, replicas=["worker-0"])
             RunFolder(run).create(description)
@@ -480,7 +480,7 @@ def test_only_runs_that_go_on_are_asked_to_end(
     world.trials[2].state = JobState.FAILED
     world.current.note(world.trials[2])
     world.add(2)
-    ask_to_end(world.store, world.current.record)
+    request_cancel(world.store, world.current.record)
     assert target.cancelled == ["job-0"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.prepare import plan_confirmation, prepare, reopen
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.results import bench_results, cell_label, find_source, run_results
 from rsctl.bench.summary import counts, done, format_cell, summarize
 from rsctl.findings import ExitCode, JobState, RsctlError
@@ -21,10 +21,10 @@ SPECS = {"loss": MetricSpec("loss=(.*)", goal="min", unit="nats"), "f1": MetricS
 ONE, TWO = {"workers.count": 1}, {"workers.count": 2}
 
 
-def bench(store: Store, *trials: Trial, name: str = "b-1", repeat: int = 3) -> Bench:
+def bench(store: Store, *trials: Trial, name: str = "b-1", repeat: int = 3) -> BenchRecord:
     benches = Benches(store)
     benches.claim(
-        Bench(
+        BenchRecord(
             **{"bench": name, "name": "b", "target": "process", "definition": f"d {name}"},
             **{"created": at(0), "cells": [ONE, TWO], "repeat": repeat},
         )

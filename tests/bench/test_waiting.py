@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsctl.bench.backoff import Backoff
-from rsctl.bench.rules import Rules, rules_of
+from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -63,16 +63,16 @@ FLOORS = {"loss": Floor(0.2, False), "throughput": Floor(0.05, True)}
 
 
 def test_the_rules_of_a_block() -> None:
-    assert rules_of(BLOCK) == Rules(
+    assert rules_of(BLOCK) == GateRules(
         baseline="base.json", floors=FLOORS, repeat=5, confirm=3, is_from_file=True
     )
-    assert rules_of({}) == Rules()
-    assert rules_of({"max_regression": None, "confirm": None}) == Rules()
+    assert rules_of({}) == GateRules()
+    assert rules_of({"max_regression": None, "confirm": None}) == GateRules()
 
 
 def test_options_count_more_than_the_block() -> None:
     found = rules_of(BLOCK, "other.json", ["throughput=2%", "f1=0.1"], 7, 0)
-    assert found == Rules(
+    assert found == GateRules(
         baseline="other.json",
         floors={**FLOORS, "throughput": Floor(0.02, True), "f1": Floor(0.1, False)},
         repeat=7,

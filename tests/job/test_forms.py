@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.job.image import Image
 from rsctl.job.job import Limits
-from rsctl.job.tracking import Tracking, WandbLocation, experiment_of
+from rsctl.job.tracking import Tracking, WandbLocation
 from rsctl.job.units import Accelerator, LocalPath, Location, Money, Regex, Regression, Warmup
 from rsctl.targets.sagemaker.options import SageMakerOptions
 from rsctl.targets.vertex.options import VertexOptions
@@ -138,10 +138,7 @@ def test_the_first_of_several_regions() -> None:
 
 
 def test_trackers(tmp_path: Path) -> None:
-    trackers = [Tracking(mlflow="https://host"), Tracking(sagemaker="one"), Tracking(sagemaker="b")]  # type: ignore[arg-type]
-    assert experiment_of(trackers) == "one"
-    assert experiment_of(trackers[:1]) is None
-    assert trackers[0].given == ["mlflow"]
+    assert Tracking(mlflow="https://host").given == ["mlflow"]
     assert Tracking().given == []
     for text in ("me/project", "https://host.example/a/me/project", "http://h/me/p"):
         assert WandbLocation.parse(text) == text

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.job.document import read
-from rsctl.job.from_command import Command, job_text, read_command
+from rsctl.job.from_command import ScriptCommand, job_text, read_command
 
 
-def read_line(line: str) -> Command:
+def read_line(line: str) -> ScriptCommand:
     return read_command(line.split())
 
 
@@ -44,7 +44,7 @@ def read_line(line: str) -> Command:
     ],
 )
 def test_a_script_with_its_nodes_and_ranks(line: str, nodes: int, processes: int | str) -> None:
-    assert read_line(line) == Command("script", "train.py", ["--lr", "1"], nodes, processes)
+    assert read_line(line) == ScriptCommand("script", "train.py", ["--lr", "1"], nodes, processes)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_script_with_its_nodes_and_ranks(line: str, nodes: int, processes: int
     ],
 )
 def test_a_module(line: str) -> None:
-    assert read_line(line) == Command("module", "pkg.train", ["-m", "x"], 1, 1)
+    assert read_line(line) == ScriptCommand("module", "pkg.train", ["-m", "x"], 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +201,11 @@ def test_the_text_of_a_job_file(tmp_path: Path) -> None:
     folder.mkdir()
     arguments = ["--lr", "1e-3", "--epochs", "3", "--fast"]
     env = {"OMP_NUM_THREADS": "2"}
-    command = Command("script", "train.py", arguments, 2, "auto", env, ("a remark",))
+    command = ScriptCommand("script", "train.py", arguments, 2, "auto", env, ("a remark",))
     (folder / "requirements.txt").touch()
     assert job_text(command, folder) == TEXT
     (folder / "requirements.txt").unlink()
-    bare = job_text(Command("module", "pkg.train", [], 1, 4), folder)
+    bare = job_text(ScriptCommand("module", "pkg.train", [], 1, 4), folder)
     assert "  # python: requirements.txt\n" in bare
     assert "run:\n  module: pkg.train\n\nworkers:\n  count: 1" in bare
     assert "  processes: 4 " in bare
@@ -217,7 +217,7 @@ def test_the_text_of_a_job_file(tmp_path: Path) -> None:
 )
 def test_a_job_is_named_after_its_folder(tmp_path: Path, folder: str, name: str) -> None:
     (tmp_path / folder).mkdir()
-    text = job_text(Command("script", "a.py", [], 1, 1), tmp_path / folder)
+    text = job_text(ScriptCommand("script", "a.py", [], 1, 1), tmp_path / folder)
     assert yaml.safe_load(text)["name"] == name
 
 
@@ -235,7 +235,7 @@ ARGUMENTS = st.lists(
 def test_a_script_gets_the_very_same_arguments(arguments: list[str]) -> None:
     """As a mapping where that says the same, else as a list."""
     folder = Path(__file__).parent
-    text = job_text(Command("script", "conftest.py", arguments, 1, 1), folder)
+    text = job_text(ScriptCommand("script", "conftest.py", arguments, 1, 1), folder)
     given = yaml.safe_load(text)["run"].get("args", [])
     if isinstance(given, dict):
         words = [
@@ -266,7 +266,7 @@ def test_arguments_are_a_mapping_where_it_says_the_same(
     tmp_path: Path, arguments: list[str], expected: object
 ) -> None:
     (tmp_path / "job.yaml").write_text(
-        job_text(Command("script", "t.py", arguments, 1, 1), tmp_path)
+        job_text(ScriptCommand("script", "t.py", arguments, 1, 1), tmp_path)
     )
     (tmp_path / "t.py").touch()
     job = read(str(tmp_path / "job.yaml"), ()).job

@@ -10,7 +10,7 @@ import pytest
 from rsctl.findings import error
 from rsctl.job.document import read
 from rsctl.job.job import Job
-from rsctl.job.placements import place_findings, places_of
+from rsctl.job.placements import placement_findings, placements_of
 from rsctl.target_info import target_info
 
 REGIONS = ["us-central1", "europe-west4"]
@@ -48,15 +48,15 @@ VERTEX = target_info("vertex")
 
 
 def test_all_machines_of_a_region_come_before_the_next_region(tmp_path: Path) -> None:
-    places = places_of(job(tmp_path), VERTEX)
-    assert [str(place.place) for place in places] == [
+    placements = placements_of(job(tmp_path), VERTEX)
+    assert [str(placement.placement) for placement in placements] == [
         "us-central1, n1-standard-4",
         "us-central1, n1-standard-8",
         "europe-west4, n1-standard-4",
         "europe-west4, n1-standard-8",
     ]
-    for placed in places:
-        region, machine = placed.place.region, placed.place.machine
+    for placed in placements:
+        region, machine = placed.placement.region, placed.placement.machine
         one = placed.job
         assert (one.workers.machine, one.targets.vertex.region) == (machine, region)
         assert one.image.uri == f"{region}-docker.pkg.dev/p/a/b:1"
@@ -71,7 +71,7 @@ def test_all_machines_of_a_region_come_before_the_next_region(tmp_path: Path) ->
 
 
 def test_a_finding_names_the_item_of_the_list(tmp_path: Path) -> None:
-    placed = places_of(job(tmp_path), VERTEX)[3]
+    placed = placements_of(job(tmp_path), VERTEX)[3]
     for path, expected in (
         ("targets.vertex.region", "targets.vertex.region[1]"),
         ("workers.machine", "workers.machine[1]"),
@@ -85,11 +85,11 @@ def test_a_finding_names_the_item_of_the_list(tmp_path: Path) -> None:
 
 def test_machines_of_each_target(tmp_path: Path) -> None:
     given = job(tmp_path, "{vertex: [n1-standard-4, n1-standard-8], sagemaker: ml.c5.xlarge}")
-    places = places_of(given, VERTEX)
-    machines = [placed.job.workers.machine.vertex for placed in places]  # type: ignore[union-attr]
+    placements = placements_of(given, VERTEX)
+    machines = [placed.job.workers.machine.vertex for placed in placements]  # type: ignore[union-attr]
     assert machines == ["n1-standard-4", "n1-standard-8"] * 2
-    assert places[1].keys["workers.machine"] == "workers.machine.vertex[1]"
-    for placed in places:
+    assert placements[1].keys["workers.machine"] == "workers.machine.vertex[1]"
+    for placed in placements:
         assert placed.job.workers.machine.sagemaker == "ml.c5.xlarge"  # type: ignore[union-attr]
 
 
@@ -98,32 +98,32 @@ def test_machines_of_each_target(tmp_path: Path) -> None:
 )
 def test_a_repository_of_the_region(tmp_path: Path, image: str) -> None:
     repositories = [
-        placed.job.image.repository for placed in places_of(job(tmp_path, image=image), VERTEX)
+        placed.job.image.repository for placed in placements_of(job(tmp_path, image=image), VERTEX)
     ]
     names = [getattr(repository, "vertex", repository) for repository in repositories]
     assert names == [f"{region}/p/a" for region in REGIONS for _ in range(2)]
 
 
 def test_one_region_and_one_machine_are_one_place_with_no_items(tmp_path: Path) -> None:
-    [placed] = places_of(job(tmp_path, "n1-standard-4", "us-east1"), VERTEX)
-    assert (str(placed.place), placed.keys) == ("us-east1, n1-standard-4", {})
+    [placed] = placements_of(job(tmp_path, "n1-standard-4", "us-east1"), VERTEX)
+    assert (str(placed.placement), placed.keys) == ("us-east1, n1-standard-4", {})
     assert placed.job.outputs == "gs://out-us-east1/runs"
     assert placed.job.workers.machine == "n1-standard-4"
-    [placed] = places_of(job(tmp_path, "null", "null"), VERTEX)
-    assert (str(placed.place), placed.place.region) == ("", None)
+    [placed] = placements_of(job(tmp_path, "null", "null"), VERTEX)
+    assert (str(placed.placement), placed.placement.region) == ("", None)
     assert placed.job.outputs == "gs://out-{region}/runs"
 
 
 def test_a_target_without_places_has_one(tmp_path: Path) -> None:
     given = job(tmp_path)
-    [placed] = places_of(given, target_info("process"))
-    assert (placed.job, placed.keys, str(placed.place)) == (given, {}, "")
+    [placed] = placements_of(given, target_info("process"))
+    assert (placed.job, placed.keys, str(placed.placement)) == (given, {}, "")
 
 
 def shown(given: Job, target: str) -> list[str]:
     return [
         f"{found.path}: {found.message} -> {found.remedy}"
-        for found in place_findings(given, target_info(target))
+        for found in placement_findings(given, target_info(target))
     ]
 
 

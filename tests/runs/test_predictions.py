@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from rsctl.estimate.advice.calibration import UNCALIBRATED
-from rsctl.estimate.advice.cluster import Cluster
-from rsctl.estimate.advice.profile import Bucket, Profile
-from rsctl.estimate.advice.step import Settings
-from rsctl.job.job import Image, Job, Run, Workers
+from rsctl.estimate.advice.cluster import ModelledCluster
+from rsctl.estimate.advice.profile import GradientBucket, Profile
+from rsctl.estimate.advice.step import ExchangeSettings
+from rsctl.job.job import Image, Job, RunBlock, Workers
 from rsctl.job.units import Accelerator
 from rsctl.runs.calibrations import (
     save_calibration,
@@ -21,7 +21,7 @@ from rsctl.runs.calibrations import (
     saved_profile,
 )
 from rsctl.runs.predictions import (
-    Prediction,
+    RunPrediction,
     errors_of,
     keep_prediction,
     observation_of,
@@ -32,20 +32,20 @@ from rsctl.runs.store import Store
 
 from .conftest import a_run
 
-CLUSTER = Cluster(workers=2, worker_bits=1e9)
-PREDICTION = Prediction(
-    cluster=CLUSTER, settings=Settings(bucket_mb=8), step_seconds=0.6, source="spec"
+CLUSTER = ModelledCluster(workers=2, worker_bits=1e9)
+PREDICTION = RunPrediction(
+    cluster=CLUSTER, settings=ExchangeSettings(bucket_mb=8), step_seconds=0.6, source="spec"
 )
 STEPS = StepPart(
     **{"steps": 20, "seconds": 0.5, "low": 0.49, "high": 0.52, "compute": 0.4, "data": 0.1},
     **{"world": 2, "prefetches": True, "communicates": True, "buckets": ((100, 0.2, 0.45),)},
     **{"part": 0, "parts": 1},
 )
-PROFILE = Profile(gradient_bytes=100, step_seconds=0.5, buckets=(Bucket(100, 0.2),))
+PROFILE = Profile(gradient_bytes=100, step_seconds=0.5, buckets=(GradientBucket(100, 0.2),))
 
 
 def job(script: str = "train.py", **changes: Any) -> Job:
-    given = Job(name="job", run=Run(script=script, args=["--epochs", "3"]))
+    given = Job(name="job", run=RunBlock(script=script, args=["--epochs", "3"]))
     return msgspec.structs.replace(given, **changes)
 
 
@@ -73,8 +73,8 @@ def test_a_profile_is_that_of_a_script_with_its_arguments_and_accelerators() -> 
     for other in (
         job("other.py"),
         job(name="other"),
-        job(run=Run(script="train.py", args=["--epochs", "4"])),
-        job(run=Run(module="train.py", args=["--epochs", "3"])),
+        job(run=RunBlock(script="train.py", args=["--epochs", "4"])),
+        job(run=RunBlock(module="train.py", args=["--epochs", "3"])),
         job(image=Image(source="/src")),
         job(workers=Workers(accelerator=Accelerator("v100:2"))),
         job(workers=Workers(processes=2)),
@@ -115,7 +115,7 @@ def test_an_observation_is_what_was_measured_where_it_was(runs: Store) -> None:
     found = observation_of(runs, "job-1")
     assert found is not None
     assert (found.run, found.seconds, found.cluster) == ("job-1", 0.5, CLUSTER)
-    assert found.settings == Settings(bucket_mb=8)
+    assert found.settings == ExchangeSettings(bucket_mb=8)
     assert (found.profile.source, found.profile.gradient_bytes) == ("run job-1", 100)
     keep_prediction(runs, "job-2", PREDICTION)
     assert observation_of(runs, "job-2") is None

@@ -19,7 +19,6 @@ from rsctl.targets.managed.service import (
     Fact,
     JobDescription,
     JobStatus,
-    Line,
     Measured,
 )
 
@@ -147,7 +146,7 @@ class SpoolLog:
         self._path, self._offset, self._has_ended = path, offset, False
         self.is_complete = False
 
-    def read(self) -> list[Line] | None:
+    def read(self) -> list[LogEvent] | None:
         """All whole lines that have come; the last of an ended job is whole."""
         lines = []
         with self._path.open("rb") as log:
@@ -156,7 +155,7 @@ class SpoolLog:
                 if not raw.endswith(b"\n"):
                     break
                 time, _, text = raw.decode(errors="replace").rstrip("\n").partition(" ")
-                lines.append(Line(time, str(self._offset), _WORKER, "stdout", text))
+                lines.append(LogEvent(time, str(self._offset), _WORKER, "stdout", text))
                 self._offset += len(raw)
         self.is_complete = self._has_ended and not lines
         return lines

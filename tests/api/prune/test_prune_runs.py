@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from rsctl.api.prune import removal
-from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.api.prune.leftovers import bucket_items, changed, folder_items, last_change
 from rsctl.api.prune.prune import Prune
 from rsctl.api.prune.removal import bucket_path, one_at_a_time, remove
 from rsctl.api.prune.selection import Selection, has_ended
 from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import home, run_directory
 from rsctl.runs.locks import try_lock
-from rsctl.runs.store import Run, Store, StoreError
+from rsctl.runs.store import RunRecord, Store, StoreError
 from rsctl.runs.stream.events import StateEvent
 
 BUSY = "it is in use: its log is read, or its emulator answers"
@@ -50,7 +50,7 @@ def add(store: Store) -> Add:
 
     def adder(name: str, state: str = "succeeded", days: float = 10, *files: str) -> str:
         how = {"target": "process", "url": f"process://{name}", "created": ago(days)}
-        store.add(Run(run=name, name="j", state=JobState.QUEUED, **how))
+        store.add(RunRecord(run=name, name="j", state=JobState.QUEUED, **how))
         store.record(name, StateEvent(time=ago(days), state=JobState(state)))
         description = RunDescription(run=name, target="process", request={}, replicas=["worker-0"])
         RunFolder(name).create(description)
@@ -65,11 +65,11 @@ def add(store: Store) -> Add:
 
 def bench(
     store: Store, name: str, *runs: str, state: str = "succeeded", days: float = 10, **more: Any
-) -> Bench:
+) -> BenchRecord:
     ended = ago(days) if JobState(state).is_final else None
     benches = Benches(store)
     benches.claim(
-        Bench(
+        BenchRecord(
             **{"bench": name, "name": "b", "target": "process", "definition": name, "cells": [{}]},
             **{"created": ago(days), "ended": ended, "state": JobState(state), **more},
         )
@@ -80,8 +80,8 @@ def bench(
     return benches.find(name)
 
 
-def limits(days: float = 7, newest: int = 0, has_results: bool = False) -> Limits:
-    return Limits(days * DAY, newest, has_results)
+def limits(days: float = 7, newest: int = 0, has_results: bool = False) -> PruneLimits:
+    return PruneLimits(days * DAY, newest, has_results)
 
 
 def names(selection: Selection) -> list[str]:
@@ -100,7 +100,7 @@ def test_what_ended_long_enough_ago_goes(store: Store, add: Add) -> None:
     [failed, old] = selection.items
     assert (failed.kind, failed.state, old.state) == ("run", JobState.FAILED, JobState.SUCCEEDED)
     assert old.ended == store.find("old-1").ended
-    assert not Limits(0, 0).is_past(None)
+    assert not PruneLimits(0, 0).is_past(None)
 
 
 def test_the_newest_stay_be_they_old_or_not(store: Store, add: Add) -> None:

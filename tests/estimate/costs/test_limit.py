@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import HOUR, Billing, PlanCost, plan_cost
 from rsctl.estimate.costs.limit import cost_findings, dollars, limit_time
-from rsctl.job.job import Job, Limits, Run
+from rsctl.job.job import Job, Limits, RunBlock
 from rsctl.job.units import Duration, Money
 
 WEEK = 604800.0
@@ -39,7 +39,7 @@ def _prices(tmp_path: Path) -> None:
 
 
 def job(**limits: Any) -> Job:
-    return Job(name="job", run=Run(command=["true"]), limits=Limits(**limits))
+    return Job(name="job", run=RunBlock(command=["true"]), limits=Limits(**limits))
 
 
 def timeout(limit: float, billing: Billing, pool: Pool = Pool(), **limits: object) -> float | None:  # noqa: B008

@@ -9,14 +9,14 @@ import pytest
 
 from rsctl.estimate import catalog
 from rsctl.estimate.catalog.prices import NoPrice, Price, price_of
-from rsctl.estimate.costs.offers import ORDERS, Offer, Wanted, offers
+from rsctl.estimate.costs.offers import ORDERS, MachineQuery, Offer, offers
 from rsctl.job.units import Accelerator
 
 CLOUDS = ("vertex", "sagemaker")
 
 
 def every_offer() -> list[Offer]:
-    return offers(CLOUDS, Wanted())
+    return offers(CLOUDS, MachineQuery())
 
 
 KEYS: dict[str, Callable[[Offer], float | None]] = {
@@ -58,7 +58,7 @@ def test_the_cheapest_or_largest_come_first_and_unknown_ones_last(order: str) ->
             offer.machine,
             gpus(offer),
         )
-        for offer in offers(CLOUDS, Wanted(), order)
+        for offer in offers(CLOUDS, MachineQuery(), order)
     ]
     assert found == sorted(found)
     assert len(found) == len(every_offer())
@@ -66,7 +66,7 @@ def test_the_cheapest_or_largest_come_first_and_unknown_ones_last(order: str) ->
 
 @pytest.mark.parametrize("region", [None, "us-central1", "eu-west-1"])
 def test_an_offer_has_the_machine_s_own_prices_and_sizes(region: str | None) -> None:
-    for offer in offers(CLOUDS, Wanted(region=region)):
+    for offer in offers(CLOUDS, MachineQuery(region=region)):
         machine = catalog.load(offer.target).machines[offer.machine]
         accelerator = Accelerator(offer.accelerator) if offer.accelerator else None
         prices = [
@@ -84,20 +84,24 @@ def test_an_offer_has_the_machine_s_own_prices_and_sizes(region: str | None) -> 
 def test_the_highest_price_itself_is_not_too_high_and_an_unknown_one_is() -> None:
     prices = sorted({offer.dollars for offer in every_offer() if offer.dollars is not None})
     for most in (prices[0], prices[len(prices) // 2], prices[-1]):
-        found = offers(CLOUDS, Wanted(max_price=most))
+        found = offers(CLOUDS, MachineQuery(max_price=most))
         assert found == [offer for offer in every_offer() if (offer.dollars or 1e9) <= most]
         assert found[-1].dollars == most
-    assert offers(CLOUDS, Wanted(max_price=prices[0] - 0.0001)) == []
+    assert offers(CLOUDS, MachineQuery(max_price=prices[0] - 0.0001)) == []
 
 
 def test_a_gpu_is_listed_in_all_counts_or_in_the_one_that_is_asked_for() -> None:
-    every = offers(CLOUDS, Wanted(gpu="v100"))
+    every = offers(CLOUDS, MachineQuery(gpu="v100"))
     assert {gpus(offer) for offer in every} == {1, 2, 4, 8}
     assert {offer.target for offer in every} == set(CLOUDS)
     for count in (1, 2, 4, 8):
-        found = offers(CLOUDS, Wanted(gpu=f"v100:{count}"))
+        found = offers(CLOUDS, MachineQuery(gpu=f"v100:{count}"))
         assert found == [offer for offer in every if offer.accelerator == f"v100:{count}"]
-    assert offers(CLOUDS, Wanted(gpu="v100:3")) == offers(CLOUDS, Wanted(gpu="v1000")) == []
+    assert (
+        offers(CLOUDS, MachineQuery(gpu="v100:3"))
+        == offers(CLOUDS, MachineQuery(gpu="v1000"))
+        == []
+    )
 
 
 def test_a_region_has_the_machines_that_are_not_known_to_be_elsewhere_only() -> None:
@@ -105,9 +109,9 @@ def test_a_region_has_the_machines_that_are_not_known_to_be_elsewhere_only() -> 
     for region in ("europe-west4", "us-west1", "nowhere-east1"):
         here = {
             (offer.machine, offer.accelerator)
-            for offer in offers(["vertex"], Wanted(region=region))
+            for offer in offers(["vertex"], MachineQuery(region=region))
         }
-        for offer in offers(["vertex"], Wanted()):
+        for offer in offers(["vertex"], MachineQuery()):
             of_gpu = (
                 known.gpus[offer.accelerator.partition(":")[0]].regions if offer.accelerator else []
             )
@@ -116,16 +120,16 @@ def test_a_region_has_the_machines_that_are_not_known_to_be_elsewhere_only() -> 
                 for regions in (known.machines[offer.machine].regions, of_gpu)
             )
             assert ((offer.machine, offer.accelerator) in here) is is_here
-    v100 = Wanted(gpu="v100:1", region="europe-west4")
+    v100 = MachineQuery(gpu="v100:1", region="europe-west4")
     assert {offer.machine for offer in offers(["vertex"], v100)} >= {"n1-standard-8"}
-    assert offers(["vertex"], Wanted(gpu="v100:1", region="europe-west1")) == []
+    assert offers(["vertex"], MachineQuery(gpu="v100:1", region="europe-west1")) == []
 
 
 def test_machines_and_gpus_that_are_not_offered_any_more_say_so() -> None:
     for cloud in CLOUDS:
         known = catalog.load(cloud)
         for name in known.gpus:
-            for offer in offers([cloud], Wanted(gpu=name)):
+            for offer in offers([cloud], MachineQuery(gpu=name)):
                 retired = known.machines[offer.machine].retired or known.gpus[name].retired
                 assert offer.retired == retired
 
@@ -136,7 +140,7 @@ def test_the_user_s_prices_count(tmp_path: Path) -> None:
         "vertex:\n  source: ours\n  as_of: 2026-11-01\n  machines:\n"
         "    n1-standard-4: {any: {on_demand: 0.001, spot: 0.0005}}\n"
     )
-    first, *_ = offers(CLOUDS, Wanted())
+    first, *_ = offers(CLOUDS, MachineQuery())
     assert (first.machine, first.dollars, first.spot and first.spot.source) == (
         "n1-standard-4",
         0.001,

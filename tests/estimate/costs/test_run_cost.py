@@ -11,7 +11,7 @@ from rsctl.findings import JobState
 from rsctl.runs.cost import cost_of, run_cost
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import Fact, RunRecord
-from rsctl.runs.stream.events import TriedPlace
+from rsctl.runs.stream.events import TriedPlacement
 
 POOL = {"role": "worker", "count": 2, "machine": "n1-standard-4", "accelerator": None}
 COST: dict[str, Any] = {
@@ -92,8 +92,10 @@ def test_a_run_that_ended_without_a_start() -> None:
     assert cost_of(msgspec.structs.replace(ended, ended=None)) == (None, "it has not started")
 
 
-def tried(dollars: float | None, ended: str | None = "2026-11-22T10:05:00.000000Z") -> TriedPlace:
-    return TriedPlace(region="us-west1", ended=ended, dollars=dollars)
+def tried(
+    dollars: float | None, ended: str | None = "2026-11-22T10:05:00.000000Z"
+) -> TriedPlacement:
+    return TriedPlacement(region="us-west1", ended=ended, dollars=dollars)
 
 
 def test_what_a_run_has_cost_in_places_it_has_left_is_added() -> None:

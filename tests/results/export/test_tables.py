@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.bench.records import Bench, Trial
+from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.results.export import formats
 from rsctl.results.export.arguments import arguments_of
@@ -17,13 +17,13 @@ from rsctl.results.export.columns import Column, cast, column_type
 from rsctl.results.export.formats import arrow_table, write_csv, write_json
 from rsctl.results.export.tables import (
     TABLES,
-    Source,
+    ExportSource,
     Table,
     make_table,
     sources_of,
     telemetry_unit,
 )
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 
 from .test_export import add_run, add_spec
 
@@ -83,7 +83,7 @@ def test_the_unit_of_a_node_s_measurement(name: str, unit: str | None) -> None:
 
 
 def arguments(spec: str, settings: tuple[str, ...] = (), **cell: Any) -> dict[str, Any]:
-    run = Run(
+    run = RunRecord(
         **{"run": "j", "name": "j", "target": "process", "url": "u", "state": JobState.SUCCEEDED},
         **{"created": "x", "spec": spec, "settings": list(settings)},
     )
@@ -126,7 +126,7 @@ def test_a_bench_s_runs_have_their_cell_and_repetition() -> None:
     for run in ("job-a", "job-b"):
         add_run(run)
     store = Store()
-    bench = Bench(
+    bench = BenchRecord(
         **{"bench": "b-1", "name": "b", "target": "process", "definition": "d", "created": "x"},
         cells=[{"workers.count": 1, "comm": "a"}, {"workers.count": 2.5, "comm": None}],
         trials=[
@@ -155,9 +155,9 @@ def test_a_bench_s_runs_have_their_cell_and_repetition() -> None:
     assert (rows[0]["workers"], rows[0]["reducers"], rows[0]["world_size"]) == (2, 0, 2)
     assert (rows[0]["state"], rows[0]["exit_code"]) == ("succeeded", 0)
     assert (rows[0]["settings"], rows[0]["cost_usd"]) == ('["workers.count=2"]', None)
-    assert [c.name for c in make_table("runs", store, [Source(s.run) for s in sources]).columns][
-        :2
-    ] == ["run", "name"]
+    assert [
+        c.name for c in make_table("runs", store, [ExportSource(s.run) for s in sources]).columns
+    ][:2] == ["run", "name"]
 
 
 def test_telemetry_and_metrics_are_apart() -> None:
