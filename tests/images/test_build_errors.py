@@ -115,12 +115,13 @@ SPEC = [
     (
         "ERROR: Invalid requirement: 'a b'",
         PIP,
-        "image.python: not a requirement: 'a b'",
+        "image.python: not a valid requirement: 'a b'",
     ),
     (
         "error: externally-managed-environment",
         PIP,
-        "image.base: the Python of BASE belongs to its distribution and takes no packages from pip",
+        "image.base: the distribution manages the Python of BASE, and pip cannot install "
+        "packages into it",
     ),
     ("/usr/bin/python3: No module named pip", PIP, "image.base: the Python of BASE has no pip"),
     (
@@ -147,7 +148,7 @@ SPEC = [
     (
         "unable to find user jovyan: no matching entries in passwd file",
         CHECK,
-        "image.base: BASE is run as user jovyan, who is not in its /etc/passwd",
+        "image.base: BASE runs as user jovyan, who is not in its /etc/passwd",
     ),
 ]
 

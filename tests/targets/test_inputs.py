@@ -159,7 +159,7 @@ LARGE = 1 << 43
         (
             {"train": {"uri": "s3://bucket/x/", "mode": "copy"}},
             {"mode": "Pipe"},
-            "inputs.train.mode copy is File, and not Pipe",
+            "inputs.train.mode copy is File, not Pipe",
         ),
         (
             {"train": {"uri": "s3://bucket/{0..3}", "mode": "stream"}},
@@ -239,7 +239,9 @@ def test_a_disk_that_is_too_small_is_seen_in_the_plan(
     shown = plan({"train": {"uri": "data", "mode": "copy"}}, "process")
     [(path, message, remedy)] = errors(shown)
     assert path == "inputs.train.mode"
-    assert message.startswith(f"the copies need {LARGE:,} bytes, and the disk of {rsctl.home} has ")
+    assert message.startswith(
+        f"the copies need {LARGE:,} bytes, but the disk of {rsctl.home} has only "
+    )
     assert remedy == "set inputs.train.mode: mount, or RSCTL_HOME to a larger disk"
 
 
@@ -291,7 +293,7 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     }
     assert {statistics["count"] for statistics in metrics.values()} == {1}
     [warned] = [e["message"] for e in done.events if e["type"] == "finding"]
-    assert warned == "'out' is left out: it is not a regular file, nor a link to something in here"
+    assert warned == "'out' is skipped: it is neither a file nor a link to a file in this folder"
     assert not (rsctl.home / "runs" / done.result["run"] / "inputs").exists()
 
 

@@ -126,7 +126,7 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
         (
             {},
             True,
-            "error run.package: torchrun of SageMaker's images does not start a scripts of a "
+            "error run.package: torchrun in SageMaker's images cannot start scripts of a "
             "folder with setup.py -> use run.script in a folder without setup.py, or set "
             "run.launcher: none",
         ),

@@ -40,8 +40,9 @@ ACCOUNT = {
     "a role's name": (
         sagemaker(role="my-training-role-of-us"),
         [
-            "error targets.sagemaker.role: SageMaker's RoleArn: 'my-training-role-of-us' is not "
-            r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+ -> give an ARN such as "
+            "error targets.sagemaker.role: SageMaker's RoleArn: 'my-training-role-of-us' does "
+            "not match "
+            r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+ -> set an ARN such as "
             "arn:aws:iam::123456789012:role/train"
         ],
     ),
@@ -99,9 +100,9 @@ ACCOUNT = {
     "tags of rsctl's": (
         sagemaker(tags={"rsctl:run": "mine", "rsctl:job": "mine", "Rsctl:run": "x"}),
         [
-            "rsctl sets error targets.sagemaker.tags.rsctl:run: rsctl:run itself -> use another "
+            "error targets.sagemaker.tags.rsctl:run: rsctl sets rsctl:run itself -> use another "
             "key",
-            "rsctl sets error targets.sagemaker.tags.rsctl:job: rsctl:job itself -> use another "
+            "error targets.sagemaker.tags.rsctl:job: rsctl sets rsctl:job itself -> use another "
             "key",
         ],
     ),

@@ -50,7 +50,8 @@ DATA = {
         sagemaker(file_systems={"data": {"id": "efs-01234567", "type": "EFS"}}, **VPC),
         [
             "error targets.sagemaker.file_systems.data: SageMaker's InputDataConfig[0].DataSource."
-            "FileSystemDataSource.FileSystemId: 'efs-01234567' is not (fs-[0-9a-f]{8,}) -> correct "
+            "FileSystemDataSource.FileSystemId: 'efs-01234567' does not match (fs-[0-9a-f]{8,}) "
+            "-> correct "
             "it"
         ],
     ),
@@ -61,7 +62,7 @@ DATA = {
         },
         [
             "error targets.sagemaker.file_systems.DATA: data is the name of another input -> "
-            "reuse one of the two"
+            "rename one of the two"
         ],
     ),
     "an empty part of a key": (

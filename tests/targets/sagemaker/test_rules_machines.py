@@ -37,7 +37,7 @@ MACHINES = {
             "error targets.sagemaker.instance_preferences[0]: SageMaker training has no machine "
             "type 'ml.g5.12xlagre' -> did you mean ml.g5.12xlarge?",
             "error targets.sagemaker.instance_preferences[1]: ml.g5.12xlarge is listed twice, or "
-            "is what workers.machine is -> remove it",
+            "is the same as workers.machine -> remove it",
             "error targets.sagemaker.instance_preferences[2]: ml.g5.48xlarge has 8 accelerators, "
             "and ml.g5.12xlarge 4 accelerators -> use machine types with the same number, "
             "because each starts the same number of ranks",
@@ -91,7 +91,7 @@ MACHINES = {
     "no such accelerator": (
         workers(1, "a100-40gb:4"),
         [
-            "error workers.accelerator: SageMaker training has no machine type type with "
+            "error workers.accelerator: SageMaker training has no machine type with "
             "a100-40gb:4 -> a machine type has 8 of a100-40gb"
         ],
     ),
@@ -146,7 +146,7 @@ REDUCERS = {
         reducers("auto", 2, "v100"),
         [
             "error reducers.count: the number of reducers depends on the bandwidth, and the "
-            "bandwidth of ml.p3.2xlarge is not known -> set a number"
+            "bandwidth of ml.p3.2xlarge is unknown -> set a number"
         ],
     ),
     "reducers with GPUs": (
@@ -221,8 +221,8 @@ ARM = {
     "Arm machines are never chosen": (
         workers(2, "gb200:4"),
         [
-            "rsctl does not choose error workers.accelerator: ml.p6e-gb200.36xlarge for  by "
-            "defaultgb200:4 -> set it: workers.machine: ml.p6e-gb200.36xlarge"
+            "error workers.accelerator: rsctl does not choose ml.p6e-gb200.36xlarge for "
+            "gb200:4 by default -> set it: workers.machine: ml.p6e-gb200.36xlarge"
         ],
     ),
     "an image of which nobody knows the architecture": (

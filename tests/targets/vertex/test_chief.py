@@ -122,15 +122,16 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
         ),
         (
             {**workers(2), "chief": {"machine": "n2-highcpu-65"}},
-            "error chief.machine: the chief: no machine 'n2-highcpu-65' -> did you mean",
+            "error chief.machine: the chief: 'n2-highcpu-65' is not a known machine type -> did "
+            "you mean",
         ),
         (
             {**workers(2), "chief": {"disk": "1GB"}},
-            "error chief.disk: the chief: a boot disk has from -> set chief.disk: ",
+            "error chief.disk: the chief: a boot disk must have from -> set chief.disk: ",
         ),
         (
             {**workers(2), "chief": {"env": {"CLUSTER_SPEC": "x"}}},
-            "error chief.env.CLUSTER_SPEC: the chief: CLUSTER_SPEC is set by Vertex AI -> name",
+            "error chief.env.CLUSTER_SPEC: the chief: Vertex AI sets CLUSTER_SPEC itself -> name",
         ),
         (
             {
@@ -161,7 +162,8 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
                 "run": {"launcher": "once"},
                 "chief": {"machine": "n2-standard-8", "accelerator": "none"},
             },
-            "error chief.machine: n2-standard-8 and a4x-highgpu-4g have other processors -> same",
+            "error chief.machine: n2-standard-8 and a4x-highgpu-4g have different processors, "
+            "but share one image -> same",
         ),
         (
             {

@@ -156,7 +156,7 @@ def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault)
         (
             Fault("create", status=403, code="SERVICE_DISABLED", message="Vertex AI API has not "
                   "been used in project 1 before or it is disabled."),
-            "api-disabled", "switch it on at https://console", "targets.vertex",
+            "api-disabled", "enable it at https://console", "targets.vertex",
         ),
         (
             Fault("create", status=403, code="PERMISSION_DENIED", message="Permission "

@@ -164,7 +164,7 @@ def test_what_the_containers_could_not_do(title: str, tmp_path: Path) -> None:
         ),
         (
             {"jobSpec": {"enableWebAcess": True}},
-            "warning: with this patch, the request has a field that is unknown: Invalid JSON "
+            "warning: with this patch, the request has an unknown field: Invalid JSON "
             "payload received. Unknown name \"enableWebAcess\" at 'custom_job.job_spec': Cannot "
             "find field.",
         ),
