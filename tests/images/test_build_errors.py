@@ -61,29 +61,29 @@ SPEC = [
     (
         "no matching manifest for linux/arm64/v8 in the manifest list entries",
         "pull x",
-        "image.base: there is no BASE for the platform that is needed linux/arm64/v8",
+        "image.base: BASE does not exist for the required platform linux/arm64/v8",
     ),
     (
         'Error: short-name "x:1" did not resolve to an alias and no unqualified-search registries',
         "FROM x:1",
-        "image.base: podman does not know which registry BASE is from, and has none of that name "
-        "here",
+        "image.base: podman does not know the registry of BASE, and has no local image of that "
+        "name",
     ),
     (
         "manifest for x:9 not found: manifest unknown",
         "pull x",
-        "image.base: there is no image BASE",
+        "image.base: image BASE does not exist",
     ),
     (
         "failed to resolve source metadata for docker.io/library/x:9: docker.io/library/x:9: not "
         "found",
         "[internal] load metadata for docker.io/library/x:9",
-        "image.base: there is no image BASE",
+        "image.base: image BASE does not exist",
     ),
     (
         "ERROR: Package 'numpy' requires a different Python: 3.8.1 not in '>=3.10'",
         PIP,
-        "image.python: a requirement does not run with the Python of BASE, which is 3.8.1",
+        "image.python: a requirement does not support the Python of BASE, which is 3.8.1",
     ),
     (
         "ERROR: Could not find a version that satisfies the requirement torhc\n"

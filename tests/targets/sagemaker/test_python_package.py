@@ -108,14 +108,14 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
         (
             {"args": {"fast": True}},
             False,
-            "error run.args: SageMaker's images pass only options with a value, and  has "
-            "none'--fast' -> " + OPTIONS + "; 'fast' may receive the value \"True\", in quotes",
+            "error run.args: SageMaker's images pass only options with a value, and '--fast' has "
+            "none -> " + OPTIONS + "; 'fast' may receive the value \"True\", in quotes",
         ),
         (
             {"args": ["data"]},
             False,
-            "error run.args: SageMaker's images pass only options, and  is not an "
-            f"option'data' -> {OPTIONS}",
+            "error run.args: SageMaker's images pass only options, and 'data' is not an option "
+            f"-> {OPTIONS}",
         ),
         (
             {"script": None, "module": "trainer.task"},
@@ -186,4 +186,4 @@ def test_a_rehearsal_by_processes_has_no_mpirun_of_an_image(
     (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(launcher="none"), said)))
     done = rsctl("submit", str(tmp_path / "job.yaml"), *how)
     assert done.exit_code == 1
-    assert "its image starts it by mpirun, so rehearse it in containers" in done.stdout
+    assert "its image starts it with mpirun, so rehearse it in containers" in done.stdout

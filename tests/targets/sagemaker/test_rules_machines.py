@@ -39,7 +39,7 @@ MACHINES = {
             "error targets.sagemaker.instance_preferences[1]: ml.g5.12xlarge is listed twice, or "
             "is the same as workers.machine -> remove it",
             "error targets.sagemaker.instance_preferences[2]: ml.g5.48xlarge has 8 accelerators, "
-            "and ml.g5.12xlarge 4 accelerators -> use machine types with the same number, "
+            "but ml.g5.12xlarge has 4 accelerators -> use machine types with the same number, "
             "because each starts the same number of ranks",
         ],
     ),

@@ -117,8 +117,8 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
     [
         (
             {**workers(2, "t4:4", "n1-standard-16"), "chief": {"machine": "n2-highcpu-64"}},
-            "error chief.machine: the chief: n2-highcpu-64 cannot have t4 -> leave chief.machine "
-            "out; for a chief without accelerators, set chief.accelerator: none",
+            "error chief.machine: the chief: n2-highcpu-64 cannot have t4 -> remove "
+            "chief.machine; for a chief without accelerators, set chief.accelerator: none",
         ),
         (
             {**workers(2), "chief": {"machine": "n2-highcpu-65"}},
