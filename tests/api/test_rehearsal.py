@@ -49,8 +49,8 @@ def test_a_rehearsal_is_asked_about_and_cancelled_from_elsewhere(write_job: Writ
 
 def test_what_cannot_be_rehearsed_is_an_error(write_job: Write) -> None:
     path = cloud_job(write_job)
-    with pytest.raises(RsctlError, match="it is a rehearsal already"):
+    with pytest.raises(RsctlError, match="already runs on this machine"):
         rsctl.api.submit(path, "process", rehearse=Rehearsal())
-    with pytest.raises(RsctlError, match="no field 'mood'"):
+    with pytest.raises(RsctlError, match="there is no field 'mood'"):
         rsctl.api.submit(path, rehearse=Rehearsal("process", {"mood": "bad"}))
     assert rsctl.api.runs() == []

@@ -89,18 +89,17 @@ SPEC = [
         "ERROR: Could not find a version that satisfies the requirement torhc\n"
         "ERROR: No matching distribution found for torhc",
         PIP,
-        "image.python: no version of torhc is there for the Python and the platform of BASE",
+        "image.python: torhc has no version for the Python and the platform of BASE",
     ),
     (
         "  ERROR: Failed building wheel for mpi4py\nERROR: Failed to build mpi4py",
         PIP,
-        "image.python: a requirement has no wheel that fits BASE, and it could not be compiled: "
-        "mpi4py",
+        "image.python: a requirement has no wheel for BASE, and compiling it failed: mpi4py",
     ),
     (
         "error: subprocess-exited-with-error",
         PIP,
-        "image.python: a requirement has no wheel that fits BASE, and it could not be compiled",
+        "image.python: a requirement has no wheel for BASE, and compiling it failed",
     ),
     (
         "ERROR: ResolutionImpossible: for help visit",
@@ -198,7 +197,7 @@ def test_without_a_network_it_is_not_the_requirement_that_is_missing() -> None:
 def test_what_is_captured_is_only_text() -> None:
     known = explain_failure(["No matching distribution found for {base}{0}"], PIP, "BASE")
     assert known is not None
-    assert "no version of {base}{0} is there" in known.findings[0].message
+    assert "{base}{0} has no version" in known.findings[0].message
 
 
 @pytest.mark.parametrize(
@@ -345,7 +344,7 @@ def test_a_repository_whose_key_is_out_of_date(one: dict[str, str], instruction:
     assert known is not None
     assert (known.findings[0].code, known.findings[0].path) == ("apt-key", "image.base")
     assert known.findings[0].message == (
-        f"BASE brings an apt repository whose signing key is out of date: {one['repository']}"
+        f"BASE contains an apt repository whose signing key is out of date: {one['repository']}"
     )
 
 

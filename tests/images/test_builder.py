@@ -151,7 +151,7 @@ def test_a_dockerfile_that_fails_is_what_the_error_is_about(install: Install) ->
         named("classic").build(OF_DOCKERFILE, lambda _event: None)
     assert {finding.path for finding in caught.value.findings} == {"image.dockerfile"}
     assert [finding.code for finding in caught.value.findings] == ["base", "build", "dockerfile"]
-    assert caught.value.findings[0].message == "there is no image x"
+    assert caught.value.findings[0].message == "image x does not exist"
     assert "/job/Dockerfile" in caught.value.findings[-1].message
 
 
@@ -231,7 +231,7 @@ def test_a_variant_of_a_platform_is_that_platform(install: Install) -> None:
             "manifest for base:1 not found: manifest unknown",
             "base",
             2,
-            "there is no image base:1",
+            "image base:1 does not exist",
         ),
         ("pull access denied for base", "base", 3, "not logged in"),
         ("lookup registry.example: no such host", "network", 3, "check the network"),

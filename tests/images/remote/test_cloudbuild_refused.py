@@ -73,7 +73,7 @@ def test_a_bucket_that_is_not_there(google: CloudBuildEmulator, screen: Screen) 
     assert refusal(caught.value) == (
         "REFUSED",
         "bucket",
-        "there is no bucket nobody",
+        "bucket nobody does not exist",
         "create it: `gcloud storage buckets create gs://nobody`, or use another bucket",
         "targets.vertex.staging",
     )
