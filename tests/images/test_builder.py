@@ -108,7 +108,7 @@ def test_a_dockerfile_of_the_users_is_built_first(name: str, install: Install) -
     start = " ".join(builder.command[1:])
     folder = install(**{builder.program: [NO_IMAGE, LOCAL_BUILDX, (start, "", "", 0)]})
     with pytest.raises(
-        RsctlError, match="/job/Dockerfile did not build an image, and linux/arm64 is"
+        RsctlError, match="/job/Dockerfile did not build an image, but linux/arm64 is"
     ):
         builder.build(OF_DOCKERFILE, lambda _event: None)
     inspect = f"{builder.program} image inspect rsctl/dockerfile:9876"
@@ -140,7 +140,7 @@ def test_a_dockerfile_that_builds_for_another_platform_is_refused(install: Insta
     assert (finding.code, finding.path, finding.message) == (
         "platform",
         "image.dockerfile",
-        "/job/Dockerfile builds an image for linux/amd64, and linux/arm64 is needed",
+        "/job/Dockerfile builds an image for linux/amd64, but linux/arm64 is needed",
     )
 
 
@@ -193,7 +193,7 @@ def test_a_base_that_is_not_here_is_pulled(platform: str | None, install: Instal
         named("classic").base_user(Recipe(platform=platform), shown.append)
     [finding] = [event for event in shown if isinstance(event, Finding)]
     assert (finding.severity, finding.code, finding.path) == ("note", "pull", "image.base")
-    assert finding.message.startswith("docker pulls the base base:1, which this machine does not")
+    assert finding.message.startswith("docker is pulling the base image base:1, which is not on this machine")
     assert shown.index(finding) < shown.index(BuildStep(0, 0, "pull base:1"))
     option = f" --platform {platform}" if platform else ""
     assert calls(folder) == [

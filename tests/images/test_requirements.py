@@ -97,7 +97,7 @@ def test_what_is_included_from_elsewhere_is_refused(job: ReadJob, tmp_path: Path
 
 def test_two_files_of_one_name_are_refused(job: ReadJob, tmp_path: Path) -> None:
     (tmp_path / "gpu.txt").write_text("-r requirements.txt\n")
-    with pytest.raises(RsctlError, match=r"two files would be requirements\.txt"):
+    with pytest.raises(RsctlError, match="two files would both become requirements\\.txt"):
         files(job, "gpu.txt")
 
 

@@ -104,7 +104,9 @@ def test_an_engine_that_does_not_answer_is_explained_as_in_a_build(line: str) ->
     pushed = push_error([line], REFERENCE, REPOSITORY, None)
     built = explain_failure([line], "", "BASE")
     assert built is not None
-    remedy = "start it, and check that `docker info` works for your user: not every user may use it"
+    remedy = (
+        "start it, and check that `docker info` works for your user: not every user has permission"
+    )
     expected = error("engine", "the Docker engine does not answer", remedy, "image")
     assert (built.exit_code, built.findings) == (ExitCode.ENVIRONMENT, (expected,))
     assert (pushed.exit_code, pushed.findings[0].remedy) == (ExitCode.ENVIRONMENT, remedy)
