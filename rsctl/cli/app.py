@@ -20,7 +20,7 @@ COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000  # more than a plan makes: looking for cycles costs it 3 %
 PANELS = {
     "First steps": {
-        "init": "Start a job from a template.",
+        "init": "Create a job file from a template or your script.",
         "plan": "Show exactly what a job would run; send nothing.",
         "submit": "Run a job and watch it until it ends.",
         "logs": "Show the merged log of a run.",

@@ -161,7 +161,7 @@ def test_a_builder_that_does_not_see_the_engines_images_is_refused(install: Inst
     with pytest.raises(RsctlError) as caught:
         named("buildx").build(OF_DOCKERFILE, lambda _event: None)
     [finding] = caught.value.findings
-    assert finding.message.startswith("the builder ci has driver docker-container, and cannot")
+    assert finding.message.startswith("the builder ci has driver docker-container, which cannot")
     assert "BUILDX_BUILDER=default" in str(finding.remedy)
     assert len(calls(folder)) == 2
 
