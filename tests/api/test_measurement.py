@@ -14,7 +14,7 @@ from rsctl.runs.calibrations import saved_profile
 
 from .conftest import Write
 
-SCRIPT = Path(__file__).parents[1] / "pytorch" / "scripts" / "loading.py"
+SCRIPT = Path(__file__).parents[1] / "transport" / "pytorch" / "scripts" / "loading.py"
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
 

@@ -21,4 +21,4 @@ def test_no_code_changes_its_own_environment() -> None:
     }
     # Those run inside of containers, before the user's process starts.
     starters = {"package_boot.py", "package_start.py", "toolkit_start.py"}
-    assert {p for p in found if p.parts[0] != "runtime" and p.name not in starters} == set()
+    assert {p for p in found if p.parts[0] != "node" and p.name not in starters} == set()

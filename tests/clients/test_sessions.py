@@ -258,4 +258,4 @@ def test_clients_are_made_in_one_place() -> None:
         if made.search(path.read_text(encoding="utf-8"))
     }
     # The session of the SDK's own estimator, which sends what it likes.
-    assert found - {"sdk/estimator.py"} == {"clients/sessions.py"}
+    assert found - {"targets/sagemaker/sdk/estimator.py"} == {"clients/sessions.py"}

@@ -29,7 +29,7 @@ def unpacked(tmp_path: Path) -> Path:
 def test_it_is_the_runtime_and_the_transport(unpacked: Path) -> None:
     assert sorted(path.name for path in (unpacked / "rsctl").iterdir()) == [
         "__init__.py",
-        "runtime",
+        "node",
         "transport",
     ]
 
@@ -41,7 +41,7 @@ def test_they_need_nothing_else_of_rsctl(unpacked: Path) -> None:
         "print(sorted(rooms), rsctl.__file__)"
     )
     done = run(unpacked, code)
-    assert done == f"['runtime', 'transport'] {unpacked}/rsctl/__init__.py\n"
+    assert done == f"['node', 'transport'] {unpacked}/rsctl/__init__.py\n"
 
 
 def test_torch_finds_the_binding(unpacked: Path) -> None:

@@ -232,7 +232,7 @@ def test_a_reducer_runs_until_it_is_told_to_stop(launch: Launch, free_port: int)
 
 def test_an_image_without_the_reducers_program(launch: Launch, tmp_path: Path) -> None:
     (tmp_path / "rsctl").mkdir()
-    for name in ("__init__.py", "runtime"):
+    for name in ("__init__.py", "node"):
         (tmp_path / "rsctl" / name).symlink_to(Path(rsctl.__file__).with_name(name))
     node = launch(
         *ONCE, "true", cluster_fields=REDUCER, PYTHONPATH=str(tmp_path), via=without_torch()

@@ -142,14 +142,14 @@ def test_an_old_python_is_told(
 
 
 def test_the_way_to_that_finding_parses_on_an_old_python() -> None:
-    names = ["__init__", *(f"runtime/{name}" for name in ("__init__", "launch"))]
-    names += [f"runtime/{name}" for name in ("errors", "interpreter", "structured_lines")]
+    names = ["__init__", *(f"node/{name}" for name in ("__init__", "launch"))]
+    names += [f"node/{name}" for name in ("errors", "interpreter", "structured_lines")]
     for name in names:
         ast.parse((ROOT / "rsctl" / f"{name}.py").read_text(), feature_version=(3, 7))
 
 
 def test_what_is_imported_before_it_is_no_more_than_that() -> None:
-    tree = ast.parse((ROOT / "rsctl" / "runtime" / "launch.py").read_text())
+    tree = ast.parse((ROOT / "rsctl" / "node" / "launch.py").read_text())
     modules = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
     names = [
         alias.name
