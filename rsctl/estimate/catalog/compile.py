@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import yaml
 
-from rsctl.estimate.catalog import COMPILED, FOLDER
+import rsctl
+from rsctl.estimate.catalog import COMPILED
 
-_PACKAGE = FOLDER.parent
+_PACKAGE = Path(rsctl.__file__).parent
 
 
 def compiled() -> bytes:

@@ -40,8 +40,8 @@ INFO = TargetInfo(
         "quota is too small"
     },
     catalog=CatalogInfo(
-        machines="rsctl.estimate.catalog:sagemaker.yaml",
-        prices="rsctl.estimate.catalog:sagemaker_prices.yaml",
+        machines="rsctl.targets.sagemaker:machines.yaml",
+        prices="rsctl.targets.sagemaker:prices.yaml",
         price_list="rsctl.targets.sagemaker.prices:sagemaker_prices",
     ),
     billing="rsctl.targets.sagemaker.billing:billing_of",

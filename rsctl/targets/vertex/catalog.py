@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.estimate.catalog import Machine, load, read_data
+from rsctl.estimate.catalog import Machine, load, read_file
 from rsctl.job.units import Accelerator
 
 PREEMPTIBLE_CPUS = "custom_model_training_preemptible_cpus"
@@ -29,7 +29,7 @@ class FlexStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`vertex_rules.yaml`; `default_quotas` are, by quota, numbers and the regions that have it."""
+    """`rules.yaml`; `default_quotas` are, by quota, numbers and the regions that have it."""
 
     multi_regions: dict[str, str]
     reduction_server: str
@@ -65,7 +65,7 @@ class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache
 def rules() -> VertexRules:
     """The rules of Vertex AI."""
-    return read_data("vertex_rules.yaml", VertexRules)
+    return read_file("rsctl.targets.vertex:rules.yaml", VertexRules)
 
 
 def has_tpus(machine_spec: Mapping[str, Any]) -> bool:

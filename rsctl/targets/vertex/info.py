@@ -28,8 +28,8 @@ INFO = TargetInfo(
         "reservation": "set it to any, which uses one in the region, or set one region",
     },
     catalog=CatalogInfo(
-        machines="rsctl.estimate.catalog:vertex.yaml",
-        prices="rsctl.estimate.catalog:vertex_prices.yaml",
+        machines="rsctl.targets.vertex:machines.yaml",
+        prices="rsctl.targets.vertex:prices.yaml",
         price_list="rsctl.targets.vertex.prices:vertex_prices",
     ),
     billing="rsctl.targets.vertex.billing:billing_of",
