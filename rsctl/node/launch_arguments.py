@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rsctl.node.errors import USAGE, LaunchError
-from rsctl.node.platforms.sagemaker import resources, sagemaker_path
+from rsctl.node.platforms.sagemaker_cluster import resources, sagemaker_path
 
 PREFIX = "rsctl_arguments_"
 """The beginning of the names of these hyperparameters."""

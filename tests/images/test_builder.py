@@ -193,7 +193,9 @@ def test_a_base_that_is_not_here_is_pulled(platform: str | None, install: Instal
         named("classic").base_user(Recipe(platform=platform), shown.append)
     [finding] = [event for event in shown if isinstance(event, Finding)]
     assert (finding.severity, finding.code, finding.path) == ("note", "pull", "image.base")
-    assert finding.message.startswith("docker is pulling the base image base:1, which is not on this machine")
+    assert finding.message.startswith(
+        "docker is pulling the base image base:1, which is not on this machine"
+    )
     assert shown.index(finding) < shown.index(BuildStep(0, 0, "pull base:1"))
     option = f" --platform {platform}" if platform else ""
     assert calls(folder) == [

@@ -14,7 +14,7 @@ from rsctl.node.errors import LaunchError
 from rsctl.node.platforms import read_cluster
 from rsctl.node.process_spec import of_role, once
 
-from .platforms.test_vertex import spec
+from .platforms.test_vertex_cluster import spec
 from .sagemaker import resource_config, write_config
 
 HOSTS = {

@@ -9,9 +9,9 @@ from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.platforms.contract import Platform
 
 PLATFORMS: Mapping[str, str] = {
-    LOCAL: "rsctl.node.platforms.local_platform",
-    "vertex": "rsctl.node.platforms.vertex_platform",
-    "sagemaker": "rsctl.node.platforms.sagemaker_platform",
+    LOCAL: "rsctl.node.platforms.local",
+    "vertex": "rsctl.node.platforms.vertex",
+    "sagemaker": "rsctl.node.platforms.sagemaker",
 }
 """The module of each platform, whose `PLATFORM` is a `Platform`; the first that is here counts."""
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import sagemaker_hyperparameters
-from rsctl.node.platforms.sagemaker import resources, sagemaker_path
+from rsctl.node.platforms.sagemaker_cluster import resources, sagemaker_path
 from rsctl.node.platforms.sagemaker_hyperparameters import to_json
 
 _CONFIG = "/opt/ml/input/config"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.node.platforms.sagemaker import read
+from rsctl.node.platforms.sagemaker_cluster import read
 from rsctl.node.platforms.sagemaker_env import variables
 from tests.fixtures import real
 from tests.node.sagemaker import write_config
