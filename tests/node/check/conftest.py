@@ -136,7 +136,7 @@ class Image:
         """The runtime as an image has it, alone in a folder, which this returns."""
         root = self._folder("opt")
         copied = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "rsctl" / "runtime", root / "rsctl" / "runtime", ignore=copied)
+        shutil.copytree(ROOT / "rsctl" / "node", root / "rsctl" / "node", ignore=copied)
         shutil.copy(ROOT / "rsctl" / "__init__.py", root / "rsctl")
         return root
 
