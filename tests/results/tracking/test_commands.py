@@ -124,7 +124,7 @@ def test_a_tracker_that_never_answers_does_not_hold_up_the_job(
         assert run_command(["submit", job]) == 0
         run = last_run()
         took = time.monotonic() - begun
-        assert "vertex exp is still being sent" in capsys.readouterr().err
+        assert "data is still being sent to vertex exp in the background" in capsys.readouterr().err
         assert losses(Path("tb") / run.run) == [1.0, 2.0, 3.0]
         assert took < 60
         process = holder(lock_path(run.run))
