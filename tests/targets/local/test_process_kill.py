@@ -44,7 +44,7 @@ def test_a_killed_supervisor_leaves_nothing(rsctl: Rsctl, cleaner: str) -> None:
     assert rsctl.processes(run) == []
     after = rsctl.status(run)
     assert after["state"] == "failed"
-    assert after["reason"] == "its supervisor was killed; what was left of it has been removed"
+    assert after["reason"] == "its supervisor was killed; rsctl has removed its remaining processes"
     assert {r["state"] for r in after["replicas"]} == {"cancelled"}
 
 
