@@ -35,7 +35,7 @@ _COMMON = (
         summary="the build took too long",
     ),
 )
-"""What all services have: Cloud Build's `Build.Status` and CodeBuild's `buildStatus`."""
+"""Failures that all services have: Cloud Build's `Build.Status` and CodeBuild's `buildStatus`."""
 
 
 def service_error(own: tuple[KnownError, ...], message: str, *codes: str) -> RsctlError | None:
