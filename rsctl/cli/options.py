@@ -90,7 +90,7 @@ def _parse_report(text: str) -> Any:
     kind, _, path = text.partition("=")
     if kind not in CI_REPORTS or not path:
         kinds = ", ".join(f"{kind}=FILE" for kind in CI_REPORTS)
-        raise typer.BadParameter(f"{text!r} is none of {kinds}")
+        raise typer.BadParameter(f"{text!r} is not one of {kinds}")
     return CiReport(kind, path)
 
 

@@ -55,17 +55,17 @@ def test_what_anybody_can_read_has_no_secret() -> None:
         (
             "image.env.HF_TOKEN",
             True,
-            "HF_TOKEN looks like a secret, and in an image anybody can read it",
+            "HF_TOKEN looks like a secret, and anyone can read it in an image",
         ),
         (
             "image.env.GH_TOKEN",
             True,
-            "GH_TOKEN comes from your environment, and in an image anybody can read it",
+            "GH_TOKEN comes from your environment, and anyone can read it in an image",
         ),
         (
             "image.env.FROM_OUTSIDE",
             True,
-            "FROM_OUTSIDE comes from your environment, and in an image anybody can read it",
+            "FROM_OUTSIDE comes from your environment, and anyone can read it in an image",
         ),
     ]
 
@@ -124,16 +124,21 @@ def findings(folder: Path, text: str) -> list[tuple[str | None, str]]:
             "",
             "gs://bucket/a.zip",
             "module: x.y",
-            [("run.package", "'gs://bucket/a.zip' is no source distribution")],
+            [("run.package", "'gs://bucket/a.zip' is not a source distribution")],
         ),
         (
             "",
             "gs://bucket/.tar.gz",
             "module: x.y",
-            [("run.package", "'gs://bucket/.tar.gz' is no source distribution")],
+            [("run.package", "'gs://bucket/.tar.gz' is not a source distribution")],
         ),
-        ("", "none", "module: x.y", [("run.package", "no folder '/none'")]),
-        ("", "pkg", "script: none.py", [("run.script", "no script 'none.py' in '/pkg'")]),
+        ("", "none", "module: x.y", [("run.package", "folder '/none' does not exist")]),
+        (
+            "",
+            "pkg",
+            "script: none.py",
+            [("run.script", "script 'none.py' does not exist in '/pkg'")],
+        ),
         (
             ", source: pkg",
             "pkg",
@@ -141,7 +146,7 @@ def findings(folder: Path, text: str) -> list[tuple[str | None, str]]:
             [
                 (
                     "image.source",
-                    "the container gets run.package, and nothing brings image.source there",
+                    "the container gets only run.package, so image.source has no effect",
                 )
             ],
         ),
@@ -159,7 +164,7 @@ def test_a_build_that_maps_folders_may_have_any_module(
     tmp_path: Path, package: Path, text: str, file: str
 ) -> None:
     job = PACKAGE % ("", "pkg", "module: other.task")
-    assert findings(tmp_path, job) == [("run.module", "no module other.task is in '/pkg'")]
+    assert findings(tmp_path, job) == [("run.module", "module other.task does not exist in '/pkg'")]
     (package / file).write_text(text)
     assert findings(tmp_path, job) == []
 
@@ -168,7 +173,7 @@ def test_a_folder_that_pip_cannot_install(tmp_path: Path, package: Path) -> None
     (package / "setup.py").unlink()
     [(path, message)] = findings(tmp_path, PACKAGE % ("", "pkg", "module: trainer.task"))
     assert path == "run.package"
-    assert message.endswith("is in '/pkg', so it is no package")
+    assert message == "'/pkg' is not a Python package: it has neither pyproject.toml nor setup.py"
 
 
 def test_what_a_package_does_not_go_together_with(tmp_path: Path, package: Path) -> None:

@@ -65,22 +65,22 @@ def test_a_module(line: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("bash run.sh", "'bash run.sh' starts no script that rsctl knows how to start"),
-        ("python", "'python' starts no script"),
-        ("python -m", "'python -m' starts no script"),
-        ("python train", "'python train' starts no script"),
-        ("torchrun --nnodes 2", "'torchrun --nnodes 2' starts no script"),
-        ("torchrun --nnodes", "'torchrun --nnodes' starts no script"),
-        ("accelerate launch run.sh", "'accelerate launch run.sh' starts no script"),
-        ("accelerate test x.py", "'accelerate test x.py' starts no script"),
-        ("a b c d e f g h", "'a b c d e f' starts no script"),
-        ("accelerate launch -q", "accelerate launch starts no script"),
-        ("accelerate launch --tpu x.py", "accelerate launch: --tpu has no key in a job file"),
-        ("deepspeed --autotuning=run x.py", "deepspeed: --autotuning has no key in a job file"),
-        ("deepspeed --num_gpus", "deepspeed: --num_gpus wants a value"),
+        ("bash run.sh", "'bash run.sh' does not start a script in a way that rsctl supports"),
+        ("python", "'python' does not start a script"),
+        ("python -m", "'python -m' does not start a script"),
+        ("python train", "'python train' does not start a script"),
+        ("torchrun --nnodes 2", "'torchrun --nnodes 2' does not start a script"),
+        ("torchrun --nnodes", "'torchrun --nnodes' does not start a script"),
+        ("accelerate launch run.sh", "'accelerate launch run.sh' does not start a script"),
+        ("accelerate test x.py", "'accelerate test x.py' does not start a script"),
+        ("a b c d e f g h", "'a b c d e f' does not start a script"),
+        ("accelerate launch -q", "accelerate launch does not start a script"),
+        ("accelerate launch --tpu x.py", "accelerate launch: the job file has no key for --tpu"),
+        ("deepspeed --autotuning=run x.py", "deepspeed: the job file has no key for --autotuning"),
+        ("deepspeed --num_gpus", "deepspeed: --num_gpus requires a value"),
         (
             "accelerate launch --num_processes 3 --num_machines 2 x.py",
-            "accelerate launch: 3 processes are not the same number on 2 machines",
+            "accelerate launch: 3 processes are not divisible by 2 machines",
         ),
         ("accelerate launch --config_file none.yaml x.py", "accelerate launch: cannot read none"),
     ],
@@ -139,7 +139,7 @@ def test_a_configuration_that_has_no_counterpart(tmp_path: Path, config: str) ->
     assert str(path) in caught.value.findings[0].message
 
 
-LOCAL_RANK = "deepspeed gives the script --local_rank=N; here LOCAL_RANK has it instead"
+LOCAL_RANK = "deepspeed passes --local_rank=N to the script; rsctl sets LOCAL_RANK instead"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ run:
 
 workers:
   count: 2                      # nodes
-  processes: auto               # ranks on each; auto: its accelerators, else 1
+  processes: auto               # ranks on each; auto: one per accelerator, or 1
   # accelerator: l4:1           # GPUs on each node; absent: CPU
 
 # metrics:                      # numbers to read from the log

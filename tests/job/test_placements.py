@@ -130,8 +130,8 @@ def shown(given: Job, target: str) -> list[str]:
 def test_what_is_twice_in_a_list(tmp_path: Path) -> None:
     given = job(tmp_path, "[n1-standard-4, n1-standard-8, n1-standard-4]", ["a-b1", "a-b1"])
     assert shown(given, "vertex") == [
-        "targets.vertex.region[1]: a-b1 is in the list already -> remove it",
-        "workers.machine[2]: n1-standard-4 is in the list already -> remove it",
+        "targets.vertex.region[1]: a-b1 is listed twice -> remove it",
+        "workers.machine[2]: n1-standard-4 is listed twice -> remove it",
     ]
 
 
@@ -148,16 +148,16 @@ def test_more_places_than_anybody_means(
         [f"r-{n}" for n in range(regions)],
     )
     expected = (
-        f"{path}: {regions} regions and {machines} machine types are {regions * machines} places "
-        "to try, and 16 at most are possible -> name those that you would take"
+        f"{path}: {regions} regions and {machines} machine types are {regions * machines} "
+        "placements, and at most 16 are possible -> list only the ones that you would use"
     )
     assert shown(given, "vertex") == ([expected] if path else [])
 
 
 def test_lists_and_regions_on_a_target_without_places(tmp_path: Path) -> None:
     assert shown(job(tmp_path), "process") == [
-        "image.uri: target process has no regions, and the name has {region} -> give it a name for "
-        "this target"
+        "image.uri: target process has no regions, and the name contains {region} -> set a name "
+        "without it for this target"
     ]
     repository = job(tmp_path, image='repository: "{region}/a"')
     assert shown(repository, "compose")[-1].startswith("image.repository: target compose has no")

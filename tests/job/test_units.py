@@ -26,7 +26,7 @@ def test_a_regression_is_a_part_or_an_amount(text: str, is_relative: bool, amoun
 
 @pytest.mark.parametrize("text", ["100%", "250 %", "-1", "%", "5 % ", ""])
 def test_what_is_no_regression(text: str) -> None:
-    with pytest.raises(ValueError, match="a part of the baseline such as 5%"):
+    with pytest.raises(ValueError, match="a percentage of the baseline such as 5%"):
         Regression.parse(text)
 
 

@@ -30,7 +30,8 @@ def read_own_prices(path: str) -> dict[str, PriceTable]:
         raise RsctlError(ExitCode.USAGE, *findings, *problem.findings) from None
     targets = [info.name for info in all_targets() if info.catalog is not None]
     if not isinstance(root, Block):
-        example = f"begin with {' or '.join(f'{name}:' for name in targets)}, see docs/costs.md"
+        names = " or ".join(f"{name}:" for name in targets)
+        example = f"begin with {names}, see docs/guides/costs.md"
         empty = error("prices", "it has no tables", example)
         raise RsctlError(ExitCode.USAGE, *findings, replace(empty, file=path, line=1, column=1))
     decoder = Decoder(_type_with(targets), {}, Path(path).parent)

@@ -48,7 +48,7 @@ def cost_findings(cost: PlanCost) -> Iterator[Finding]:
                 "the cost is unknown, so rsctl cannot tell whether it stays below "
                 f"{dollars(cost.limit)}: {cost.unknown}"
             ),
-            "fetch the clouds' prices: rsctl catalog --refresh; or write yours down, see "
+            "fetch the clouds' prices: rsctl catalog --refresh; or add your own, see "
             "docs/guides/costs.md; or remove limits.cost",
             _KEY,
         )

@@ -167,8 +167,8 @@ def test_a_limit_needs_a_price(tmp_path: Path) -> None:
     assert about_cost(vertex.findings_of(tmp_path, changes)) == [
         "error limits.cost: the cost is unknown, so rsctl cannot tell whether it stays below "
         "50.00 USD: the on-demand price of a3-ultragpu-8g in us-central1 is unknown -> fetch the "
-        "clouds' prices: rsctl catalog --refresh; or add your own, see docs/costs.md; or remove "
-        "limits.cost"
+        "clouds' prices: rsctl catalog --refresh; or add your own, see docs/guides/costs.md; or "
+        "remove limits.cost"
     ]
 
 

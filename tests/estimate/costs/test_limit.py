@@ -105,37 +105,40 @@ def reported(cost: PlanCost) -> list[str]:
     return [f"{found.severity} {found.message} -> {found.remedy}" for found in cost_findings(cost)]
 
 
-REMEDY = "take fewer or smaller machines, or raise limits.cost"
+REMEDY = "use fewer or smaller machines, or raise limits.cost"
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"limit": None}, []),
-        ({"most": 10.0}, ["note the job is ended after 1h: 10.00 USD at most -> None"]),
+        (
+            {"most": 10.0},
+            ["note the job is ended after 1h, at a cost of at most 10.00 USD -> None"],
+        ),
         (
             {"per_hour": 300.0, "most": 10.0, "starts": 2},
-            ["note each of 2 starts is ended after 1h: 10.00 USD at most -> None"],
+            ["note each of 2 starts is ended after 1h, at a cost of at most 10.00 USD -> None"],
         ),
         (
             {"most": 10.01},
             [
-                "error the job can cost 10.01 USD, more than 10.00 USD: 1h at 600.00 USD an hour "
+                "error the job can cost 10.01 USD, more than 10.00 USD: 1h at 600.00 USD per hour "
                 f"-> set limits.timeout: 59m56s or less, {REMEDY}"
             ],
         ),
         (
             {"per_hour": 601.0},
             [
-                "error 10.00 USD do not pay for a minute: its machines are 601.00 USD an hour "
-                f"-> {REMEDY}"
+                "error 10.00 USD is less than one minute costs: its machines cost 601.00 USD per "
+                f"hour -> {REMEDY}"
             ],
         ),
         (
             {"per_hour": 301.0, "starts": 2},
             [
-                "error 10.00 USD do not pay for a minute: its machines are 301.00 USD an hour "
-                f"-> {REMEDY}"
+                "error 10.00 USD is less than one minute costs: its machines cost 301.00 USD per "
+                f"hour -> {REMEDY}"
             ],
         ),
     ],
@@ -150,7 +153,9 @@ def test_a_limit_of_what_has_no_price_is_refused(lacking: str) -> None:
     cost = PlanCost(per_hour=1.0, most=1.0, seconds=1.0, limit=10.0, spot=False, unknown="why")
     for unknown in (cost, replace(cost, **{lacking: None, "unknown": "why"})):
         (found,) = cost_findings(unknown)
-        assert found.message == "whether it stays below 10.00 USD cannot be told: why"
+        assert found.message == (
+            "the cost is unknown, so rsctl cannot tell whether it stays below 10.00 USD: why"
+        )
         assert found.path == "limits.cost"
 
 
@@ -178,6 +183,6 @@ def test_pools_add_up_and_all_that_have_no_price_are_named() -> None:
     cost = plan_cost("vertex", pools, billing._replace(is_spot=True), Limits(cost=Money(5)))
     assert (cost.spot, cost.limit, cost.most) == (True, 5.0, None)
     assert cost.unknown == (
-        "no spot price of x1 is known; no spot price of an unknown machine is known"
+        "the spot price of x1 is unknown; the spot price of an unknown machine is unknown"
     )
     assert plan_cost("vertex", [], billing, Limits()).unknown == "it has no machines"

@@ -100,15 +100,17 @@ def tried(
 
 def test_what_a_run_has_cost_in_places_it_has_left_is_added() -> None:
     here = tried(99.0, ended=None)  # where it is: its own time counts
-    places = [tried(1.5), tried(None), tried(0.25), here]
-    cost = run_cost(msgspec.structs.replace(record(cost=COST), places=places))
+    placements = [tried(1.5), tried(None), tried(0.25), here]
+    cost = run_cost(msgspec.structs.replace(record(cost=COST), placements=placements))
     assert cost is not None
     assert (cost.dollars, cost.elsewhere, cost.seconds) == (11.75, 1.75, 1800.0)
-    waiting = msgspec.structs.replace(record(cost=COST), places=places, started=None, ended=None)
+    waiting = msgspec.structs.replace(
+        record(cost=COST), placements=placements, started=None, ended=None
+    )
     cost = run_cost(waiting)
     assert cost is not None
     assert (cost.dollars, cost.elsewhere, cost.seconds, cost.unknown) == (1.75, 1.75, 0.0, None)
-    stays = run_cost(msgspec.structs.replace(record(cost=COST), places=[here]))
+    stays = run_cost(msgspec.structs.replace(record(cost=COST), placements=[here]))
     assert stays is not None
     assert (stays.dollars, stays.elsewhere) == (10.0, None)
 
