@@ -88,8 +88,8 @@ def test_a_job_that_failed_keeps_its_exit_code(rsctl: Rsctl) -> None:
     done = rsctl("submit", job, "-t", "process", "--get", "file", "-o", "json")
     assert (done.exit_code, done.result["exit_code"]) == (1, 1)
     assert "error: cannot write file: " in done.stderr
-    assert f"warning: not all of {done.result['run']} is here" in done.stderr
-    assert done.stderr.endswith(f"to go on: rsctl get {done.result['run']} file\n")
+    assert f"warning: some results of {done.result['run']} are missing" in done.stderr
+    assert done.stderr.endswith(f"to continue: rsctl get {done.result['run']} file\n")
 
 
 def test_a_choice_of_it(rsctl: Rsctl) -> None:
