@@ -249,7 +249,10 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
         ),
         (
             {"roles": {"ps": {"machine": "n1-standard-5", "accelerator": "t4:1"}}},
-            ["error roles.ps.machine: role ps: no machine 'n1-standard-5' -> did you mean"],
+            [
+                "error roles.ps.machine: role ps: 'n1-standard-5' is not a known machine type of "
+                "Vertex AI -> did you mean"
+            ],
         ),
         (
             {"roles": {"ps": {"machine": "n2-highcpu-16", "accelerator": "t4:1"}}},
@@ -261,11 +264,14 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
         ),
         (
             {"roles": {"ps": {"disk": "1GB"}}},
-            ["error roles.ps.disk: role ps: a boot disk has from -> set roles.ps.disk: "],
+            ["error roles.ps.disk: role ps: a boot disk must have from -> set roles.ps.disk: "],
         ),
         (
             {"roles": {"ps": {"env": {"CLUSTER_SPEC": "x"}}}},
-            ["error roles.ps.env.CLUSTER_SPEC: role ps: CLUSTER_SPEC is set by Vertex AI -> name"],
+            [
+                "error roles.ps.env.CLUSTER_SPEC: role ps: Vertex AI sets CLUSTER_SPEC itself -> "
+                "name"
+            ],
         ),
         (
             {
@@ -287,7 +293,7 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
             },
             [
                 "error roles.ps.machine: flex start gives all pools the same machine type, and "
-                "the role's is different -> give it the workers' machine",
+                "the role's is different -> use the workers' machine type for it",
                 "note roles.evaluator.count: 40 vCPUs ... preemptible_cpus -> doctor",
             ],
         ),

@@ -21,9 +21,9 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "nothing is said": (
         {"targets": {"vertex": {"project": None, "region": None}}, "outputs": None},
         [
-            "error targets.vertex.project: needs a project -> project's id",
+            "error targets.vertex.project: needs a project -> Google Cloud project's ID",
             "error targets.vertex.region: needs a region -> us-central1",
-            "error outputs: nowhere to keep -> gs://",
+            "error outputs: the results of the job have no location -> gs://",
         ],
     ),
     "all is wrong at once": (
@@ -36,10 +36,10 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             },
         ),
         [
-            "error targets.vertex.region: 'mars-1' is no region",
-            "error targets.vertex.labels.A: 'A' is not possible -> a-z",
+            "error targets.vertex.region: 'mars-1' is not a region of Google Cloud",
+            "error targets.vertex.labels.A: 'A' is not valid in a label -> a-z",
             "error workers.accelerator: no machine type has 3 of l4 -> 1, 2, 4, 8",
-            "warning limits.queue: as long as somebody watches it -> do not detach",
+            "warning limits.queue: only while a command watches it -> do not detach",
             "error image.repository: needs a repository",
         ],
     ),
@@ -60,11 +60,14 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a zone": (
         vertex(region="us-central1-a"),
-        ["error targets.vertex.region: 'us-central1-a' is no region -> its region is us-central1"],
+        [
+            "error targets.vertex.region: 'us-central1-a' is not a region of Google Cloud -> its "
+            "region is us-central1"
+        ],
     ),
     "a project that would change the path of the URL": (
         vertex(project="p/../x"),
-        ["error targets.vertex.project: 'p/../x' -> project's id"],
+        ["error targets.vertex.project: 'p/../x' is not a valid name -> write a project ID"],
     ),
     "a repository that cannot be, and more": (
         {
@@ -72,7 +75,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             "workers": {"machine": "none-such"},
         },
         [
-            "error workers.machine: no machine 'none-such'",
+            "error workers.machine: 'none-such' is not a known machine type of Vertex AI",
             "error image.repository: https://host/x",
         ],
     ),
@@ -95,7 +98,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "data that is elsewhere": (
         {"inputs": {"a": "s3://bucket/x", "b": "."}, "outputs": "./out"},
         [
-            "error inputs.a: cannot reach s3://bucket/x; it takes gs:// -> --set inputs.a=gs://BUCKET/PATH",
+            "error inputs.a: target vertex cannot reach s3://bucket/x; it supports gs:// -> --set inputs.a=gs://BUCKET/PATH",
             "error inputs.b: cannot reach",
             "error outputs: cannot reach",
         ],
@@ -110,26 +113,35 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             lustre={"..": {"ip": "i", "volume": "v", "filesystem": "f"}},
         ),
         [
-            "error targets.vertex.nfs.a/b: one folder below /mnt/nfs",
-            "error targets.vertex.lustre...: one folder below /mnt/lustre",
-            "error targets.vertex.nfs.a/b.path: no absolute path -> '/'",
+            "error targets.vertex.nfs.a/b: 'a/b' must be a single folder below /mnt/nfs",
+            "error targets.vertex.lustre...: '..' must be a single folder below /mnt/lustre",
+            "error targets.vertex.nfs.a/b.path: 'share' is not an absolute path -> '/'",
         ],
     ),
     "many variables": (
         {"run": {"env": {f"V{i}": "x" for i in range(97)}}},
-        ["error run.env: at most 100 variables, and these are 101: 97 of run.env and 4 of rsctl"],
+        [
+            "error run.env: at most 100 variables, but these are 101: 97 from run.env and 4 from "
+            "rsctl"
+        ],
     ),
     "a variable of the platform's": (
         {"run": {"env": {"CLUSTER_SPEC": "{}"}}},
-        ["error run.env.CLUSTER_SPEC: is set by Vertex AI"],
+        ["error run.env.CLUSTER_SPEC: Vertex AI sets CLUSTER_SPEC itself"],
     ),
     "spot without checkpoints": (
         merged(A100S, {"limits": {"spot": True}}),
-        ["warning limits.spot: up to 6 times ... begins anew each time -> set checkpoints"],
+        [
+            "warning limits.spot: up to 6 times ... starts from the beginning each time -> set "
+            "checkpoints"
+        ],
     ),
     "spot and not spot": (
         {"limits": {"spot": True, "retries": 1}, **vertex(capacity="standard")},
-        ["error targets.vertex.capacity: limits.spot asks for spot"],
+        [
+            "error targets.vertex.capacity: limits.spot requests spot machines, but capacity "
+            "requests standard"
+        ],
     ),
     "flex start without GPUs": (
         vertex(capacity="flex-start"),
@@ -137,47 +149,56 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "flex start with old GPUs": (
         merged(workers(2, "v100:8"), vertex(capacity="flex-start")),
-        ["error targets.vertex.capacity: flex start is for these GPUs"],
+        ["error targets.vertex.capacity: flex start supports only these GPUs: l4, a100-40gb"],
     ),
     "flex start for longer than a week": (
         merged(A100S, {"limits": {"timeout": "8d"}, **vertex(capacity="flex-start")}),
-        ["error limits.timeout: runs 7d at most, not 8d -> 7d"],
+        ["error limits.timeout: can run for at most 7d, not 8d -> 7d"],
     ),
     "labels": (
         vertex(labels={"rsctl-run": "x", "ok_1-a": "x" * 64, "b": "x" * 65, "c": "Über"}),
         [
-            "error targets.vertex.labels.rsctl-run: set by rsctl",
-            "error targets.vertex.labels.b: not possible -> at most 64",
-            "error targets.vertex.labels.c: not possible -> a-z",
+            "error targets.vertex.labels.rsctl-run: rsctl sets rsctl-run itself",
+            "error targets.vertex.labels.b: is not valid in a label -> at most 64",
+            "error targets.vertex.labels.c: is not valid in a label -> a-z",
         ],
     ),
     "TensorBoard without a service account": (
         vertex(tensorboard="7"),
-        ["error targets.vertex.tensorboard: needs a service account"],
+        [
+            "error targets.vertex.tensorboard: TensorBoard needs your own service account -> "
+            "service_account"
+        ],
     ),
     "TensorBoard elsewhere": (
         vertex(tensorboard="projects/p/locations/us-east1/tensorboards/7", **ACCOUNT),
-        ["warning targets.vertex.tensorboard: in us-east1, and the job in us-central1"],
+        ["warning targets.vertex.tensorboard: it is in us-east1, but the job is in us-central1"],
     ),
     "an experiment with a TensorBoard": (
         vertex(tensorboard="7", experiment="e", **ACCOUNT),
-        ["error targets.vertex.tensorboard: cannot be had together"],
+        ["error targets.vertex.tensorboard: experiment and tensorboard cannot be combined"],
     ),
     "an experiment without a service account": (
         vertex(experiment="e"),
-        ["warning targets.vertex.experiment: needs a service account"],
+        [
+            "warning targets.vertex.experiment: an experiment needs your own service account -> "
+            "service_account"
+        ],
     ),
     "a run of no experiment": (
         vertex(experiment_run="r"),
-        ["error targets.vertex.experiment_run: one of an experiment"],
+        ["error targets.vertex.experiment_run: a run must belong to an experiment"],
     ),
     "a network by its project's id": (
         vertex(network="projects/my-project/global/networks/vpc"),
-        ["error targets.vertex.network: no name -> the project's number rather than its id"],
+        [
+            "error targets.vertex.network: is not a valid name -> the project's number instead of "
+            "its ID"
+        ],
     ),
     "ranges of no network": (
         vertex(reserved_ip_ranges=["r"]),
-        ["error targets.vertex.reserved_ip_ranges: those of a network"],
+        ["error targets.vertex.reserved_ip_ranges: the ranges must belong to a network"],
     ),
     "a domain without its dot": (
         vertex(psc={"network_attachment": "a", "dns": {"x.y": {"project": "p", "network": "n"}}}),
