@@ -21,7 +21,7 @@ def command(bench: options.BenchArgument, output: options.Output = "text") -> in
     """
     handle = api.bench(bench)
     if handle.state.is_final:
-        print_message(f"{handle.id} has ended already: {handle.state.value}")
+        print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
         handle.cancel(_WAIT_SECONDS)
         print_message(f"{handle.id} {handle.state.value}; to continue it: {how_to_go_on(handle)}")

@@ -20,7 +20,7 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
     """
     handle = find_run(run)
     if handle.state.is_final:
-        print_message(f"{handle.id} has ended already: {handle.state.value}")
+        print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
         handle.cancel(_WAIT_SECONDS)
         print_message(f"{handle.id} {handle.state.value}")

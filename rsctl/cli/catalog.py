@@ -111,9 +111,8 @@ def _refuse_filters(context: typer.Context, **filters: object) -> None:
     ]
     if options_given:
         are = "is" if len(options_given) == 1 else "are"
-        context.fail(
-            f"{', '.join(options_given)} {are} about machines, and not about price tables."
-        )
+        names = ", ".join(options_given)
+        context.fail(f"{names} {are} for machines and cannot be used with price tables")
 
 
 def _refresh(target: str | None) -> None:

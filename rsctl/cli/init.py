@@ -65,7 +65,7 @@ def command(
         _write(Path(), {"job.yaml": text.encode()}, "submit job.yaml")
     else:
         templates = ", ".join(template_names())
-        remedy = f"use one of: {templates}; or name your script, such as train.py"
+        remedy = f"use one of: {templates}; or give your script, such as train.py"
         message = f"there is no template {arguments[0]!r}"
         raise RsctlError(ExitCode.USAGE, error("template", message, remedy))
     return int(ExitCode.SUCCEEDED)

@@ -116,7 +116,7 @@ def command(
         chosen = _followed(handle, chosen)
     replicas = handle.chosen_replicas(chosen)
     if failed and handle.record.first_failure is None:
-        print_message(f"{handle.id} has no failure")
+        print_message(f"no replica of {handle.id} has failed")
     write = _writer(output, replicas or handle.replicas)
     for batch in handle.log_batches(chosen, tail=tail, follow=follow):
         write(batch)

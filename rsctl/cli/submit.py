@@ -101,7 +101,8 @@ _Behaviour = Annotated[
         metavar="NAME=VALUE",
         rich_help_panel=_REHEARSAL,
         help=(
-            "Behavior of the cloud, such as preemptions=1; docs/clouds.md lists all. Repeatable."
+            "Behavior of the cloud, such as preemptions=1; docs/reference/behaviours.md lists all. "
+            "Repeatable."
         ),
     ),
 ]

@@ -86,9 +86,9 @@ def test_options_count_more_than_the_block() -> None:
     ("options", "code", "message"),
     [
         ({"baseline": ""}, "baseline", "--baseline is empty"),
-        ({"max_regression": ["loss"]}, "gate", "max_regression loss=: expected a part of"),
+        ({"max_regression": ["loss"]}, "gate", "max_regression loss=: expected a percentage of"),
         ({"max_regression": ["loss=100%"]}, "gate", "max_regression loss=100%: expected"),
-        ({"max_regression": ["=5%"]}, "gate", "max_regression =5% names no metric"),
+        ({"max_regression": ["=5%"]}, "gate", "max_regression =5% does not name a metric"),
     ],
 )
 def test_options_that_say_nothing(options: Any, code: str, message: str) -> None:

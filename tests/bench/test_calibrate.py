@@ -62,8 +62,8 @@ def test_outliers_get_no_floor() -> None:
     assert (found.floor, found.allowed) == (None, None)
     assert found.reason is not None
     assert found.reason.endswith(
-        "% a gate finds little: 2 of 10 runs are outliers (33, 34); remove the cause of the noise, "
-        "or increase the number of runs"
+        ", and a gate with more than 20 % finds little: 2 of 10 runs are outliers (33, 34); remove "
+        "the cause of the noise, or increase the number of runs"
     )
 
 

@@ -84,21 +84,19 @@ def test_with_one_run_a_side_there_is_an_effect_and_no_test() -> None:
     [metric] = found.metrics
     assert metric.effect == pytest.approx(-0.104, abs=1e-3)
     assert (metric.interval, metric.p) == (None, None)
-    assert remarks(found) == ["with one run a side nothing can be concluded"]
+    assert remarks(found) == ["one run per side allows no conclusion"]
     cells = [
         side("a", speed([1.0], ONE), speed([2.0], TWO)),
         side("b", speed([1.0], ONE), speed([2.0], TWO)),
     ]
-    assert compare(cells).remarks == ["with one run a side nothing can be concluded"]  # once
+    assert compare(cells).remarks == ["one run per side allows no conclusion"]  # once
 
 
 def test_a_zero_median_has_no_percentage() -> None:
     found = compare([side("a", speed([0.0, 0.0])), side("b", speed([1.0, 1.0]))])
     assert found.metrics[0].effect is None
     assert found.metrics[0].p is not None
-    assert found.remarks == [
-        "speed: the first side's median is zero, so that a percentage has no meaning"
-    ]
+    assert found.remarks == ["speed: the first side's median is zero, so there is no percentage"]
 
 
 def test_sides_without_data_are_named_with_the_reason() -> None:
@@ -145,7 +143,9 @@ def test_what_was_measured_otherwise_is_not_compared() -> None:
     found = compare([before, after])
     [metric] = found.metrics
     assert (metric.effect, metric.interval, metric.p) == (None, None, None)
-    assert metric.remark == "not measured alike: metrics.speed.aggregate: median -> mean"
+    assert metric.remark == (
+        "measured under different conditions: metrics.speed.aggregate: median -> mean"
+    )
 
 
 def test_all_that_differs_is_listed_once() -> None:
@@ -171,7 +171,7 @@ def test_metrics_of_the_run_itself_are_shown_where_all_sides_have_them() -> None
 
 
 TABLE = """\
-What differs:
+Differences:
 
 - torch: 2.8 -\\> 2.9
 

@@ -73,22 +73,24 @@ def test_machines_counts_and_arguments_must_be_equal(store: Store, make_run: Mak
 
 
 @pytest.mark.parametrize(
-    ("request_", "arguments"),
+    ("target", "request_", "arguments"),
     [
-        ({"argv": ["a", "b"]}, "a b"),
-        ({"ContainerArguments": ["a"]}, "a"),
-        ({"x": [{"containerArguments": ["a", "b"]}], "args": ["second"]}, "a b"),
-        ({"HyperParameters": {"b": "2", "a": "1"}}, "a=1 b=2"),
-        ({"args": [], "command": ["c"]}, "c"),
-        ({"args": [1, 2]}, None),
-        ({"other": ["a"]}, None),
-        (None, None),
+        ("process", {"argv": ["a", "b"]}, "a b"),
+        ("sagemaker", {"ContainerArguments": ["a"]}, "a"),
+        ("sagemaker", {"x": [{"ContainerArguments": ["a", "b"]}], "args": ["second"]}, "a b"),
+        ("vertex", {"x": [{"args": ["a", "b"]}], "args": ["second"]}, "a b"),
+        ("sagemaker", {"HyperParameters": {"b": "2", "a": "1"}}, "a=1 b=2"),
+        ("vertex", {"args": [], "command": ["c"]}, "c"),
+        ("third-party", {"args": ["a"]}, "a"),
+        ("process", {"args": [1, 2]}, None),
+        ("process", {"other": ["a"]}, None),
+        ("process", None, None),
     ],
 )
 def test_the_arguments_of_the_first_worker(
-    store: Store, make_run: MakeRun, request_: object, arguments: str | None
+    store: Store, make_run: MakeRun, target: str, request_: object, arguments: str | None
 ) -> None:
-    fixed, _ = run_print(store, make_run(plan={"request": request_}))
+    fixed, _ = run_print(store, make_run(plan={"request": request_}, target=target))
     assert fixed.get("arguments") == arguments
 
 

@@ -78,6 +78,6 @@ def test_what_cannot_be_edited_safely_is_shown_instead(
     [finding] = caught.value.findings
     assert finding.message == f"cannot edit {tmp_path / 'job.yaml'} without touching other keys"
     remedy = finding.remedy or ""
-    assert remedy.startswith("write it: gate:\n  max_regression:\n")
+    assert remedy.startswith("write it yourself: gate:\n  max_regression:\n")
     assert f"    loss: {floor}" in remedy.splitlines()
     assert (tmp_path / "job.yaml").read_text() == HEAD + text

@@ -44,10 +44,11 @@ def test_more_runs_find_less_and_let_less_pass() -> None:
 
 def test_what_runs_find_in_words() -> None:
     text = words(list(NOISY), 8)
-    assert text.startswith("speed: 8+8 runs a cell, noise 0.6")
+    assert text.startswith("speed: 8+8 runs per cell, noise 0.6")
     assert text.endswith(" % in 80 % of cases")
     tight = words(list(NOISY), 8, Floor(0.001, True))
-    assert "; 0.1 % is less than this noise lets pass: repeat more often, or allow " in tight
+    smaller = "; 0.1 % is smaller than this noise requires: increase the number of runs, or allow "
+    assert smaller in tight
 
 
 @pytest.mark.parametrize("repeat", [1, 2, 3])
@@ -55,7 +56,7 @@ def test_runs_that_can_show_nothing(repeat: int) -> None:
     """Of 3+3 runs the least p is 1/20; of 2+3 it is 1/10."""
     values: list[float | None] = [1.0, 1.1, 1.2]
     text = words(values, repeat)
-    nothing = f"speed: 3+{repeat} runs a cell can show no regression, however large: --repeat 3"
+    nothing = f"speed: 3+{repeat} runs per cell cannot show any regression: --repeat 3 could"
     assert text.startswith(nothing) is (repeat < 3)
 
 
@@ -63,16 +64,14 @@ def test_runs_to_confirm_count_in() -> None:
     alone = words([1.0, 1.1, 1.2], 1)
     least = int(alone.rpartition("--repeat ")[2].split()[0])
     text = words([1.0, 1.1, 1.2], 1, confirm=1)
-    assert "1 to confirm can show no regression, however large: --repeat" in text
+    assert "1 to confirm cannot show any regression: --repeat" in text
     assert int(text.rpartition("--repeat ")[2].split()[0]) >= least - 1
 
 
 def test_what_is_not_known_is_said() -> None:
-    expected = "runs a cell, 5 % allowed; the noise is not known, nor what they detect"
-    assert words([None] * 8, 8) == f"speed: 0+8 {expected}"
-    assert words([100.0] * 8, 8, Floor(0.2, False)).endswith(
-        "0.2 allowed; the noise is not known, nor what they detect"
-    )
+    unknown = "the noise is unknown, and so is the smallest regression that they detect"
+    assert words([None] * 8, 8) == f"speed: 0+8 runs per cell, 5 % allowed; {unknown}"
+    assert words([100.0] * 8, 8, Floor(0.2, False)).endswith(f"0.2 allowed; {unknown}")
 
 
 def test_several_cells_share_the_errors_that_are_allowed() -> None:
@@ -82,7 +81,7 @@ def test_several_cells_share_the_errors_that_are_allowed() -> None:
     assert two.cells == 2
     assert (two.passes or 0) > (one.passes or 0)
     assert (
-        "can show no regression of a single cell, however large"
+        "cannot show any regression of a single cell"
         in Forecast("speed", (3, 1), FIVE, None, None, None, 4, 0, 2).in_words()
     )
     [fewest] = forecast(
@@ -98,11 +97,9 @@ def test_what_the_runs_take_by_those_of_the_baseline() -> None:
         ]
 
     whole = baseline(*of("run.time", 60.0, 120.0), *of("run.cost", 1.5, 2.5))
-    assert format_cost(whole, TWO, 3) == (
-        "6 runs, about 9:00 of work one after the other, about 12 USD"
-    )
+    assert format_cost(whole, TWO, 3) == ("6 runs, about 9:00 of sequential work, about 12 USD")
     assert format_cost(baseline(*of("run.cost", 1.5, 2.5)), TWO, 1) == "2 runs, about 4 USD"
-    unknown = "what they cost is not known before the first"
+    unknown = "the cost is unknown before the first run"
     assert format_cost(baseline(*of("run.time", 60.0)), TWO, 2) == f"4 runs, {unknown}"
     assert format_cost(baseline(), ONE, 2) == f"2 runs, {unknown}"
     means = baseline(Series(name="run.time", values=[60.0, None, 120.0]))

@@ -179,16 +179,16 @@ def test_the_phases_of_a_run_of_which_little_is_known(make_run: MakeRun, store: 
         **{"time": (35.0, None), "total": (40.0, None)},
     }
     early = phases_of(run, at(4))["first_step"]
-    assert early == (None, "its first metric is from before it ran")
+    assert early == (None, "its first metric is from before its start")
     assert phases_of(run, None)["first_step"] == (None, "its log has no metric")
     with store.transaction() as db:
         db.execute("UPDATE runs SET attempt=2, ended=NULL")
     again = phases_of(store.find("job-a"), at(12))
     assert again == {
-        "queue": (None, "it was not seen to start"),
-        "start": (None, "its start was not seen"),
-        "first_step": (None, "it was not seen to run"),
-        "time": (None, "it has not run to its end"),
+        "queue": (None, "its start was not observed"),
+        "start": (None, "its start was not observed"),
+        "first_step": (None, "it was not observed while running"),
+        "time": (None, "it did not run to completion"),
         "total": (None, "it has not ended"),
     }
 
@@ -213,4 +213,4 @@ def test_a_baseline_names_what_it_lacks(cell: dict[str, int], of: str) -> None:
     with pytest.raises(RsctlError) as caught:
         make_baseline(results, ["loss"])
     assert caught.value.exit_code == ExitCode.INCONCLUSIVE
-    assert caught.value.findings[0].message == f"b-1 lacks data for loss{of}: a; b"
+    assert caught.value.findings[0].message == f"b-1 has no data for loss{of}: a; b"

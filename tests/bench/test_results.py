@@ -193,10 +193,10 @@ def test_a_reference_is_a_run_or_a_bench(store: Store, make_run: MakeRun) -> Non
     assert named(find_source(store, "bench-1")) == "bench-1"
     assert named(find_source(store, "bench-23")) == "bench-23"
     for reference in ("bench-2", "bench-"):
-        with pytest.raises(RsctlError, match="fits several runs or benches") as caught:
+        with pytest.raises(RsctlError, match="matches several runs or benches") as caught:
             find_source(store, reference)
         assert caught.value.exit_code == ExitCode.USAGE
-    with pytest.raises(RsctlError, match="no run or bench 'none', and no file"):
+    with pytest.raises(RsctlError, match="'none' is not a run, a bench or a file"):
         find_source(store, "none")
 
 
@@ -229,7 +229,8 @@ def test_a_bench_is_run_again_from_what_it_was(tmp_path: Path) -> None:
     assert fresh.definition != part.definition
     assert fresh.definition.endswith(" again")
     (path.parent / "train.py").write_text("changed")
-    with pytest.raises(RsctlError, match=r"what .* runs has changed since"):
+    changed = r"the source, image or environment of j-bench-\w+ has changed since it started"
+    with pytest.raises(RsctlError, match=changed):
         reopen(record)
 
 

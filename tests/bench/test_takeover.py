@@ -268,7 +268,7 @@ def test_the_end_of_a_run_is_recorded_by_who_drives(world: World) -> None:
     world.outcomes.ended(gone, is_driver=True)
     trial = world.recorded(1)
     assert (trial.state, trial.exit_code) == (JobState.FAILED, 1)
-    assert trial.reason == "it is not in the store any more"
+    assert trial.reason == "it is no longer in the store"
     assert world.seen.ends[-1] == ("job-1", None)
     assert not world.outcomes.must_stop
 
@@ -412,7 +412,8 @@ def test_a_submission_ends_with_an_answer(
     assert found == code
     if code == "bug":
         assert thread.problem is not None
-        assert thread.problem.findings[0].message == "the submission broke down: KeyError: 'x'"
+        message = thread.problem.findings[0].message
+        assert message == "the submission failed unexpectedly: KeyError: 'x'"
 
 
 def test_each_image_is_provided_once() -> None:

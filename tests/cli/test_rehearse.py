@@ -186,9 +186,9 @@ def test_behaviour_that_no_cloud_has_is_the_users_mistake(rsctl: Cli, target: st
 def test_all_behaviours_are_documented_with_their_values(number: int) -> None:
     """In the table's rows, several names in one are separated by commas."""
     behaviours = (VertexBehaviour, SageMakerBehaviour)[number]
-    text = (Path(__file__).parents[2] / "docs" / "clouds.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "behaviours.md").read_text()
     documented: dict[str, str] = {}
-    for line in text.partition("## Behaviours")[2].splitlines():
+    for line in text.splitlines():
         cells = [cell.strip() for cell in line.split("|")]
         if line.startswith("| `") and cells[2 + number]:
             names = cells[1].replace("`", "").split(", ")

@@ -264,10 +264,10 @@ def test_a_finding_of_the_runtime_is_the_cause() -> None:
         (
             "lib/models/__init__.py",
             "models.net",
-            "in folder lib: start the job from where Python "
+            "in folder lib: start the job from a folder where Python "
             "finds it, for example run.env: {PYTHONPATH: lib}",
         ),
-        ("models.py", "models", "in folder .: start the job from where Python finds it"),
+        ("models.py", "models", "in folder .: start the job from a folder where Python finds it"),
         ("other.py", "models", None),
     ],
 )
@@ -289,4 +289,4 @@ def test_a_missing_module_that_lies_in_the_source(
         assert cause == general
     else:
         assert (cause.remedy or "").endswith(remedy)
-        assert (cause.remedy or "").startswith("models lies in the source itself")
+        assert (cause.remedy or "").startswith("models is in the source itself")

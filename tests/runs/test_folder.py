@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(rsctl_home: P
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     [finding] = caught.value.findings
     assert finding.message == f"cannot write {rsctl_home / 'runs' / 'job-1'}: Not a directory"
-    assert finding.remedy == "set RSCTL_HOME to a folder of your own with space in it"
+    assert finding.remedy == "set RSCTL_HOME to your own folder with free space"
 
 
 def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:

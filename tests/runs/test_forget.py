@@ -65,7 +65,7 @@ def test_a_run_that_somebody_looks_after_stays(store: Store) -> None:
     os.close(lock)
     assert caught.value.exit_code == ExitCode.USAGE
     [finding] = caught.value.findings
-    assert finding.remedy == "end it first: rsctl cancel job-1"
+    assert finding.remedy == "cancel it first: rsctl cancel job-1"
     assert store.ids() == {"job-1"}
     assert names(path) == ["submission.json", "supervisor.lock", "worker-0/log"]
     assert forget(store, "job-1") == []
@@ -130,7 +130,7 @@ def test_what_cannot_be_removed_is_named(store: Store, monkeypatch: pytest.Monke
         forget(store, "job-1")
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     [finding] = caught.value.findings
-    assert finding.message.endswith(f"{path / 'worker-0'} stays: Operation not permitted")
+    assert finding.message.endswith(f"{path / 'worker-0'} remains: Operation not permitted")
     assert finding.remedy == f"remove it yourself: sudo rm -r {path}"
     assert store.ids() == set()
     assert unfinished_removals(store) == ["job-1"]  # the mark stays to the last
@@ -181,7 +181,7 @@ def test_on_a_full_disk_the_files_go_first(
         with pytest.raises(RsctlError) as caught:
             forget(store, "job-1")
         [finding] = caught.value.findings
-        assert finding.message.startswith("the files of job-1 are removed, its record stays")
-        assert finding.remedy == "free some space, then: rsctl forget job-1"
+        assert finding.message.startswith("the files of job-1 are removed, but its record remains")
+        assert finding.remedy == "free disk space, then: rsctl forget job-1"
         assert store.ids() == {"job-1"}
     assert names(path) == ["outputs/model.pt"]

@@ -43,7 +43,7 @@ def test_a_full_disk_is_read_and_written_when_there_is_space(small_disk: Path) -
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     [finding] = caught.value.findings
     assert finding.message == f"cannot use {path}: its disk is full"
-    assert finding.remedy == "free some space, or set RSCTL_HOME to another folder"
+    assert finding.remedy == "free disk space, or set RSCTL_HOME to another folder"
     filler.unlink()
     full.add(a_run("job-2"))
     assert full.ids() == {"job-1", "job-2"}
@@ -130,14 +130,16 @@ def test_at_such_a_limit_the_remedy_is_to_raise_it(
     with pytest.raises(DiskFull) as caught, store.transaction():
         raise OSError(errno.EFBIG, "File too large")
     [finding] = caught.value.findings
-    assert finding.message.endswith("a file of it is as large as a limit of this process allows")
+    assert finding.message.endswith(
+        "one of its files has reached this process's limit of file sizes"
+    )
     assert (finding.remedy or "").startswith("raise the limit: ulimit -f unlimited")
 
 
 def test_a_locked_database_names_that_remedy(store: Store) -> None:
     for why, remedy in (
-        ("database is locked", "end the process that holds it, or set RSCTL_HOME"),
-        ("no such table: x", "move it away, or set RSCTL_HOME"),
+        ("database is locked", "end the process that holds the lock, or set RSCTL_HOME"),
+        ("no such table: x", "move it to another place, or set RSCTL_HOME"),
     ):
         with pytest.raises(StoreError) as caught, store.transaction():
             raise sqlite3.OperationalError(why)
@@ -146,7 +148,7 @@ def test_a_locked_database_names_that_remedy(store: Store) -> None:
         assert not isinstance(caught.value, DiskFull)
     with pytest.raises(StoreError) as caught, store.transaction():
         raise sqlite3.DatabaseError("locked")
-    assert (caught.value.findings[0].remedy or "").startswith("move it away")
+    assert (caught.value.findings[0].remedy or "").startswith("move it to another place")
 
 
 def test_a_failed_transaction_leaves_nothing(store: Store) -> None:

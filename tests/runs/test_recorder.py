@@ -177,8 +177,8 @@ def test_without_any_space_all_values_are_lost_and_that_is_told(
         recorder.metrics_ended({}, is_success=True)
     [finding] = findings(folder)
     assert finding.message == (
-        "9 values of metrics are not stored: its disk is full; the last values that are shown are "
-        "not those of the job"
+        "9 values of metrics are not stored: its disk is full; the last values shown may differ "
+        "from the job's last values"
     )
 
 
@@ -238,15 +238,15 @@ def test_logs_that_are_cut_for_want_of_space_are_told(
     recorder.disk_full()
     assert not (folder.path / "reserve").exists()
     [finding] = findings(folder)
-    cause = ", or a file as large as this process may make it" if is_limited else ""
+    cause = ", or a file has reached this process's limit of file sizes" if is_limited else ""
     assert finding.message == (
         f"the disk of {folder.path} is full{cause}: logs are incomplete from here on, "
-        "the job goes on"
+        "the job continues"
     )
     remedy = (
-        "raise the limit, `ulimit -f unlimited`, or free some space"
+        "raise the limit, `ulimit -f unlimited`, or free disk space"
         if is_limited
-        else "free some space, or set RSCTL_HOME to a larger disk"
+        else "free disk space, or set RSCTL_HOME to a larger disk"
     )
     assert (finding.code, finding.severity, finding.remedy) == ("disk-full", "warning", remedy)
     recorder.disk_full()  # no reserve is left

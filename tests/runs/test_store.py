@@ -187,7 +187,10 @@ def test_a_run_is_found(store: Store, reference: str, found: str | None) -> None
         store.find(reference)
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.USAGE
-    assert (finding.message, finding.remedy) == (f"no run {reference!r}", "see `rsctl list`")
+    assert (finding.message, finding.remedy) == (
+        f"there is no run {reference!r}",
+        "see `rsctl list`",
+    )
 
 
 def test_an_id_wins_over_a_prefix_and_several_are_named(store: Store) -> None:
@@ -391,16 +394,16 @@ def test_a_reader_keeps_what_it_has_folded_from_many_rows(logged: Store) -> None
     [
         (
             "job-a",
-            "'job-a' fits several runs: job-a4, job-a3, job-a2, job-a1",
-            "give more of the id",
+            "'job-a' matches several runs: job-a4, job-a3, job-a2, job-a1",
+            "give more characters of the ID",
         ),
         (
             "job-",
-            "'job-' fits several runs: job-b1, job-a4, job-a3, job-a2, ...",
-            "give more of the id",
+            "'job-' matches several runs: job-b1, job-a4, job-a3, job-a2, ...",
+            "give more characters of the ID",
         ),
-        ("job-c", "no run 'job-c'", "see `rsctl list`"),
-        ("", "no run ''", "see `rsctl list`"),
+        ("job-c", "there is no run 'job-c'", "see `rsctl list`"),
+        ("", "there is no run ''", "see `rsctl list`"),
     ],
 )
 def test_what_a_reference_that_names_no_single_run_is_answered(

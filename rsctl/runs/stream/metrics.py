@@ -72,7 +72,7 @@ def metric_findings(
 def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
     """A metric without a value; names with a dot are those that rsctl itself measures."""
     if spec.regex:
-        message = f"metric {name} has no value: its regex matches no line of the log"
+        message = f"metric {name} has no value: its regex matches no number in the log"
         remedy = "compare the regex with `rsctl logs`; --grep tests one"
         yield warning("metric-unseen", message, remedy, f"metrics.{name}.regex")
     elif "." not in name:

@@ -170,7 +170,7 @@ def test_telemetry_and_metrics_are_apart() -> None:
     }
     assert set(names["metrics"]) == {"throughput", "loss"}
     assert set(names["telemetry"]) == {"node.rss_bytes"}
-    figures = {row[1]: row for row in make_table("figures", store, [source]).rows()}
+    figures = {row[1]: row for row in make_table("samples", store, [source]).rows()}
     assert figures["throughput"][2:5] == [100.0, "samples/s", "max"]
     for name in TABLES:
         table = make_table(name, store, [source])

@@ -342,7 +342,7 @@ def test_a_metric_that_was_never_seen_says_what_to_do() -> None:
         (
             "metric-unseen",
             "metrics.loss.regex",
-            "metric loss has no value: no line of the log has a number by its regex",
+            "metric loss has no value: its regex matches no number in the log",
         ),
         (
             "metric-unseen",
