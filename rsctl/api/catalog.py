@@ -58,7 +58,7 @@ def _require_gpu(name: str, catalogues: list[str]) -> None:
 def _unknown(region: str, catalogues: Iterable[str]) -> Finding:
     all_regions = [name for catalogue in catalogues for name in load(catalogue).regions]
     remedy = _meant(_similar(region, all_regions)) or "see the cloud's documentation"
-    return error("region", f"{region!r} is not a all_regions region of these clouds", remedy)
+    return error("region", f"{region!r} is not a known region of these clouds", remedy)
 
 
 def _similar(name: str, known: list[str]) -> list[str]:

@@ -104,7 +104,7 @@ def test_an_interrupted_second_call_leaves_the_run_of_the_first_alone(
 
     job = write_job("sleep 300")
     run = rsctl.api.submit(job, run_id="first-1234")
-    monkeypatch.setattr("rsctl.api.submission.bring_all_up_to_date", interrupt)
+    monkeypatch.setattr("rsctl.api.submission.reconcile_all", interrupt)
     with pytest.raises(KeyboardInterrupt):
         rsctl.api.submit(job, run_id="first-1234")
     assert not run.status().state.is_final

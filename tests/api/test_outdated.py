@@ -18,7 +18,7 @@ from .recorded import add, refused
 
 
 def test_a_run_that_goes_on_is_forgotten_by_force_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forgetting, "bring_up_to_date", lambda *_: ExitCode.SUCCEEDED)
+    monkeypatch.setattr(forgetting, "reconcile_run", lambda *_: ExitCode.SUCCEEDED)
     add()
     with pytest.raises(RsctlError) as caught:
         api.forget_run("job-1")
@@ -92,7 +92,7 @@ def test_a_cloud_that_cannot_be_asked_is_asked_once(
         found[run] = [finding.message for finding in findings]
         assert all(finding.severity == "warning" for finding in findings)
 
-    outdated.bring_all_up_to_date(runs, note)
+    outdated.reconcile_all(runs, note)
     assert (target.runs, target.released, found) == (asked, asked, told)
 
 
