@@ -98,7 +98,7 @@ class CatalogInfo(NamedTuple):
 
 
 class TrackerInfo(NamedTuple):
-    """What `tracking: [{NAME: VALUE}]` is, NAME being the target's.
+    """The tracker of `tracking: [{NAME: VALUE}]`, where NAME is the target's name.
 
     `value` is the annotated type of VALUE, and `check` a function of the job, VALUE and its key
     path that yields findings. `plan` is a function of the job and VALUE that returns a
@@ -114,7 +114,7 @@ class TrackerInfo(NamedTuple):
 
 
 class RegistryInfo(NamedTuple):
-    """Registries of images to which the cloud's own credentials are the log-in.
+    """Registries of images that accept the cloud's own credentials.
 
     `hosts` is a regular expression of their whole host names; `client` is a
     `rsctl.images.registry.client.RegistryClient`.
@@ -217,7 +217,7 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     installs_requirements: Optional[str] = None
     """How images of the service itself install the requirements.txt of `image.source`."""
     aliases: frozenset[str] = frozenset()
-    """What other launchers call it, for suggestions."""
+    """Other launchers' names of the target, for suggestions."""
 
     needs: frozenset[str] = frozenset()
     """The requirements on this machine: `torch` for launcher torchrun, `docker`."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -114,3 +115,64 @@ def test_clouds_do_not_import_one_another() -> None:
         if name.startswith(f"rsctl.{one}.") and other.startswith(f"rsctl.{another}.")
     ]
     assert sorted(across) == []
+
+
+_NAMES_A_CLOUD = re.compile("vertex|sagemaker|aiplatform", re.IGNORECASE)
+_LIBRARY = re.compile(r"(boto3|botocore|google|sagemaker)(\.|$)")
+_EXCEPTIONS = {
+    "rsctl.target_info": "the table of our own targets",
+    "rsctl.clients.aws": "calls to AWS, which buckets and a cloud's folder share",
+    "rsctl.clients.aws_errors": "calls to AWS, which buckets and a cloud's folder share",
+    "rsctl.clients.google": "calls to Google, which buckets and a cloud's folder share",
+    "rsctl.clients.google_errors": "calls to Google, which buckets and a cloud's folder share",
+    "rsctl.clients.sessions": "the one place that makes HTTP clients",
+    "rsctl.clients.storage.s3": "buckets of S3, which every target can read",
+    "rsctl.targets.managed.hosts": "names of hosts in logs, also of other launchers",
+    "rsctl.node.launch_arguments": "the form in which SageMaker passes long arguments",
+    "rsctl.images.progress": "BuildKit calls the steps of a build vertices",
+    "rsctl.cli.build_image": "help",
+    "rsctl.cli.catalog": "help",
+    "rsctl.cli.emulate": "help",
+    "rsctl.job.from_command": "a comment in the job file that `init` writes",
+    "rsctl.job.inputs": "the description of a key",
+    "rsctl.job.job": "the descriptions of keys",
+    "rsctl.estimate.catalog.images": "a remedy that names images",
+    "rsctl.runs.stream.causes": "remedies of known causes",
+    "rsctl.runs.stream.service_causes": "remedies of known causes",
+    "rsctl.targets.local.info": "why a key is refused",
+    "rsctl.transport.pytorch.backend": "a message about AWS's library",
+}
+"""Modules outside a cloud's folder that name a cloud or import its libraries, with the reason."""
+
+
+def test_a_cloud_is_named_in_its_folder() -> None:
+    inside = (*(f"rsctl.{cloud}" for cloud in CLOUDS), "rsctl.node.platforms")
+    outside = {
+        name: path
+        for name, path in modules().items()
+        if not any(f"{name}.".startswith(f"{folder}.") for folder in inside)
+    }
+    naming = {name for name, path in outside.items() if _names_a_cloud(path)}
+    assert naming == set(_EXCEPTIONS)
+
+
+def _names_a_cloud(path: Path) -> bool:
+    tree = ast.parse(path.read_text())
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in docstrings:
+                words = text
+            case ast.Name(id=words) | ast.Attribute(attr=words):
+                pass
+            case ast.FunctionDef(name=words) | ast.ClassDef(name=words):
+                pass
+            case ast.ImportFrom(module=str(module)):
+                words = "vertex" if _LIBRARY.match(module) else module
+            case ast.Import(names=aliases):
+                words = "vertex" if any(_LIBRARY.match(a.name) for a in aliases) else ""
+            case _:
+                continue
+        if _NAMES_A_CLOUD.search(words):
+            return True
+    return False

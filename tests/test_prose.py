@@ -29,7 +29,7 @@ def prose(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         ("a.py", 'error("a", "it goes "\n"on and on")\n', ["1:16: 'goes on'"]),
         ("a.py", "x = 1  # read anew\n", ["1:15: 'anew'"]),
         ("a.py", 're.compile("is no file")\nanew = nobody\n', []),
-        ("emulators/a.py", '"""Again."""\nraise Refused("it is no job")\n', []),
+        ("emulator/a.py", '"""Again."""\nraise Refused("it is no job")\n', []),
     ],
 )
 def test_hits(prose: ModuleType, tmp_path: Path, name: str, text: str, hits: list[str]) -> None:

@@ -59,7 +59,9 @@ def parse_sizes(text: str) -> dict[str, int]:
     for part in text.split(","):
         match = re.fullmatch(r"([1-9][0-9]{0,11})([KMG]i?)?B?", part)
         if match is None:
-            raise argparse.ArgumentTypeError(f"{part!r} is no size such as 64K, 25M or 25Mi")
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is not a valid size such as 64K, 25M or 25Mi"
+            )
         number, unit = match[1], match[2] or ""
         sizes[f"{number}{unit}B"] = int(number) * UNITS[unit]
     return sizes

@@ -1,4 +1,4 @@
-"""One bench: its cells, what came of their runs, their samples, and its end."""
+"""One bench: its cells, the results of their runs, their samples, and its end."""
 
 from __future__ import annotations
 

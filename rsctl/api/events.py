@@ -56,7 +56,7 @@ class EventBatches:
             emulator.end(run.id)
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
-        """How the run ended, with its statistics; it may go on if the caller left early."""
+        """How the run ended, with its statistics; it may still run if the caller left early."""
         return self._run.result(exit_code)
 
 

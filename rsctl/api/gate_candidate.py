@@ -108,7 +108,7 @@ class Candidate:
         require_goals(floors, baseline, Results(label=self.name, kind="bench", series=series))
 
     def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
-        """The samples; what is missing of a job file's bench is run first. Raises RsctlError."""
+        """Run the remaining cells of a job file's bench; the samples. Raises RsctlError."""
         if self.prepared is None:
             return Bench(self._record).results()
         repetitions = self.repeat(repeat)

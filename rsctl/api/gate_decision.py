@@ -46,7 +46,7 @@ class PreparedGate:
         return remarks
 
     def measure(self, run: RunBench = just_run) -> Results:
-        """The candidate's samples; what is missing is run first. Raises RsctlError."""
+        """Run the candidate's remaining cells; its samples. Raises RsctlError."""
         return self.candidate.measure(self.rules.repeat, run)
 
     def decide(self, results: Results) -> Gate:

@@ -126,7 +126,7 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def definitions(specs: Mapping[str, MetricSpec]) -> dict[str, dict[str, Any]]:
-    """What defines each metric: how its sample comes about."""
+    """The definition of each metric: how rsctl computes its sample."""
     return {
         name: {key: value for key, value in msgspec.to_builtins(spec).items() if value is not None}
         for name, spec in specs.items()

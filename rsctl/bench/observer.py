@@ -1,4 +1,4 @@
-"""What a view of a bench gets to show: runs, events, samples, findings."""
+"""The data that a view of a bench shows: runs, events, samples, findings."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def command(bench: options.BenchArgument, output: options.Output = "text") -> in
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
         handle.cancel(_WAIT_SECONDS)
-        print_message(f"{handle.id} {handle.state.value}; go on with it: {how_to_go_on(handle)}")
+        print_message(f"{handle.id} {handle.state.value}; to continue it: {how_to_go_on(handle)}")
     if output == "json":
         print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)

@@ -118,7 +118,7 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
 
 
 def _sources(store: Store, reference: str) -> list[ExportSource]:
-    """What a reference names, reconciled."""
+    """The run or bench that a reference names, reconciled."""
     source = find_run_or_bench(reference)
     if isinstance(source, Bench):
         for run in {trial.run for trial in source.record.latest().values()}:

@@ -73,7 +73,7 @@ class Interrupts:
         try:
             yield
         finally:
-            self.hold()  # or a signal could leave some handlers of ours behind, on closed pipes
+            self.hold()  # or a signal could leave some of rsctl's handlers, with closed pipes
             for number, handler in before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(wakeup)
@@ -143,7 +143,7 @@ class Interrupts:
             with self._lock:
                 if (number := self._take()) and self._is_due():
                     # The handler may have run before this byte was counted, and raised nothing.
-                    # So the signal is sent once more, and the byte of that one is not counted.
+                    # So the signal is sent again, and the byte of the second one is not counted.
                     self._repeated += 1
                     signal.pthread_kill(self._main, number)
             if self.count > seen and (on_first := self._on_first):
@@ -167,7 +167,7 @@ class BackgroundCancel:
             if self.is_asked:
                 return
             self.is_asked = True
-            # This may be the watcher's thread, which must go on counting signals meanwhile. The
+            # This may be the watcher's thread, which must continue to count signals. The
             # main thread may be waiting for a slow answer of the same cloud.
             threading.Thread(target=self._send, daemon=True).start()
         print_message("cancelling; interrupt again to stop waiting for the end")

@@ -30,7 +30,7 @@ def command(
         typer.Option(
             "--verbose",
             "-v",
-            help="Also its placement, what it has cost and takes on the disk.",
+            help="Also show its placement, its cost and its size on the disk.",
         ),
     ] = False,
     output: options.Output = "text",

@@ -1,1 +1,1 @@
-"""What a job takes in time and money: the catalogue, prices, and the model of advice."""
+"""The time and cost of a job: the catalogue, prices, and the model of advice."""

@@ -72,7 +72,7 @@ def _without_python(words: list[str]) -> list[str]:
 
 
 def _of_torchrun(words: list[str]) -> ScriptCommand | None:
-    """What torchrun starts, or a script or module alone; None if nothing is named."""
+    """The script or module that torchrun or Python starts; None if nothing is named."""
     options: dict[str, str] = {}
     if words and Path(words[0]).name == "torchrun":
         options, words = _torchrun_options(words[1:])

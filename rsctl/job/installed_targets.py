@@ -93,7 +93,7 @@ def with_options(job: Job, target: str, options: Any) -> Job:
 
 
 def with_value(given: Any, target: str, value: Any) -> PerTarget:
-    """What has one value for each target, with another for one of them."""
+    """Return the value of each target, with a new value for `target`."""
     values = given if isinstance(given, PerTarget) else PerTarget()
     if not hasattr(values, target):
         known = msgspec.structs.asdict(values)

@@ -33,7 +33,7 @@ JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 
 
 class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What each target needs beyond the common keys."""
+    """The keys of each target beyond the common keys."""
 
     # spec.installed_targets makes the type that has a field for each target.
 

@@ -30,7 +30,7 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warmup: Annotated[
         Warmup,
         Meta(
-            description="What of a run's start does not count in its sample: `20 steps`, `30s` "
+            description="The start of a run that does not count in its sample: `20 steps`, `30s` "
             "after the first value, or auto, which looks for the end of the transient."
         ),
     ] = Warmup("auto")

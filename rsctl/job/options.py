@@ -73,12 +73,12 @@ class ProcessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def compose_options(job: Any) -> ComposeOptions:
-    """What a job has in `targets.compose`; the defaults without it."""
+    """The job's `targets.compose`, or the defaults."""
     options: Optional[ComposeOptions] = getattr(job.targets, "compose", None)
     return ComposeOptions() if options is None else options
 
 
 def process_options(job: Any) -> ProcessOptions:
-    """What a job has in `targets.process`; the defaults without it."""
+    """The job's `targets.process`, or the defaults."""
     options: Optional[ProcessOptions] = getattr(job.targets, "process", None)
     return ProcessOptions() if options is None else options

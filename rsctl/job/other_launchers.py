@@ -50,7 +50,7 @@ KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}
 
 
 def our_value(name: str) -> str:
-    """Our name of a value; empty if none of theirs is called so."""
+    """rsctl's name of another launcher's value; empty if the value is unknown."""
     ours = {theirs: ours for ours, names in _VALUES.items() for theirs in names.split()}
     ours |= {theirs: info.name for info in all_targets() for theirs in info.aliases}
     return ours.get(name.lower(), "")

@@ -21,7 +21,7 @@ from rsctl.job.values import value_on
 from rsctl.target_info import TargetInfo
 
 REGION = "{region}"
-"""What stands for the placement's region in the names of images and buckets."""
+"""The text that represents the placement's region in the names of images and buckets."""
 
 _MACHINE = "workers.machine"
 MOST_PLACEMENTS = 16

@@ -77,7 +77,7 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def of_targets(self) -> list[str]:
-        """Those of the keys that are targets, whose service is meant."""
+        """The given keys that name a target; such a key selects the tracker of its service."""
         return [name for name in self.given if name not in Tracking.__struct_fields__]
 
 

@@ -66,7 +66,7 @@ def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
 
 
 def is_sent(tracking: Tracking) -> bool:
-    """Whether rsctl sends a run there; else the job's own request makes it part of it."""
+    """Whether rsctl sends a run there; otherwise the job's request names the tracker."""
     return all(_tracker_of(name).client is not None for name in tracking.of_targets)
 
 

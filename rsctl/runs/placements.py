@@ -61,7 +61,7 @@ class PlacementEnd(NamedTuple):
 
 
 def add_placements(store: Store, run: str, placements: Iterable[PlannedPlacement]) -> None:
-    """Write a run's placements, of which the first begins; those that are there already stay."""
+    """Write a run's placements, of which the first begins; keep the ones that already exist."""
     with store.transaction() as db:
         for number, placement in enumerate(placements):
             db.execute(
@@ -123,7 +123,7 @@ def go_on(
 
 
 def request_cancel(store: Store, run: str) -> None:
-    """Record that a run's cancellation was requested: it goes on to no other placement."""
+    """Record that a run's cancellation was requested: it moves to no further placement."""
     with store.transaction() as db:
         db.execute("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", (now(), run))
 

@@ -38,7 +38,7 @@ class Result(NamedTuple):
 
     @property
     def named_samples(self) -> dict[str, float]:
-        """The run's own samples, and those of its metrics under names that are no metric's."""
+        """The run's own samples, and its metrics' samples as `sample/NAME`, which no metric has."""
         return {
             name if name.startswith("run.") else f"sample/{name}": value
             for name, value in self.samples.items()

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, warning
-from rsctl.job.job import Chief, Job, PerTarget
+from rsctl.job.job import Job, PerTarget
 
 _Args = Union[Mapping[str, Any], list[str]]
 _WORKER_KEY = re.compile(r"\bworkers\.(machine|accelerator|disk)\b")
@@ -22,7 +22,7 @@ _OF_MACHINES = ("workers.machine", "workers.accelerator")
 
 def has_own_chief(job: Job) -> bool:
     """Whether the chief differs from the other workers in anything that the job says."""
-    return job.chief != Chief()
+    return job.chief != type(job.chief)()
 
 
 def chief_job(job: Job) -> Job:
@@ -33,7 +33,7 @@ def chief_job(job: Job) -> Job:
         accelerator = None if chief.accelerator == "none" else chief.accelerator
     return replace(
         job,
-        chief=Chief(),
+        chief=type(job.chief)(),
         workers=replace(
             workers,
             machine=_laid_over(workers.machine, chief.machine),

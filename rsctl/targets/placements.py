@@ -87,7 +87,7 @@ def _priced(submission: Submission, target: Target) -> Submission:
 
 
 def _of_alternative(placement_job: PlacementJob, found: list[Finding]) -> Iterator[Finding]:
-    """What is wrong at a further placement and was not before."""
+    """The findings about a further placement that earlier placements did not have."""
     for finding in found:
         if finding.severity != "note":
             is_of_item = finding.path in placement_job.keys.values()

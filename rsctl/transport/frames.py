@@ -102,7 +102,7 @@ def chunks_of(total: int, chunk_bytes: int) -> int:
 
 
 class FrameCheck:
-    """FrameCheck the rules for every frame on a connection, before its payload is read.
+    """Check the rules for every frame on a connection, before its payload is read.
 
     `rank` is the worker at the other end, None for a reducer.
     """

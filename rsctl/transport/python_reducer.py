@@ -234,7 +234,7 @@ class PythonReducer:
         self._left[member.rank] = member.completed
         if len(self._left) == self._group.world:
             self._outcome = EpochOutcome(None, "all workers have left")
-        # A worker waits for this: when it goes on, everyone can see that all have left.
+        # A worker waits for this: when it continues, all members can see that all have left.
         self._drop(member)
 
     def _drop(self, member: _Member) -> None:

@@ -139,7 +139,7 @@ def test_nothing_is_sent_to_an_address_that_parsers_disagree_on(
     message = refused(lambda: Endpoints.of_environment().google_url("storage"))
     assert message.endswith(
         "which has a user, a backslash, a space, a control character or a host not in ASCII: "
-        "programs disagree on the host that it names"
+        "programs disagree about its host"
     )
     assert "secret" not in message
 

@@ -230,7 +230,7 @@ def test_an_interface_that_is_not_there(
     (finding,) = node.lines("finding")
     assert (finding["severity"], finding["code"]) == ("warning", "interface-missing")
     message = finding["message"]
-    assert message.startswith("sagemaker names the network interface ethwe, and this node has lo")
+    assert message.startswith("sagemaker names the network interface ethwe, but this node has lo")
     assert message.endswith("; rsctl uses the one that leads to the other nodes")
 
 
@@ -241,7 +241,7 @@ def test_a_place_that_makes_no_sense_is_told_to_the_platform(
     node = launch(*ONCE, "true", RSCTL_TARGET="sagemaker", RSCTL_ROOT=str(tmp_path))
     assert node.wait() == 2
     assert (tmp_path / "opt/ml/output/failure").read_text() == (
-        "/opt/ml/input/config/resourceconfig.json has hosts that is not a list of host names. "
+        "/opt/ml/input/config/resourceconfig.json has hosts that are not a list of host names. "
         "The platform writes it. Check whether targets.sagemaker.overlay changes the groups."
     )
 

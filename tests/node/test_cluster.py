@@ -78,8 +78,14 @@ def test_missing() -> None:
         (json.dumps({**TWO_WORKERS, "role": "boss"}), "has the role 'boss'; roles are worker and"),
         (json.dumps({**TWO_WORKERS, "role": ["worker"]}), "has the role ['worker']"),
         (json.dumps({**TWO_WORKERS, "workers": []}), "has no workers"),
-        (json.dumps({**TWO_WORKERS, "workers": "a,b"}), "has workers that are no list"),
-        (json.dumps({**TWO_WORKERS, "reducers": [""]}), "has reducers that are no list"),
+        (
+            json.dumps({**TWO_WORKERS, "workers": "a,b"}),
+            "has workers that is not a list of host names",
+        ),
+        (
+            json.dumps({**TWO_WORKERS, "reducers": [""]}),
+            "has reducers that is not a list of host names",
+        ),
         (json.dumps({**TWO_WORKERS, "index": 2}), "has the index 2, but there are 2 workers"),
         (json.dumps({**TWO_WORKERS, "index": True}), "has the index True, but there are 2 workers"),
         (

@@ -167,7 +167,7 @@ def test_too_small_a_disk_is_said_before_and_meanwhile(
         copies.copy(data)
     error = caught.value
     assert (error.exit_code, error.code) == (CONFIGURATION, "disk")
-    assert error.message == "train needs 7 bytes on this node's disk, which has only  free6"
+    assert error.message == "train needs 7 bytes on this node's disk, which has only 6 free"
     assert error.remedy == "Set a larger workers.disk, or inputs.train.mode: mount."
     monkeypatch.undo()
 

@@ -81,7 +81,7 @@ def test_what_is_short_is_not_carried() -> None:
         ("{}", "cannot be read: Expecting value"),
         (
             '{"rsctl_arguments_1": "[]"}',
-            "cannot be read: of rsctl_arguments_0 to rsctl_arguments_0",
+            "cannot be read: some of rsctl_arguments_0 to rsctl_arguments_0 are missing",
         ),
         ('{"rsctl_arguments_0": "[1]"}', "has no list of arguments in rsctl_arguments_0"),
     ],

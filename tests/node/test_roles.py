@@ -126,8 +126,14 @@ def test_nodes_wait_for_those_that_rsctl_starts() -> None:
     [
         (local("data"), "RSCTL_CLUSTER has the role 'data'; roles are worker, reducer, ps and"),
         (local("ps", 2), "RSCTL_CLUSTER has the index 2, but there are 2 nodes of role ps"),
-        (local("ps", roles={"ps": []}), "RSCTL_CLUSTER has 'ps' among the roles"),
-        (local("ps", roles={"worker": ["w"]}), "RSCTL_CLUSTER has 'worker' among the roles"),
+        (
+            local("ps", roles={"ps": []}),
+            "RSCTL_CLUSTER has the role 'ps', which has no hosts or is not a valid name",
+        ),
+        (
+            local("ps", roles={"worker": ["w"]}),
+            "RSCTL_CLUSTER has the role 'worker', which has no hosts or is not a valid name",
+        ),
         (local("ps", roles=["ps"]), "RSCTL_CLUSTER has roles that are not a JSON object"),
         (
             local("ps", roles={"ps": "ps-0"}),

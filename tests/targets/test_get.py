@@ -68,7 +68,9 @@ def test_all_that_a_job_left(rsctl: Rsctl, target: str) -> None:
     done = rsctl("submit", job, "-t", target, *rehearse, "--get", "home")
     assert done.exit_code == 0, done.stderr
     assert "home: 4 files fetched, 5.1 MB" in done.stderr
-    assert "left out" in done.stderr
+    assert "skipped: neither" in done.stderr.replace(
+        "is skipped: it is neither", "skipped: neither"
+    )
     check_home(rsctl, "@last", rsctl.folder / "home")
 
 
@@ -88,8 +90,8 @@ def test_a_job_that_failed_keeps_its_exit_code(rsctl: Rsctl) -> None:
     done = rsctl("submit", job, "-t", "process", "--get", "file", "-o", "json")
     assert (done.exit_code, done.result["exit_code"]) == (1, 1)
     assert "error: cannot write file: " in done.stderr
-    assert f"warning: not all of {done.result['run']} is here" in done.stderr
-    assert done.stderr.endswith(f"to go on: rsctl get {done.result['run']} file\n")
+    assert f"warning: some results of {done.result['run']} are missing" in done.stderr
+    assert done.stderr.endswith(f"to continue: rsctl get {done.result['run']} file\n")
 
 
 def test_a_choice_of_it(rsctl: Rsctl) -> None:

@@ -159,7 +159,7 @@ LARGE = 1 << 43
         (
             {"train": {"uri": "s3://bucket/x/", "mode": "copy"}},
             {"mode": "Pipe"},
-            "inputs.train.mode copy is File, not Pipe",
+            "inputs.train.mode copy is File, and not Pipe",
         ),
         (
             {"train": {"uri": "s3://bucket/{0..3}", "mode": "stream"}},

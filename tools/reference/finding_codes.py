@@ -17,7 +17,7 @@ DESCRIPTIONS = Path(__file__).parent / "findings.yaml"
 
 _CODE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _IN_SCRIPT = re.compile(r'"code": *"([a-z-]+)"')
-_EMULATORS = "emulators"
+_EMULATORS = "emulator"
 """The folder with the codes of clouds; its calls of `error` are findings."""
 
 _SEVERITIES = ("error", "warning", "note")

@@ -1,5 +1,7 @@
 """Writes `docs/reference/` from the code: commands, job file, JSON, findings, variables, exits.
 
+It also writes the table of rooms in ARCHITECTURE.md.
+
 python tools/reference/generate.py            writes the files
 python tools/reference/generate.py --check    ends with 1 and names those that are out of date
 """
@@ -18,6 +20,7 @@ import finding_codes
 import msgspec
 import python_api
 import request_fields
+import rooms
 import typer
 import variables
 
@@ -244,14 +247,14 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     stale = []
     try:
-        pages = {name: HEAD + make() for name, make in PAGES.items()}
+        pages = {FOLDER / name: HEAD + make() for name, make in PAGES.items()}
+        pages[ROOT / "ARCHITECTURE.md"] = rooms.architecture(ROOT)
     except LookupError as problem:
         print(problem, file=sys.stderr)
         return 1
-    for name, text in pages.items():
-        path = FOLDER / name
+    for path, text in pages.items():
         if not path.is_file() or path.read_text() != text:
-            stale.append(name)
+            stale.append(path.name)
             if "--check" not in sys.argv:
                 path.write_text(text)
     if stale and "--check" in sys.argv:

@@ -1,1 +1,1 @@
-"""What commands show of runs, benches, builds, gates and advice: one module a subject."""
+"""The output of commands about runs, benches, builds, gates and advice: one module a subject."""

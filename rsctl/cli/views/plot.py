@@ -89,7 +89,7 @@ def _draw(events: list[MetricEvent], unit: str | None) -> str:
 
 
 def _style(index: int, count: int, with_colors: bool) -> dict[str, str]:
-    """What tells one of several lines from the others: a colour, else a letter."""
+    """The style that distinguishes one of several lines: a colour, or a letter without colours."""
     if with_colors:
         return {"lc": COLORS[index % len(COLORS)]}
     return {"marker": MARKERS[index % len(MARKERS)]} if count > 1 else {}

@@ -1,4 +1,4 @@
-"""What keeps reducers from helping a job, and what would help instead, with numbers. Pure."""
+"""Why reducers do not help a job, and which change would help, with numbers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a cloud's registry: log-in, look-up and preparation of a repository."""
+"""The contract of a cloud's registry: login, lookup and preparation of a repository."""
 
 from __future__ import annotations
 

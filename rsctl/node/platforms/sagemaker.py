@@ -30,7 +30,7 @@ class SageMakerPlatform(Platform):
         return cluster_sagemaker.read(environ)
 
     def arguments(self, given: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-        """Those that are too long for a request come as hyperparameters."""
+        """See Platform. Arguments that are too long for a request come as hyperparameters."""
         from rsctl.node.launch_arguments import read_arguments
 
         return read_arguments(given, environ)
@@ -46,11 +46,11 @@ class SageMakerPlatform(Platform):
         return own | sagemaker_env.variables(cluster, environ)
 
     def failure_file(self, environ: Mapping[str, str]) -> str | None:
-        """What becomes the job's FailureReason."""
+        """The file that SageMaker copies into the job's FailureReason."""
         return sagemaker_path(environ, _FAILURE)
 
     def stops_with_workers(self, role: str, environ: Mapping[str, str]) -> bool:
-        """Those that the request names: SageMaker itself waits for all."""
+        """Whether the request names the role: SageMaker itself waits for all roles."""
         return role in environ.get(STOPPED_ROLES, "").split(",")
 
 

@@ -11,7 +11,7 @@ from rsctl.node.roles import AWAITED_ROLES
 
 
 class VertexPlatform(Platform):
-    """The chief's exit ends the job, whatever else still runs.
+    """The chief's exit ends the job, even if other nodes still run.
 
     Each node starts as soon as its machine is ready, and others may wait in a queue.
     """

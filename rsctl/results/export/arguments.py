@@ -1,4 +1,4 @@
-"""The arguments of a run, by which its samples are told apart: `run.args.lr` and the like."""
+"""The arguments of a run, such as `run.args.lr`, which distinguish its samples."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _value(value: float) -> str:
 
 
 def sample_table(data: RunData) -> list[Child]:
-    """Of each metric the last value, the best, and the sample that comparisons and gates use."""
+    """Each metric's last value, best value, and the sample that comparisons and gates use."""
     own = [name for name in data.samples if not name.startswith("run.")]
     names = [*own[:ROWS], *(name for name in data.samples if name.startswith("run."))]
     known = [name for name in names if data.samples[name].value is not None]

@@ -114,7 +114,7 @@ def _require_space(
 
 
 def _read_content(archive: _Archive) -> Content:
-    """What the archive says of its members. Raises RsctlError where it exceeds a limit."""
+    """The members that the archive lists. Raises RsctlError if it exceeds a limit."""
     content = Content({}, {}, {}, [])
     left_out: list[str] = []
     too_long: list[str] = []
@@ -146,7 +146,7 @@ def _require_size(archive: _Archive, size: int) -> None:
 
 
 def _add_member(content: Content, member: tarfile.TarInfo) -> bool:
-    """Take a file or a link in; False for devices and the like, which are left out."""
+    """Add a file or a link; False for a device or another special file, which is left out."""
     name = _plain(member.name)
     if not name or member.isdir():
         return True

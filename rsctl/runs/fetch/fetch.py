@@ -152,7 +152,7 @@ def _plan(
     progress: FetchProgress,
     fetched: Fetched,
 ) -> list[Job]:
-    """What is to be done for each chosen file and link. Raises DiskFull if it has no room."""
+    """The job for each chosen file and link. Raises DiskFull if the files do not fit."""
     jobs: list[Job] = []
     missing = 0
     for location in locations:
@@ -174,7 +174,7 @@ def _plan(
 
 
 def _has_size(task: Task, context: DownloadContext) -> bool:
-    """Whether a file of this size is there already."""
+    """Whether a file of this size already exists."""
     there = context.directory.stat(task.path)
     return there is not None and there.st_size == task.found.size
 

@@ -118,9 +118,9 @@ def reducer_count(job: Job) -> int:
 
 
 def supervision(job: Job) -> dict[str, Any]:
-    """What the supervisor does besides starting the replicas, as the request has it.
+    """The supervisor's tasks besides starting the replicas, in the format of the request.
 
-    `ends` are the roles that do not end with the workers. What is left to its default is not there.
+    `ends` are the roles that do not end with the workers. Defaults are left out.
     """
     limits = job.limits
     given = {

@@ -84,7 +84,7 @@ class Collector:
 
     @property
     def end_of_placement(self) -> PlacementEnd | None:
-        """Why the run goes on to its next placement, once all of its job here is collected."""
+        """Why the run moves to its next placement, after all of its job here is collected."""
         is_pending = self._progress.running and not self._log.is_complete(self._pools)
         return None if is_pending else self._end_here
 

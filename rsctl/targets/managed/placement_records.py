@@ -1,4 +1,4 @@
-"""What is written down of each placement of a run, and the secrets that are not."""
+"""The record of each placement of a run, and the secrets that it leaves out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rsctl.targets.base import Submission
 from rsctl.targets.variables import values_of_secrets
 
 _KEPT = ("alternatives", "tracking")
-"""What the plan of each placement has as that of the first: it is the run's."""
+"""Fields that are equal in the plans of all placements, because they belong to the run."""
 
 
 def planned_placement(
@@ -49,7 +49,7 @@ def secrets_of(run: RunRecord, placement: PlannedPlacement) -> dict[str, str]:
     if lacking:
         finding = error(
             "placements",
-            f"{run.run} is to go on to {placement}, and {', '.join(lacking)} cannot be had here: "
+            f"{run.run} must move to {placement}, but has no value for {', '.join(lacking)}: "
             "secrets are not saved with a run",
             "run rsctl status where these variables are set",
         )

@@ -48,7 +48,7 @@ class ManagedTarget:
         # A watcher belongs to the thread that made it, as its connection to the store does.
         self._watchers: dict[tuple[str, int], RunWatcher] = {}
         self._secrets: dict[str, dict[str, str]] = {}
-        """Of runs that this process has submitted, for the placements that they go on to."""
+        """The secrets of runs that this process has submitted, for their further placements."""
 
     def service(self, endpoints: Endpoints) -> JobService:
         """The job service at some endpoints; equal ones have the same."""
@@ -232,7 +232,7 @@ class ManagedTarget:
         return self.find_job(run)
 
     def _move(self, run: str, end: PlacementEnd) -> None:
-        """Take a run to its next placement, whose job has ended; for whoever holds its lock."""
+        """Move a run whose job has ended to its next placement; the caller holds its lock."""
         self._mover(run).move(end)
 
     def _mover(self, run: str, cancels_if_interrupted: bool = False) -> Mover:

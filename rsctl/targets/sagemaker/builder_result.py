@@ -7,9 +7,26 @@ from typing import Any
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.recipe import Recipe
 from rsctl.images.registry.api import DIGEST
-from rsctl.images.remote.known_errors import service_error
+from rsctl.images.remote.known_errors import known_failure, service_error
 from rsctl.images.remote.log import BuildLog
 from rsctl.targets.sagemaker.builder_request import DIGEST as DIGEST_NAME
+
+_BUILD_ROLE = "targets.sagemaker.build_role"
+_KNOWN = (
+    known_failure(
+        "denied",
+        "give the build role s3:GetObject on the staging folder",
+        "DOWNLOAD_SOURCE",
+        path=_BUILD_ROLE,
+    ),
+    known_failure(
+        "denied",
+        "give the build role ecr:GetAuthorizationToken and permission to push",
+        "PRE_BUILD",
+        path=_BUILD_ROLE,
+    ),
+)
+"""By CodeBuild's `phaseType`."""
 
 
 def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
@@ -28,7 +45,7 @@ def build_error(build: dict[str, Any], recipe: Recipe, log: BuildLog) -> RsctlEr
     """The error of a build that has not succeeded: of the service or of the image itself."""
     phase, detail = _failed_phase(build)
     message = f"CodeBuild failed in phase {phase}: {detail}"
-    if known := service_error(message, str(build.get("buildStatus")), phase):
+    if known := service_error(_KNOWN, message, str(build.get("buildStatus")), phase):
         return known
     if phase != "BUILD":
         return RsctlError(ExitCode.REFUSED, error("cloud", message, "run the command again"))

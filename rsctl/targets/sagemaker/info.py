@@ -72,7 +72,7 @@ INFO = TargetInfo(
         "rsctl.targets.sagemaker.builder:CodeBuild",
         {
             ("region",): "where it is built, such as us-east-1",
-            ("staging",): "a folder in a bucket of yours, such as s3://bucket/staging",
+            ("staging",): "a folder in your bucket, such as s3://bucket/staging",
             ("build_role", "role"): "the ARN of an IAM role that CodeBuild may take",
         },
         ("linux/amd64", "linux/arm64"),

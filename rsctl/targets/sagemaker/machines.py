@@ -270,7 +270,7 @@ def _preferences_of_groups(resolved: ResolvedPools) -> Finding:
 def _preference_problem(
     name: str, path: str, earlier: list[str], worker: Machine | None
 ) -> Iterator[Finding]:
-    """What is wrong with one preference; `earlier` are the machines before it."""
+    """The problem of one preference; `earlier` are the machines before it."""
     catalog = load("sagemaker")
     machine = catalog.machines.get(name)
     if machine is None:

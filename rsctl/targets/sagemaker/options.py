@@ -233,6 +233,6 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def sagemaker_options(job: Any) -> SageMakerOptions:
-    """What a job has in `targets.sagemaker`; the defaults without it."""
+    """The job's `targets.sagemaker`, or the defaults."""
     options: Optional[SageMakerOptions] = getattr(job.targets, "sagemaker", None)
     return SageMakerOptions() if options is None else options

@@ -77,7 +77,7 @@ def find_digest(repository: ImageRepository, tag: str, endpoints: Endpoints) -> 
 
 
 class EcrClient:
-    """See RegistryClient. ECR Public is a registry like others but for its log-in."""
+    """See RegistryClient. ECR Public differs from other registries only in its login."""
 
     def log_in(self, repository: ImageRepository, endpoints: Endpoints) -> Login:
         """See RegistryClient."""
@@ -94,7 +94,7 @@ class EcrClient:
     def ensure_repository(
         self, repository: ImageRepository, login: Login, endpoints: Endpoints
     ) -> None:
-        """Create it in ECR if it is not there; ECR Public refuses the push."""
+        """Create it in ECR if it does not exist; ECR Public refuses the push."""
         del login
         ensure_repository(repository, endpoints)
 

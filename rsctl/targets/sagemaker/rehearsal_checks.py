@@ -1,4 +1,4 @@
-"""What a rehearsal of a SageMaker job with processes in the place of containers cannot do."""
+"""Checks of a rehearsal of a SageMaker job with processes instead of containers."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class SageMakerTarget(ManagedTarget):
 
 
 class _Artifacts(NamedTuple):
-    """What a job brings: its image, its files as a package, or its own Python package."""
+    """The artifacts of a job: its image, its files as a package, or its own Python package."""
 
     image: PlannedImage = PlannedImage(ImagePlan(tag=None, transport="none"))
     package: Package | None = None
@@ -155,7 +155,7 @@ def _resolve(job: Job) -> ResolvedPools:
 
 
 def _resolution_findings(resolved: ResolvedPools) -> list[Finding]:
-    """What is known to be wrong with a job before its files are read."""
+    """The findings about a job that are known before its files are read."""
     return [
         *image_findings(resolved.job, INFO.name),
         *package_findings(resolved.job, INFO.name),

@@ -28,7 +28,7 @@ _RUN = "suite-aaaaaa"
 
 
 class Planned:
-    """What planning a job gave: a submission, or the findings for which there is none."""
+    """The result of planning a job: a submission, or the findings that prevent one."""
 
     def __init__(self, plan: Any) -> None:
         self.submission: Optional[Submission] = None

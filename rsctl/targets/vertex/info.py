@@ -55,7 +55,7 @@ INFO = TargetInfo(
         {
             ("project",): "your Google Cloud project's id",
             ("region",): "where it is built, such as us-central1",
-            ("staging",): "a folder in a bucket of yours, such as gs://bucket/staging",
+            ("staging",): "a folder in your bucket, such as gs://bucket/staging",
         },
     ),
     registry=RegistryInfo(

@@ -163,6 +163,6 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def vertex_options(job: Any) -> VertexOptions:
-    """What a job has in `targets.vertex`; the defaults without it."""
+    """The job's `targets.vertex`, or the defaults."""
     options: Optional[VertexOptions] = getattr(job.targets, "vertex", None)
     return VertexOptions() if options is None else options

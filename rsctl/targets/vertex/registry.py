@@ -69,7 +69,7 @@ class ArtifactRegistryClient:
     def ensure_repository(
         self, repository: ImageRepository, login: Login, endpoints: Endpoints
     ) -> None:
-        """Raise RsctlError if it is not there."""
+        """Raise RsctlError if it does not exist."""
         require_repository(repository, login, endpoints)
 
 

@@ -165,5 +165,7 @@ def test_a_request_that_is_proven_and_cannot_be_read_ends_no_thread(
 
 
 def test_a_chief_that_never_comes(node: tuple[str, int, Starter]) -> None:
-    with pytest.raises(LaunchError, match=r"after 0.01 s the chief has not asked this node"):
+    with pytest.raises(
+        LaunchError, match=r"after 0.01 s the chief has not requested this node's part"
+    ):
         node[2].wait(0.01)

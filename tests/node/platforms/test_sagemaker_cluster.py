@@ -102,7 +102,7 @@ def test_no_file(tmp_path: Path) -> None:
     assert caught.value.code == "cluster-missing"
     path = tmp_path / "opt/ml/input/config/resourceconfig.json"
     assert caught.value.message == (
-        f"cannot read RSCTL_TARGET is sagemaker, and {path}: No such file or directory"
+        f"RSCTL_TARGET is sagemaker, but {path} cannot be read: No such file or directory"
     )
 
 
@@ -119,8 +119,8 @@ ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
             "has the current_host '-x', which is not a valid host name",
         ),
         ({**ALONE, "current_host": "algo-2"}, "has the current_host algo-2, which is in no group"),
-        ({**ALONE, "hosts": []}, "has hosts that is not a list of host names"),
-        ({**ALONE, "hosts": "algo-1"}, "has hosts that is not a list of host names"),
+        ({**ALONE, "hosts": []}, "has hosts that are not a list of host names"),
+        ({**ALONE, "hosts": "algo-1"}, "has hosts that are not a list of host names"),
         ({**ALONE, "hosts": ["algo-1", "a,b"]}, "has 'a,b' among the hosts"),
         ({**ALONE, "hosts": ["algo-1", ["x"]]}, "has ['x'] among the hosts"),
         ({**ALONE, "hosts": ["algo-1", "algo-1"]}, "has a host twice among the hosts"),
@@ -168,7 +168,7 @@ def test_text_that_is_no_json(tmp_path: Path) -> None:
 def test_files_of_the_real_service(tmp_path: Path, case: dict[str, Any]) -> None:
     expected = case["cluster"]
     if expected is None:
-        assert "rsctl-launch knows chief, workers" in error_message(tmp_path, case["value"])
+        assert "rsctl-launch supports chief, workers" in error_message(tmp_path, case["value"])
         return
     cluster = read(tmp_path, case["value"])
     assert (f"{cluster.role}-{cluster.index}", cluster.interface) == (

@@ -95,7 +95,7 @@ def test_reducers_of_google_are_left_alone(kind: str) -> None:
     cluster = read(spec("workerpool1", 1), RSCTL_REDUCER_KIND=kind)
     assert (cluster.workers, cluster.reducers, cluster.reducer_addresses) == (WORKERS, (), "")
     assert error_message(spec("workerpool2", 0), RSCTL_REDUCER_KIND=kind) == (
-        "rsctl-launch has there is nothing to run here: workerpool2 has no reducers of rsctl"
+        "rsctl-launch has nothing to run here: workerpool2 has no reducers of rsctl"
     )
 
 
@@ -132,7 +132,10 @@ def test_no_cluster_spec() -> None:
         ({"task": {}}, "has cluster that is not a JSON object"),
         ({**spec(), "task": "workerpool0"}, "has task that is not a JSON object"),
         (spec(workerpool0=[]), "has 0 hosts in workerpool0, which is only for the chief"),
-        (spec(workerpool0=["a:1", "b:1"]), "has 2 hosts in workerpool0, which is for the chief"),
+        (
+            spec(workerpool0=["a:1", "b:1"]),
+            "has 2 hosts in workerpool0, which is only for the chief",
+        ),
         (spec(workerpool1="a:1"), "has workerpool1 that is not a list"),
         (spec(workerpool1=["a"]), "has 'a' in workerpool1, which is not HOST:PORT"),
         (spec(workerpool1=["a:0"]), "has 'a:0' in workerpool1, which is not HOST:PORT"),
@@ -157,5 +160,5 @@ def test_malformed(fields: Any, problem: str) -> None:
 @pytest.mark.parametrize("pool", ["workerpool3", "master", None, ["workerpool0"]])
 def test_a_pool_that_rsctl_does_not_run(pool: Any) -> None:
     assert error_message(spec(pool)) == (
-        f"rsctl-launch has there is nothing to run here: this node is in {str(pool)!r}"
+        f"rsctl-launch has nothing to run here: this node is in {str(pool)!r}"
     )

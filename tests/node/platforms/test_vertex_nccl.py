@@ -67,7 +67,7 @@ def test_values_are_text_whatever_they_contain(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "environ", "words"),
     [
-        (None, EXPECTED, "is not in this container: NCCL may use TCP"),
+        (None, EXPECTED, "does not exist in this container: NCCL may use TCP"),
         ("exit 3\n", EXPECTED, "(it ended with code 3)"),
         ("true\n", {**EXPECTED, "PATH": "/nowhere"}, "could not source "),
         (None, {"PATH": "/usr/bin:/bin"}, None),

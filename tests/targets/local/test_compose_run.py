@@ -143,7 +143,7 @@ def test_who_else_ended_a_container_is_reported(rsctl: Rsctl, command: tuple[str
     rsctl.wait_for_log(run, "worker-0 | up")
     docker(*command, f"rsctl-{run}-worker-0")
     assert rsctl("status", run, "--watch").exit_code == 1
-    reported = f"through docker (docker {command[0]}); it did not fail by itself"
+    reported = f"through docker (docker {command[0]}); it did not fail itself"
     [cause] = rsctl.status(run)["first_failure"]["causes"]
     assert cause["message"].endswith(reported)
 

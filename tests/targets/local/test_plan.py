@@ -37,8 +37,8 @@ def test_tls_reaches_workers_and_reducers_with_a_secret_that_no_plan_shows(
     assert "RSCTL_TLS_IDENTITY" not in json.dumps(alone)
     notes = {finding["path"]: finding["message"] for finding in alone["findings"]}
     assert notes["run.env.RSCTL_TRANSPORT_TLS"] == (
-        "RSCTL_TRANSPORT_TLS is not used: the job has no reducers, and workers do not use it by "
-        "themselves"
+        "RSCTL_TRANSPORT_TLS is not used: there are no reducers, and workers do not use it "
+        "without them"
     )
 
 

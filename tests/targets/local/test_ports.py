@@ -38,7 +38,7 @@ def test_a_port_is_nobody_elses_until_it_is_given_back(few: range) -> None:
     with pytest.raises(RsctlError) as none_left:
         ReservedPort()
     [finding] = none_left.value.findings
-    assert finding.message == f"no port from {few.start} to  is free{few.stop - 1}"
+    assert finding.message == f"no port from {few.start} to {few.stop - 1} is free"
     given_back = reserved.pop()
     given_back.release()
     reserved.append(ReservedPort())

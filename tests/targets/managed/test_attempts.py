@@ -116,7 +116,9 @@ def test_a_state_before_running_is_a_restart_where_nothing_prints(
     next(events)
     cloud.status = JobStatus(state=JobState.STARTING, time=at(9), reason="being prepared")
     rest = [event for batch in events for event in batch]
-    assert reported(rest)[-1].startswith("job failed (it was started again beyond the 0 restarts")
+    assert reported(rest)[-1].startswith(
+        "job failed (it was restarted more often than the limit of 0 restarts allows"
+    )
     assert attempts(run) == [(1, "it was started again; the reason is unknown", None)]
 
 

@@ -454,7 +454,7 @@ def test_another_process_takes_them_from_its_environment_or_says_what_it_lacks(
     target.release(RUN)
     cloud.regions["a"].run_out()
     cloud.regions["b"].end(JobState.SUCCEEDED)
-    with pytest.raises(RsctlError, match="KEY cannot be had here"):
+    with pytest.raises(RsctlError, match="has no value for KEY"):
         followed(PlacementsTarget(cloud), RUN)
     assert "x-first" not in RunFolder(RUN).states.read_text()
     monkeypatch.setenv("THE_KEY", "second")

@@ -57,7 +57,7 @@ LISTED += "ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge and 217 more"
             {"TrainingJobName": "a_b"},
             ("TrainingJobName",),
             "pattern",
-            "'a_b' is not [a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
+            "'a_b' does not match [a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
         ),
         (
             {"TrainingJobName": "a" * 64},
@@ -75,7 +75,7 @@ LISTED += "ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge and 217 more"
             {"Environment": {"1A": "b"}},
             ("Environment", "1A"),
             "pattern",
-            "'1A' is not [a-zA-Z_][a-zA-Z0-9_]*",
+            "'1A' does not match [a-zA-Z_][a-zA-Z0-9_]*",
         ),
         (
             {"Environment": {f"A{n}": "" for n in range(101)}},
@@ -105,7 +105,7 @@ LISTED += "ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge and 217 more"
             {"Tags": [{"Key": "a", "Value": "b\nc"}]},
             ("Tags", 0, "Value"),
             "pattern",
-            r"'b\nc' is not ([\p{L}\p{Z}\p{N}_.:/=+\-@]*)",
+            r"'b\nc' does not match ([\p{L}\p{Z}\p{N}_.:/=+\-@]*)",
         ),
         ({"Tags": [{"Key": "a"}]}, ("Tags", 0, "Value"), "missing", "it is missing"),
         (

@@ -56,7 +56,7 @@ NOTES = {
     ),
     "a pipe": (
         {"inputs": {"train": "s3://bucket/a/"}, **sagemaker(input_mode="Pipe")},
-        ["note inputs.train: mode Pipe: RSCTL_INPUT_TRAIN with the suffix _0 is the first pipe"],
+        ["note inputs.train: mode Pipe: RSCTL_INPUT_TRAIN with _0 at its end is the first pipe"],
     ),
     "machines in a VPC": (
         {**workers(2), **sagemaker(**VPC)},

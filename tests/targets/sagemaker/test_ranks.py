@@ -102,7 +102,8 @@ def test_neither_nccl_nor_reducers_work_with_neuron_cores(
     key, text = {
         "comm": (
             "comm.backend",
-            "backend nccl needs NVIDIA's GPUs, but workers.accelerator is trainium -> set auto",
+            "backend nccl needs NVIDIA's GPUs, but workers.accelerator is trainium -> set "
+            "comm.backend: auto",
         ),
         "reducers": (
             "reducers.count",

@@ -170,7 +170,7 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
             {"roles": {"ps": {"accelerator": "a10g:3"}}},
             [
                 "error roles.ps.accelerator: role ps: SageMaker training has no machine type "
-                "type with a10g:3 -> a machine type has 1 or 4 or 8 of a10g"
+                "with a10g:3 -> a machine type has 1 or 4 or 8 of a10g"
             ],
         ),
         (

@@ -26,8 +26,8 @@ ACCOUNT = {
     "a region misspelt": (
         {**sagemaker(region="us-esat-1"), "image": {"uri": "public.ecr.aws/a/b:1"}},
         [
-            "warning targets.sagemaker.region: 'us-esat-1' was not a known region on 2026-11-21 "
-            "-> did you mean us-west-1 or us-east-1?"
+            "warning targets.sagemaker.region: 'us-esat-1' is not a region that was known on "
+            "2026-11-21 -> did you mean us-west-1 or us-east-1?"
         ],
     ),
     "no role": (

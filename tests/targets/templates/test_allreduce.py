@@ -129,5 +129,5 @@ def test_wrong_results_of_the_ring_alone_fail_the_job(rsctl: Rsctl) -> None:
     assert done.exit_code == 1
     found = [(row["method"], row["wrong"], row["identical"]) for row in rows(done)]
     assert found == [("ring", 2 * 16_000, False), ("ring", 2 * 250_000, False)]
-    assert "pool is left out: the job has no reducers; set reducers.count" in lines(done)
+    assert "pool is left out: there are no reducers; set reducers.count" in lines(done)
     assert "some results are wrong: see `wrong` and `identical` above" in lines(done)

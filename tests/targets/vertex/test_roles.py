@@ -249,7 +249,13 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
         ),
         (
             {"roles": {"ps": {"machine": "n1-standard-5", "accelerator": "t4:1"}}},
-            ["error roles.ps.machine: role ps: no machine 'n1-standard-5' -> did you mean"],
+            [
+                (
+                    "error roles.ps.machine: role ps: 'n1-standard-5' is not a known machine type "
+                    "of Vertex AI as of 2026-11-23 -> did you mean n1-standard-8? for a newer one, "
+                    "set the nearest known type here and machineType in targets.vertex.overlay"
+                )
+            ],
         ),
         (
             {"roles": {"ps": {"machine": "n2-highcpu-16", "accelerator": "t4:1"}}},
@@ -261,11 +267,21 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
         ),
         (
             {"roles": {"ps": {"disk": "1GB"}}},
-            ["error roles.ps.disk: role ps: a boot disk has from -> set roles.ps.disk: "],
+            [
+                (
+                    "error roles.ps.disk: role ps: a boot disk must have from 100 to 64000 GB, not "
+                    "1 -> set roles.ps.disk: 100GB"
+                )
+            ],
         ),
         (
             {"roles": {"ps": {"env": {"CLUSTER_SPEC": "x"}}}},
-            ["error roles.ps.env.CLUSTER_SPEC: role ps: CLUSTER_SPEC is set by Vertex AI -> name"],
+            [
+                (
+                    "error roles.ps.env.CLUSTER_SPEC: role ps: Vertex AI sets CLUSTER_SPEC itself, "
+                    "to identify a replica -> use another name"
+                )
+            ],
         ),
         (
             {
@@ -286,8 +302,11 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
                 **vertex(capacity="flex-start"),
             },
             [
-                "error roles.ps.machine: flex start gives all pools the same machine type, and "
-                "the role's is different -> give it the workers' machine",
+                (
+                    "error roles.ps.machine: flex start gives all pools the same machine type, and "
+                    "the role's is different -> use the workers' machine type for it, or set "
+                    "another targets.vertex.capacity"
+                ),
                 "note roles.evaluator.count: 40 vCPUs ... preemptible_cpus -> doctor",
             ],
         ),

@@ -21,9 +21,16 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "nothing is said": (
         {"targets": {"vertex": {"project": None, "region": None}}, "outputs": None},
         [
-            "error targets.vertex.project: needs a project -> project's id",
+            (
+                "error targets.vertex.project: target vertex needs a project -> set it to your "
+                "Google Cloud project's ID"
+            ),
             "error targets.vertex.region: needs a region -> us-central1",
-            "error outputs: nowhere to keep -> gs://",
+            (
+                "error outputs: the results of the job have no location: they are lost when its "
+                "machines are deleted -> set outputs: gs://BUCKET/FOLDER, or "
+                "targets.vertex.staging"
+            ),
         ],
     ),
     "all is wrong at once": (
@@ -36,10 +43,21 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             },
         ),
         [
-            "error targets.vertex.region: 'mars-1' is no region",
-            "error targets.vertex.labels.A: 'A' is not possible -> a-z",
+            (
+                "error targets.vertex.region: 'mars-1' is not a region of Google Cloud -> use a "
+                "region such as us-central1"
+            ),
+            (
+                "error targets.vertex.labels.A: 'A' is not valid in a label -> use at most 64 "
+                "of a-z, 0-9, '_' and '-'"
+            ),
             "error workers.accelerator: no machine type has 3 of l4 -> 1, 2, 4, 8",
-            "warning limits.queue: as long as somebody watches it -> do not detach",
+            (
+                "warning limits.queue: Vertex AI limits the wait for capacity only with flex "
+                "start: rsctl cancels a job that waits longer, but only while a command watches "
+                "it (submit, logs -f, status --watch) -> do not detach, or set "
+                "targets.vertex.capacity: flex-start"
+            ),
             "error image.repository: needs a repository",
         ],
     ),
@@ -60,11 +78,21 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a zone": (
         vertex(region="us-central1-a"),
-        ["error targets.vertex.region: 'us-central1-a' is no region -> its region is us-central1"],
+        [
+            (
+                "error targets.vertex.region: 'us-central1-a' is not a region of Google Cloud "
+                "-> its region is us-central1"
+            )
+        ],
     ),
     "a project that would change the path of the URL": (
         vertex(project="p/../x"),
-        ["error targets.vertex.project: 'p/../x' -> project's id"],
+        [
+            (
+                "error targets.vertex.project: 'p/../x' is not a valid name -> write a project "
+                "ID, such as my-project"
+            )
+        ],
     ),
     "a repository that cannot be, and more": (
         {
@@ -72,7 +100,11 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             "workers": {"machine": "none-such"},
         },
         [
-            "error workers.machine: no machine 'none-such'",
+            (
+                "error workers.machine: 'none-such' is not a known machine type of Vertex AI as "
+                "of 2026-11-23 -> for a newer one, set the nearest known type here and "
+                "machineType in targets.vertex.overlay"
+            ),
             "error image.repository: https://host/x",
         ],
     ),
@@ -95,7 +127,10 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "data that is elsewhere": (
         {"inputs": {"a": "s3://bucket/x", "b": "."}, "outputs": "./out"},
         [
-            "error inputs.a: cannot reach s3://bucket/x; it takes gs:// -> --set inputs.a=gs://BUCKET/PATH",
+            (
+                "error inputs.a: target vertex cannot reach s3://bucket/x; it supports gs:// -> "
+                "for this target: --set inputs.a=gs://BUCKET/PATH"
+            ),
             "error inputs.b: cannot reach",
             "error outputs: cannot reach",
         ],
@@ -110,26 +145,56 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             lustre={"..": {"ip": "i", "volume": "v", "filesystem": "f"}},
         ),
         [
-            "error targets.vertex.nfs.a/b: one folder below /mnt/nfs",
-            "error targets.vertex.lustre...: one folder below /mnt/lustre",
-            "error targets.vertex.nfs.a/b.path: no absolute path -> '/'",
+            (
+                "error targets.vertex.nfs.a/b: 'a/b' must be a single folder below /mnt/nfs -> "
+                "write a name without '/'"
+            ),
+            (
+                "error targets.vertex.lustre...: '..' must be a single folder below /mnt/lustre "
+                "-> write a name without '/'"
+            ),
+            (
+                "error targets.vertex.nfs.a/b.path: 'share' is not an absolute path -> start it "
+                "with '/'"
+            ),
         ],
     ),
     "many variables": (
         {"run": {"env": {f"V{i}": "x" for i in range(97)}}},
-        ["error run.env: at most 100 variables, and these are 101: 97 of run.env and 4 of rsctl"],
+        [
+            (
+                "error run.env: a container has at most 100 variables, but these are 101: 97 "
+                "from run.env and 4 from rsctl -> move some of them to a file in the image"
+            )
+        ],
     ),
     "a variable of the platform's": (
         {"run": {"env": {"CLUSTER_SPEC": "{}"}}},
-        ["error run.env.CLUSTER_SPEC: is set by Vertex AI"],
+        [
+            (
+                "error run.env.CLUSTER_SPEC: Vertex AI sets CLUSTER_SPEC itself, to identify a "
+                "replica -> use another name"
+            )
+        ],
     ),
     "spot without checkpoints": (
         merged(A100S, {"limits": {"spot": True}}),
-        ["warning limits.spot: up to 6 times ... begins anew each time -> set checkpoints"],
+        [
+            (
+                "warning limits.spot: Vertex AI restarts a job when its spot machines are "
+                "preempted, up to 6 times, regardless of limits.retries, and it starts from the "
+                "beginning each time -> set checkpoints, and let the script resume from them"
+            )
+        ],
     ),
     "spot and not spot": (
         {"limits": {"spot": True, "retries": 1}, **vertex(capacity="standard")},
-        ["error targets.vertex.capacity: limits.spot asks for spot"],
+        [
+            (
+                "error targets.vertex.capacity: limits.spot requests spot machines, but "
+                "capacity requests standard -> keep one of the two"
+            )
+        ],
     ),
     "flex start without GPUs": (
         vertex(capacity="flex-start"),
@@ -137,47 +202,103 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "flex start with old GPUs": (
         merged(workers(2, "v100:8"), vertex(capacity="flex-start")),
-        ["error targets.vertex.capacity: flex start is for these GPUs"],
+        [
+            (
+                "error targets.vertex.capacity: flex start supports only these GPUs: l4, "
+                "a100-40gb, a100-80gb, h100, h200, b200 -> set capacity: standard or spot"
+            )
+        ],
     ),
     "flex start for longer than a week": (
         merged(A100S, {"limits": {"timeout": "8d"}, **vertex(capacity="flex-start")}),
-        ["error limits.timeout: runs 7d at most, not 8d -> 7d"],
+        [
+            (
+                "error limits.timeout: a job with flex start can run for at most 7d, not 8d -> "
+                "set limits.timeout: 7d"
+            )
+        ],
     ),
     "labels": (
         vertex(labels={"rsctl-run": "x", "ok_1-a": "x" * 64, "b": "x" * 65, "c": "Über"}),
         [
-            "error targets.vertex.labels.rsctl-run: set by rsctl",
-            "error targets.vertex.labels.b: not possible -> at most 64",
-            "error targets.vertex.labels.c: not possible -> a-z",
+            (
+                "error targets.vertex.labels.rsctl-run: rsctl sets rsctl-run itself -> use "
+                "another key"
+            ),
+            (
+                "error targets.vertex.labels.b: "
+                "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not valid in "
+                "a label -> use at most 64 of a-z, 0-9, '_' and '-'"
+            ),
+            (
+                "error targets.vertex.labels.c: 'Über' (in it 'Ü' is U+00DC) is not valid in a "
+                "label -> use at most 64 of a-z, 0-9, '_' and '-'"
+            ),
         ],
     ),
     "TensorBoard without a service account": (
         vertex(tensorboard="7"),
-        ["error targets.vertex.tensorboard: needs a service account"],
+        [
+            (
+                "error targets.vertex.tensorboard: TensorBoard needs your own service account, "
+                "which writes to it -> set targets.vertex.service_account"
+            )
+        ],
     ),
     "TensorBoard elsewhere": (
         vertex(tensorboard="projects/p/locations/us-east1/tensorboards/7", **ACCOUNT),
-        ["warning targets.vertex.tensorboard: in us-east1, and the job in us-central1"],
+        [
+            (
+                "warning targets.vertex.tensorboard: it is in us-east1, but the job is in "
+                "us-central1 -> use one in us-central1"
+            )
+        ],
     ),
     "an experiment with a TensorBoard": (
         vertex(tensorboard="7", experiment="e", **ACCOUNT),
-        ["error targets.vertex.tensorboard: cannot be had together"],
+        [
+            (
+                "error targets.vertex.tensorboard: experiment and tensorboard cannot be "
+                "combined -> keep one; an experiment uses the TensorBoard that backs it"
+            )
+        ],
     ),
     "an experiment without a service account": (
         vertex(experiment="e"),
-        ["warning targets.vertex.experiment: needs a service account"],
+        [
+            (
+                "warning targets.vertex.experiment: an experiment needs your own service "
+                "account, which writes to it -> set targets.vertex.service_account"
+            )
+        ],
     ),
     "a run of no experiment": (
         vertex(experiment_run="r"),
-        ["error targets.vertex.experiment_run: one of an experiment"],
+        [
+            (
+                "error targets.vertex.experiment_run: a run must belong to an experiment -> set "
+                "targets.vertex.experiment"
+            )
+        ],
     ),
     "a network by its project's id": (
         vertex(network="projects/my-project/global/networks/vpc"),
-        ["error targets.vertex.network: no name -> the project's number rather than its id"],
+        [
+            (
+                "error targets.vertex.network: 'projects/my-project/global/networks/vpc' is not "
+                "a valid name -> write projects/NUMBER/global/networks/NAME, with the project's "
+                "number instead of its ID"
+            )
+        ],
     ),
     "ranges of no network": (
         vertex(reserved_ip_ranges=["r"]),
-        ["error targets.vertex.reserved_ip_ranges: those of a network"],
+        [
+            (
+                "error targets.vertex.reserved_ip_ranges: the ranges must belong to a network "
+                "-> set targets.vertex.network"
+            )
+        ],
     ),
     "a domain without its dot": (
         vertex(psc={"network_attachment": "a", "dns": {"x.y": {"project": "p", "network": "n"}}}),

@@ -17,7 +17,13 @@ from .rendering import findings_of, mismatches, vertex, workers
 CASES: dict[str, tuple[Any, list[str]]] = {
     "an unknown machine": (
         workers(1, None, "n1-standard-5"),
-        ["error workers.machine: no machine 'n1-standard-5' -> did you mean n1-standard-"],
+        [
+            (
+                "error workers.machine: 'n1-standard-5' is not a known machine type of Vertex "
+                "AI as of 2026-11-23 -> did you mean n1-standard-8? for a newer one, set the "
+                "nearest known type here and machineType in targets.vertex.overlay"
+            )
+        ],
     ),
     "an unknown accelerator": (
         workers(1, "h900"),
@@ -25,9 +31,22 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a TPU by another name": (
         workers(1, "tpu-v5"),
-        ["error workers.accelerator: no TPU 'tpu-v5' -> v5e:8, v6e:8, tpu7x:4"],
+        [
+            (
+                "error workers.accelerator: 'tpu-v5' is not a known TPU of Vertex AI -> use one "
+                "of: v5e:8, v6e:8, tpu7x:4"
+            )
+        ],
     ),
-    "a TPU that is older": (workers(1, "v3:8"), ["error workers.accelerator: no TPU 'v3' -> v5e"]),
+    "a TPU that is older": (
+        workers(1, "v3:8"),
+        [
+            (
+                "error workers.accelerator: 'v3' is not a known TPU of Vertex AI -> use one of: "
+                "v5e:8, v6e:8, tpu7x:4"
+            )
+        ],
+    ),
     "too few for a machine of a fixed number": (
         workers(1, "a100-40gb:4", "a2-highgpu-8g"),
         ["error workers.accelerator: a2-highgpu-8g always has a100-40gb:8, not a100-40gb:4"],
@@ -57,7 +76,15 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         workers(1, "p100:2", "n1-standard-16"),
         ["error workers.accelerator: support ended on 2026-09-15"],
     ),
-    "K80": (workers(1, "k80"), ["error workers.accelerator: k80 is not to be had any more"]),
+    "K80": (
+        workers(1, "k80"),
+        [
+            (
+                "error workers.accelerator: k80 is no longer available: it has been withdrawn "
+                "-> use t4, l4 or another newer GPU"
+            )
+        ],
+    ),
     "V100 where there are none": (
         merged(workers(1, "v100"), vertex(region="europe-west1")),
         ["error targets.vertex.region: europe-west1 has no v100 -> europe-west4"],

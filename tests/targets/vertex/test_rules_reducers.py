@@ -32,15 +32,33 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "reducers where RDMA is": (
         with_reducers(2, "h200:8"),
-        ["error reducers.count: RDMA of 3200 Gbit/s with a plugin of its own -> count: 0"],
+        [
+            (
+                "error reducers.count: a3-ultragpu-8g has RDMA of 3200 Gbit/s with a separate "
+                "plugin for NCCL: reducers are intended for machines without it -> set "
+                "reducers.count: 0, or a number to use reducers anyway"
+            )
+        ],
     ),
     "reducers where RDMA is, all the same": (
         merged(with_reducers(2, "h200:8"), {"reducers": {"count": 9}}),
-        ["warning reducers.count: it is not documented to go together"],
+        [
+            (
+                "warning reducers.count: a3-ultragpu-8g has RDMA of 3200 Gbit/s with a separate "
+                "plugin for NCCL; the combination with reducers is not documented -> set "
+                "reducers.count: 0"
+            )
+        ],
     ),
     "reducers where TCPX is": (
         with_reducers(2, "h100:8"),
-        ["error reducers.count: GPUDirect-TCPX with a plugin of its own"],
+        [
+            (
+                "error reducers.count: a3-highgpu-8g has GPUDirect-TCPX with a separate plugin "
+                "for NCCL: reducers are intended for machines without it -> set reducers.count: "
+                "0, or a number to use reducers anyway"
+            )
+        ],
     ),
     "reducers where H100 have no plugin of their own": (with_reducers(2, "h100:4"), []),
     "reducers with GPUs": (
@@ -53,11 +71,22 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "unknown reducers": (
         with_reducers(2, "l4:8", reducers={"machine": "n1-highcpu-17"}),
-        ["error reducers.machine: no machine 'n1-highcpu-17' -> n1-highcpu-16"],
+        [
+            (
+                "error reducers.machine: 'n1-highcpu-17' is not a known machine type of Vertex "
+                "AI as of 2026-11-23 -> did you mean n1-highcpu-16? for a newer one, set the "
+                "nearest known type here and machineType in targets.vertex.overlay"
+            )
+        ],
     ),
     "reducers on machines of unknown bandwidth": (
         with_reducers(2, workers={"machine": "c2-standard-8"}),
-        ["error reducers.count: bandwidth of c2-standard-8 is not known -> to a number"],
+        [
+            (
+                "error reducers.count: the bandwidth of c2-standard-8 is unknown, so rsctl "
+                "cannot size the pool -> set reducers.count to a number"
+            )
+        ],
     ),
     "Reduction Server by gloo": (
         with_reducers(2, "l4:8", comm={"backend": "gloo"}),
@@ -68,7 +97,12 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             2,
             image={"uri": None, "base": "b", "repository": "r/x", "transport": "reduction-server"},
         ),
-        ["error image.transport: for workers with GPUs -> image.transport: rsctl"],
+        [
+            (
+                "error image.transport: Reduction Server requires workers with GPUs -> set "
+                "image.transport: rsctl, which does not need GPUs"
+            )
+        ],
     ),
     "Reduction Server cannot be done without": (
         with_reducers(2, "l4:8", comm={"on_reducer_loss": "fallback"}),
@@ -76,7 +110,12 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a switch that turns it off": (
         with_reducers(2, "l4:8", run={"env": {"NCCL_COLLNET_ENABLE": "0"}}),
-        ["warning run.env.NCCL_COLLNET_ENABLE: turn Reduction Server off"],
+        [
+            (
+                "warning run.env.NCCL_COLLNET_ENABLE: NCCL_COLLNET_ENABLE=0 probably disables "
+                "Reduction Server -> remove it"
+            )
+        ],
     ),
     "reducers for a transport that has none": (
         with_reducers(
@@ -101,13 +140,25 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             image={"uri": None, "base": "b", "repository": "r/x", "transport": "reduction-server"},
             comm={"backend": "rsctl"},
         ),
-        ["error image.transport: reducers of its own -> auto"],
+        [
+            (
+                "error image.transport: comm.backend rsctl uses its own reducers, but the image "
+                "has Reduction Server's plugin -> set image.transport: auto"
+            )
+        ],
     ),
     "spot reducers": (
         with_reducers(2, "l4:8", limits={"spot": True, "retries": 1}),
         [
-            "warning limits.spot: losing one stops every worker",
-            "warning limits.spot: when its spot machines are taken away, up to 6 times",
+            (
+                "warning limits.spot: the reducers are spot machines too, and the loss of one "
+                "stops all workers -> save checkpoints, or set limits.spot: false"
+            ),
+            (
+                "warning limits.spot: Vertex AI restarts a job when its spot machines are "
+                "preempted, up to 6 times, regardless of limits.retries, and it starts from the "
+                "beginning each time -> set checkpoints, and let the script resume from them"
+            ),
         ],
     ),
     "more vCPUs than a project has there": (
@@ -136,10 +187,16 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
     "how the pool was sized": (
         with_reducers(5, "v100:8", workers={"machine": "n1-highmem-96"}),
         [
-            "note reducers.count: speeds up NCCL's all-reduce: that of DDP, and that between nodes "
-            "of hybrid sharding (HSDP) ... no gain is documented",
+            (
+                "note reducers.count: Reduction Server accelerates NCCL's all-reduce, as used "
+                "by DDP and between the nodes of hybrid sharding (HSDP); for the reduce-scatter "
+                "and all-gather of full sharding (FSDP, ZeRO) no gain is documented"
+            ),
             "note comm.bucket_mb: large buckets -> set comm.bucket_mb: 64",
-            "note image: must have google-reduction-server, without google-fast-socket",
+            (
+                "note image: the image must contain google-reduction-server, and must not "
+                "contain google-fast-socket"
+            ),
             "note reducers.count: 16 reducers: 5 workers x 100 Gbit/s / 32 Gbit/s each",
         ],
     ),
@@ -147,9 +204,16 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
         with_reducers(2, "t4:4", comm={"bucket_mb": 64}),
         [
             "note reducers.count: FSDP",
-            "note image: must have",
+            (
+                "note image: the image must contain google-reduction-server, and must not "
+                "contain google-fast-socket"
+            ),
             "note reducers.count: 2 reducers: 2 workers x 32 Gbit/s / 32 Gbit/s each",
-            "note reducers.count: 32 Gbit/s is what n1-standard-16 has without GPUs ... t4:4",
+            (
+                "note reducers.count: 32 Gbit/s is the bandwidth of n1-standard-16 without "
+                "GPUs; its bandwidth with t4:4 is not documented for training, and may be "
+                "higher -> set reducers.count if you know the actual bandwidth"
+            ),
         ],
     ),
     "fewer than the rule says": (
@@ -167,36 +231,63 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
     "what a retry is": (
         {"limits": {"retries": 7}},
         [
-            "note limits.retries: rsctl ends the job at restart 8, as long as somebody watches it "
-            "... 5 restarts for a worker ... 3 of the job, together 23"
+            (
+                "note limits.retries: Vertex AI has no setting for the number of restarts: "
+                "rsctl ends the job at restart 8, but only while a command watches it (submit, "
+                "logs -f, status --watch). Otherwise Vertex AI's own limits apply: 5 restarts "
+                "for a failed worker, here of the whole job, and 3 of the job, together at most "
+                "23 for one worker"
+            )
         ],
     ),
     "Vertex AI's own restarts": (
         {"limits": {"restarts": "platform"}},
-        ["note limits.restarts: own default: ... up to 5 times, alone, and then the job up to 3"],
+        [
+            (
+                "note limits.restarts: Vertex AI's default: a failed worker is restarted up to "
+                "5 times, alone, and then the job up to 3 times; rsctl's ranks cannot join a "
+                "running job"
+            )
+        ],
     ),
     "the whole job restarts as often as Vertex AI likes": (
         {"limits": {"restarts": "platform"}, **vertex(restart="job")},
-        ["note limits.restarts: up to 5 times, here with the whole job, and then the job up to 3"],
+        [
+            (
+                "note limits.restarts: Vertex AI's default: after a failure of a worker, the "
+                "whole job is restarted, up to 5 times for each worker and then up to 3 times "
+                "for the job"
+            )
+        ],
     ),
     "a worker that is restarted alone": (
         {**workers(2), "limits": {"restarts": "platform"}, **vertex(restart="worker")},
         [
             "warning targets.vertex.restart: rsctl's ranks cannot join ... restart: job",
-            "note limits.restarts: own default",
+            (
+                "note limits.restarts: Vertex AI's default: a failed worker is restarted up to "
+                "5 times, alone, and then the job up to 3 times; rsctl's ranks cannot join a "
+                "running job"
+            ),
         ],
     ),
     "spot with checkpoints": (
         {"limits": {"spot": True}, "checkpoints": "gs://bucket/c"},
         [
-            "note limits.spot: up to 6 times, whatever limits.retries is",
+            (
+                "note limits.spot: Vertex AI restarts a job when its spot machines are "
+                "preempted, up to 6 times, regardless of limits.retries"
+            ),
             "note workers.count: 1 x n1-standard-4 have 4 vCPUs ... preemptible_cpus -> doctor",
         ],
     ),
     "a persistent resource": (
         with_reducers(2, **vertex(persistent_resource="pool")),
         [
-            "note targets.vertex.persistent_resource: a pool of the reducers' machine too",
+            (
+                "note targets.vertex.persistent_resource: the persistent resource must also "
+                "have a pool of the reducers' machine type"
+            ),
             "note reducers.count: 1 reducer: 2 workers x 10 Gbit/s / 32 Gbit/s each",
         ],
     ),

@@ -92,7 +92,7 @@ def test_a_rank_that_never_connects_is_named(misuse: Misuse) -> None:
     assert found(ended) == [["raised"], []]
     (finding,) = ended.printed("finding")
     assert finding["code"] == "collective-timeout"
-    assert "rank 1 did not come to connect to the reducers" in finding["message"]
+    assert "rank 1 did not connect to the reducers" in finding["message"]
 
 
 def test_a_setting_of_the_job_wins_over_the_timeout_of_the_script(misuse: Misuse) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 @dataclass
 class EmulatorBehaviour:
-    """What the emulators of all clouds can be told; a cloud's `Behaviour` adds its own fields.
+    """The settings of the emulators of all clouds; a cloud's `Behaviour` adds its own fields.
 
     Simulated waits are in seconds and are multiplied by `pace`, which also scales the times of
     rate limits.

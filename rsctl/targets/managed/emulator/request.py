@@ -77,7 +77,7 @@ def read_head(method: str, target: str, headers: Message) -> tuple[int, Request]
     try:
         address = urlsplit(target)
     except ValueError:
-        raise MalformedRequest(400, "the path is none") from None
+        raise MalformedRequest(400, "the path is not valid") from None
     query = parse_qs(address.query, keep_blank_values=True)
     return int(length), Request(
         method,

@@ -11,7 +11,7 @@ _LEAST_GRACE = 2.0
 
 @dataclass
 class Behaviour(EmulatorBehaviour):
-    """What SageMaker has beyond `EmulatorBehaviour`.
+    """The settings of SageMaker's emulator beyond `EmulatorBehaviour`.
 
     Stages of a job: machines come after `launch`, are ready after `prepare` and have the image
     after `image`; `upload` is the time to store the results. After SIGTERM a container has `grace`,

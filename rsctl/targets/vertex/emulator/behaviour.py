@@ -10,7 +10,7 @@ from rsctl.targets.managed.emulator.behaviour import EmulatorBehaviour
 
 @dataclass
 class Behaviour(EmulatorBehaviour):
-    """What Vertex AI has beyond `EmulatorBehaviour`.
+    """The settings of Vertex AI's emulator beyond `EmulatorBehaviour`.
 
     Stages of a job: it is QUEUED for `queue`; its first machine comes after `provision` and each
     further one after `stagger`; a container that restarts is down for `restart`. `error` is filled

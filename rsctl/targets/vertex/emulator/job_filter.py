@@ -41,7 +41,7 @@ def _check(wanted: Single) -> None:
     if isinstance(wanted, Function):
         raise ValueError(f"Invalid filter: there is no function {wanted.name}()")
     elif isinstance(wanted, Search):
-        raise ValueError(f'Invalid filter: "{wanted.text}" is no comparison')
+        raise ValueError(f'Invalid filter: "{wanted.text}" is not a comparison')
     else:
         field = wanted.path[0]
         if wanted.operator not in _OPERATORS.get(field, ()):

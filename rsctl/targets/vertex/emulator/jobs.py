@@ -210,7 +210,7 @@ class Jobs:
         as_numbers = "enum-encoding=int" in request.query.get("$alt", "")
         mask = [name for name in request.query.get("readMask", "").split(",") if name]
         if unknown := [name for name in mask if name != "*" and name not in _MASKABLE]:
-            message = f'Invalid field mask: "{unknown[0]}" is no field of CustomJob'
+            message = f'Invalid field mask: "{unknown[0]}" is not a field of CustomJob'
             if unknown[0].partition(".")[0] in _MASKABLE:
                 message = f'the field mask "{unknown[0]}" is not emulated by rsctl\'s emulator'
                 raise self._emulator.refuse(501, "UNIMPLEMENTED", message)

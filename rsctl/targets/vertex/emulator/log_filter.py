@@ -140,7 +140,7 @@ def _prepared(wanted: Filter) -> Filter:
     if wanted.path in (("timestamp",), ("receiveTimestamp",)):
         return wanted._replace(value=_filter_time(wanted.value))
     if wanted.path == ("severity",) and wanted.value.upper() not in SEVERITIES:
-        raise ValueError(f'Unparseable filter: "{wanted.value}" is no severity')
+        raise ValueError(f'Unparseable filter: "{wanted.value}" is not a severity')
     return wanted
 
 

@@ -117,7 +117,7 @@ def _python_package(spec: dict[str, Any] | None) -> Iterator[str]:
         yield f"python_package_spec.package_uris has more than {_MOST_PACKAGES} items"
     for uri in uris:
         if not re.match(r"gs://[^/]+/.", uri):
-            yield f"python_package_spec.package_uris: {uri!r} is no object of Cloud Storage"
+            yield f"python_package_spec.package_uris: {uri!r} is not a Cloud Storage object"
 
 
 def _variables(env: list[dict[str, str]], spec: str) -> Iterator[str]:

@@ -48,7 +48,7 @@ def head(*lines: str, method: str = "POST", path: str = BUILDS) -> bytes:
 def test_a_length_that_is_none(google: CloudBuildEmulator, length: str) -> None:
     assert say(google, head(f"Content-Length: {length}"), b"12345") == (
         400,
-        b"Content-Length is no number of bytes\n",
+        b"Content-Length is not a valid number of bytes\n",
     )
 
 
@@ -60,13 +60,13 @@ def test_two_lengths(google: CloudBuildEmulator) -> None:
 def test_a_body_without_a_length_is_no_next_request(google: CloudBuildEmulator) -> None:
     hidden = b"0\r\n\r\n" + head(method="GET")
     status, body = say(google, head("Transfer-Encoding: chunked"), hidden)
-    assert (status, body) == (411, b"the length of the body must be given\n")
+    assert (status, body) == (411, b"the request must give the length of its body\n")
     assert not google.calls
 
 
 def test_a_body_that_is_too_long_is_not_read(google: CloudBuildEmulator) -> None:
     status, body = say(google, head(f"Content-Length: {LONGEST_BODY + 1}"), b"x" * 65536)
-    assert (status, body) == (413, b"no more than 67108864 bytes at once\n")
+    assert (status, body) == (413, b"the body is longer than 67108864 bytes\n")
 
 
 def test_a_stranger_is_answered_before_the_body_is_read(google: CloudBuildEmulator) -> None:

@@ -233,7 +233,7 @@ def test_a_pattern_of_names_needs_one_file(
     folder.mkdir(parents=True)
     (folder / "README").touch()
     [_, missing] = rehearsal_findings(Submission(make_plan("vertex"), job), "process")
-    assert missing.message.endswith("and no file that matches is there")
+    assert missing.message.endswith("and no file that matches exists there")
     assert missing.remedy == f"put at least one file there whose name matches {Path(pattern).name}"
     (folder / sample).touch()
     assert len(rehearsal_findings(Submission(make_plan("vertex"), job), "process")) == 1
@@ -252,7 +252,7 @@ def test_inputs_need_a_sample(tmp_path: Path, rsctl_home: Path, scheme: str) -> 
     (folder / "file").touch()
     [_, missing] = rehearsal_findings(Submission(make_plan("vertex"), job), "process")
     assert missing.path == "inputs.train"
-    assert missing.message.endswith(f"is {folder}/set, and nothing is there")
+    assert missing.message.endswith(f"is {folder}/set, and nothing exists there")
     assert missing.remedy == f"put a sample of the data into {folder}/set"
     (folder / "set" / "sample").touch()
     assert len(rehearsal_findings(Submission(make_plan("vertex"), job), "process")) == 1
@@ -273,5 +273,7 @@ def test_a_file_that_is_saved_after_the_plan_makes_no_other_image(tmp_path: Path
     rehearsed = rehearsed_submission(planned, "docker").recipe
     assert rehearsed is not None
     assert rehearsed.reference == expected
-    with pytest.raises(RsctlError, match=r"files were changed .*: train\.py"):
+    with pytest.raises(
+        RsctlError, match=r"files changed while the image was being built: train\.py"
+    ):
         rehearsed.write_context(BytesIO(), cache_mounts=True)

@@ -78,7 +78,7 @@ def test_of_one_machine_there_is_no_doubt_who_failed(sagemaker: FakeSageMaker) -
         ),
         (
             "InternalServerError: We encountered an internal error. Please try again.",
-            ("cloud", "submit the job again; with limits.retries SageMaker itself does", None),
+            ("cloud", "submit the job again; with limits.retries SageMaker does that itself", None),
         ),
         (
             "ClientError: Please use an instance type with more memory, or reduce the size of "

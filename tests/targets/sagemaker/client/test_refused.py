@@ -29,7 +29,7 @@ def test_a_name_of_somebody_else_is_not_ours(sagemaker: FakeSageMaker) -> None:
     code, finding = refused()
     assert (code, finding.code, finding.path) == (ExitCode.REFUSED, "name-taken", "name")
     assert finding.message == (
-        "a training job named bert-7f3k2a already exists, and is not this run's"
+        "a training job named bert-7f3k2a already exists, and does not belong to this run"
     )
 
 

@@ -66,7 +66,7 @@ def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: 
         ("(severity=INFO", "syntax error at the end"),
         ("severity=INFO)", 'syntax error at token ")"'),
         ("a = = b", 'syntax error at token "="'),
-        ('severity="LOUD"', '"LOUD" is no severity'),
+        ('severity="LOUD"', '"LOUD" is not a severity'),
         ('timestamp>"yesterday"', 'timestamp "yesterday" is not RFC 3339'),
         ('a="unfinished', "syntax error at column 3"),
         ('textPayload=~"("', "regular expression"),

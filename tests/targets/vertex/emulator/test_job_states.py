@@ -219,7 +219,7 @@ def test_nothing_stands_in_where_the_workers_are_not_ours(project: Project) -> N
     project.wait(job, "RUNNING")
     assert nodes.history == ["start workerpool0-0"]
     assert "workerpool2" in nodes.node("workerpool0-0").env["CLUSTER_SPEC"]
-    assert project.service_log(job)[1].endswith("the job has no reducers")
+    assert project.service_log(job)[1].endswith("so nothing replaces it: there are no reducers")
     assert project.emulator.stand_ins() == {job: "absent"}
 
 

@@ -70,7 +70,7 @@ def test_calls_that_are_not_emulated(project: Project) -> None:
         ({"pageSize": "x"}, 400, "Invalid value at 'page_size' (TYPE_INT32), \"x\""),
         ({"pageSize": "-1"}, 400, "page_size must be from 0 to 1000"),
         ({"pageToken": "x"}, 400, "page_token is not one that was given"),
-        ({"readMask": "nme"}, 400, 'Invalid field mask: "nme" is no field of CustomJob'),
+        ({"readMask": "nme"}, 400, 'Invalid field mask: "nme" is not a field of CustomJob'),
         ({"readMask": "jobSpec.scheduling"}, 501, 'the field mask "jobSpec.scheduling" is not'),
         (
             {"foo": "1"},

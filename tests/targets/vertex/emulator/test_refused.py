@@ -169,7 +169,7 @@ def test_a_package_needs_an_image_a_place_and_a_module(project: Project) -> None
         f"{at}python_package_spec.env: '1' is not the name of a variable; "
         f"{at}Required field is not set: python_package_spec.executor_image_uri; "
         f"{at}Required field is not set: python_package_spec.python_module; "
-        f"{at}python_package_spec.package_uris: 'https://b/p.tar.gz' is no object of Cloud Storage",
+        f"{at}python_package_spec.package_uris: 'https://b/p.tar.gz' is not a Cloud Storage object",
     )
 
 

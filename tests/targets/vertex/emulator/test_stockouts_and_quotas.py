@@ -158,7 +158,7 @@ def test_places_without_machines_and_without_quota(project: Project, behaviour: 
 
 
 def test_a_list_of_placements_is_of_texts(behaviour: Behaviour) -> None:
-    with pytest.raises(ValueError, match="stockouts_in is a list of texts"):
+    with pytest.raises(ValueError, match=r"stockouts_in must be a list of texts, not \[1\]"):
         behaviour.change({"stockouts_in": [1]})
 
 
