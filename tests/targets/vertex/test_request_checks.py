@@ -53,7 +53,10 @@ REFUSED = {
                 }
             ),
         ),
-        ["error targets.vertex.boot_disk: a4-highgpu-8g takes ... not pd-standard -> remove it"],
+        [
+            "error targets.vertex.boot_disk: a4-highgpu-8g supports only ... not pd-standard -> "
+            "remove it"
+        ],
     ),
     "a disk of a role that does not exist": (
         both(H200, vertex(boot_disk={"worker": "pd-ssd"})),
@@ -61,7 +64,10 @@ REFUSED = {
     ),
     "a reservation with flex start": (
         both(workers(1, "l4"), vertex(reservation="any", capacity="flex-start")),
-        ["error targets.vertex.reservation: flex start takes no machines -> capacity: standard"],
+        [
+            "error targets.vertex.reservation: flex start does not use machines of a reservation "
+            "-> capacity: standard"
+        ],
     ),
     "a reservation on a persistent resource": (
         both(workers(1, "l4"), vertex(reservation=[RESERVED], persistent_resource="mine")),
@@ -69,7 +75,10 @@ REFUSED = {
     ),
     "NFS without a network": (
         NFS,
-        ["error targets.vertex.nfs: is connected to none -> targets.vertex.network"],
+        [
+            "error targets.vertex.nfs: the job is not connected to a network -> "
+            "targets.vertex.network"
+        ],
     ),
     "two nodes of TPUs": (
         workers(2, "v6e:4"),
@@ -183,16 +192,19 @@ NETWORKS = {
     ),
     "RDMA without rsctl-launch": (
         both(H200, {"run": {"launcher": "none"}}),
-        [f"warning run.command: launcher none leaves out -> source {SCRIPT}"],
+        [f"warning run.command: launcher none does not use rsctl-launch -> source {SCRIPT}"],
     ),
     "one node": (workers(1, "h200:8"), []),
     "H100": (
         workers(2, "h100:8"),
-        ["warning image: a3-highgpu-8g ... GPUDirect-TCPX only with Google's plugin -> tcpx"],
+        ["warning image: a3-highgpu-8g ... GPUDirect-TCPX only if Google's plugin -> tcpx"],
     ),
     "H100 Mega": (
         workers(2, "h100:8", "a3-megagpu-8g"),
-        ["warning image: GPUDirect-TCPXO only with -> nccl-plugin-gpudirecttcpxo-dev"],
+        [
+            "warning image: GPUDirect-TCPXO only if Google's plugin -> "
+            "nccl-plugin-gpudirecttcpxo-dev"
+        ],
     ),
     "machines with TCP alone": (workers(2, "a100-40gb:8"), []),
 }
