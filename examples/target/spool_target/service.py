@@ -155,7 +155,7 @@ class SpoolLog:
                 if not raw.endswith(b"\n"):
                     break
                 time, _, text = raw.decode(errors="replace").rstrip("\n").partition(" ")
-                lines.append(LogEvent(time, str(self._offset), _WORKER, "stdout", text))
+                lines.append(LogEvent(time, _WORKER, str(self._offset), "stdout", text))
                 self._offset += len(raw)
         self.is_complete = self._has_ended and not lines
         return lines
