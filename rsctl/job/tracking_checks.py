@@ -60,7 +60,7 @@ def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
             continue
         for name in tracking.of_targets:
             title = target_info(name).title
-            message = f"target {target}: only jobs of {title} can be part of its experiments"
+            message = f"target {target}: only {title} jobs can belong to its experiments"
             remedy = f"remove it, or submit with --target {name}"
             yield error("unsupported", message, remedy, f"tracking[{index}].{name}")
 

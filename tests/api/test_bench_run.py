@@ -72,7 +72,7 @@ def test_whatever_a_reference_names_is_found(job: Job) -> None:
     assert [(type(each), each.id) for each in found] == [
         *((Bench, bench.id), (Bench, bench.id), (Run, run.id)),
     ]
-    with pytest.raises(RsctlError, match="no run or bench 'nope'"):
+    with pytest.raises(RsctlError, match="'nope' is not a run, a bench or a file"):
         rsctl.api.find("nope")
 
 

@@ -17,20 +17,31 @@ from .recorded import refused
     [
         (
             {"sort": "speed"},
-            "'speed' is not one of price, spot, price-per-gbps, gbps, vcpus, memory -> name one of "
+            "'speed' is not one of price, spot, price-per-gbps, gbps, vcpus, memory -> use one of "
             "these",
         ),
         (
             {"region": "us-centrall1"},
-            "'us-centrall1' is no region that is known of these clouds -> did you mean us-central1",
+            "'us-centrall1' is not a known region of these clouds -> did you mean us-central1",
         ),
         (
             {"region": "mars"},
-            "'mars' is no region that is known of these clouds -> see the cloud's documentation",
+            "'mars' is not a known region of these clouds -> see the cloud's documentation",
         ),
-        ({"gpu": "v1"}, "'v1' is no accelerator of vertex or sagemaker -> did you mean v100"),
-        ({"gpu": "h10:8", "target": "vertex"}, "'h10' is no accelerator of vertex -> did you mean"),
-        ({"gpu": "xyz"}, "'xyz' is no accelerator of vertex or sagemaker -> name one of a100-40gb"),
+        (
+            {"gpu": "v1"},
+            "'v1' is not an accelerator in the catalogue of vertex or sagemaker -> did you mean "
+            "v100",
+        ),
+        (
+            {"gpu": "h10:8", "target": "vertex"},
+            "'h10' is not an accelerator in the catalogue of vertex -> did you mean",
+        ),
+        (
+            {"gpu": "xyz"},
+            "'xyz' is not an accelerator in the catalogue of vertex or sagemaker -> name one of "
+            "a100-40gb",
+        ),
         (
             {"target": "process"},
             "target process has no machines in the catalogue -> name vertex or sagemaker",

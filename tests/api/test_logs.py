@@ -43,7 +43,7 @@ def test_the_replicas_whose_lines_are_shown(chosen: LogFilter, expected: list[st
             "job-1 has no replica 'worker-9' -> it has worker-0, worker-1, ps-0",
         ),
         (LogFilter(role="eval"), "job-1 has no role 'eval' -> it has worker, ps"),
-        (LogFilter(grep="("), "'(' is no regular expression: "),
+        (LogFilter(grep="("), "'(' is not a valid regular expression: "),
     ],
 )
 def test_replicas_that_the_run_does_not_have(chosen: LogFilter, message: str) -> None:

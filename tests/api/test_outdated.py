@@ -23,8 +23,8 @@ def test_a_run_that_goes_on_is_forgotten_by_force_alone(monkeypatch: pytest.Monk
     with pytest.raises(RsctlError) as caught:
         api.forget_run("job-1")
     assert refused(caught.value) == (
-        "job-1 is running, as far as is known -> end it: rsctl cancel job-1   or forget it as it "
-        "is, with --force"
+        "job-1 is running, according to its last known state -> cancel it: rsctl cancel job-1   or "
+        "remove it without cancelling: --force"
     )
     found = api.forget_run("job-1", force=True)
     assert (found.run, found.kept, found.left) == ("job-1", [], None)

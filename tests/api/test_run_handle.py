@@ -97,7 +97,7 @@ def test_a_submission_with_an_id_can_be_repeated(write_job: Write, tmp_path: Pat
     assert (again.id, again.state) == ("nightly-1", JobState.SUCCEEDED)
     assert len(rsctl.api.runs()) == 1
     other = rsctl.api.load(path, set={"workers.count": 3})
-    with pytest.raises(RsctlError, match="a run nightly-1 of another job"):
+    with pytest.raises(RsctlError, match="the run ID nightly-1 belongs to another job"):
         rsctl.api.submit(other, run_id="nightly-1")
     with pytest.raises(RsctlError, match="is not a valid run ID"):
         rsctl.api.submit(path, run_id="Nightly 1")

@@ -270,7 +270,7 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
     warnings = [
         "metrics.speed.regex: metric speed: 'fast' is not a number, and is ignored",
         "metrics.loss: the last loss is nan on worker-0: the training may have diverged",
-        "metrics.typo.regex: metric typo has no value: its regex matches no line of the log",
+        "metrics.typo.regex: metric typo has no value: its regex matches no number in the log",
         "metrics.unlogged: metric unlogged has no value: "
         "it has no regex, and the script has not logged it",
     ]

@@ -25,7 +25,7 @@ from rsctl.runs.locks import try_lock
 from rsctl.runs.store import RunRecord, Store, StoreError
 from rsctl.runs.stream.events import StateEvent
 
-BUSY = "it is in use: its log is read, or its emulator answers"
+BUSY = "it is in use: a process reads its log, or its emulator is running"
 DAY = 86400.0
 
 
@@ -158,7 +158,7 @@ def test_a_bench_that_is_not_over_stays(store: Store, add: Add) -> None:
     selection = Selection(store, limits())
     assert names(selection) == []
     assert set(selection.kept) == {
-        Kept("half-1", "it is incomplete; end it: rsctl bench cancel half-1"),
+        Kept("half-1", "it is incomplete; cancel it: rsctl bench cancel half-1"),
         Kept("used-1", f"of its run b-1: {BUSY}"),
     }
     for lock in held:
@@ -243,7 +243,7 @@ def test_buckets_in_which_nothing_was_written(store: Store, add: Add) -> None:
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     assert bucket_items(store, limits()) == (
         [],
-        [Kept(name, "the rehearsal going-1 goes on") for name in ("gs://old", "s3://old")],
+        [Kept(name, "the rehearsal going-1 is still running") for name in ("gs://old", "s3://old")],
     )
     os.close(lock)
     remove(store, items[0], limits())
@@ -290,7 +290,7 @@ def test_what_is_taken_up_between_selection_and_removal_stays(store: Store, add:
     assert set(prune.kept) == {
         Kept("job-1", "it is in use"),
         Kept("b-1", "one of its runs is in use"),
-        Kept("c-1", "somebody goes on with it"),
+        Kept("c-1", "another process has continued it"),
     }
     assert store.ids() == {"job-1", "b-run", "c-run"}
     for lock in held:
@@ -298,7 +298,7 @@ def test_what_is_taken_up_between_selection_and_removal_stays(store: Store, add:
         os.close(lock)
     Benches(store).enter("b-1", JobState.RUNNING)
     item = Item(kind="bench", name="b-1", size=0, runs=["b-run"])
-    assert remove(store, item, limits()) == Kept("b-1", "somebody goes on with it")
+    assert remove(store, item, limits()) == Kept("b-1", "another process has continued it")
 
 
 def test_one_problem_does_not_keep_the_others(
@@ -335,7 +335,7 @@ def test_a_database_that_cannot_be_made_smaller_now(
     prune.remove(None)
     [kept] = prune.kept
     assert kept.name == "the database"
-    assert kept.reason.endswith(f"{reason}; the next prune makes it smaller")
+    assert kept.reason.endswith(f"{reason}; the next prune shrinks it")
 
 
 def test_two_prune_one_after_the_other(rsctl_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def test_a_tracker_that_is_down_delays_nothing_and_gets_the_rest_later(
     assert run_command(["submit", job]) == 0
     shown = capsys.readouterr().err
     run = last_run().run
-    assert f"tensorboard {tmp_path}/file is behind: " in shown
+    assert f"tensorboard {tmp_path}/file has not received all data: " in shown
     assert f"rsctl track {run}" in shown
     assert losses(Path("tb") / run) == [1.0, 2.0, 3.0]
     assert run_command(["track", run]) == ExitCode.ENVIRONMENT
@@ -124,7 +124,7 @@ def test_a_tracker_that_never_answers_does_not_hold_up_the_job(
         assert run_command(["submit", job]) == 0
         run = last_run()
         took = time.monotonic() - begun
-        assert "vertex exp is still being sent" in capsys.readouterr().err
+        assert "data is still being sent to vertex exp in the background" in capsys.readouterr().err
         assert losses(Path("tb") / run.run) == [1.0, 2.0, 3.0]
         assert took < 60
         process = holder(lock_path(run.run))

@@ -154,5 +154,5 @@ def test_a_token_is_not_sent_in_clear(send: Send, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
     job = TrackedJob(PlannedTracker(kind="mlflow", location="http://mlflow.example"))
     problem = send(job.run).problem or ""
-    assert "in clear" in problem
+    assert "would send credentials unencrypted over the network" in problem
     assert "t0ken" not in problem

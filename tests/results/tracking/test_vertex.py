@@ -107,7 +107,8 @@ def test_a_name_that_is_something_else_there_is_refused(sdk: Any) -> None:
     other = PlannedTracker(
         kind="vertex", location="bert-job-a", project="rehearsal", region="us-central1"
     )
-    with pytest.raises(Exception, match=r"system\.ExperimentRun there, no system\.Experiment"):
+    refusal = r"already exists as a system\.ExperimentRun, not as a system\.Experiment"
+    with pytest.raises(Exception, match=refusal):
         TrackedJob(other, "job-b").send()
 
 

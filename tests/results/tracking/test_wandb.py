@@ -119,7 +119,7 @@ def test_a_server_that_is_down_or_refuses_gets_it_later(server: WandbServer, sen
 def test_a_key_is_not_sent_in_clear(send: Send) -> None:
     job = job_for("http://wandb.example")
     problem = send(job.run).problem or ""
-    assert "in clear" in problem
+    assert "would send credentials unencrypted over the network" in problem
     assert KEY not in problem
 
 
