@@ -229,7 +229,7 @@ def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
     server.shutdown()
     exit_code, code, message, remedy = refusal(refused.value)
     assert (exit_code, code) == ("ENVIRONMENT", "certificate")
-    assert message.startswith(f"the certificate of localhost:{server.server_port} is not accepted")
+    assert message.startswith(f"the certificate of localhost:{server.server_port} is not trusted")
     assert f"/etc/docker/certs.d/localhost:{server.server_port}/ca.crt" in remedy
 
 

@@ -18,7 +18,7 @@ REFUSED = {
         "REFUSED",
         "api-disabled",
         "Google Cloud refuses: API has not been used",
-        "switch it on at https://console.developers.google.com/apis/api/cloudbuild.googleapis.com/"
+        "enable it at https://console.developers.google.com/apis/api/cloudbuild.googleapis.com/"
         "overview?project=rehearsal, and try again after a few minutes",
         "targets.vertex",
     ),

@@ -90,7 +90,7 @@ def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
     assert [each["failure"]["exit_code"] for each in result["attempts"]][:2] == [139, 139]
     run = rsctl.status("@last")
     assert run["attempts"] == result["attempts"]
-    assert run["reason"].endswith("beyond the 1 restart that limits allow: ended by rsctl")
+    assert run["reason"].endswith("more often than the limit of 1 restart allows: ended by rsctl")
     assert rsctl.log("@last").count("here") < 2 * 8
 
 
@@ -139,7 +139,7 @@ def test_an_emulator_that_is_killed_takes_the_job_with_it(rsctl: Rsctl) -> None:
     os.kill(int((rsctl.home / "runs" / run / "emulator.lock").read_text()), signal.SIGKILL)
     status = wait_until(lambda: _final(rsctl.status(run)), "the end")
     assert status["state"] == "failed"
-    assert status["reason"] == ("its emulator has ended; what was left of the job has been removed")
+    assert status["reason"] == ("its emulator has ended; rsctl has removed the rest of the job")
     assert end_of(status) == [("worker-0", "cancelled", None)]
     wait_until(lambda: rsctl.processes(run) == [], "its processes to end")
 
