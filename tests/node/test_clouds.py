@@ -388,17 +388,20 @@ def job_with_roles(
 
 
 def test_roles_that_end_with_the_workers_are_stopped(
-    job_with_roles: tuple[Job, list[str]], script: Script
+    job_with_roles: tuple[Job, list[str]], script: Script, tmp_path: Path
 ) -> None:
     """On SageMaker the job has ended only when they have; what they exit with is not their end."""
     made, servers = job_with_roles
     stopped = {"RSCTL_STOPPED_ROLES": "ps"}
     program = ("--launcher", "once", "--python", "--", script(ROLE))
     nodes = [made.start(host, *program, **stopped) for host in servers]
-    worker = made.start(made.workers[0], *ONCE, "echo", "trained", **stopped)
+    trains = ("sh", "-c", f"until [ -e {tmp_path}/mark ]; do sleep 0.05; done; echo trained")
+    worker = made.start(made.workers[0], *ONCE, *trains, **stopped)
+    for number, node in enumerate(nodes):
+        node.printed(f"up ps-{number} None")
+    (tmp_path / "mark").touch()
     assert [node.wait() for node in (worker, *nodes)] == [0, 0, 0]
     assert "trained" in worker.out
-    assert "up ps-0 None" in nodes[0].out
     port = str(made.port)
     found = {"worker": [f"{made.workers[0]}:{port}"], "ps": [f"{host}:{port}" for host in servers]}
     assert json.loads(nodes[1].out.splitlines()[-1]) == found
