@@ -187,7 +187,7 @@ def test_runs_are_shown_on_a_full_disk_at_once(rsctl: Rsctl, small_disk: Path) -
     shown = rsctl("status", run)
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert rsctl("logs", run).stdout == "worker-0 | hi\n"
-    assert rsctl("cancel", run).stderr == f"{run} has ended already: succeeded\n"
+    assert rsctl("cancel", run).stderr == f"{run} has already ended: succeeded\n"
     forgotten = rsctl("forget", run)
     assert (forgotten.exit_code, "its disk is full" in forgotten.stderr) == (3, True)
     assert monotonic() - started < BUSY_SECONDS
