@@ -18,7 +18,14 @@ from benchmarks.quick import QUICK, run_program
 from benchmarks.report import Report
 
 _NAMES = ("startup", "submit", "stream", "intake", "clouds")
-_MORE = ("image", "quota", "advise")  # by name only: they need more than a Python, or minutes
+_MORE = (
+    "image",
+    "quota",
+    "advise",
+    "armed",
+    "preemptions",
+    "slurm",
+)  # by name only: they need more than a Python, or minutes
 
 
 def main() -> int:

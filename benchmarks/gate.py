@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
+from rsctl.bench.paired import PairedCell, block_numbers
+from rsctl.bench.paired_gate import weigh_pairs
+from rsctl.bench.schedule import paired_slots
 from rsctl.bench.stats import CellSides, detectable, excludable, interval, smallest_p
 from rsctl.bench.verdict import (
     ALPHA,
@@ -166,6 +169,90 @@ def _cells(design: Design, random: Random) -> list[CellSides]:
     return cells
 
 
+class Timeline(NamedTuple):
+    """An experiment whose runs follow each other in time, `runs` a side.
+
+    `in_turn`: the order of `rsctl gate --against`, and its test. Otherwise the baseline runs first,
+    and then the candidate. `confirm`: what is suspected is run as often again, in turn both sides,
+    otherwise the candidate. `is_single`: only
+    the two runs of a pair are exchanged, not those of a block.
+    """
+
+    draw: str
+    change: float
+    runs: int
+    in_turn: bool
+    floor: Floor = FLOOR
+    confirm: bool = False
+    is_single: bool = False
+
+
+def _drifting(random: Random, runs: int) -> list[float]:
+    return [1 - 0.005 * number + random.gauss(0, 0.01) for number in range(runs)]
+
+
+def _two_machines(random: Random, runs: int) -> list[float]:
+    levels = [1 - (0.08 if random.random() < 0.5 else 0) for _ in range(2)]
+    return [levels[2 * number // runs] + random.gauss(0, 0.01) for number in range(runs)]
+
+
+TIMELINES: dict[str, Noise] = {
+    "normal, 3 %": NOISES["normal"](0.03),
+    "AR(1) 0.8, 3 %": _autoregressive(0.03),
+    "-0.5 % a run, 1 %": _drifting,
+    "another machine half-way, 8 %": _two_machines,
+    "bimodal, 8 %": NOISES["bimodal"](0.08),
+    "one run in five three times slow, 2 %": NOISES["one run in five three times slow"](0.02),
+}
+
+
+def timeline_trial(design: Timeline, random: Random) -> Verdict:
+    """The verdict of one experiment."""
+    if design.in_turn:
+        return _trial_in_turn(design, random)
+    values = TIMELINES[design.draw](random, 2 * design.runs + (design.runs * design.confirm))
+    changed = [(1 + design.change) * value for value in values[design.runs :]]
+    first = CellSides(values[: design.runs], changed[: design.runs])
+    evidence = weigh([first], design.floor)
+    if not design.confirm or not evidence.is_beyond(design.floor):
+        return decide(evidence, evidence.p, design.floor)
+    fresh = weigh([CellSides(first.baseline, changed[design.runs :])], design.floor)
+    pooled = weigh([CellSides(first.baseline, changed)], design.floor)
+    return decide_confirmed(fresh, pooled, pooled.p, design.floor)
+
+
+def _trial_in_turn(design: Timeline, random: Random) -> Verdict:
+    first = _pairs(design, random)
+    evidence = weigh_pairs([first], design.floor)
+    if not design.confirm or not evidence.is_beyond(design.floor):
+        return decide(evidence, evidence.p, design.floor)
+    again = _pairs(design, random)
+    both = PairedCell(
+        [*first.baseline, *again.baseline],
+        [*first.candidate, *again.candidate],
+        [(part, block) for part in range(2) for block in block_numbers(design.runs)],
+    )
+    fresh, pooled = weigh_pairs([again], design.floor), weigh_pairs([both], design.floor)
+    return decide_confirmed(fresh, pooled, pooled.p, design.floor)
+
+
+def _pairs(design: Timeline, random: Random) -> PairedCell:
+    """The runs of a bench in turn, by their repetition."""
+    values = TIMELINES[design.draw](random, 2 * design.runs)
+    sides = [[0.0] * design.runs, [0.0] * design.runs]
+    for value, (side, number) in zip(values, paired_slots(2, design.runs), strict=True):
+        sides[side][number] = value * (1 + design.change if side else 1)
+    blocks = range(design.runs) if design.is_single else block_numbers(design.runs)
+    return PairedCell(sides[0], sides[1], blocks)
+
+
+def timeline_rates(design: Timeline, trials: int, seed: int) -> dict[Verdict, float]:
+    """How often each verdict comes out, as parts of 1."""
+    random = Random(f"{seed} {design.draw} {design.change} {design.runs} {design.floor}")
+    counts = Counter(timeline_trial(design, random) for _ in range(trials))
+    return {verdict: counts[verdict] / trials for verdict in Verdict}
+
+
 def rates(design: Design, trials: int, seed: int) -> dict[Verdict, float]:
     """How often each verdict comes out, as parts of 1."""
     random = Random(f"{seed} {design}")
@@ -247,12 +334,53 @@ def _detection(trials: int, seed: int) -> None:
             )
 
 
+def _in_turn(trials: int, seed: int) -> None:
+    """Sides that run apart, beside the same in turn: regressed and pass."""
+    print(
+        "| noise | floor | true change | runs | confirm | apart: regressed | apart: pass "
+        "| in turn: regressed | in turn: pass |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    rows = [(d, c, n, FLOOR, False) for d in TIMELINES for n in (5, 10) for c in (0.0, -0.1)]
+    strict = ("normal, 3 %", "AR(1) 0.8, 3 %", "-0.5 % a run, 1 %", "another machine half-way, 8 %")
+    rows += [(d, 0.0, 10, Floor(0.01), confirm) for d in strict for confirm in (False, True)]
+    for draw, change, runs, floor, confirm in rows:
+        cells = []
+        for in_turn in (False, True):
+            design = Timeline(draw, change, runs, in_turn, floor, confirm)
+            found = timeline_rates(design, trials, seed)
+            cells += [f"{100 * found[v]:.1f} %" for v in (Verdict.REGRESSED, Verdict.PASS)]
+        what = [draw, str(floor), f"{100 * change:+.0f} %" if change else "none"]
+        what += [f"{runs}+{runs}", "yes" if confirm else "no", *cells]
+        print(f"| {' | '.join(what)} |", flush=True)
+
+
+def _single_pairs(trials: int, seed: int) -> None:
+    """The exchange of blocks beside the exchange of single pairs: changes found."""
+    print("| noise | true change | runs | single pairs: regressed | blocks: regressed |")
+    print("|---|---|---|---|---|")
+    for draw in ("normal, 3 %", "bimodal, 8 %", "one run in five three times slow, 2 %"):
+        for runs in (4, 5, 6, 10):
+            cells = []
+            for is_single in (True, False):
+                design = Timeline(draw, -0.1, runs, True, is_single=is_single)
+                found = timeline_rates(design, trials, seed)[Verdict.REGRESSED]
+                cells.append(f"{100 * found:.1f} %")
+            print(f"| {draw} | -10 % | {runs}+{runs} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--in-turn", action="store_true", help="only the table of runs in turn")
     options = parser.parse_args()
+    if options.in_turn:
+        _in_turn(options.trials, options.seed)
+        print()
+        _single_pairs(options.trials, options.seed)
+        return
     print(f"{options.trials} trials a row, seed {options.seed}, floor 5 %, alpha {ALPHA:g}.\n")
     _table(_curve(), options.trials, options.seed)
     print()
@@ -264,6 +392,10 @@ def main() -> None:
     print(
         f"\nOf {20 * options.trials} regressions of 10 % in noise of 5 %, {100 * wrong:.2f} % pass."
     )
+    print()
+    _in_turn(options.trials, options.seed)
+    print()
+    _single_pairs(options.trials, options.seed)
     print()
     _detection(options.trials, options.seed)
     print("\n| noise | runs | intervals of 90 % that have the true effect |\n|---|---|---|")

@@ -39,12 +39,20 @@ def torch() -> str | None:
 
 def test_base() -> str | None:
     """For builds upon the tests' base image."""
-    image = os.environ.get("RSCTL_BASE", "rsctl-test-base:1")
+    return _missing_image(os.environ.get("RSCTL_BASE", "rsctl-test-base:1"), ".ci/test-base")
+
+
+def slurm_image() -> str | None:
+    """For jobs on a real Slurm."""
+    return _missing_image("rsctl-test-slurm:24.11", ".ci/slurm 24.11")
+
+
+def _missing_image(image: str, maker: str) -> str | None:
     try:
         found = subprocess.run(["docker", "image", "inspect", image], capture_output=True)
     except OSError:
         return "it needs Docker"
-    return f"it needs the image {image}: run .ci/test-base" if found.returncode else None
+    return f"it needs the image {image}: run {maker}" if found.returncode else None
 
 
 class Quick(NamedTuple):
@@ -66,9 +74,13 @@ QUICK = {
     "intake": Quick({"size": 100_000}, needs=(linux,)),
     "clouds": Quick(),
     "image": Quick(needs=(test_base,)),
+    "preemptions": Quick({"targets": ("process",)}, needs=(linux, torch)),
+    "slurm": Quick(needs=(slurm_image,)),
     "quota": Quick({"jobs": 10, "pace": 0.05}),
     "advise": Quick({"is_kept": False}, needs=(shaped_network, torch)),
+    "armed": Quick({"steps": 10}, needs=(linux, torch)),
     "gate": Quick(program=("--trials", "2")),
+    "convergence": Quick(program=("--quick",), needs=(shaped_network, torch)),
     "transport": Quick(program=("n4m4-1000", "--runs", "1"), needs=(shaped_network, torch)),
 }
 

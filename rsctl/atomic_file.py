@@ -19,11 +19,11 @@ Content = Union[bytes, Callable[[IO[bytes]], object]]
 
 
 def write_file(path: str | Path, content: Content, remedy: str | None = None) -> None:
-    """Write bytes, or what a function writes, to a file: until all is there, the old one stays.
+    """Write bytes, or the output of a function, to a file: the old file stays until the new one is
+    complete.
 
-    Folders above it are made. A link stays one; a device or a pipe is written to as it is. A file
-    that was there keeps its permissions. Raises RsctlError; `remedy` is for any cause but a full
-    disk.
+    Folders above it are made. A link stays one; a device or a pipe is written directly. A file that
+    was there keeps its permissions. Raises RsctlError; `remedy` is for any cause but a full disk.
     """
     try:
         _write(Path(os.path.realpath(path)), content)

@@ -13,7 +13,7 @@ _OF_EXTRA = r"""(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[\w-]+)['"
 
 
 def install_command(extra: str) -> str:
-    """The command that installs what an extra of rsctl names into the Python that is running."""
+    """The command that installs the packages of an extra of rsctl into the running Python."""
     # Imported here: it costs a `plan` that needs no such command 10 ms.
     from importlib.metadata import PackageNotFoundError, requires
 

@@ -1,6 +1,6 @@
 """Known errors: how an error of a service, a program or a job is recognised, and its remedy.
 
-Each room has tables of its own; a text that several of them look for stands here.
+Each package has its own tables; a text that several of them look for stands here.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ WRONG_ARCHITECTURE = r"exec format error"
 
 
 class KnownError(msgspec.Struct, frozen=True):
-    """An error that users meet: how it is recognised, and what its finding has.
+    """An error that users meet: its patterns, and the content of its finding.
 
     No `codes` of a service stand for any, no `pattern` for any text, no `source` for text of any
     origin; `source` is matched from the beginning, say of the Dockerfile's instruction that
-    printed the text. `summary` is what is wrong, where the text itself does not say it. `path` is
-    the field that it is about, None if the caller knows. `is_transient` says that the same may
-    succeed a little later. In `summary` and `remedy`, `{names}` is what the pattern captures;
-    what other names stand for is the table's own.
+    printed the text. `summary` is the problem, if the text itself does not say it. `path` is the
+    field that it is about, None if the caller knows. `is_transient` says that the same may succeed
+    a little later. In `summary` and `remedy`, `{names}` stands for the groups of the pattern; the
+    table defines all other names.
     """
 
     code: str
@@ -57,7 +57,7 @@ class KnownError(msgspec.Struct, frozen=True):
         return has_code and has_source and is_text
 
     def fill(self, text: str = "", **values: str) -> KnownError:
-        """The same with `summary` and `remedy` as they are shown.
+        """The same with the displayed `summary` and `remedy`.
 
         An empty `{names}` at the end of the summary takes the colon before it along.
         """

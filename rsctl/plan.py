@@ -7,9 +7,8 @@ gets the same checks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from rsctl.estimate.catalog.images import check_python
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -22,6 +21,7 @@ from rsctl.runs.ids import placeholder
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Submission, Target, count_of_role
 from rsctl.targets.capabilities import capability_findings
+from rsctl.targets.compression import compression_findings
 from rsctl.targets.placements import render_placements
 
 
@@ -55,6 +55,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         source.add(problem.findings)
         raise RsctlError(problem.exit_code, *source.findings) from None
     source.add(submission.plan.findings)
+    source.add(_compression_findings(submission))
     source.require_job()
     return replace(_completed(submission, source.findings), text=source.text)
 
@@ -80,6 +81,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     except RsctlError as problem:
         raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
     findings += submission.plan.findings
+    findings += _compression_findings(submission)
     if any(finding.is_error for finding in findings):
         raise RsctlError(ExitCode.USAGE, *findings)
     return _completed(submission, findings)
@@ -92,16 +94,21 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from check_tracking_on(job, target.info.name)
 
 
+def _compression_findings(submission: Submission) -> Iterator[Finding]:
+    plan = submission.plan
+    return compression_findings(submission.job, plan.pools, plan.image.transport)
+
+
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:
-    """With all findings, and with what goes to trackers."""
-    plan = with_fields(submission.plan, findings=findings)
+    """Add all findings, and the data for trackers."""
+    plan = replace(submission.plan, findings=findings)
     if any(map(is_sent, submission.job.tracking)):
-        plan = with_fields(plan, tracking=_tracking(submission))
+        plan = replace(plan, tracking=_tracking(submission))
     return replace(submission, plan=plan)
 
 
 def _tracking(submission: Submission) -> TrackingPlan:
-    """The trackers, and as parameters the job's own with what the plan makes of its `auto`."""
+    """The trackers, and as parameters the job's own with the plan's values for `auto`."""
     plan, job = submission.plan, submission.job
     parameters = {
         **parameters_of(job),

@@ -5,8 +5,9 @@ A third-party target is a distribution with an entry point; see docs/targets.md:
     [project.entry-points."rsctl.targets"]
     mycloud = "mycloud.info:INFO"
 
-Ours are entry points too, but are known without looking through what is installed, which costs
-milliseconds. References such as "mycloud.target:TARGET" are imported when they are needed.
+The built-in targets are entry points too, but are known without a search through the installed
+distributions, which takes milliseconds. References such as "mycloud.target:TARGET" are imported
+when they are needed.
 """
 
 from __future__ import annotations
@@ -29,26 +30,27 @@ GROUP = "rsctl.targets"
 BUILT_IN: Mapping[str, str] = {
     "vertex": "rsctl.targets.vertex.info:INFO",
     "sagemaker": "rsctl.targets.sagemaker.info:INFO",
+    "slurm": "rsctl.targets.slurm.info:INFO",
     "compose": "rsctl.targets.local.info:COMPOSE",
     "process": "rsctl.targets.local.info:PROCESS",
 }
-"""Our own entry points."""
+"""The entry points of the built-in targets."""
 
 
 ARGUMENT_KEYS = frozenset({"argv", "args", "command"})
-"""Where most requests have the script's arguments."""
+"""The location of the script's arguments in most requests."""
 
 OPTIONAL_KEYS: Mapping[str, str] = {
     "chief": "all workers are identical",
     "roles": "all its nodes are workers or reducers",
 }
-"""Keys that not every target has, with the reason that is given where it has not."""
+"""Keys that not every target supports, with the reason in the error."""
 
 
 class Unsupported(NamedTuple):
-    """Why a target cannot honour a key, and what to do instead.
+    """Why a target cannot honour a key, and the remedy.
 
-    `values` are those it cannot honour; without any it is every value but the default.
+    `values` are the values it cannot honour; if empty, all values except the default.
     """
 
     reason: str
@@ -74,8 +76,8 @@ class RemoteBuild(NamedTuple):
     """A cloud that builds images.
 
     `builder` is called with the target's options and the endpoints, and makes a `RemoteBuilder`.
-    Each item of `needs` is options of the target of which one at least must be set, with an example
-    of the first. `platforms` are those of its machines.
+    Each item of `needs` is a group of options of the target of which at least one must be set, with
+    an example of the first. `platforms` are the platforms of its machines.
     """
 
     builder: str
@@ -127,9 +129,9 @@ class RegistryInfo(NamedTuple):
 class EmulatorInfo(NamedTuple):
     """The emulator of a cloud, for rehearsals.
 
-    `emulator` is its class; the module has its `Behaviour` too. `options` are those of the target
-    that it gets. A job without an account is rehearsed with `defaults` as its options, and with
-    an image of `repository`, in which {region} and {name}, the job's, are replaced.
+    `emulator` is its class; the module has its `Behaviour` too. `options` are the target's options
+    that it gets. A job without an account is rehearsed with `defaults` as its options, and with an
+    image of `repository`, in which {region} and {name}, the job's, are replaced.
     """
 
     emulator: str
@@ -137,11 +139,11 @@ class EmulatorInfo(NamedTuple):
     defaults: Mapping[str, str]
     repository: str
     process_checks: Optional[str] = None
-    """A function of the plan that yields findings on what processes cannot do for containers."""
+    """A function of the plan that yields findings on features that processes do not have."""
 
 
 class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of a target that has none."""
+    """The type for a target without options."""
 
 
 class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,21 +155,23 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    """Its name for people, such as Vertex AI."""
+    """Its display name, such as Vertex AI."""
     target: str
     """The `Target`."""
     options: str = "rsctl.target_info:NoOptions"
-    """A msgspec.Struct with a default for each field: what a job file may have in targets.NAME."""
+    """A msgspec.Struct with a default for each field: the keys of targets.NAME in a job file."""
     is_managed: bool = False
     """Whether jobs run elsewhere, and continue without this machine."""
     is_billed: bool = False
-    """Whether machines are paid for by the hour."""
+    """Whether machines are billed by the hour."""
     has_placements: bool = False
     """Whether its option `region` and `workers.machine` may be lists, which are tried in order."""
     regional: Mapping[str, str] = {}
-    """Options of which each value belongs to one region, with what to do with several regions."""
+    """Options whose values belong to one region, with the remedy for a job with several regions."""
     tries_machines: Mapping[str, str] = {}
-    """Options by which the service itself tries several machines, with what to do beside a list."""
+    """Options by which the service itself tries several machines, with the remedy for a job that
+    also has a list.
+    """
     catalog: Optional[CatalogInfo] = None
     """Its machines and their prices."""
     billing: Optional[str] = None
@@ -177,9 +181,9 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How fast a bench may submit and poll."""
 
     schemes: frozenset[str] = frozenset({"file"})
-    """Where its jobs can reach data: `file` for local paths, `gs`, `s3`."""
+    """The locations of data that its jobs can reach: `file` for local paths, `gs`, `s3`."""
     fetched_schemes: frozenset[str] = frozenset()
-    """Where else inputs can be that are copied, or whose URLs the script opens itself."""
+    """Further locations of inputs that are copied, or whose URLs the script opens itself."""
     input_modes: frozenset[str] = frozenset({"mount"})
     """The implementation of an input's mode: `mount`, `copy`, `stream`; `shards` if rsctl-launch
     gets them, so that each rank has its part.
@@ -193,6 +197,17 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     honoured: frozenset[str] = frozenset()
     """The keys of `OPTIONAL_KEYS` that it supports; the others are errors if they are set."""
 
+    reuses_machines: frozenset[str] = frozenset()
+    """Options by which one run after the other uses the same machines."""
+    result_source: Optional[str] = None
+    """For results that this machine may not see: a function of the run's ID, its stored plan, a
+    location and the endpoints that returns a `rsctl.runs.fetch.sources.DownloadSource`."""
+    bench_options: Mapping[str, Any] = {}
+    """Options that each run of a bench has, over those of the job file: a run that the service
+    starts again measures something else."""
+    excludes_nodes: Optional[str] = None
+    """The option that names nodes, with commas between, that a job must not get."""
+
     platform: Optional[str] = None
     """The platform of its machines, such as linux/amd64; None for the image builder's own."""
     transports: frozenset[str] = frozenset({"none", "rsctl"})
@@ -202,20 +217,20 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     transport_with_accelerators: Optional[AutomaticTransport] = None
     """The transport for several nodes with accelerators and no reducers; otherwise it is `none`."""
     staging_scheme: Optional[str] = None
-    """The scheme of its option `staging`, where source goes that is in no image."""
+    """The scheme of its option `staging`, the location for source that is not in an image."""
     remote_build: Optional[RemoteBuild] = None
     """The service that builds images where this machine cannot."""
     registry: Optional[RegistryInfo] = None
     """The registry of its cloud."""
     tracker: Optional[TrackerInfo] = None
-    """The service of its cloud that a run is sent to."""
+    """The tracking service of its cloud."""
     node_platform: str = "local"
-    """The platform by whose contract a node learns of the others, one of
+    """The platform whose contract tells a node about the other nodes, one of
     `rsctl.node.platforms.PLATFORMS`: `local` is RSCTL_CLUSTER."""
     argument_keys: frozenset[str] = ARGUMENT_KEYS
-    """Keys of a request below which the script's arguments are, as a list or by name."""
+    """Keys of a request that contain the script's arguments, as a list or by name."""
     installs_requirements: Optional[str] = None
-    """How images of the service itself install the requirements.txt of `image.source`."""
+    """How the service's own images install the requirements.txt of `image.source`."""
     aliases: frozenset[str] = frozenset()
     """Other launchers' names of the target, for suggestions."""
 
@@ -227,6 +242,8 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """For `doctor JOB`: functions of the job and its plan that yield Checks."""
     sdk_code: Optional[str] = None
     """For `plan -o python`: a function of the submission that returns code."""
+    script_code: Optional[str] = None
+    """For `plan -o script`: a function of the submission that returns the script of its job."""
     sdk_package: Optional[str] = None
     """The distribution of the SDK that the code is for."""
     emulator: Optional[EmulatorInfo] = None
@@ -272,7 +289,7 @@ def all_targets() -> list[TargetInfo]:
     for name in target_names():
         try:
             found.append(target_info(name))
-        except RsctlError:  # it is an error only for jobs that name it
+        except RsctlError:  # only jobs that name it get an error
             continue
     return found
 

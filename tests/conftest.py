@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -17,7 +15,6 @@ from hypothesis import settings
 from tests.kit import fork_server
 from tests.kit.botocore_data import share_botocore_data
 from tests.kit.google_keys import share_google_keys
-from tests.kit.polling import wait_until
 
 gc.disable()
 """Until `pytest_collection_finish`."""
@@ -32,7 +29,7 @@ _FIRST = (
 )
 """Folders whose tests need this environment and no more: no engine, no browser, no vendor's SDK."""
 
-_NEED_MORE = ("test_traffic_control.py", "test_site.py")
+_NEED_MORE = ("test_traffic_control.py", "test_site.py", "test_frameworks.py")
 """Files of them that are exceptions."""
 
 _THEN = ("targets", "examples", "results/tracking", "images")
@@ -115,13 +112,5 @@ def torch_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     For jobs that are about what scripts do: a copy is not in its starter's process group, and has
     its variables in no file of /proc.
     """
-    folder = Path(fork_server.__file__).parent
-    path = str(tmp_path_factory.mktemp("forks") / "socket")
-    server = subprocess.Popen(
-        [sys.executable, str(folder / "fork_server.py"), path],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,
-    )
-    wait_until(lambda: os.path.exists(path), "the fork server")
-    yield {"TORCH_FORKS": path, "PYTHONPATH": str(folder / "forked")}
-    server.communicate()
+    with fork_server.started(tmp_path_factory.mktemp("forks")) as variables:
+        yield variables

@@ -140,6 +140,12 @@ _EXCEPTIONS = {
     "rsctl.runs.stream.causes": "remedies of known causes",
     "rsctl.runs.stream.service_causes": "remedies of known causes",
     "rsctl.targets.local.info": "why a key is refused",
+    "rsctl.targets.slurm.connections": "a Slurm cluster of Vertex AI",
+    "rsctl.targets.slurm.info": "why a key is refused",
+    "rsctl.targets.slurm.job_address": "a Slurm cluster of Vertex AI",
+    "rsctl.targets.slurm.options": "a Slurm cluster of Vertex AI, and HyperPod",
+    "rsctl.targets.slurm.preflight": "a Slurm cluster of Vertex AI",
+    "rsctl.targets.slurm.vertex_requests": "a Slurm cluster of Vertex AI",
     "rsctl.transport.pytorch.backend": "a message about AWS's library",
 }
 """Modules outside a cloud's folder that name a cloud or import its libraries, with the reason."""

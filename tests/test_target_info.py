@@ -70,8 +70,8 @@ def test_a_target_is_what_its_data_says(name: str) -> None:
 
 
 def test_there_is_no_such_target() -> None:
-    assert not has_target("slurm")
+    assert not has_target("slurmy")
     with pytest.raises(RsctlError) as caught:
-        get("slurm")
+        get("slurmy")
     [finding] = caught.value.findings
-    assert "there is no target 'slurm'; the targets are vertex, sagemaker" in finding.message
+    assert "there is no target 'slurmy'; the targets are vertex, sagemaker" in finding.message

@@ -31,6 +31,12 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[1]
 _NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
+_ALSO_TESTED_BY = {
+    "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
+}
+"""Tests outside of a room's own folder that are about the room: what storage does is what is
+uploaded and fetched."""
+
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
     **{ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot},
@@ -207,7 +213,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("room", help="a folder or file below rsctl/")
-    parser.add_argument("tests", nargs="*", help="their tests (default: the same folder of tests/)")
+    parser.add_argument(
+        "tests",
+        nargs="*",
+        help="their tests (default: the same folder of tests/, and those listed for it)",
+    )
     parser.add_argument("--number", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
@@ -217,7 +227,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="keep the coverage here, and use it if it exists")
     options = parser.parse_args()
     room = options.room.rstrip("/")
-    tests = options.tests or [room.replace("rsctl", "tests", 1)]
+    also = [
+        test for part, more in _ALSO_TESTED_BY.items() if room.startswith(part) for test in more
+    ]
+    tests = options.tests or [room.replace("rsctl", "tests", 1), *also]
     files = sorted((_ROOT / room).rglob("*.py")) or [_ROOT / room]
     every = [mutant for file in files for mutant in mutants_of(file.relative_to(_ROOT))]
     chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))  # noqa: S311

@@ -1,6 +1,6 @@
 """Makes the pictures of the documentation from real runs.
 
-python tools/pictures.py     writes docs/images/submit.svg and docs/images/report.png
+python tools/pictures.py     writes docs/images/submit.svg, report.png and ui.png
 
 `rsctl submit` runs README's job in a pseudo-terminal, and pyte keeps what a terminal would show.
 The report shows the quickstart, in the browser that the tests use (.ci/browser). `make
@@ -39,7 +39,7 @@ COLOURS = {
 
 
 def main() -> None:
-    """Take both pictures."""
+    """Take all pictures."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
@@ -47,6 +47,7 @@ def main() -> None:
         copytree(ROOT / "examples" / "quickstart", work)
         _run(["rsctl", "submit", "job.yaml"], work)
         _run(["rsctl", "report", "@last"], work)
+        _run(["python", str(ROOT / "tools" / "ui_picture.py"), str(IMAGES / "ui.png")], work)
         _screenshot(work / "report.html", IMAGES / "report.png", home / "browser")
         (work / "job.yaml").write_text(_readme_job())
         command = ["rsctl", "submit", "job.yaml"]

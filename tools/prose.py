@@ -12,6 +12,7 @@ import ast
 import io
 import re
 import sys
+import textwrap
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,9 @@ NOT_CHECKED = ("STYLE.md", "docs/reference/*.md")
 VENDORS_WORDS = ("emulator", "testing")
 """Folders whose string literals repeat what a cloud answers; their docstrings are checked."""
 
-_CODE = re.compile(r"^```.*?^```|`[^`\n]*`|^(?: {4}|\t).*$|<!--.*?-->|https?://\S+", re.M | re.S)
+_CODE = re.compile(
+    r"^```.*?^```|`[^`\n]*`|^(?: {4}|\t)[^\n]*$|<!--.*?-->|https?://\S+", re.M | re.S
+)
 _DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -90,9 +93,15 @@ def _of_python(source: str, path: Path) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             skipped.add(id(node.value))
             if isinstance(node.value.value, str):
-                yield node.lineno, node.value.value
+                yield node.lineno, _without_indentation(node.value.value)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ours:
             yield from [] if id(node) in skipped else [(node.lineno, node.value)]
+
+
+def _without_indentation(docstring: str) -> str:
+    """As `inspect.cleandoc`, with all lines kept: what is indented beyond the others is code."""
+    first, _, rest = docstring.partition("\n")
+    return f"{first}\n{textwrap.dedent(rest)}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,15 @@
-"""`python -m benchmarks.advise`: predicts the kept measurements anew, writes table and chart."""
+"""`python -m benchmarks.advise`: predicts the kept measurements anew, writes table and chart.
+
+With the argument `computing` it first measures the cases whose ranks compute. Needs root then.
+"""
 
 from __future__ import annotations
 
-from benchmarks.advise import report
+import sys
 
-print(report().text())
+from benchmarks.advise import measure_computing, report
+
+_RUNS = 3
+
+is_measured = sys.argv[1:] == ["computing"]
+print((measure_computing(_RUNS) if is_measured else report()).text())

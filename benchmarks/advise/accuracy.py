@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from benchmarks.advise.cases import FITTED, MB, PREDICTED, Case
+from benchmarks.advise.cases import COMPUTING, FITTED, MB, PREDICTED, Case
 from benchmarks.advise.kept import FOLDER, Measured
 from benchmarks.advise.plot import write_plot
 from benchmarks.report import Report
@@ -13,9 +13,13 @@ from rsctl.estimate.advice.calibrate import Observation, calibrate
 from rsctl.estimate.advice.calibration import UNCALIBRATED, Calibration
 from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.measured import profile_of_record
+from rsctl.estimate.advice.shared_cores import with_shared_cores
 from rsctl.estimate.advice.step import ExchangeSettings
 
-_CORES = 2
+_TITLES = (
+    "Jobs whose ranks sleep in place of computing",
+    "Jobs whose ranks compute, each pinned to a core",
+)
 _HEAD = (
     "workers + reducers | Mbit/s | gradients | bucket | computation | measured | predicted | error "
     "| without calibration"
@@ -26,7 +30,10 @@ def evaluate(measured: Sequence[Measured]) -> Report:
     """Errors of predicted step times; the fit sees the cases of `FITTED` only."""
     fitted = calibrate(_observations(FITTED, measured), UNCALIBRATED)
     rows = [_row(case, measured, fitted) for case in PREDICTED]
-    (FOLDER / "accuracy.md").write_text("\n".join(_table(rows)) + "\n")
+    computing = [_row(case, measured, fitted) for case in COMPUTING]
+    tables = [[f"## {t}", "", *_table(r)] for t, r in zip(_TITLES, (rows, computing), strict=True)]
+    text = "\n\n".join("\n".join(table) for table in tables)
+    (FOLDER / "accuracy.md").write_text(f"# Predicted and measured steps\n\n{text}\n")
     write_plot(FOLDER / "accuracy.svg", [(row.measured, row.predicted) for row in rows])
     errors = [abs(row.error) for row in rows]
     report = Report("advise", f"step times of {len(rows)} jobs that the model was not fitted to")
@@ -34,6 +41,8 @@ def evaluate(measured: Sequence[Measured]) -> Report:
     report.add("its worst", "%", [100 * max(errors)], "15")
     plain = [100 * abs(row.uncalibrated) for row in rows]
     report.add("without calibration", "%", plain)
+    errors = [abs(row.error) for row in computing]
+    report.add("error of a step whose ranks compute", "%", [100 * e for e in errors])
     report.notes.append(_constants(fitted))
     return report
 
@@ -60,19 +69,21 @@ def _observations(cases: Sequence[Case], measured: Sequence[Measured]) -> list[O
 
 
 def _observation(case: Case, measured: Measured) -> Observation:
-    """All nodes share the cores of this machine."""
+    """All nodes share the cores of this machine, or those to which they are pinned."""
     rate = case.mbit * 1e6
+    cluster = ModelledCluster(
+        workers=case.workers,
+        worker_bits=rate,
+        reducers=case.reducers,
+        reducer_bits=rate,
+        shared_cores=case.cores,
+    )
+    profile = profile_of_record(measured.alone, "measured")
     return Observation(
         run=case.name,
         seconds=measured.together.seconds,
-        profile=profile_of_record(measured.alone, "measured"),
-        cluster=ModelledCluster(
-            workers=case.workers,
-            worker_bits=rate,
-            reducers=case.reducers,
-            reducer_bits=rate,
-            shared_cores=_CORES,
-        ),
+        profile=with_shared_cores(profile, cluster) if case.batch else profile,
+        cluster=cluster,
         settings=ExchangeSettings(bucket_mb=case.bucket_mb),
     )
 
@@ -87,7 +98,7 @@ def _table(rows: Sequence[_Row]) -> list[str]:
             str(case.mbit),
             f"{case.bytes / MB:g} MB",
             f"{case.bucket_mb} MiB",
-            f"{case.compute:g} s",
+            f"{case.batch} rows, {_cores(case)}" if case.batch else f"{case.compute:g} s",
             f"{row.measured:.3f} s",
             f"{row.predicted:.3f} s",
             f"{row.error:+.1%}",
@@ -95,6 +106,10 @@ def _table(rows: Sequence[_Row]) -> list[str]:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _cores(case: Case) -> str:
+    return "1 core" if case.cores == 1 else f"{case.cores} cores"
 
 
 def _constants(fitted: Calibration) -> str:

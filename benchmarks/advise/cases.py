@@ -11,6 +11,9 @@ MB = 1_000_000
 class Case:
     """A training on a shaped network: `mbit` is every link's rate in each direction, `bytes` of
     gradient a step, `compute` seconds of forward and backward pass, `bucket_mb` as DDP has it.
+
+    With `batch` the ranks compute instead of sleeping for `compute` seconds: a perceptron of so
+    many rows. Each rank is then pinned to one of `cores` cores, in turn, and so is each reducer.
     """
 
     workers: int
@@ -19,11 +22,16 @@ class Case:
     bytes: int
     compute: float
     bucket_mb: int
+    batch: int = 0
+    cores: int = 2
 
     @property
     def name(self) -> str:
         """All of it, short."""
         size = f"{self.bytes / MB:g}MB"
+        if self.batch:
+            work = f"{self.batch}rows-{self.cores}cores"
+            return f"{self.workers}+{self.reducers}-{self.mbit}Mbit-{size}-{work}"
         return f"{self.workers}+{self.reducers}-{self.mbit}Mbit-{size}-{self.compute:g}s"
 
 
@@ -54,3 +62,14 @@ PREDICTED = (
     Case(8, 4, 250, 16 * MB, 0.5, 4),
 )
 """What is predicted; none of these was used to fit."""
+
+COMPUTING = (
+    Case(2, 0, 2000, 10 * MB, 0.0, 5, batch=1024),
+    Case(2, 0, 200, 10 * MB, 0.0, 5, batch=1024),
+    Case(2, 0, 200, 10 * MB, 0.0, 5, batch=256),
+    Case(1, 1, 200, 10 * MB, 0.0, 5, batch=1024),
+    Case(2, 1, 200, 10 * MB, 0.0, 5, batch=1024),
+    Case(2, 0, 200, 10 * MB, 0.0, 5, batch=1024, cores=1),
+    Case(4, 0, 200, 10 * MB, 0.0, 5, batch=512),
+)
+"""Jobs whose ranks compute, of which none was used to fit: on a core each, and sharing cores."""

@@ -18,6 +18,7 @@ from rsctl.runs.step_times import reported_steps, whole_record
 from rsctl.runs.stream.events import LogEvent
 
 _SCRIPT = str(Path(__file__).with_name("training.py"))
+_COMPUTING = str(Path(__file__).with_name("computing.py"))
 _PORT = 29600
 _SECONDS = 600
 _WARM_UP_STEPS = 6
@@ -30,7 +31,7 @@ def measure_alone(case: Case, steps: int, reading: float = 0.0) -> StepRecord:
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_LOW_PORT + secrets.randbelow(9000))}
     measure = {"RSCTL_MEASURE_STEPS": str(steps), "RSCTL_COMM_BUCKET_MB": "1"}
     worker = subprocess.Popen(
-        _training(case, steps + 2 * _WARM_UP_STEPS, reading),
+        _pinned(case, 0, _training(case, steps + 2 * _WARM_UP_STEPS, reading)),
         env={**_environ(), **place, **address, **measure},
         stdout=subprocess.PIPE,
         text=True,
@@ -45,7 +46,7 @@ def measure_together(case: Case, steps: int) -> StepRecord:
         command = _training(case, steps + _WARM_UP_STEPS)
         workers = [
             subprocess.Popen(
-                star.command(rank, command),
+                star.command(rank, _pinned(case, rank, command)),
                 env={**environ, **_place(case, star, rank)},
                 stdout=subprocess.PIPE,
                 text=True,
@@ -68,7 +69,9 @@ def _reducers(case: Case, star: Star) -> Iterator[dict[str, str]]:
     nodes = range(case.workers, case.workers + case.reducers)
     program = [sys.executable, "-m", "rsctl.transport.reduce", "--interface", "eth0"]
     running = [
-        subprocess.Popen(star.command(node, program), env=environ, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            star.command(node, _pinned(case, node, program)), env=environ, stdout=subprocess.DEVNULL
+        )
         for node in nodes
     ]
     addresses = ",".join(f"{star.address(node)}:{_PORT}" for node in nodes)
@@ -93,8 +96,15 @@ def _place(case: Case, star: Star, rank: int) -> dict[str, str]:
 
 
 def _training(case: Case, steps: int, reading: float = 0.0) -> list[str]:
+    if case.batch:
+        return [sys.executable, _COMPUTING, *map(str, (case.bytes, case.batch, steps))]
     numbers = [case.bytes, case.compute, steps, reading]
     return [sys.executable, _SCRIPT, *map(str, numbers)]
+
+
+def _pinned(case: Case, node: int, command: list[str]) -> list[str]:
+    """The command on one core if the ranks of a case compute."""
+    return ["taskset", "--cpu-list", str(node % case.cores), *command] if case.batch else command
 
 
 def _environ() -> dict[str, str]:

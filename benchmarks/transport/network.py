@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SWITCH = "rsbench-switch"
 _SMALLEST_BURST_BYTES = 72 * 1024
 _BURST_SECONDS = 0.001
 _SENDER_QUEUE_SECONDS = 0.1
@@ -27,26 +26,27 @@ class Link:
 
 
 class Star:
-    """Makes the nodes and takes them away again."""
+    """Makes the nodes and takes them away again. The namespaces begin with `name`."""
 
-    def __init__(self, links: Sequence[Link], loss: float = 0) -> None:
-        self._nodes = [f"rsbench-{i}" for i in range(len(links))]
+    def __init__(self, links: Sequence[Link], loss: float = 0, name: str = "rsbench") -> None:
+        self._switch = f"{name}-switch"
+        self._nodes = [f"{name}-{i}" for i in range(len(links))]
         self._links = links
         self._loss = loss
 
     def __enter__(self) -> Star:
         self.__exit__()
-        _run("ip", "netns", "add", SWITCH)
-        _inside(SWITCH, "ip", "link", "add", "bridge", "type", "bridge")
+        _run("ip", "netns", "add", self._switch)
+        _inside(self._switch, "ip", "link", "add", "bridge", "type", "bridge")
         mtu = max(link.mtu for link in self._links)
-        _inside(SWITCH, "ip", "link", "set", "bridge", "mtu", str(mtu), "up")
+        _inside(self._switch, "ip", "link", "set", "bridge", "mtu", str(mtu), "up")
         for number, link in enumerate(self._links):
             self._plug_in(number, link)
         return self
 
     def __exit__(self, *_: object) -> None:
         known = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
-        for name in [SWITCH, *self._nodes]:
+        for name in [self._switch, *self._nodes]:
             if name in known.split():
                 _run("ip", "netns", "del", name)
 
@@ -54,14 +54,14 @@ class Star:
         node, port, mtu = self._nodes[number], f"port{number}", str(link.mtu)
         _run("ip", "netns", "add", node)
         ends = ["eth0", "mtu", mtu, "netns", node, "type", "veth"]
-        _run("ip", "link", "add", *ends, "peer", port, "mtu", mtu, "netns", SWITCH)
-        _inside(SWITCH, "ip", "link", "set", port, "master", "bridge", "up")
+        _run("ip", "link", "add", *ends, "peer", port, "mtu", mtu, "netns", self._switch)
+        _inside(self._switch, "ip", "link", "set", port, "master", "bridge", "up")
         _inside(node, "ip", "address", "add", f"{self.address(number)}/16", "dev", "eth0")
         for device in ("lo", "eth0"):
             _inside(node, "ip", "link", "set", device, "up")
         queue = round(link.bits / 8 * _SENDER_QUEUE_SECONDS)
         _inside(node, *_tbf("eth0", link, queue))
-        _inside(SWITCH, *_tbf(port, link, link.buffer))
+        _inside(self._switch, *_tbf(port, link, link.buffer))
         if self._loss:
             match = ["-m", "statistic", "--mode", "random", "--probability", str(self._loss)]
             _inside(node, "iptables", "-A", "INPUT", "-i", "eth0", *match, "-j", "DROP")

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from rsctl.node import log_metrics
+from rsctl.node import log_metrics, should_stop
 
 
 def parse_args() -> argparse.Namespace:
@@ -101,6 +101,8 @@ def run(args: argparse.Namespace, device: torch.device) -> None:
             log_metrics(step=epoch, loss=loss_sum / samples, samples_per_second=speed)
             state = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
             save({"epoch": epoch, **state}, checkpoint)
+        if should_stop():  # on all ranks at the same epoch: a cancellation, or a limit of time
+            return
 
     if chief:
         save(net.state_dict(), Path(os.environ.get("RSCTL_OUTPUT_DIR", "outputs"), "model.pt"))

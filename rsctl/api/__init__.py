@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rsctl.api.advice import SweptAdvice as SweptAdvice
     from rsctl.api.advice import advise as advise
     from rsctl.api.advice import advise_sweep as advise_sweep
+    from rsctl.api.advice import communication as communication
     from rsctl.api.advice import write_recommendation as write_recommendation
     from rsctl.api.bench_handle import Bench as Bench
     from rsctl.api.bench_list import bench as bench
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from rsctl.api.bench_run import PreparedBench as PreparedBench
     from rsctl.api.bench_run import prepare_bench as prepare_bench
     from rsctl.api.bench_run import run_bench as run_bench
+    from rsctl.api.bisect import Bisected as Bisected
+    from rsctl.api.bisect import PreparedBisect as PreparedBisect
+    from rsctl.api.bisect import Probe as Probe
+    from rsctl.api.bisect import prepare_bisect as prepare_bisect
     from rsctl.api.calibration import Fitted as Fitted
     from rsctl.api.calibration import FittedRun as FittedRun
     from rsctl.api.calibration import calibrate_from as calibrate_from
@@ -58,12 +63,26 @@ if TYPE_CHECKING:
     from rsctl.api.gate_candidate import Candidate as Candidate
     from rsctl.api.gate_candidate import open_candidate as open_candidate
     from rsctl.api.gate_decision import PreparedGate as PreparedGate
-    from rsctl.api.gate_decision import gate as gate
     from rsctl.api.gate_decision import gate_table as gate_table
     from rsctl.api.gate_decision import prepare_gate as prepare_gate
+    from rsctl.api.gate_history import GateRecorder as GateRecorder
+    from rsctl.api.gate_history import HistoryGate as HistoryGate
+    from rsctl.api.gate_history import prepare_gate_of as prepare_gate_of
+    from rsctl.api.gate_history import recorded_only as recorded_only
+    from rsctl.api.gate_pairs import PreparedPairs as PreparedPairs
+    from rsctl.api.gate_pairs import prepare_pairs as prepare_pairs
     from rsctl.api.gate_settings import WrittenBaseline as WrittenBaseline
     from rsctl.api.gate_settings import calibrate as calibrate
     from rsctl.api.gate_settings import write_baseline as write_baseline
+    from rsctl.api.gates import gate as gate
+    from rsctl.api.gates import is_paired as is_paired
+    from rsctl.api.history import HistoryView as HistoryView
+    from rsctl.api.history import Recorded as Recorded
+    from rsctl.api.history import add_bench as add_bench
+    from rsctl.api.history import commit_to_record as commit_to_record
+    from rsctl.api.history import read_series as read_series
+    from rsctl.api.history import record_results as record_results
+    from rsctl.api.history import require_history as require_history
     from rsctl.api.image_build import PreparedImage as PreparedImage
     from rsctl.api.image_build import prepare_image as prepare_image
     from rsctl.api.job_file import JobFile as JobFile
@@ -87,12 +106,18 @@ if TYPE_CHECKING:
     from rsctl.api.submission import submit as submit
     from rsctl.api.work import Work as Work
     from rsctl.bench.calibrate import MetricNoise as MetricNoise
+    from rsctl.bench.commits import KnownCommit as KnownCommit
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
     from rsctl.bench.floor_edit import write_floors as write_floors
     from rsctl.bench.gate import Gate as Gate
+    from rsctl.bench.history import short_commit as short_commit
+    from rsctl.bench.history_series import CommitPoint as CommitPoint
+    from rsctl.bench.history_series import FoundStep as FoundStep
+    from rsctl.bench.history_series import HistorySeries as HistorySeries
     from rsctl.bench.observer import BenchObserver as BenchObserver
     from rsctl.bench.observer import NullObserver as NullObserver
+    from rsctl.bench.records import Against as Against
     from rsctl.bench.records import BenchRecord as BenchRecord
     from rsctl.bench.records import Trial as Trial
     from rsctl.bench.results import Results as Results
@@ -105,6 +130,7 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import cell_statistics as cell_statistics
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
+    from rsctl.estimate.advice.communication import Communication as Communication
     from rsctl.estimate.advice.recommendation import Advice as Advice
     from rsctl.estimate.catalog.price_table import PriceTable as PriceTable
     from rsctl.estimate.catalog.prices import Price as Price
@@ -139,6 +165,7 @@ if TYPE_CHECKING:
     from rsctl.runs.stream.events import ResultEvent as ResultEvent
     from rsctl.runs.stream.events import StateEvent as StateEvent
     from rsctl.runs.stream.gradients import Gradients as Gradients
+    from rsctl.targets.base import NodeCommand as NodeCommand
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
     from rsctl.targets.doctor import Check as Check
@@ -147,11 +174,16 @@ if TYPE_CHECKING:
     from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal as Rehearsal
 
 _MODULES = {
+    "rsctl.estimate.advice.communication": ("Communication",),
     "rsctl.estimate.advice.recommendation": ("Advice",),
-    "rsctl.api.advice": ("SweptAdvice", "advise", "advise_sweep", "write_recommendation"),
+    "rsctl.api.advice": (
+        *("SweptAdvice", "advise", "advise_sweep", "communication"),
+        "write_recommendation",
+    ),
     "rsctl.api.bench_handle": ("Bench",),
     "rsctl.api.bench_list": ("bench", "benches", "find"),
     "rsctl.api.bench_run": ("PreparedBench", "prepare_bench", "run_bench"),
+    "rsctl.api.bisect": ("Bisected", "PreparedBisect", "Probe", "prepare_bisect"),
     "rsctl.api.ci_reports": (
         *("CI_REPORTS", "CiReport", "announce_reports", "append_github_summary"),
         *("github_annotations", "write_reports"),
@@ -163,8 +195,20 @@ _MODULES = {
     "rsctl.api.events": ("EventBatches", "JobFailed", "make_result"),
     "rsctl.api.forgetting": ("Forgotten", "forget_run"),
     "rsctl.api.gate_candidate": ("Candidate", "open_candidate"),
-    "rsctl.api.gate_decision": ("PreparedGate", "gate", "gate_table", "prepare_gate"),
+    "rsctl.api.gate_decision": ("PreparedGate", "gate_table", "prepare_gate"),
+    "rsctl.api.gates": ("gate", "is_paired"),
+    "rsctl.api.gate_pairs": ("PreparedPairs", "prepare_pairs"),
+    "rsctl.api.gate_history": (
+        *("GateRecorder", "HistoryGate", "prepare_gate_of", "recorded_only"),
+    ),
     "rsctl.api.gate_settings": ("WrittenBaseline", "calibrate", "write_baseline"),
+    "rsctl.api.history": (
+        *("HistoryView", "Recorded", "add_bench", "commit_to_record", "read_series"),
+        *("record_results", "require_history"),
+    ),
+    "rsctl.bench.commits": ("KnownCommit",),
+    "rsctl.bench.history": ("short_commit",),
+    "rsctl.bench.history_series": ("CommitPoint", "FoundStep", "HistorySeries"),
     "rsctl.api.image_build": ("PreparedImage", "prepare_image"),
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
@@ -181,7 +225,7 @@ _MODULES = {
     "rsctl.bench.floor_edit": ("write_floors",),
     "rsctl.bench.gate": ("Gate",),
     "rsctl.bench.observer": ("BenchObserver", "NullObserver"),
-    "rsctl.bench.records": ("BenchRecord", "Trial"),
+    "rsctl.bench.records": ("Against", "BenchRecord", "Trial"),
     "rsctl.bench.results": ("Results", "Series"),
     "rsctl.bench.rules": ("GateRules",),
     "rsctl.bench.run": ("Stop",),
@@ -210,7 +254,7 @@ _MODULES = {
         *("Event", "FindingEvent", "LogEvent", "MetricEvent", "ResultEvent", "StateEvent"),
     ),
     "rsctl.runs.stream.gradients": ("Gradients",),
-    "rsctl.targets.base": ("Plan", "Pool"),
+    "rsctl.targets.base": ("NodeCommand", "Plan", "Pool"),
     "rsctl.targets.inputs": ("InputPlan",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

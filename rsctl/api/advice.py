@@ -12,7 +12,12 @@ from rsctl.api.calibration import calibration_of
 from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.communication import (
+    Communication,
+    exchange_alone,
+    sharded_communication,
+)
+from rsctl.estimate.advice.profile import DTYPE_BYTES, Profile
 from rsctl.estimate.advice.recommendation import Advice, make_advice
 from rsctl.estimate.advice.situation import Situation
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -45,19 +50,18 @@ def advise(
 ) -> Advice:
     """Which topology and how many reducers a job should have, with time and money of each option.
 
-    What a step does is the `profile`, or that of a `run` (its id, a prefix or @last), or the job's
-    `model`, or what `measure` has measured of its script. A `calibration` replaces the target's
-    own.
+    The work of a step comes from the `profile`, from the profile of a `run` (its id, a prefix or
+    @last), or the job's `model`, or the result of `measure` for its script. A `calibration`
+    replaces the target's own.
 
-    Raises RsctlError for a job that cannot be planned, and where nothing says what a step does.
+    Raises RsctlError for a job that cannot be planned, and if the work of a step is unknown.
     """
-    source, _ = source_of(job)
-    chosen = target_of(source, target)
-    source, defaults = _completed(source, chosen)
-    planned = make_plan(source, chosen, placeholder(name_of(source)))
-    spec = source if isinstance(source, Job) else source.require_job()
+    source, spec, chosen, situation, defaults = _situation(job, target)
+    if situation.sharded:
+        message = f"{situation.refused}; there is no step of DistributedDataParallel to predict"
+        remedy = "see the communication of a step: rsctl advise JOB, with model.parameters"
+        raise RsctlError(ExitCode.USAGE, error("advise", message, remedy))
     known = profile or (profile_of_run(run) if run else _require_profile(source, spec))
-    situation = make_situation(spec, planned, chosen)
     model = spec.model
     return make_advice(
         situation,
@@ -67,6 +71,44 @@ def advise(
         batch=model.batch if model else None,
         assumptions=[*defaults, *_assumptions(spec, situation)],
     )
+
+
+def communication(
+    job: AnyJob, target: str | None = None, *, profile: Profile | None = None
+) -> Communication | None:
+    """The communication of a step alone, where `advise` cannot predict the step.
+
+    That is so for a script that shards its model by FSDP or ZeRO, and for a job whose computation
+    is unknown. None for other jobs, and if the size of the model is unknown, too. Raises RsctlError
+    for a job that cannot be planned.
+    """
+    _, spec, chosen, situation, defaults = _situation(job, target)
+    known = profile or profile_of_job(spec)
+    model = spec.model
+    size = model.parameters * DTYPE_BYTES[model.dtype] if model and model.parameters else None
+    size = known.gradient_bytes if known else size
+    if size is None or (known and not situation.sharded):
+        return None
+    calibration = calibration_of(chosen.info.name)
+    if situation.sharded:
+        step = known.step_seconds if known else None
+        made = sharded_communication(situation, size, step, calibration)
+    else:
+        made = exchange_alone(situation, size, calibration)
+    assumed = [*made.assumptions, *defaults, *_assumptions(spec, situation)[1:]]
+    return msgspec.structs.replace(made, assumptions=assumed)
+
+
+def _situation(
+    job: AnyJob, target: str | None
+) -> tuple[Document | Job, Job, Target, Situation, list[str]]:
+    """A job with defaults, its target and machines, and what is assumed. Raises RsctlError."""
+    source, _ = source_of(job)
+    chosen = target_of(source, target)
+    source, defaults = _completed(source, chosen)
+    planned = make_plan(source, chosen, placeholder(name_of(source)))
+    spec = source if isinstance(source, Job) else source.require_job()
+    return source, spec, chosen, make_situation(spec, planned, chosen), defaults
 
 
 def advise_sweep(
@@ -81,7 +123,7 @@ def advise_sweep(
 ) -> SweptAdvice:
     """Advice for each value of a key of a job file. Raises RsctlError for the first that fails.
 
-    Numbers of reducers are what advice compares anyway, so `reducers.count` is refused.
+    Advice always compares numbers of reducers, so `reducers.count` is refused.
     """
     if key == "reducers.count":
         message = "advice compares different numbers of reducers"
@@ -100,7 +142,7 @@ def advise_sweep(
 def write_recommendation(path: str, advice: Advice) -> dict[str, str]:
     """Write the recommended reducers into a job file, whose text stays as it is otherwise.
 
-    Returns what was written, by key. Raises RsctlError where that cannot be done safely.
+    Returns the written values by key. Raises RsctlError where that cannot be done safely.
     """
     chosen = advice.recommendation
     values = {"reducers.count": str(chosen.reducers)}
@@ -118,8 +160,7 @@ def _with(job: JobFile, settings: Mapping[str, object]) -> JobFile:
 
 
 def _completed(source: Document | Job, target: Target) -> tuple[Document | Job, list[str]]:
-    """The job with defaults for what only an account has, since advice comes before that; and
-    what is assumed by that."""
+    """The job with defaults for values that only an account has, and the assumptions in them."""
     job = source if isinstance(source, Job) else source.job
     if job is None or target.info.emulator is None:
         return source, []

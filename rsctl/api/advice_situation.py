@@ -1,4 +1,4 @@
-"""The machines of a job for advice: those of its plan, and what reducers it could have."""
+"""The machines of a job for advice: the machines in its plan, and the reducers it could have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
         _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
     )
     refused, pool, transport = _reducer_pool(job, target, plan)
-    refused = _sharding(job) or _own_transport(info, worker) or refused
+    sharded = _sharding(job)
+    refused = _why_sharded(job, sharded) or _own_transport(info, worker) or refused
     machines = _reducer_machines(job, info, pool) if pool else ()
     cores = _cores(info, worker)
     return Situation(
@@ -49,6 +50,7 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
         role_dollars=_dollars(job, info, [p for p in plan.pools if p.role in job.roles]),
         reducer_machines=machines,
         refused=refused,
+        sharded=sharded,
         count=reducer_pool.count if reducer_pool else 0,
         rule=_rule(worker, machines),
         settings=settings_of(job),
@@ -60,8 +62,9 @@ def _pool(plan: Plan, role: str) -> Pool:
 
 
 def _workers(plan: Plan) -> Pool:
-    """All workers as one pool: of the others' machine where the chief has its own, at the rate of
-    the slower."""
+    """All workers as one pool: the machine is the other workers' if the chief has its own, and the
+    rate is the slower one.
+    """
     pools = [pool for pool in plan.pools if pool.role == "worker"]
     rates = [pool.gbps for pool in pools if pool.gbps]
     slowest = min(rates) if len(rates) == len(pools) else None
@@ -87,7 +90,7 @@ def _dollars(job: Job, info: TargetInfo, pools: list[Pool]) -> float | None:
 
 
 def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Pool | None, str]:
-    """Why there can be none, the pool that there could be, and the image's transport then."""
+    """Why the job cannot have reducers; otherwise the possible pool, and the image's transport."""
     transport = plan.image.transport
     if job.workers.count == 1:
         return None, None, transport
@@ -105,7 +108,7 @@ def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Poo
 
 
 def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMachine, ...]:
-    """The plan's machine for reducers; where it was left open, then its family's others too."""
+    """The plan's machine for reducers; unless the job file names it, also others of its family."""
     from_job = ReducerMachine(
         name=pool.machine,
         bits=pool.gbps * 1e9 if pool.gbps else None,
@@ -130,7 +133,7 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
 
 
 def _bits(info: TargetInfo, pool: Pool) -> float | None:
-    """The rate of a node's card; None if there is none that limits, on this machine."""
+    """The rate of a node's card; None on this machine, where no card limits the rate."""
     if pool.gbps:
         return pool.gbps * 1e9
     if not info.is_managed:
@@ -184,7 +187,7 @@ def rate_assumption(target: str, worker_machine: str | None, worker_bits: float)
 
 
 def _sharding(job: Job) -> str | None:
-    """Why a script that shards its model gains nothing, as far as its text shows."""
+    """The name by which a script shards its model, as far as its text shows."""
     script = job.run.script
     path = Path(job.image.source or ".") / (script or "")
     try:
@@ -194,9 +197,14 @@ def _sharding(job: Job) -> str | None:
             match = _SHARDED.search(file.read(_LONGEST_SCRIPT))
     except OSError:
         return None
-    if match is None:
+    return match[1] if match else None
+
+
+def _why_sharded(job: Job, sharded: str | None) -> str | None:
+    """Why a script that shards its model gains nothing."""
+    if sharded is None:
         return None
     return (
-        f"{script} shards its model ({match[1]}): reduce-scatter and all-gather send (N-1)/N of "
-        "it each, and reducers help all-reduces only"
+        f"{job.run.script} shards its model ({sharded}): reduce-scatter and all-gather send "
+        "(N-1)/N of it each, and reducers help all-reduces only"
     )

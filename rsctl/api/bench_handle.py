@@ -12,8 +12,9 @@ from typing import Any
 from rsctl.api.run_handle import Run
 from rsctl.bench.cancel import cancel_bench, request_cancel
 from rsctl.bench.folder import BenchFolder
+from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import Benches, BenchRecord, Cell
-from rsctl.bench.results import Results, bench_results
+from rsctl.bench.results import Results
 from rsctl.bench.summary import CellSummary, counts, done, summarize
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.store import Store
@@ -25,8 +26,7 @@ _WATCH_SECONDS = 0.5
 class Bench:
     """A bench of the store. It keeps nothing open: any thread may use it, and several at once.
 
-    `record` is what was known of it when it was last read; `reload`, `watch` and `cancel` read it
-    again.
+    `record` is its record as last read; `reload`, `watch` and `cancel` read it again.
     """
 
     def __init__(self, record: BenchRecord) -> None:
@@ -118,10 +118,10 @@ class Bench:
 
     def results(self, repetitions: range | None = None) -> Results:
         """The measurements, for comparison and for a gate: of all repetitions or of some of
-        them.
+        them. A paired bench has those of its candidate.
         """
         with closing(Store()) as store:
-            return bench_results(store, self.record, repetitions)
+            return own_results(store, self.record, repetitions)
 
     def request_cancel(self) -> None:
         """Request that its unfinished runs end, and wait for none. Raises RsctlError."""
@@ -147,7 +147,7 @@ class Bench:
             self._trackers = start_bench(self.id)
 
     def wait_for_trackers(self, timeout: float) -> list[str]:
-        """Wait for the process of `start_trackers`; the ids of runs that lack something then."""
+        """Wait for the process of `start_trackers`; the ids of runs with unsent data."""
         from rsctl.results.tracking.cursor import unfinished
 
         if self._trackers is None:

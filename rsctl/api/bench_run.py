@@ -19,6 +19,7 @@ from rsctl.bench.run import Stop
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
 BenchJob = Union[JobFile, str, "os.PathLike[str]"]
 """A job file that was loaded, or its path."""
@@ -96,18 +97,29 @@ class PreparedBench:
         return bench
 
 
-def prepare_bench(job: BenchJob, target: str | None = None) -> PreparedBench:
+def prepare_bench(
+    job: BenchJob, target: str | None = None, *, rehearse: Rehearsal | None = None
+) -> PreparedBench:
     """Plan the cells of a job file and check that this environment can run them.
 
-    Raises RsctlError with everything that is wrong with any cell, or missing here.
+    With `rehearse` the cloud is emulated on this machine, and nothing is sent there. Raises
+    RsctlError with all errors of all cells, and all that is missing in this environment.
     """
     file = job if isinstance(job, JobFile) else load(job, strict=False)
-    plan = make_bench_plan(file.copy_document(), file.settings, target)
-    lacking = plan.target.preflight(plan.cells[0].submission)
+    plan = make_bench_plan(file.copy_document(), file.settings, target, rehearse)
+    lacking: list[Finding] = []
+    if plan.rehearsal is None:
+        lacking = list(plan.target.preflight(plan.cells[0].submission))
+    else:
+        for cell in plan.cells:
+            found = plan.rehearsal.findings(cell.submission)
+            lacking += [finding for finding in found if finding not in lacking]
     missing = [finding for finding in lacking if finding.is_error]
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)
-    findings = [f for f in (*plan.findings, *lacking) if f.severity != "note"]
+    shown = [f for f in (*plan.findings, *lacking) if f.severity != "note"]
+    notes = [f for f in lacking if plan.rehearsal and f.severity == "note"]
+    findings = [*shown, *notes]
     return PreparedBench(file, plan, tuple(findings))
 
 
@@ -121,21 +133,24 @@ def run_bench(
     fail_fast: bool = False,
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = never,
+    rehearse: Rehearsal | None = None,
 ) -> Bench:
     """Run the cells of a job file's matrix that have not succeeded yet; returns when all have
     ended.
 
-    Each cell is run `repeat` times (default: `gate.repeat` of the file, else 1). A second call
-    finds the bench of the first, and runs only what that lacks, unless `anew`. `parallel` is how
-    many runs may go on at once: by default one on this machine, in a cloud as many as there are
-    cells, 20 at most. `fail_fast` ends all with the first failure. `observer` gets what happens,
-    in this thread; `stop` is called some twenty times a second and answers `"leave"` or `"cancel"`
-    to stop, which is about the runs that go on.
+    Each cell is run `repeat` times (default: `gate.repeat` of the file, otherwise 1). A second call
+    finds the bench of the first, and runs only its missing runs, unless `anew`. `parallel` is how
+    many runs may be in progress at the same time: by default one on this machine, and in a cloud as
+    many as there are cells, 20 at most. `fail_fast` ends all runs after the first failure.
+    `observer` gets the events, in this thread. `stop` is called about twenty times a second; to
+    stop the bench it returns `"leave"` or `"cancel"`, which says what happens to the runs in
+    progress. With `rehearse` the cloud is emulated on this machine; the bench is marked as
+    rehearsed, and no gate accepts it.
 
-    Runs that failed are no exception: see the bench's `is_complete` and `exit_code`. Raises
-    RsctlError where nothing more can be run. A KeyboardInterrupt leaves the runs that go on alone;
-    the same call goes on with them.
+    Failed runs do not raise an exception: see the bench's `is_complete` and `exit_code`. Raises
+    RsctlError if no more runs can start. A KeyboardInterrupt leaves the runs in progress as they
+    are; the same call continues with them.
     """
-    prepared = prepare_bench(job, target)
+    prepared = prepare_bench(job, target, rehearse=rehearse)
     bench = prepared.claim(repeat, anew=anew)
     return prepared.run(bench, parallel=parallel, fail_fast=fail_fast, observer=observer, stop=stop)

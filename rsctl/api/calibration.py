@@ -1,4 +1,6 @@
-"""Calibration: predictions of a target's runs beside what they took, and constants fitted to it."""
+"""Calibration: the predicted and the measured steps of a target's runs, and constants fitted to
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Optional
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.estimate.advice.calibrate import Observation, calibrate
+from rsctl.estimate.advice.calibrate import FEWEST_TO_CHECK, Observation, calibrate
 from rsctl.estimate.advice.calibration import Calibration, uncalibrated
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.calibrations import save_calibration, saved_calibration
@@ -21,9 +23,9 @@ from rsctl.runs.store import Store
 
 
 class FittedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: its measured step, and what the constants say of it before and after the fit.
+    """One run: its measured step, and the step by the constants before and after the fit.
 
-    `predicted_seconds` is what was predicted as it was submitted, None if nothing was.
+    `predicted_seconds` is the prediction at submission, None if there was none.
     """
 
     run: str
@@ -45,10 +47,12 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
 def calibration_of(target: str) -> Calibration:
     """A target's own constants, otherwise the defaults; with the median error of its runs.
 
-    The error is that of earlier predictions with these constants; without any, the error of the
-    fit.
+    The error is the error of earlier predictions with these constants; if there are none, the error
+    of the fit, if it had enough runs.
     """
     calibration = saved_calibration(target) or uncalibrated(target)
+    if len(calibration.fitted_from) < FEWEST_TO_CHECK:  # also in files of earlier versions
+        calibration = replace(calibration, median_error=None)
     with closing(Store()) as store:
         errors = errors_of(store, target, calibration)
     return replace(calibration, median_error=median(map(abs, errors))) if errors else calibration
@@ -58,7 +62,7 @@ def calibrate_from(references: Iterable[str]) -> list[Fitted]:
     """Fit the constants of the targets of finished runs to the steps that these have recorded.
 
     They are kept in RSCTL_HOME, and `advise` uses them from then on. Raises RsctlError for a run
-    that says nothing of the model.
+    without data for the model.
     """
     by_target: dict[str, list[Observation]] = {}
     with closing(Store()) as store:
@@ -97,7 +101,7 @@ def _fitted_run(
 
 
 def _no_observation(store: Store, run: str) -> RsctlError:
-    """Why a run says nothing of the model."""
+    """Why a run has no data for the model."""
     record = steps_of(store, run)
     if record is None:
         message = f"{run} has recorded no steps"

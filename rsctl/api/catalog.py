@@ -1,4 +1,4 @@
-"""The machines of the clouds, what they cost, and where that is known from."""
+"""The machines of the clouds, their prices, and the sources of these prices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machines(
 
     `gpu` is an accelerator such as `v100`, or `v100:8` for that many; `max_price` is in US dollars
     an hour on demand; `sort` is one of price, spot, price-per-gbps, gbps, vcpus, memory. Raises
-    RsctlError for a target without machines, and for a price table of the user's that is wrong.
+    RsctlError for a target without machines, and for an invalid price table of the user.
     """
     if sort not in ORDERS:
         message = f"{sort!r} is not one of {', '.join(ORDERS)}"
@@ -45,7 +45,7 @@ def _has(catalogue: str, region: str) -> bool:
 
 
 def _require_gpu(name: str, catalogues: list[str]) -> None:
-    """Raises RsctlError for an accelerator that no machine of these has."""
+    """Raise RsctlError for an accelerator that none of these machines has."""
     gpus = sorted({each for catalogue in catalogues for each in accelerators(catalogue)})
     if name in gpus:
         return

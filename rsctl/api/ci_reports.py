@@ -15,7 +15,7 @@ from rsctl.bench.results import Results
 
 CI_REPORTS = {
     "junit": "JUnit XML",
-    "markdown": "Markdown",
+    "markdown": "Markdown for a comment on the change",
     "metrics": "GitLab's metrics report (OpenMetrics)",
     "github-benchmark": "github-action-benchmark: FILE.smaller.json and FILE.bigger.json",
     "bencher": "Bencher Metric Format",
@@ -54,7 +54,7 @@ def write_reports(
     *,
     allow_inconclusive: bool = False,
 ) -> None:
-    """Write the files; without a gate those that have samples alone. `name` is the job's.
+    """Write the files; without a gate, only the kinds that need no verdict. `name` is the job's.
 
     With `allow_inconclusive` a check without a verdict has passed in JUnit. Raises RsctlError.
     """
@@ -64,9 +64,9 @@ def write_reports(
             text = junit.after(name, candidate.cells, gate, allow_inconclusive)
             write_file(report.path, text.encode())
         elif report.kind == "markdown" and gate is not None:
-            from rsctl.bench.formats.markdown import gate_markdown
+            from rsctl.bench.formats.markdown import gate_comment
 
-            write_file(report.path, gate_markdown(gate).encode())
+            write_file(report.path, gate_comment(gate, name).encode())
         elif report.kind == "metrics":
             from rsctl.bench.formats.openmetrics import openmetrics
 

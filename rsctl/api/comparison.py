@@ -15,11 +15,12 @@ from rsctl.bench.baseline import read_baseline
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.compare import Comparison
 from rsctl.bench.compare import compare as compare_results
+from rsctl.bench.paired_results import paired_results
 from rsctl.bench.results import Results, run_results
 from rsctl.runs.store import Store
 
 Measured = Union[Results, Run, Bench, str, "os.PathLike[str]"]
-"""Results, or what has them: a run, a bench, a baseline, or a reference to one."""
+"""Results, or their source: a run, a bench, a baseline, or a reference to one."""
 
 
 def is_baseline(reference: str) -> bool:
@@ -30,8 +31,8 @@ def is_baseline(reference: str) -> bool:
 def results_of(source: Measured, *, folder: str = ".", on_outdated: OnOutdated = ignore) -> Results:
     """The samples of a run, a bench or a baseline, with how they were measured.
 
-    Paths of baselines are relative to `folder`. A run is reconciled, and `on_outdated` gets
-    why it may not be. Raises RsctlError.
+    Paths of baselines are relative to `folder`. A run is reconciled; `on_outdated` gets the reason
+    if it may be out of date. Raises RsctlError.
     """
     if isinstance(source, Results):
         return source
@@ -52,15 +53,32 @@ def compare(
 ) -> Comparison:
     """Compare the last side with the first, metric by metric and cell by cell.
 
+    The sides of a single paired bench are its baseline and its candidate; beside others a paired
+    bench has the measurements of its candidate.
+
     `metrics` names those to compare; by default all that any side has. `on_outdated` is as for
     `results_of`. Raises RsctlError.
     """
-    results = [results_of(side, on_outdated=on_outdated) for side in sides]
+    sources = [_found(side, on_outdated) for side in sides]
+    only = sources[0] if len(sources) == 1 else None
+    if isinstance(only, Bench) and only.record.against is not None:
+        with closing(Store()) as store:
+            found = paired_results(store, only.record, range(only.record.repeat))
+        results = [found.baseline, found.candidate]
+    else:
+        results = [results_of(source) for source in sources]
     return compare_results(results, list(metrics))
 
 
+def _found(source: Measured, on_outdated: OnOutdated) -> Measured:
+    """The run or bench of a reference; other sources as they are."""
+    if isinstance(source, str) and not is_location(source):
+        return find(source, on_outdated=on_outdated)
+    return source
+
+
 def comparison_markdown(comparison: Comparison) -> str:
-    """A comparison as Markdown: what differs, then one table."""
+    """A comparison as Markdown: the differences, then one table."""
     from rsctl.bench.formats.markdown import comparison_markdown as markdown
 
     return markdown(comparison)

@@ -29,7 +29,8 @@ class EmulatedCloud:
     """An emulator that serves.
 
     `environment` are the variables by which clients find it, `options` its project and region or
-    its region alone, `folder` is where its buckets are, `runner` what runs the nodes of jobs.
+    its region alone, `folder` the location of its buckets, `runner` the program that runs the nodes
+    of jobs.
     """
 
     cloud: str
@@ -58,13 +59,13 @@ def emulate(
     behaviour: Mapping[str, Any] | None = None,
     faults: Iterable[Fault] = (),
 ) -> Iterator[EmulatedCloud]:
-    """Emulate a cloud on loopback while the block runs; all that runs in it ends with the block.
+    """Emulate a cloud on loopback while the block runs; all its jobs end with the block.
 
-    `cloud` is the target that has it: vertex, sagemaker, or one of others.
+    `cloud` is the name of a target with an emulator: vertex, sagemaker, or a third-party target.
 
-    `port` 0 is a free one. With processes `source` stands for /app in every image. `folder` is for
-    its buckets, by default a temporary one. `pace` is a factor on waits such as for machines.
-    Raises RsctlError, also for a target that has no emulator.
+    `port` 0 stands for a free port. With processes `source` stands for /app in every image.
+    `folder` is for its buckets, by default a temporary one. `pace` is a factor on waits such as for
+    machines. Raises RsctlError, for example for a target without an emulator.
     """
     settings = {**(behaviour or {}), "pace": pace}
     nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})

@@ -16,10 +16,10 @@ def check_environment(
     *,
     on_finding: Callable[[Finding], None] | None = None,
 ) -> Iterator[Check]:
-    """Check what a submission needs, one check after the other; changes nothing.
+    """Check the requirements of a submission, one after the other; changes nothing.
 
-    Without a job: this machine, and the log-ins of one cloud or of all. `on_finding` gets the
-    warnings of the job's plan. Raises RsctlError for a job that cannot be planned.
+    Without a job: check this machine, and the credentials for one cloud or for all. `on_finding`
+    gets the warnings of the job's plan. Raises RsctlError for a job that cannot be planned.
     """
     if job is None:
         yield from environment_checks(target)

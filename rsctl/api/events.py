@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class JobFailed(RsctlError):
-    """A job that did not succeed; `result` has how it ended. Its findings are the known causes."""
+    """A job that did not succeed; `result` describes its end. Its findings are the known causes."""
 
     def __init__(self, result: ResultEvent) -> None:
         failure = result.first_failure
@@ -34,7 +34,7 @@ class JobFailed(RsctlError):
 
 
 class EventBatches:
-    """Lists of events from the first on, with the metrics that the store has got meanwhile.
+    """Lists of events from the first on, with the metrics that the store has received since.
 
     An empty list comes now and then while nothing happens. `tally` has the statistics so far.
     """
@@ -63,7 +63,7 @@ class EventBatches:
 def make_result(
     run: str, known: RunRecord | None, metrics: dict[str, Any], exit_code: int
 ) -> ResultEvent:
-    """The last event of a run that was followed; `known` is what the store has of it."""
+    """The last event of a run that was followed; `known` is its record in the store."""
     return ResultEvent(
         time=now(),
         run=run,

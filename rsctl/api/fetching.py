@@ -1,4 +1,4 @@
-"""Downloads what a run has left."""
+"""Downloads the results of a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rsctl.api.results import result_locations
+from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import Finding, RsctlError
 from rsctl.runs.fetch.fetch import Fetched, FetchProgress, FetchSelection, fetch
 from rsctl.runs.fetch.locations import locations_of, region_of
+from rsctl.runs.fetch.sources import DownloadSource
+from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
+from rsctl.target_info import import_object
 from rsctl.targets import get
 from rsctl.targets.managed.endpoints import endpoints_of
 
@@ -24,15 +28,15 @@ def fetch_results(
     choice: FetchSelection = FetchSelection(),  # noqa: B008 - it cannot change
     show: Callable[[FetchProgress], object] = bool,
 ) -> Fetched:
-    """Bring what a run has left by now into a folder, by default one of its name.
+    """Download the results of a run so far into a folder, by default one of its name.
 
-    What is there already is not fetched again, and what broke off goes on. Errors of single files
-    are among the findings; raises RsctlError where nothing can go on.
+    Files that already exist are not fetched again, and an interrupted download continues. Errors of
+    single files are among the findings; raises RsctlError if the download cannot continue.
     """
     endpoints = endpoints_of(run.run)
     outdated = _collect_log(run) if "logs" in choice.kinds else []
     results, region = result_locations(run), region_of(run.plan)
-    locations = locations_of(run.run, results, endpoints, region)
+    locations = locations_of(run.run, results, endpoints, region, _source_of(run, endpoints))
     folder = Path(path) if path is not None else Path(run.run)
     retries = RetryPolicy.of(endpoints)
     fetched = fetch(run.run, locations, folder, choice, retries, show)
@@ -40,8 +44,17 @@ def fetch_results(
     return fetched
 
 
+def _source_of(run: RunRecord, endpoints: Endpoints) -> Callable[[str], DownloadSource] | None:
+    """How the run's target reads the paths of its jobs; None if they are on this machine."""
+    reference = get(run.target).info.result_source
+    if reference is None or is_rehearsed(run.run):
+        return None
+    open_source = import_object(reference)
+    return lambda location: open_source(run.run, run.plan, location, endpoints)
+
+
 def _collect_log(run: RunRecord) -> list[Finding]:
-    """Have all of the log here; why not all of it could be had."""
+    """Collect the whole log; returns why it is incomplete, if it is."""
     target = get(run.target)
     try:
         target.collect(run.run)

@@ -14,6 +14,9 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store, StoreError
 from rsctl.targets import in_cloud
 
+_CLOSING_SECONDS = 10.0
+"""The process that has recorded a run's end uses its folder for a moment longer."""
+
 
 class Forgotten(msgspec.Struct, frozen=True):
     """A forgotten run: the folders that remain, and the job that may still run in a cloud."""
@@ -26,7 +29,7 @@ class Forgotten(msgspec.Struct, frozen=True):
 def forget_run(reference: str, *, force: bool = False) -> Forgotten:
     """Remove a run from the store, with its log; its outputs and checkpoints stay.
 
-    Raises RsctlError if it has not ended, unless `force`, and if it is supervised.
+    Raises RsctlError if it has not ended, unless `force`, and if it has a supervisor.
     """
     with closing(Store()) as store:
         name = store.identify(reference)
@@ -34,11 +37,12 @@ def forget_run(reference: str, *, force: bool = False) -> Forgotten:
         if going is not None and not force:
             raise RsctlError(ExitCode.USAGE, _goes_on(going))
         left = going.url if going and in_cloud(going.url) else None
-        return Forgotten(name, forget(store, name), left)
+        seconds = 0.0 if going else _CLOSING_SECONDS
+        return Forgotten(name, forget(store, name, seconds=seconds), left)
 
 
 def _unfinished(store: Store, name: str) -> RunRecord | None:
-    """The run if it has not ended, as far as is known here; None also if it is damaged."""
+    """The run if it has not ended by its last known state; None also if it is damaged."""
     try:
         record = store.get(name)
         if record and not record.state.is_final and not in_cloud(record.url):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Union
 
 from rsctl.api.bench_handle import Bench
 from rsctl.api.bench_list import bench
 from rsctl.api.bench_run import PreparedBench, claim, prepare_bench
+from rsctl.api.gate_against import reopen_own
 from rsctl.api.job_file import JobFile, Settings, load, setting_texts
 from rsctl.bench.gate import require_goals
-from rsctl.bench.prepare import plan_confirmation, reopen
-from rsctl.bench.records import BenchRecord, Cell
+from rsctl.bench.paired_results import without_side
+from rsctl.bench.prepare import plan_confirmation
+from rsctl.bench.records import CANDIDATE, SIDE, BenchRecord, Cell
 from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
@@ -54,8 +57,21 @@ class Candidate:
 
     @property
     def cells(self) -> list[Cell]:
-        """The values of each cell."""
-        return self._record.cells
+        """The values of each cell; of a paired bench those of each pair."""
+        if self._record.against is None:
+            return self._record.cells
+        cells = self._record.cells
+        return [without_side(cell) for cell in cells if cell[SIDE] == CANDIDATE]
+
+    @property
+    def record(self) -> BenchRecord:
+        """The bench to judge; of a job file a bench that is not recorded yet."""
+        return self._record
+
+    @property
+    def anew(self) -> bool:
+        """Whether its job file is measured again though a bench measured the same."""
+        return self._anew
 
     @property
     def folder(self) -> str:
@@ -78,15 +94,19 @@ class Candidate:
         max_regression: MaxRegression = (),
         repeat: int | None = None,
         confirm: int | None = None,
+        history: str | None = None,
+        window: int | None = None,
     ) -> GateRules:
         """The rules of the job file's `gate:`, overridden by these. Raises RsctlError."""
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self._record.spec.get("gate") or {}
-        return rules_of(block, baseline, list(max_regression), repeat, confirm)
+        rules = rules_of(block, baseline, list(max_regression), repeat, confirm, history, window)
+        rules.floors.require_cells(self.cells)
+        return rules
 
     def require_known(self, floors: Mapping[str, Floor], baseline: Results) -> None:
-        """Raise RsctlError if neither the job file nor the baseline has a metric of that name."""
+        """Raise RsctlError if neither the job file nor the baseline has a metric with that name."""
         declared = self._record.spec.get("metrics") or {}
         names = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
         unknown = next((name for name in floors if name not in names), None)
@@ -107,6 +127,20 @@ class Candidate:
         ]
         require_goals(floors, baseline, Results(label=self.name, kind="bench", series=series))
 
+    def require_unchanged(self) -> None:
+        """Raise RsctlError if the job of a bench of the store has changed since it started."""
+        if self.prepared is None:
+            reopen_own(self._record)
+
+    def only(self, cells: Sequence[Cell]) -> Candidate:
+        """The candidate of a job file with some of its cells, as a bench of their own."""
+        if self.prepared is None:
+            raise ValueError(f"{self._record.bench} has already run")
+        plan = self.prepared.plan
+        part = replace(plan, cells=[cell for cell in plan.cells if cell.values in cells])
+        prepared = replace(self.prepared, plan=part)
+        return Candidate(part.new_bench(1), prepared, self._anew)
+
     def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
         """Run the remaining cells of a job file's bench; the samples. Raises RsctlError."""
         if self.prepared is None:
@@ -121,7 +155,7 @@ class Candidate:
         self, cells: Sequence[Cell], repeat: int, run: RunBench = just_run
     ) -> Results:
         """The samples of fresh runs of some cells, as a bench of their own. Raises RsctlError."""
-        plan = self.prepared.plan if self.prepared else reopen(self._record)
+        plan = self.prepared.plan if self.prepared else reopen_own(self._record)
         job = JobFile(plan.document, plan.settings)
         part, record = plan_confirmation(plan, self._record, cells, repeat)
         bench = claim(record, anew=True)
@@ -133,10 +167,10 @@ class Candidate:
 def open_candidate(
     source: Judged, target: str | None = None, *, set: Settings = (), anew: bool = False
 ) -> Candidate:
-    """A job file, which is read and planned, or else a bench of the store. Raises RsctlError.
+    """A job file, which is read and planned, or a bench of the store. Raises RsctlError.
 
-    `set` is laid over a job file that is named by its path, as by `load`. With `anew` it is
-    measured again, though there is a bench that measured the same.
+    `set` overrides keys of a job file that is given by its path, as in `load`. With `anew` it is
+    measured again even if a bench with the same definition exists.
     """
     if isinstance(source, JobFile):
         return _of_job_file(source, target, anew)

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rsctl.api.bench_handle import Bench
-from rsctl.api.bench_run import PreparedBench
+from msgspec.structs import replace
+
 from rsctl.api.comparison import results_of
-from rsctl.api.gate_candidate import (
-    Candidate,
-    Judged,
-    MaxRegression,
-    RunBench,
-    just_run,
-    open_candidate,
-)
-from rsctl.api.job_file import Settings
+from rsctl.api.gate_candidate import Candidate, RunBench, just_run
 from rsctl.api.reconcile import OnOutdated, ignore
+from rsctl.bench.baseline import require_measured
 from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.gate import Gate, confirm, evaluate
-from rsctl.bench.observer import BenchObserver
+from rsctl.bench.history_gate import improvements, outdated_text
 from rsctl.bench.results import Results
 from rsctl.bench.rules import GateRules
 from rsctl.findings import ExitCode, RsctlError, error
@@ -27,7 +20,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 @dataclass(frozen=True)
 class PreparedGate:
-    """A candidate, its baseline and the rules; the candidate may have runs that remain."""
+    """A candidate, its baseline and the rules; the candidate may have remaining runs."""
 
     candidate: Candidate
     baseline: Results
@@ -47,14 +40,27 @@ class PreparedGate:
 
     def measure(self, run: RunBench = just_run) -> Results:
         """Run the candidate's remaining cells; its samples. Raises RsctlError."""
-        return self.candidate.measure(self.rules.repeat, run)
+        results = self.candidate.measure(self.rules.repeat, run)
+        require_measured(results)
+        return results
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""
         return evaluate(self.baseline, results, self.rules.floors)
 
+    def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
+        """The gate with what is better than the baseline by more than it may be worse.
+
+        With `fail_on_improvement` such a gate fails.
+        """
+        better = improvements(self.baseline, results, self.rules.floors, gate)
+        code = gate.exit_code
+        if better and fail_on_improvement and code in (ExitCode.SUCCEEDED, ExitCode.INCONCLUSIVE):
+            code = int(ExitCode.GATE_FAILED)
+        return replace(gate, outdated=[outdated_text(check) for check in better], exit_code=code)
+
     def must_confirm(self, gate: Gate) -> bool:
-        """Whether fresh runs are to confirm what is suspected."""
+        """Whether fresh runs must confirm suspected regressions."""
         return bool(self.rules.confirm and gate.suspects)
 
     def confirm(self, gate: Gate, results: Results, run: RunBench = just_run) -> Gate:
@@ -82,43 +88,10 @@ def prepare_gate(
         raise RsctlError(ExitCode.USAGE, finding)
     folder = candidate.folder if rules.is_from_file else "."
     baseline = results_of(rules.baseline, folder=folder, on_outdated=on_outdated)
+    require_measured(baseline)
     candidate.require_known(rules.floors, baseline)
     candidate.require_goals(rules.floors, baseline)
     return PreparedGate(candidate, baseline, rules)
-
-
-def gate(
-    source: Judged,
-    target: str | None = None,
-    *,
-    set: Settings = (),
-    baseline: str | None = None,
-    max_regression: MaxRegression = (),
-    repeat: int | None = None,
-    confirm: int | None = None,
-    anew: bool = False,
-    parallel: int | None = None,
-    observer: BenchObserver | None = None,
-) -> Gate:
-    """Judge a bench, or a job file, whose remaining cells are run first.
-
-    `baseline` is a file, gs://, s3://, git:REF:PATH or a bench, `max_regression` how much worse
-    metrics may be, such as `{"throughput": "5%"}`, and `confirm` how often a suspected regression
-    is run again. Each, and `repeat`, is by default what `gate:` of the job file says.
-
-    A regression is no exception: see `verdict`, `checks` and `headline` of what this returns.
-    Raises RsctlError where there is nothing to judge, or to judge by.
-    """
-
-    def run(prepared: PreparedBench, bench: Bench) -> object:
-        return prepared.run(bench, parallel=parallel, observer=observer)
-
-    candidate = open_candidate(source, target, set=set, anew=anew)
-    rules = candidate.rules(baseline, max_regression, repeat, confirm)
-    prepared = prepare_gate(candidate, rules)
-    results = prepared.measure(run)
-    decision = prepared.decide(results)
-    return prepared.confirm(decision, results, run) if prepared.must_confirm(decision) else decision
 
 
 def gate_table(gate: Gate) -> list[list[str]]:

@@ -12,6 +12,7 @@ from rsctl.bench.baseline import write_baseline as write_file
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.calibrate import MetricNoise, judgeable
 from rsctl.bench.calibrate import calibrate as calibrate_results
+from rsctl.bench.history_gate import WINDOW as WINDOW
 from rsctl.findings import ExitCode, RsctlError, error
 
 
@@ -36,11 +37,11 @@ def require_writable(location: str | None) -> str:
 def write_baseline(
     source: Measured, location: str, *, required: Iterable[str] = (), folder: str = "."
 ) -> WrittenBaseline:
-    """Write what was measured to a file, gs:// or s3://, for later gates to judge by.
+    """Write the measurements to a file, gs:// or s3://, as the baseline of later gates.
 
-    Of git:REF:PATH it writes PATH in the working tree, to be reviewed and committed. Paths are
-    relative to `folder`. Raises RsctlError, also where a run has no data for a metric that is
-    `required`: later gates were blind.
+    For git:REF:PATH it writes PATH in the working tree; review and commit that file. Paths are
+    relative to `folder`. Raises RsctlError, also if a run has no data for a `required` metric:
+    later gates could not check that metric.
     """
     made = make_baseline(results_of(source), list(required))
     written = write_file(made, require_writable(location), folder)

@@ -33,7 +33,7 @@ class PreparedImage:
 
     @property
     def tag(self) -> str:
-        """Its name, with a hash of everything that goes in."""
+        """Its name, with a hash of all its inputs."""
         return self.recipe.reference
 
     @property
@@ -42,7 +42,7 @@ class PreparedImage:
         return self.recipe.dockerfile(cache_mounts=True)
 
     def build(self, on_progress: Callable[[BuildEvent], None] | None = None) -> ImageResult:
-        """Have the image: found, or built, and pushed if that was asked. Raises RsctlError."""
+        """Find or build the image, and push it if requested. Raises RsctlError."""
         show = on_progress or _ignore
         if self.builder == "cloud":
             return ensure_image_remotely(self.recipe, self.job, self.target, show)
@@ -59,7 +59,7 @@ def prepare_image(
     """The image that a job needs on a target, to be built and, with `push`, pushed.
 
     `builder` cloud is Cloud Build on vertex and CodeBuild on sagemaker, and always pushes. Raises
-    RsctlError with everything that is wrong with it.
+    RsctlError with all errors of the image.
     """
     source, _ = source_of(job)
     document = Document("", job=source) if isinstance(source, Job) else source
@@ -91,4 +91,4 @@ def prepare_image(
 
 
 def _ignore(_event: BuildEvent) -> None:
-    """For who does not watch the build."""
+    """For callers that do not watch the build."""

@@ -1,14 +1,14 @@
-"""Job files, read and planned; nothing of this sends anything."""
+"""Job files, read and planned. Nothing here sends anything."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Union
 
+import msgspec
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -25,15 +25,18 @@ Settings = Union[Mapping[str, object], Iterable[str]]
 """Keys of the job file with their values, or texts such as `workers.count=8`."""
 
 _QUOTED = re.compile(r"""[\[{"'].*|\s.*|.*\s|true|false|null|~|[-+.\d].*|""", re.DOTALL)
-"""Texts that are taken for something else than a text unless they are quoted."""
+"""Texts that YAML reads as another type unless they are quoted."""
 
 
-@dataclass(frozen=True)
-class JobFile:
+class JobFile(msgspec.Struct, frozen=True):
     """A job file as read, with its overrides. Planning does not change it."""
 
-    document: Document = field(repr=False)
+    document: Document
     settings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Without the text, which can contain a secret."""
+        return f"JobFile({self.path!r}, settings={len(self.settings)})"
 
     @property
     def path(self) -> str:
@@ -71,7 +74,7 @@ class JobFile:
         ]
 
     def copy_document(self) -> Document:
-        """The document, for those who add findings to it."""
+        """The document, for callers that add findings to it."""
         document = self.document
         findings, guessed = list(document.findings), set(document.guessed)
         return replace(document, findings=findings, guessed=guessed)
@@ -118,7 +121,7 @@ def plan(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -
 
 
 def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
-    """Everything that is wrong with a job on a target, and with each cell of its matrix."""
+    """All errors of a job on a target, and of each cell of its matrix."""
     source, _ = source_of(job)
     if isinstance(source, Job):
         try:
@@ -132,23 +135,29 @@ def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
     return source.findings
 
 
-def sdk_code(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -> str:
+def sdk_code(
+    job: AnyJob, target: str | None = None, *, run_id: str | None = None, is_script: bool = False
+) -> str:
     """Python code that makes the job's request by the SDK of its cloud, with a run id of its own.
 
-    Raises RsctlError, also for a target that has no SDK.
+    With `is_script`, the script of a target whose jobs are scripts. Raises RsctlError, also for a
+    target that has no SDK, or no script.
     """
     submission = make_submission(job, target, run_id, fresh=True)
     require_no_matrix(submission.job)
     info = target_info(submission.plan.target)
-    if info.sdk_code:
-        code: str = import_object(info.sdk_code)(submission)
+    if reference := info.script_code if is_script else info.sdk_code:
+        code: str = import_object(reference)(submission)
         return f"{_only_first(submission)}{code}"
+    if is_script:
+        message = f"the jobs of target {submission.plan.target} are not scripts"
+        raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or target slurm"))
     message = f"target {submission.plan.target} has no SDK"
     raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
 
 
 def _only_first(submission: Submission) -> str:
-    """A comment for code that leaves out what only rsctl does."""
+    """A comment for the code: it leaves out the steps that only rsctl does."""
     if not submission.alternatives:
         return ""
     others = "; ".join(str(alternative.placement) for alternative in submission.alternatives)
@@ -158,7 +167,7 @@ def _only_first(submission: Submission) -> str:
 def make_submission(
     job: AnyJob, target: str | None = None, run_id: str | None = None, *, fresh: bool = False
 ) -> Submission:
-    """All that would be sent; unless there is a run id, with a fresh one or a placeholder."""
+    """The submission; without a run id, with a new one or a placeholder."""
     source, _ = source_of(job)
     return _submission(source, target, run_id, fresh=fresh)
 

@@ -1,4 +1,4 @@
-"""The log of a run: which of its lines, from where on."""
+"""The log of a run: a selection of its lines, from a time or a line on."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class LogFilter:
     """Which lines of a log.
 
     `replicas` may name ranks, such as `worker-0/3`, where several share a replica's log. `failed`
-    are those of the replica that failed first. `since` is a time in RFC 3339 with microseconds in
-    UTC, as the events have it. `tail_of` says which lines count for the last N.
+    selects the lines of the replica that failed first. `since` is a time in RFC 3339 with
+    microseconds in UTC, as in the events. `tail_of` says which lines count for the last N.
     """
 
     role: str | None = None
@@ -54,7 +54,7 @@ def log_batches(
 
 
 def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
-    """The replicas asked for, or None for all. Raises RsctlError for one that the run has not."""
+    """The requested replicas, or None for all. Raises RsctlError for an unknown replica."""
     if not (chosen.role or chosen.replicas or chosen.failed):
         return None
     known = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))

@@ -1,4 +1,4 @@
-"""Measures the steps of a job's script: a short run of it, and what its binding records."""
+"""Measures the steps of a job's script, by a short run of it that records them."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def measure(
     seconds: float = SECONDS,
     on_begin: Callable[[Run], object] = bool,
 ) -> Profile:
-    """Run a job's unmodified script for a few steps, and return what a step of it is made of.
+    """Run a job's unmodified script for a few steps, and return the profile of a step.
 
     It runs as a process of this machine, on one node and without communication; with a target `on`,
-    on two nodes of that, which exchange gradients. `on_begin` gets the run once it has begun. What
-    was measured is kept, and serves later advice on the same script with the same arguments.
+    on two nodes of that target, which exchange gradients. `on_begin` gets the run when it has
+    started. The profile is stored for later advice on the same script with the same arguments.
 
     Raises RsctlError: for a script that makes no gradients of a DistributedDataParallel, that ends
     before it has made enough steps, that fails, or that takes longer than `seconds`.
@@ -68,7 +68,7 @@ def _job_to_measure(
     communicates: bool,
     seconds: float,
 ) -> AnyJob:
-    """Raises RsctlError for a job that is wrong, or that cannot be measured."""
+    """Raise RsctlError for a job that has errors, or that cannot be measured."""
     if not 1 <= steps <= MOST_STEPS:
         message = f"cannot measure {steps} steps"
         finding = error("measure", message, f"measure 1 to {MOST_STEPS} steps")

@@ -1,7 +1,7 @@
 """The metrics of a run as they are stored, among the events of its folder.
 
-Metrics are read from the log once, by the process that writes the store. Those who follow a run
-take them from there, so that all commands show the same values.
+Metrics are read from the log once, by the process that writes the store. Commands that follow a run
+take them from the store, so that all commands show the same values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MetricFeed:
         self._due = 0.0
 
     def among(self, events: Iterable[Event]) -> list[Event]:
-        """Events in order of time, with the metrics that the store has got since the last call.
+        """Events in order of time, with the metrics stored since the last call.
 
         A metric follows the lines of its time. One that is stored later than its line was read
         stands in a later list.
@@ -51,7 +51,7 @@ class MetricFeed:
         return self._with_new(result)
 
     def rest(self) -> list[Event]:
-        """The metrics that the store has got since the last call."""
+        """The metrics stored since the last call."""
         return self._with_new([])
 
     def _with_new(self, events: list[Event]) -> list[Event]:

@@ -1,4 +1,4 @@
-"""The metrics of a run: which of its values, from the first on."""
+"""The metrics of a run: a selection of its values, from the first on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import sleep
 from typing import TYPE_CHECKING
 
-from rsctl.api.reconcile import reconciled
+from rsctl.api.reconcile import awaited
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.runs.stream.metrics import MACHINES
@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.3
 def metric_events(
     run: Run, names: frozenset[str], nodes: bool, follow: bool
 ) -> Iterator[MetricEvent]:
-    """The values of these metrics, or of all; without names those of the nodes only if `nodes`."""
+    """The values of these metrics, or of all; without names, values of nodes only if `nodes`."""
     for metric in _all_events(run, follow):
         is_of_machine = metric.name.startswith(MACHINES)
         if metric.name in names if names else nodes or not is_of_machine:
@@ -39,7 +39,7 @@ def _all_events(run: Run, follow: bool) -> Iterator[MetricEvent]:
             if run.state.is_final or not follow:
                 return
             sleep(_POLL_SECONDS)
-            run.record = reconciled(run.record)
+            run.record = awaited(run.record)
     finally:
         store.close()
         target.release(run.id)

@@ -1,4 +1,4 @@
-"""Where to see a run in a browser."""
+"""The pages of a run in a browser."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rsctl.targets import get
 
 
 def pages_of(run: RunRecord) -> dict[str, str]:
-    """Addresses by what they show: `console`, `tensorboard` and `logs` of a job in a cloud.
+    """Addresses by kind: `console`, `tensorboard` and `logs` of a job in a cloud.
 
-    Of a run on this machine, and of a rehearsal, the folders of its log and its results.
+    For a run on this machine, and for a rehearsal, the folders of its log and its results.
     """
     try:
         pages = {} if is_rehearsed(run.run) else get(run.target).pages(run.url, run.plan)

@@ -1,4 +1,4 @@
-"""Reconciles runs with their jobs; what prevents that is a warning about that run alone."""
+"""Reconciles runs with their jobs; an error of one run is a warning about that run alone."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
+from rsctl.runs.store_errors import DiskFull
 from rsctl.targets import get, in_cloud
 
 OnOutdated = Callable[[str, "tuple[Finding, ...]"], None]
@@ -21,14 +22,14 @@ another run."""
 
 
 def ignore(_run: str, _findings: tuple[Finding, ...]) -> None:
-    """For who does not ask why a run may be out of date."""
+    """For callers that ignore why a run may be out of date."""
 
 
 def reconcile_all(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
     """Reconcile runs, each by itself.
 
-    Where this environment lacks what it takes to ask a cloud, the cloud is not asked again for
-    every other run.
+    If this environment cannot reach a cloud, for example without credentials, the cloud is not
+    asked again for every other run.
     """
     lost: set[str] = set()
     for run in runs:
@@ -40,9 +41,9 @@ def reconcile_all(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
 
 
 def reconcile_run(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
-    """Reconcile a run with its job; where that fails, what is known of it has to do.
+    """Reconcile a run with its job; if that fails, return its last known state.
 
-    Whatever goes wrong is a warning about this one run: others must not suffer from it.
+    Any error is a warning about this one run: it must not affect other runs.
     """
     try:
         if emulator.is_lost(run.run):
@@ -60,10 +61,26 @@ def reconcile_run(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
 
 
 def reconciled(run: RunRecord) -> RunRecord:
-    """A run, reconciled; that it cannot be was reported as it was found."""
+    """A run, reconciled; if that is not possible, the reason was reported when it was found."""
     if not run.state.is_final:
         with suppress(RsctlError):
             get(run.target).reconcile(run.run)
+    return latest(run)
+
+
+def awaited(run: RunRecord) -> RunRecord:
+    """A run whose end a caller waits for, reconciled.
+
+    Raises DiskFull if the run has ended and its end cannot be recorded.
+    """
+    if not run.state.is_final:
+        try:
+            get(run.target).reconcile(run.run)
+        except DiskFull:
+            if not latest(run).state.is_final:
+                raise
+        except RsctlError:  # it was reported as it was found
+            pass
     return latest(run)
 
 

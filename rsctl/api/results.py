@@ -8,9 +8,9 @@ from rsctl.targets import get
 
 
 def result_locations(run: RunRecord) -> dict[str, str]:
-    """Locations by what they hold: `outputs`, `checkpoints`, on clouds `model` too.
+    """Locations by their content: `outputs`, `checkpoints`, on clouds `model` too.
 
-    Those of a rehearsal are the folders that stood for the cloud's buckets.
+    The locations of a rehearsal are the folders that stood for the cloud's buckets.
     """
     try:
         locations = get(run.target).results(run.plan)

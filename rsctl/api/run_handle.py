@@ -1,8 +1,8 @@
-"""One run: what is known of it, its log and metrics, and its end."""
+"""One run: its record, its log and metrics, and its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
 from os import PathLike
@@ -15,20 +15,21 @@ from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
 from rsctl.api.metrics import metric_events
 from rsctl.api.pages import pages_of
-from rsctl.api.reconcile import latest, reconciled
+from rsctl.api.reconcile import awaited, latest, reconciled
 from rsctl.api.results import result_locations
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost
 from rsctl.runs.disk_use import disk_use
-from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
+from rsctl.runs.findings import INCOMPLETE_LOG, RESTART_IN_PLACE, findings_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
+from rsctl.runs.stragglers import RANK, Straggler, slowest_rank
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
 from rsctl.runs.stream.gradients import Gradients
 from rsctl.targets import get
-from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.base import NodeCommand, Pool, replica_names
 
 if TYPE_CHECKING:
     from rsctl.runs.fetch.fetch import Fetched, FetchProgress
@@ -43,8 +44,8 @@ _WATCH_SECONDS = 0.5
 class Run:
     """A run of the store. It keeps nothing open: any thread may use it, and several at once.
 
-    `record` is what was known of it when it was last asked for; only `status`, `watch`, `cancel`
-    and the end of `follow` reconcile it.
+    `record` is its record as last read; only `status`, `watch`, `cancel` and the end of `follow`
+    reconcile it.
     """
 
     def __init__(self, record: RunRecord) -> None:
@@ -74,7 +75,7 @@ class Run:
         return is_rehearsed(self.id)
 
     def status(self) -> RunRecord:
-        """Reconcile it with its job; returns what is known of it then."""
+        """Reconcile it with its job; returns its record afterwards."""
         try:
             self.record = reconciled(self.record)
         finally:
@@ -92,7 +93,7 @@ class Run:
             yield self.record
             while not self.record.state.is_final:
                 sleep(_WATCH_SECONDS)
-                before, self.record = self.record, reconciled(self.record)
+                before, self.record = self.record, awaited(self.record)
                 if self.record != before:
                     yield self.record
         finally:
@@ -101,8 +102,8 @@ class Run:
     def follow(self) -> Iterator[Event]:
         """Its events from the first on, to the result, which is the last.
 
-        To leave the loop, or to interrupt it, leaves the run alone: it goes on, and may be followed
-        again. Raises RsctlError, such as without credentials.
+        If you leave or interrupt the loop, the run continues, and you can follow it again. Raises
+        RsctlError, for example without credentials.
         """
         batches = self.event_batches()
         for events in batches:
@@ -116,7 +117,7 @@ class Run:
     def wait(self, timeout: float | None = None, *, check: bool = False) -> ResultEvent:
         """Wait for its end.
 
-        Raises TimeoutError after so many seconds; the run goes on then. With `check`, raises
+        Raises TimeoutError after so many seconds; the run continues. With `check`, raises
         JobFailed, an RsctlError with the known causes, unless it succeeded.
         """
         deadline = None if timeout is None else monotonic() + timeout
@@ -139,10 +140,10 @@ class Run:
         grep: str | None = None,
         follow: bool = False,
     ) -> Iterator[LogEvent]:
-        """The lines of its merged log, by time; with `follow`, on until it has ended.
+        """The lines of its merged log, by time; with `follow`, until it has ended.
 
-        `tail` gives the last lines only, `since` those from a time on, `grep` those in which
-        a regular expression is found. Raises RsctlError for a replica that it has not.
+        `tail` gives the last lines only, `since` the lines from a time on, `grep` the lines in
+        which a regular expression matches. Raises RsctlError for a replica that does not exist.
         """
         if isinstance(since, datetime):
             since = since.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -151,7 +152,7 @@ class Run:
             yield from batch
 
     def chosen_replicas(self, chosen: LogFilter) -> list[str]:
-        """The replicas that a filter leaves. Raises RsctlError for one that it has not."""
+        """The replicas that a filter selects. Raises RsctlError for an unknown replica."""
         names = chosen_replicas(self.record, chosen)
         return self.replicas if names is None else names
 
@@ -167,14 +168,14 @@ class Run:
     def metrics(
         self, names: Iterable[str] = (), *, nodes: bool = False, follow: bool = False
     ) -> Iterator[MetricEvent]:
-        """The values of its metrics as they came; with `follow`, on until it has ended.
+        """The values of its metrics in the order of arrival; with `follow`, until it has ended.
 
         `names` chooses metrics; without any, telemetry of the nodes is left out unless `nodes`.
         """
         return metric_events(self, frozenset(names), nodes, follow)
 
     def collect(self) -> None:
-        """Have all that is known by now of its log and metrics here. Raises RsctlError."""
+        """Bring its log and metrics on this machine up to date. Raises RsctlError."""
         try:
             get(self.record.target).collect(self.id)
         finally:
@@ -184,14 +185,23 @@ class Run:
         """Warnings and errors that came up while it ran, each once."""
         return findings_of(self.id)
 
+    def restarts_in_place(self) -> int:
+        """How often torchrun has started the ranks of all nodes again."""
+        return sum(finding.code == RESTART_IN_PLACE for finding in self.findings())
+
     def log_findings(self) -> list[Finding]:
         """Why its log is not complete, if it is not."""
         return [finding for finding in self.findings() if finding.code in INCOMPLETE_LOG]
 
     def gradients(self) -> Gradients | None:
-        """The statistics of its gradient transport; None if they do not go over reducers."""
+        """The statistics of its gradient transport; None if gradients do not go over reducers."""
         with closing(Store()) as store:
             return gradients_of(store, self.record)
+
+    def slowest_rank(self) -> Straggler | None:
+        """The rank that the others wait for, by the last steps; None if that is not known."""
+        with closing(Store()) as store:
+            return slowest_rank(store.latest(self.id, RANK))
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """For each metric its `last` value, the `count` of all replicas' values, its `best` by the
@@ -228,9 +238,9 @@ class Run:
         """Download its results so far to a folder, `./RUN` by default.
 
         `only` are some of `outputs`, `checkpoints`, `logs`, `artifacts`; `include` are globs on
-        names, or on paths below the folder; `max_unpacked` is in bytes. What is there already is
-        not fetched again, and what broke off goes on. What is wrong with single files is among the
-        findings of the answer; raises RsctlError where nothing can go on.
+        names, or on paths below the folder; `max_unpacked` is in bytes. Files that already exist
+        are not fetched again, and an interrupted download continues. Errors of single files are
+        among the findings of the result; raises RsctlError if the download cannot continue.
         """
         from rsctl.api.fetching import fetch_results
         from rsctl.runs.fetch.fetch import FetchSelection
@@ -247,7 +257,7 @@ class Run:
         return disk_use(run_directory(self.id)) + metrics
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
-        """How it ended, as far as is known, as the last event of those who follow it."""
+        """Its end, as far as known, as the last event of `follow`."""
         state = self.reload().state
         if exit_code is None:  # a run that is gone without an end has failed
             exit_code = int(state.exit_code if state.is_final else ExitCode.JOB_FAILED)
@@ -269,18 +279,31 @@ class Run:
         fields["rehearsed"] = self.is_rehearsed
         fields["results"] = self.locations()
         fields["facts"] = {fact.name: fact.value for fact in self.record.facts}
+        fields["restarts_in_place"] = self.restarts_in_place()
         fields["cost"] = msgspec.to_builtins(self.cost())
         return fields
+
+    def node_command(
+        self, command: Sequence[str], replica: str | None = None, is_terminal: bool = False
+    ) -> NodeCommand:
+        """The process on this machine by which a command runs on a node (the chief).
+
+        An empty command is a shell. Raises RsctlError if rsctl cannot reach the node.
+        """
+        from rsctl.api.entering import node_command
+
+        return node_command(self, replica, command, is_terminal)
 
     def request_cancel(self) -> None:
         """Request that the job ends, once, and wait for the answer only. Raises RsctlError."""
         get(self.record.target).cancel(self.id)
 
     def cancel(self, timeout: float = CANCEL_SECONDS) -> RunRecord:
-        """End it, and wait for the end; what is known of it then. One that has ended is left alone.
+        """End it, and wait for the end; returns its record afterwards. Does not change an ended
+        run.
 
         A cloud may give it longer to shut down than `timeout` seconds: then it is `cancelling`.
-        Raises RsctlError (exit code 6) if it goes on after that.
+        Raises RsctlError (exit code 6) if it still runs after that.
         """
         deadline, ask_at = monotonic() + timeout, 0.0
         try:
@@ -288,7 +311,7 @@ class Run:
                 if monotonic() >= ask_at:  # a supervisor that is just being started may miss one
                     self.request_cancel()
                     ask_at = monotonic() + _ASK_SECONDS
-                self.record = reconciled(self.record)
+                self.record = awaited(self.record)
                 if not self.record.state.is_final:
                     sleep(_CANCEL_POLL_SECONDS)
         finally:

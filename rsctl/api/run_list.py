@@ -16,8 +16,8 @@ from rsctl.targets import in_cloud
 def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
     """A run by its id, a unique prefix, `@last` or a job's URL, reconciled.
 
-    The URL of a job in a cloud that was submitted elsewhere makes it a run of the store.
-    `on_outdated` gets why it may be out of date, such as a cloud that cannot be reached. Raises
+    The URL of a cloud job that was submitted elsewhere adds it to the store as a run. `on_outdated`
+    gets the reason if it may be out of date, such as a cloud that cannot be reached. Raises
     RsctlError if there is no such run.
     """
     with closing(Store()) as store:
@@ -35,8 +35,8 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
 def runs(limit: int | None = None, *, on_outdated: OnOutdated = ignore) -> list[Run]:
     """The runs of the store, the newest first, reconciled.
 
-    `on_outdated` gets those that may be out of date, and those that cannot be read, which are left
-    out. Raises RsctlError if the store cannot be used.
+    `on_outdated` gets the runs that may be out of date, and the runs that cannot be read; these are
+    left out. Raises RsctlError if the store cannot be used.
     """
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)

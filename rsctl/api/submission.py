@@ -37,7 +37,7 @@ from rsctl.targets.base import (
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 
 OnProgress = Callable[[BuildEvent], None]
-"""Gets steps, lines and findings of the build of an image, should one be needed."""
+"""Gets steps, lines and findings of the build of an image, if a build is necessary."""
 
 _NO_MATRIX = error(
     "matrix",
@@ -49,7 +49,7 @@ _NO_MATRIX = error(
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A job that this environment can run, under an id of its own; nothing of it is sent yet.
+    """A job that this environment can run, with its own run id; nothing is sent yet.
 
     `findings` are warnings of the plan and remarks of this environment.
     """
@@ -100,10 +100,10 @@ class PreparedRun:
             reconcile_all(store.unfinished(self.plan.target), on_outdated)
 
     def send(self, on_progress: OnProgress | None = None) -> Run:
-        """Send the request of a new run, once; what `submit` does after its checks.
+        """Send the request of a new run, once; `submit` calls this after its checks.
 
-        Raises RsctlError; what stopped it is recorded as the run's end. A KeyboardInterrupt leaves
-        the run as it is: the caller must call `cancel`.
+        Raises RsctlError; the error is recorded as the run's end. A KeyboardInterrupt leaves the
+        run as it is: the caller must call `cancel`.
         """
         with closing(Store()) as store:
             with self._emulating() as submission:
@@ -153,8 +153,8 @@ class PreparedRun:
     def _send_request(self, store: Store, submission: Submission, show: OnProgress) -> None:
         """Record the run and submit it. Raises RsctlError, which is recorded as the run's end.
 
-        Unanswered is not the end of the run: there may be a job, which the next command on the run
-        looks for.
+        Unanswered is not the end of the run: a job may exist, and the next command on the run looks
+        for it.
         """
         record = new_run(submission, self.settings)
         try:
@@ -167,7 +167,7 @@ class PreparedRun:
 
     @contextmanager
     def _emulating(self) -> Iterator[Submission]:
-        """The submission to send; that of a rehearsal is to an emulator, which this starts."""
+        """The submission to send; for a rehearsal this starts the emulator to send it to."""
         if self.rehearsal is None:
             yield self.submission
         else:
@@ -189,7 +189,7 @@ def prepare(
 ) -> PreparedRun:
     """Plan a job and check that this environment can run it; its `submit` sends it.
 
-    Raises RsctlError with everything that is wrong with the job, or missing here.
+    Raises RsctlError with all errors of the job, and all that is missing in this environment.
     """
     if run_id is not None:
         require_run_id(run_id)
@@ -224,14 +224,14 @@ def submit(
 ) -> Run:
     """Submit a job to a target (default: its own); returns once the target has accepted it.
 
-    With a `run_id` of your own a second call finds the run of the first, even if the answer to that
-    was lost; without one each call makes a run. With `rehearse` the cloud is emulated on this
-    machine, and nothing is sent there. `on_progress` gets the events of a build of the job's image,
-    `on_outdated` warnings about earlier runs on the target, which are reconciled first.
+    With your own `run_id` a second call finds the run of the first, even if the answer to the first
+    was lost; without a `run_id` each call makes a run. With `rehearse` the cloud is emulated on
+    this machine, and nothing is sent there. `on_progress` gets the events of a build of the job's
+    image, `on_outdated` warnings about earlier runs on the target, which are reconciled first.
 
-    Raises RsctlError; what stopped a submission that had begun is recorded as the run's end.
-    A KeyboardInterrupt takes the job back: an answer that is under way is waited for, and the job
-    cancelled if there is one, before it is raised again. A second one stops this waiting.
+    Raises RsctlError; an error after the start of the submission is recorded as the run's end. A
+    KeyboardInterrupt cancels the job: rsctl waits for the answer to a request in progress and
+    cancels its job, then raises it again. A second KeyboardInterrupt stops this wait.
     """
     prepared = prepare(job, target, run_id=run_id, rehearse=rehearse)
     return prepared.submit(on_progress, on_outdated)
@@ -240,7 +240,7 @@ def submit(
 def _completed(
     source: Document | Job, rehearsal: RehearsedTarget | None
 ) -> tuple[Document | Job, list[Finding]]:
-    """A job with what a rehearsal adds to it, and notes on that."""
+    """A job with the additions of a rehearsal, and notes on them."""
     job = source if isinstance(source, Job) else source.job
     if rehearsal is None or job is None:
         return source, []
@@ -260,7 +260,7 @@ def _refuse_matrix(source: Document | Job, submission: Submission) -> None:
 
 
 def _add(store: Store, run: RunRecord) -> None:
-    """Record a run; one that is submitted again, after its answer was lost, is recorded already."""
+    """Record a run, unless it is submitted again after a lost answer and is already recorded."""
     if store.get(run.run) is None:
         store.add(run)
 
@@ -279,4 +279,4 @@ def _record_prediction(store: Store, submission: Submission, target: Target) -> 
 
 
 def _ignore(_event: BuildEvent) -> None:
-    """For who does not watch the build."""
+    """For callers that do not watch the build."""

@@ -9,7 +9,7 @@ from rsctl.runs.stream.training_progress import Goal, goal_of
 
 
 class Work(NamedTuple):
-    """The goal in a job's arguments, and its time limit in seconds."""
+    """The number of steps in a job's arguments, and its time limit in seconds."""
 
     goal: Goal = Goal()
     timeout: Optional[float] = None

@@ -6,14 +6,20 @@ import msgspec
 
 from rsctl.bench.records import Trial
 from rsctl.findings import Finding, RsctlError
+from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import RunReader
+from rsctl.runs.records import FAILED_NODE
 from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent
 from rsctl.targets.base import Target
 
 CAPACITY = frozenset({"quota", "stock-out"})
 """Codes of findings that say that there are no machines at the moment, or no quota for them."""
+
+NODE_FAILED = "node-failed"
+"""The code of the finding that the cluster ended a job for reasons that are not the job's."""
 
 _CANCEL_AGAIN = 5.0
 
@@ -21,8 +27,9 @@ _CANCEL_AGAIN = 5.0
 class ActiveRun:
     """A run that has been submitted. Times are of the caller's clock, in seconds.
 
-    `run` is what the store last had of it; `is_over` says that it has ended and all of it is here,
-    `lacked_machines` that it ended for want of them.
+    `run` is its last record in the store; `is_over` says that it has ended and its data is
+    complete, `lacked_machines` that it ended because no machines were available, `was_lost` that
+    the cluster ended it: the failure of a node, or a preemption.
     """
 
     def __init__(
@@ -51,15 +58,32 @@ class ActiveRun:
         """Whether it ended because no machines were available."""
         return bool(self._codes & CAPACITY)
 
+    @property
+    def was_lost(self) -> bool:
+        """Whether the cluster ended it for reasons that are not the job's."""
+        return NODE_FAILED in self._codes
+
+    @property
+    def failed_node(self) -> str | None:
+        """The node whose failure has ended it, if the cluster names one."""
+        facts = self.run.facts if self.run else []
+        return next((str(fact.value) for fact in facts if fact.name == FAILED_NODE), None)
+
     def poll(self) -> list[Finding]:
-        """Ask its target for its state; returns what prevents an answer, each problem once."""
+        """Ask its target for its state; returns what prevents an answer, each problem once.
+
+        Raises DiskFull: the end of the run could not be recorded, however often it is asked for.
+        """
         problems: list[Finding] = []
         try:
             self.is_over = self._target.poll(self.trial.run)
+        except DiskFull:
+            raise
         except RsctlError as problem:
             problems = [f for f in problem.findings if f.message not in self._reported]
             self._reported |= {finding.message for finding in problems}
-        self.run = self._store.get(self.trial.run)
+        run = self._store.get(self.trial.run)
+        self.run = with_final_state(run) if run else None
         return problems
 
     def update_from(self, trial: Trial) -> None:

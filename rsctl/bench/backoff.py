@@ -14,8 +14,8 @@ _PATIENCE = 600.0
 class Backoff:
     """Waits that double, each at random between half and all of it.
 
-    `patience` is how long in seconds to go on while none of the bench's own runs can be waited for;
-    10 minutes by default. `factor` scales all waits. Times are of the caller's clock.
+    `patience` is how long in seconds to continue while none of the bench's own runs can be waited
+    for; 10 minutes by default. `factor` scales all waits. Times are of the caller's clock.
     """
 
     def __init__(self, patience: float | None, factor: float) -> None:

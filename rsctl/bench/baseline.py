@@ -85,6 +85,7 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
 
     Raises RsctlError where a run has no data for one of the `required`: later gates were blind.
     """
+    require_measured(results)
     for name in required:
         for runs in results.cells:
             _require(results, name, runs)
@@ -118,6 +119,14 @@ def write_baseline(baseline: Baseline, location: str, folder: str = ".") -> str:
     Of git:REF:PATH it writes PATH in the working tree, to be reviewed and committed.
     """
     return write_bytes(encode_baseline(baseline), location, folder)
+
+
+def require_measured(results: Results) -> None:
+    """Raise RsctlError for results of a rehearsal, by which nothing can be judged."""
+    if results.is_rehearsed:
+        message = f"{results.label} is a rehearsal: its times are measured on this machine"
+        remedy = "run the job without --rehearse, and use that bench"
+        raise RsctlError(ExitCode.USAGE, error("rehearsed", message, remedy))
 
 
 class _Head(msgspec.Struct):

@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from rsctl.atomic_file import write_file
-from rsctl.bench.git_files import GIT, read_committed, working_file
+from rsctl.bench.git_files import read_committed, working_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.storage import Bucket, ObjectUrl
 from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.git_location import GIT
 
 LARGEST = 16 << 20
 """Bytes that a baseline may have."""

@@ -7,16 +7,25 @@ from typing import Optional
 
 import msgspec
 
-from rsctl.bench.fingerprint import Cell, refusals
+from rsctl.bench.fingerprint import Cell, machines_to_compare, refusals
+from rsctl.bench.floors import floor_of
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import (
     CellSides,
+    Sides,
     combine,
     detectable,
     interval,
     mean,
+    pooled_spread,
     smallest_p,
     spread,
+)
+from rsctl.bench.strata import (
+    smallest_stratified_p,
+    strata_of,
+    stratified_groups,
+    stratified_interval,
 )
 from rsctl.bench.verdict import (
     NO_EVIDENCE,
@@ -25,6 +34,7 @@ from rsctl.bench.verdict import (
     Verdict,
     oriented,
     weigh,
+    weigh_strata,
 )
 
 _FINEST = 1e-8
@@ -39,8 +49,10 @@ class MetricCheck(msgspec.Struct, kw_only=True):
     `value` are means. `p` is one-sided, `p_adjusted` the same for the number of checks.
     `detectable` is the smallest true regression that these runs find in 80 % of cases. `runs` are
     the numbers of runs of baseline and candidate; across all cells, of repetitions with data in
-    every cell. `suspected` is whether the effect is beyond the floor, `confirmed` whether fresh
-    runs were taken into account.
+    every cell. `pairs` is the number of repetitions that count where both sides ran in turn, None
+    where they ran apart. `suspected` is whether the effect is beyond the floor, `confirmed` whether
+    fresh runs were taken into account. `machines` is the number of kinds of machines; with several,
+    only runs on the same kind are compared with each other.
     """
 
     metric: str
@@ -56,10 +68,12 @@ class MetricCheck(msgspec.Struct, kw_only=True):
     value: Optional[float] = None
     detectable: Optional[float] = None
     runs: tuple[int, int] = (0, 0)
+    pairs: Optional[int] = None
     unit: Optional[str] = None
     goal: Optional[str] = None
     suspected: bool = False
     confirmed: bool = False
+    machines: int = 1
     reason: Optional[str] = None
 
     @property
@@ -70,12 +84,18 @@ class MetricCheck(msgspec.Struct, kw_only=True):
 
 
 class UndecidedCheck(msgspec.Struct):
-    """A check before it is decided: the values of its cells if it can be, a better one higher."""
+    """A check before it is decided: the values of its cells if it can be, a better one higher.
+
+    `strata` are the same by machine, if the runs of both sides are on several kinds of machines.
+    `lost` says which runs of the candidate have no data, `thinned` which of the baseline.
+    """
 
     check: MetricCheck
     floor: Floor
     cells: list[CellSides] = []
     lost: list[str] = []
+    strata: list[Sides] = []
+    thinned: list[str] = []
 
     @property
     def goal(self) -> str:
@@ -84,13 +104,41 @@ class UndecidedCheck(msgspec.Struct):
 
     def weigh(self) -> Evidence:
         """The evidence of its cells."""
+        if self.strata:
+            return weigh_strata(self.strata, self.floor)
         return weigh(self.cells, self.floor) if self.cells else NO_EVIDENCE
 
     @property
     def runs(self) -> tuple[int, int]:
         """How many values the test has of the baseline and of the candidate."""
+        if self.strata:
+            return self.check.runs
         sides = combine(self.cells, None)
         return len(sides.baseline), len(sides.candidate)
+
+    @property
+    def smallest_p(self) -> float:
+        """The least p that its number of runs can reach."""
+        return smallest_stratified_p(self.strata) if self.strata else smallest_p(self.check.runs)
+
+    @property
+    def interval(self) -> Optional[tuple[float, float]]:
+        """The interval of its effect, oriented; None if there is none."""
+        if self.strata:
+            return stratified_interval(self.strata, self.floor.is_relative)
+        return interval(self.cells, self.floor.is_relative)
+
+    @property
+    def noise(self) -> Optional[float]:
+        """The standard deviation of a run in the unit of its effect; None if unknown."""
+        if self.strata:
+            return pooled_spread(stratified_groups(self.strata, self.floor.is_relative))
+        return spread(self.cells, self.floor.is_relative)
+
+    @property
+    def counted(self) -> str:
+        """The number of runs that the test has, for people: `5+5 runs`."""
+        return f"{'+'.join(map(str, self.runs))} runs"
 
 
 def make_cases(
@@ -100,20 +148,20 @@ def make_cases(
     cells = [runs.cell for runs in candidate.cells]
     cells += [runs.cell for runs in baseline.cells if runs.cell not in cells]
     single = [
-        _case(baseline, candidate, name, floor, cell)
-        for name, floor in floors.items()
+        _case(baseline, candidate, name, floor_of(floors, name, cell), cell)
+        for name in floors
         for cell in cells
     ]
-    across = [_across(name, floor, single) for name, floor in floors.items()]
+    across = [across_cells(name, single) for name in floors]
     return [*single, *(case for case in across if case is not None)]
 
 
-def _case(
-    baseline: Results, candidate: Results, name: str, floor: Floor, cell: Cell
-) -> UndecidedCheck:
-    before, after = baseline.find(name, cell), candidate.find(name, cell)
+def new_check(
+    name: str, cell: Cell, floor: Floor, before: Optional[Series], after: Optional[Series]
+) -> MetricCheck:
+    """A check of one cell before anything is known of it but its metric."""
     sides = [series for series in (after, before) if series is not None]
-    check = MetricCheck(
+    return MetricCheck(
         metric=name,
         cell=cell,
         verdict=Verdict.NO_DATA,
@@ -122,13 +170,34 @@ def _case(
         unit=next((series.unit for series in sides if series.unit), None),
         goal=next((series.goal for series in sides if series.goal), None),
     )
+
+
+def _case(
+    baseline: Results, candidate: Results, name: str, floor: Floor, cell: Cell
+) -> UndecidedCheck:
+    before, after = baseline.find(name, cell), candidate.find(name, cell)
+    check = new_check(name, cell, floor, before, after)
     check.reason = _why_not(baseline, candidate, name, cell)
     if check.reason is not None or before is None or after is None:
         return UndecidedCheck(check, floor)
     cells = [CellSides(*(oriented(s.finite, check.goal or "max") for s in (before, after)))]
     check.baseline, check.value = mean(before.known), mean(after.known)
     check.runs = (len(before.known), len(after.known))
-    return UndecidedCheck(check, floor, cells, _lost(after))
+    case = UndecidedCheck(check, floor, cells, _lost(after), thinned=_lost(before))
+    machines = machines_to_compare(baseline.fingerprint, candidate.fingerprint, cell)
+    if machines is not None:
+        _stratify(case, strata_of(cells[0], *machines))
+    return case
+
+
+def _stratify(case: UndecidedCheck, strata: list[Sides]) -> None:
+    """Compare only runs on the same kind of machine with each other."""
+    case.strata, case.check.machines = strata, len(strata)
+    if not strata:
+        case.check.reason, case.cells = "no kind of machine has runs with data of both sides", []
+        return
+    before, after = (sum(len(sides[side]) for sides in strata) for side in (0, 1))
+    case.check.runs = (before, after)
 
 
 def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> str | None:
@@ -153,15 +222,24 @@ def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> st
 def _lost(series: Series) -> list[str]:
     lacking = len(series.values) - len(series.known)
     why = "; ".join(series.reasons[:3])
-    return [f"{lacking} of {len(series.values)} runs have no data: {why}"] if lacking else []
+    text = f"{lacking} of {len(series.values)} runs have no data"
+    return [f"{text}: {why}" if why else text] if lacking else []
 
 
-def _across(name: str, floor: Floor, cases: Sequence[UndecidedCheck]) -> UndecidedCheck | None:
-    """The check across all cells of a metric that have data, if they are several."""
+def across_cells(
+    name: str, cases: Sequence[UndecidedCheck], kind: type[UndecidedCheck] = UndecidedCheck
+) -> UndecidedCheck | None:
+    """The check across all cells of a metric that have data, if they are several.
+
+    It allows the mean of what the cells allow; amounts and percentages have no mean.
+    """
     mine = [case for case in cases if case.check.metric == name and case.cells]
-    if len(mine) < 2:
+    if len(mine) < 2 or any(case.strata for case in mine):
+        return None  # a repetition's cells may be on several kinds of machines
+    if len({case.floor.is_relative for case in mine}) > 1:
         return None
     like = mine[0].check
+    floor = Floor(mean([case.floor.amount for case in mine]), mine[0].floor.is_relative)
     check = MetricCheck(
         metric=name,
         cell=None,
@@ -171,7 +249,7 @@ def _across(name: str, floor: Floor, cases: Sequence[UndecidedCheck]) -> Undecid
         unit=like.unit,
         goal=like.goal,
     )
-    case = UndecidedCheck(check, floor, [cell for other in mine for cell in other.cells])
+    case = kind(check, floor, [cell for other in mine for cell in other.cells])
     check.runs = case.runs
     if not all(case.runs):
         check.reason, case.cells = "no repetition has data in all cells", []
@@ -185,12 +263,12 @@ def fill(case: UndecidedCheck, evidence: Evidence, level: float, alpha: float) -
     if evidence.effect is None:
         return
     check.effect = sign * evidence.effect
-    ends = interval(case.cells, case.floor.is_relative)
+    ends = case.interval
     if ends is not None:
         low, high = sorted((sign * ends[0], sign * ends[1]))
         check.interval = (low, high)
-    noise = spread(case.cells, case.floor.is_relative)
-    if noise is not None:
+    noise = case.noise
+    if noise is not None and case.smallest_p <= alpha:
         check.detectable = detectable(noise, case.runs, case.floor.amount, alpha)
 
 
@@ -204,6 +282,8 @@ def conclude(case: UndecidedCheck, verdict: Verdict, evidence: Evidence, alpha: 
         check.verdict, check.reason = Verdict.NO_DATA, case.lost[0]
     elif verdict is Verdict.INCONCLUSIVE:
         check.reason = _why_inconclusive(case, evidence, alpha)
+    elif case.thinned:
+        check.reason = f"of the baseline, {case.thinned[0]}"
 
 
 def _values(case: UndecidedCheck) -> list[float]:
@@ -211,16 +291,17 @@ def _values(case: UndecidedCheck) -> list[float]:
 
 
 def _why_inconclusive(case: UndecidedCheck, evidence: Evidence, alpha: float) -> str:
-    runs = "+".join(map(str, case.runs))
+    runs = case.counted
     if evidence.effect is None:
         return "the baseline is zero, so there is no percentage: allow an amount instead"
-    if smallest_p(case.runs) > alpha:
-        return f"{runs} runs are too few to show a difference: increase the number of runs"
+    if case.smallest_p > alpha:
+        kinds = f" on {len(case.strata)} kinds of machines" if case.strata else ""
+        return f"{runs}{kinds} are too few to show a difference: increase the number of runs"
     if not case.floor.is_relative and case.floor.amount < _FINEST * max(map(abs, _values(case))):
         return (
             f"an allowed regression of {case.floor} is too small to be measured relative to these "
             "values"
         )
     if evidence.is_beyond(case.floor):
-        return f"exceeds the allowed regression, but {runs} runs may differ this much by chance"
-    return f"{runs} runs do not exclude a regression of more than {case.floor}"
+        return f"exceeds the allowed regression, but {runs} may differ this much by chance"
+    return f"{runs} do not exclude a regression of more than {case.floor}"

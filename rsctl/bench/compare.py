@@ -17,7 +17,7 @@ from rsctl.bench.fingerprint import (
 )
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, mean, p_two_sided
-from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_text
 
 _ONE_RUN = "one run per side allows no conclusion"
 
@@ -78,7 +78,7 @@ class Comparison(msgspec.Struct, kw_only=True):
             for m in self.metrics
             if m.remark
         )
-        return list(dict.fromkeys(map(sanitize_line, remarks)))
+        return list(dict.fromkeys(map(sanitize_text, remarks)))
 
 
 def compare(sides: Sequence[Results], names: Sequence[str] = ()) -> Comparison:

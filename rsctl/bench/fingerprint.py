@@ -6,12 +6,14 @@ metric. What a change may change is shown beside the verdict: source, image, env
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Optional
 
 import msgspec
 
 from rsctl.job.secret_names import public_arguments
+from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import versions_of
@@ -21,16 +23,22 @@ from rsctl.targets.base import Pool
 Cell = dict[str, Any]
 """The values of one cell of a matrix by key path; empty if there is no matrix."""
 
-_OF_THE_MACHINE = ("cpu", "cores", "gpu")
+_OF_THE_MACHINE = ("cpu", "cores", "clock", "gpu", "gpu_clock")
+_CLOCK = re.compile(r", [0-9.]+ [MG]Hz(?: and [0-9]+ MHz)*")
 _RUNS_OWN_ENV = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR", "RSCTL_RUN", "RSCTL_CLUSTER")
+_OR = " | "
 _SECRET = "(secret)"  # noqa: S105
 
 
-class CellPrint(msgspec.Struct):
-    """The properties of one cell that must be equal."""
+class CellPrint(msgspec.Struct, omit_defaults=True):
+    """The properties of one cell that must be equal, and the machine of each repetition.
+
+    A machine is None if no node of the repetition's run has reported it.
+    """
 
     cell: Cell
     fixed: dict[str, Any]
+    machines: list[Optional[str]] = []
 
 
 class Fingerprint(msgspec.Struct):
@@ -47,6 +55,10 @@ class Fingerprint(msgspec.Struct):
     def of_cell(self, cell: Cell) -> dict[str, Any] | None:
         """The properties of a cell that must be equal; None if the cell does not exist."""
         return next((entry.fixed for entry in self.cells if entry.cell == cell), None)
+
+    def machines_of(self, cell: Cell) -> list[Optional[str]]:
+        """The machine of each repetition of a cell; empty if that is not recorded."""
+        return next((entry.machines for entry in self.cells if entry.cell == cell), [])
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -80,6 +92,26 @@ def fixed_differences(
     return _differences(_known_to_both(before, after), _known_to_both(after, before))
 
 
+def machines_to_compare(
+    baseline: Fingerprint, candidate: Fingerprint, cell: Cell
+) -> tuple[list[Optional[str]], list[Optional[str]]] | None:
+    """The machines of both sides' repetitions if they are of several kinds; None otherwise."""
+    before, after = baseline.machines_of(cell), candidate.machines_of(cell)
+    if _is_without_clock(before) or _is_without_clock(after):
+        before, after = ([_without_clock(m) for m in side] for side in (before, after))
+    kinds = {*before, *after} - {None}
+    return (before, after) if before and after and len(kinds) > 1 else None
+
+
+def with_repetitions(first: Fingerprint, again: Fingerprint) -> Fingerprint:
+    """The fingerprint of the repetitions of both."""
+    cells = [
+        msgspec.structs.replace(entry, machines=[*entry.machines, *again.machines_of(entry.cell)])
+        for entry in first.cells
+    ]
+    return msgspec.structs.replace(first, cells=cells)
+
+
 def definition_differences(
     baseline: Fingerprint, candidate: Fingerprint, metric: str
 ) -> list[Difference]:
@@ -99,17 +131,24 @@ def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, A
     """The properties of one run that must be equal, and those that may differ."""
     replicas = versions_of(store, run.run)
     versions = replicas.get("worker-0") or next(iter(replicas.values()), {})
-    fixed = {"target": run.target, **_pools(run.plan), **_arguments(run)}
+    fixed = plan_print(run.target, run.plan)
     shown: dict[str, Any] = {}
     workers = [of for name, of in replicas.items() if name.startswith("worker-")] or [versions]
     machines = sorted({_machine(of) for of in workers} - {""})
     if machines:
         fixed["machine"] = " and ".join(machines)
+    if is_rehearsed(run.run):
+        fixed["rehearsed"] = "on this machine"
     others = {n: v for n, v in versions.items() if n not in _OF_THE_MACHINE}
     image: Mapping[str, Any] = run.plan.get("image") or {}
     shown |= {**others, "image": image.get("tag"), "transport": image.get("transport")}
     shown |= _environment(run.plan.get("env") or {})
     return fixed, {name: value for name, value in shown.items() if value}
+
+
+def plan_print(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a plan that must be equal: all of a run's but the machine it reports."""
+    return {"target": target, **_pools(plan), **_arguments(target, plan)}
 
 
 def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -120,9 +159,7 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
             earlier = values.setdefault(name, [])
             if value not in earlier:
                 earlier.append(value)
-    return {
-        n: v[0] if len(v) == 1 else " | ".join(sorted(map(_text, v))) for n, v in values.items()
-    }
+    return {n: v[0] if len(v) == 1 else _OR.join(sorted(map(_text, v))) for n, v in values.items()}
 
 
 def definitions(specs: Mapping[str, MetricSpec]) -> dict[str, dict[str, Any]]:
@@ -151,13 +188,14 @@ def _pool(pool: Pool) -> str:
 
 def _machine(versions: Mapping[str, str]) -> str:
     cores = f"{versions['cores']} cores" if "cores" in versions else None
-    return ", ".join(filter(None, [versions.get("cpu"), cores, versions.get("gpu")]))
+    names = [versions.get(name) for name in ("cpu", "clock", "gpu", "gpu_clock")]
+    return ", ".join(filter(None, [names[0], cores, *names[1:]]))
 
 
-def _arguments(run: RunRecord) -> dict[str, Any]:
+def _arguments(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the first worker, from its request."""
-    keys = target_info(run.target).argument_keys if has_target(run.target) else ARGUMENT_KEYS
-    arguments = next(_argument_lists(run.plan.get("request"), keys), None)
+    keys = target_info(target).argument_keys if has_target(target) else ARGUMENT_KEYS
+    arguments = next(_argument_lists(plan.get("request"), keys), None)
     return {"arguments": " ".join(public_arguments(arguments))} if arguments else {}
 
 
@@ -189,8 +227,23 @@ def _environment(env: Mapping[str, Optional[str]]) -> dict[str, str]:
 
 
 def _known_to_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the machine where one side does not know it: older runs did not record it."""
-    return {name: value for name, value in one.items() if name != "machine" or name in other}
+    """Without the machine or its clock where one side does not know it: older runs did not record
+    it.
+    """
+    known = {name: value for name, value in one.items() if name != "machine" or name in other}
+    machine = known.get("machine")
+    if machine is not None and _is_without_clock([other["machine"]]):
+        kinds = [_without_clock(kind) or "" for kind in str(machine).split(_OR)]
+        known["machine"] = _OR.join(dict.fromkeys(kinds))
+    return known
+
+
+def _is_without_clock(machines: Iterable[Optional[str]]) -> bool:
+    return any(machine and not _CLOCK.search(machine) for machine in machines)
+
+
+def _without_clock(machine: Optional[str]) -> Optional[str]:
+    return _CLOCK.sub("", machine) if machine else machine
 
 
 def _differences(

@@ -20,11 +20,11 @@ _MOST_RUNS = 1000
 class Forecast(NamedTuple):
     """The regressions that a number of runs of a metric can detect.
 
-    `runs` are those of baseline and candidate in a cell, `noise` the relative standard deviation
-    of a run by the baseline. `detectable` is the true regression that is found in 80 % of cases,
-    `passes` the least floor at which an unchanged program passes in 80 %; None if not known.
-    `least` is how often a cell must be run, the `confirm` runs of a confirmation included, to show
-    anything at all.
+    `runs` are the numbers of runs of baseline and candidate in a cell, `noise` the relative
+    standard deviation of a run by the baseline. `detectable` is the true regression that is found
+    in 80 % of cases, `passes` the least floor at which an unchanged program passes in 80 %; None if
+    not known. `least` is how often a cell must be run, the `confirm` runs of a confirmation
+    included, to show anything at all.
     """
 
     metric: str
@@ -46,21 +46,32 @@ class Forecast(NamedTuple):
             cell = " of a single cell" if self.cells > 1 else ""
             cannot = f"cannot show any regression{cell}"
             return f"{runs}{again} {cannot}: --repeat {least} could"
-        if self.noise is None or self.detectable is None or self.passes is None:
-            return (
-                f"{runs}, {self.floor} allowed; the noise is unknown, and so is the smallest "
-                "regression that they detect"
-            )
-        text = (
-            f"{runs}, noise {100 * self.noise:.2g} %: they detect a regression of "
-            f"{100 * self.detectable:.2g} % in 80 % of cases"
+        return format_detectable(runs, self.floor, self.noise, self.detectable, self.passes)
+
+
+def format_detectable(
+    runs: str,
+    floor: Floor,
+    noise: Optional[float],
+    detectable: Optional[float],
+    passes: Optional[float],
+) -> str:
+    """One sentence: what the planned runs, which `runs` names, can detect with this noise."""
+    if noise is None or detectable is None or passes is None:
+        return (
+            f"{runs}, {floor} allowed; the noise is unknown, and so is the smallest "
+            "regression that they detect"
         )
-        if self.passes > self.floor.amount:
-            text += (
-                f"; {self.floor} is smaller than this noise requires: increase the number of "
-                f"runs, or allow {100 * self.passes:.2g} %"
-            )
-        return text
+    text = (
+        f"{runs}, noise {100 * noise:.2g} %: they detect a regression of "
+        f"{100 * detectable:.2g} % in 80 % of cases"
+    )
+    if passes > floor.amount:
+        text += (
+            f"; {floor} is smaller than this noise requires: increase the number of "
+            f"runs, or allow {100 * passes:.2g} %"
+        )
+    return text
 
 
 def forecast(

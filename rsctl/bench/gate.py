@@ -7,14 +7,19 @@ suspected. The rule is in `verdict`; what can be compared at all is in `checks`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Optional
 
 import msgspec
 
 from rsctl.bench.checks import MetricCheck, UndecidedCheck, conclude, fill, make_cases
-from rsctl.bench.fingerprint import Difference, refusals, shown_differences
-from rsctl.bench.records import worst_exit_code
+from rsctl.bench.fingerprint import (
+    Difference,
+    refusals,
+    shown_differences,
+    with_repetitions,
+)
+from rsctl.bench.records import Against, worst_exit_code
 from rsctl.bench.results import CellRuns, Results, cell_label
-from rsctl.bench.stats import smallest_p
 from rsctl.bench.verdict import (
     ALPHA,
     CONFIRMED,
@@ -30,7 +35,7 @@ from rsctl.bench.verdict import (
     worst,
 )
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_text
 
 _HEADLINES = {
     Verdict.PASS: "no regression beyond the allowed limits",
@@ -43,7 +48,9 @@ _HEADLINES = {
 class Gate(msgspec.Struct, kw_only=True):
     """The outcome. `refused` says in what a baseline was measured otherwise, so that it was not
     taken; `differences` is what the change under test may have changed. `failures` are the exit
-    codes of the candidate's runs that have failed.
+    codes of the candidate's runs that have failed, `baseline_failures` those of a baseline that ran
+    beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
+    it may be worse.
     """
 
     verdict: Verdict
@@ -54,6 +61,9 @@ class Gate(msgspec.Struct, kw_only=True):
     refused: list[Difference] = []
     differences: list[Difference] = []
     failures: list[int] = []
+    against: Optional[Against] = None
+    baseline_failures: list[int] = []
+    outdated: list[str] = []
 
     @property
     def suspects(self) -> list[MetricCheck]:
@@ -75,7 +85,12 @@ class Gate(msgspec.Struct, kw_only=True):
         measured the same thing.
         """
         is_decided = self.verdict in (Verdict.PASS, Verdict.REGRESSED)
-        return not (is_decided or self.refused or self.failures)
+        return not (is_decided or self.refused or self.has_failed_runs)
+
+    @property
+    def has_failed_runs(self) -> bool:
+        """Whether a run of either side has failed."""
+        return bool(self.failures or self.baseline_failures)
 
     @property
     def headline(self) -> str:
@@ -89,7 +104,9 @@ class Gate(msgspec.Struct, kw_only=True):
         text = f"{self.candidate} against {self.baseline}: {_HEADLINES[self.verdict]}{counted}"
         if self.failures:
             text += f"; runs of the candidate failed: {len(self.failures)}"
-        return sanitize_line(text)
+        if self.baseline_failures:
+            text += f"; runs of the baseline failed: {len(self.baseline_failures)}"
+        return sanitize_text(text)
 
 
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:
@@ -108,6 +125,12 @@ def evaluate(
     """The verdict of the runs that there are. Raises RsctlError if a metric has no goal."""
     require_goals(floors, baseline, candidate)
     cases = make_cases(baseline, candidate, floors)
+    judge(cases, alpha)
+    return make_gate(baseline, candidate, cases)
+
+
+def judge(cases: Sequence[UndecidedCheck], alpha: float = ALPHA) -> None:
+    """Decide the checks by the runs that there are."""
     evidence = [case.weigh() for case in cases]
     levels = _levels(cases, evidence, alpha)
     for case, found, level in zip(cases, evidence, levels, strict=True):
@@ -117,7 +140,6 @@ def evaluate(
         verdict = decide(found, level, case.floor, alpha)
         case.check.suspected = found.is_beyond(case.floor)
         conclude(case, verdict, found, alpha)
-    return _gate(baseline, candidate, cases)
 
 
 def confirm(
@@ -129,8 +151,19 @@ def confirm(
     alpha: float = ALPHA,
 ) -> Gate:
     """The verdict after fresh runs of the cells of suspected checks; others stay as they were."""
-    alone = {_key(c.check): c for c in make_cases(baseline, fresh, floors)}
-    cases = make_cases(baseline, _together(candidate, fresh), floors)
+    cases = make_cases(baseline, together(candidate, fresh), floors)
+    judge_again(first, make_cases(baseline, fresh, floors), cases, alpha)
+    return make_gate(baseline, candidate, cases, fresh)
+
+
+def judge_again(
+    first: Gate,
+    fresh: Sequence[UndecidedCheck],
+    cases: Sequence[UndecidedCheck],
+    alpha: float = ALPHA,
+) -> None:
+    """Decide the suspected checks of a gate by `fresh` runs alone, and by `cases` of all runs."""
+    alone = {_key(case.check): case for case in fresh}
     suspects = {_key(check) for check in first.suspects}
     kept = {_key(check): check for check in first.checks}
     evidence = [c.weigh() if _key(c.check) in suspects else NO_EVIDENCE for c in cases]
@@ -142,7 +175,6 @@ def confirm(
             _confirm(case, alone.get(key), pooled, level, share, alpha)
         else:
             case.check = kept.get(key, case.check)
-    return _gate(baseline, candidate, cases, fresh)
 
 
 def _confirm(
@@ -163,7 +195,7 @@ def _confirm(
         return
     fill(case, pooled, level, share)
     verdict = decide_confirmed(alone.weigh(), pooled, level, case.floor, alpha)
-    case.lost = alone.lost
+    case.lost = [*alone.lost, *case.lost]
     conclude(case, verdict, pooled, alpha)
     if check.verdict is Verdict.INCONCLUSIVE:
         check.reason = "suspected, and fresh runs did not confirm it"
@@ -191,15 +223,16 @@ def _share(case: UndecidedCheck, cases: Sequence[UndecidedCheck], alpha: float) 
 
 def _smallest(cases: Sequence[UndecidedCheck]) -> float:
     """The least p that the case with the most runs can reach."""
-    return min((smallest_p(case.check.runs) for case in cases), default=1.0)
+    return min((case.smallest_p for case in cases), default=1.0)
 
 
-def _gate(
+def make_gate(
     baseline: Results,
     candidate: Results,
     cases: Sequence[UndecidedCheck],
     fresh: Results | None = None,
 ) -> Gate:
+    """The gate of checks that are decided."""
     checks = [case.check for case in cases]
     runs = [*candidate.cells, *(fresh.cells if fresh else [])]
     verdict = worst([check.verdict for check in checks])
@@ -234,14 +267,15 @@ def exit_code(verdict: Verdict, cells: Sequence[CellRuns] = ()) -> ExitCode:
     return ExitCode.SUCCEEDED if verdict is Verdict.PASS else ExitCode.INCONCLUSIVE
 
 
-def _together(first: Results, again: Results) -> Results:
+def together(first: Results, again: Results) -> Results:
     """The runs of both, series by series."""
     series = []
     for one in first.series:
         other = again.find(one.name, one.cell)
         more = other.values if other else []
         series.append(msgspec.structs.replace(one, values=[*one.values, *more]))
-    return msgspec.structs.replace(first, series=series)
+    prints = with_repetitions(first.fingerprint, again.fingerprint)
+    return msgspec.structs.replace(first, series=series, fingerprint=prints)
 
 
 def _key(check: MetricCheck) -> tuple[str, str]:

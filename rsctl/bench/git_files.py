@@ -7,7 +7,6 @@ no link is followed.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +14,8 @@ from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
+from rsctl.job.git_location import EXAMPLE, GitLocation, parse_git_location
 
-GIT = "git:"
-"""The prefix of such a location."""
-
-_REF = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]*")
 _TRACKING = r"^(branch\..*\.(remote|merge)|remote\..*\.fetch)$"
 
 
@@ -57,8 +53,7 @@ def working_file(location: str, folder: str) -> Path:
 def _read(
     git: Git, repository: GitRepository, ref: str, path: str, location: str, most: int
 ) -> bytes:
-    tracking = _tracking(git, repository) if "@{" in ref else []
-    name = git(*tracking, "rev-parse", "--verify", "--end-of-options", f"{ref}:{path}").strip()
+    name = resolve(git, repository, ref, f":{path}")
     try:
         size = int(git("cat-file", "-s", name))
     except subprocess.CalledProcessError:
@@ -68,6 +63,19 @@ def _read(
     if size > most:
         raise _not_read(location, f"it is larger than {most} bytes", None)
     return git.read("cat-file", "blob", name)
+
+
+def resolve(git: Git, repository: GitRepository, ref: str, rest: str) -> str:
+    """The name of the object that a ref with `:PATH` or `^{commit}` means. Raises
+    CalledProcessError.
+    """
+    tracking = _tracking(git, repository) if "@{" in ref else []
+    return git(*tracking, "rev-parse", "--verify", "--end-of-options", f"{ref}{rest}").strip()
+
+
+def commit_name(git: Git, repository: GitRepository, ref: str) -> str:
+    """The full name of the commit that a ref means. Raises CalledProcessError."""
+    return resolve(git, repository, ref, "^{commit}")
 
 
 def _tracking(git: Git, repository: GitRepository) -> list[str]:
@@ -93,19 +101,12 @@ def _repository(location: str, folder: str) -> GitRepository:
     return repository
 
 
-def _parts(location: str) -> tuple[str, str]:
+def _parts(location: str) -> GitLocation:
     """The commit and the path of git:REF:PATH. Raises RsctlError."""
-    _, ref, path = [*location.split(":", 2), "", ""][:3]
-    parts = path.lower().split("/")
-    is_inside = path and path[0] not in "/-" and not {"", ".", "..", ".git"} & {*parts}
-    if not _REF.fullmatch(ref) or not is_inside or "\0" in path:
-        message = f"{location!r} is not in the form git:REF:PATH"
-        remedy = (
-            "for example git:origin/main:bench/baseline.json; PATH is relative to the repository's "
-            "root"
-        )
-        raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
-    return ref, path
+    try:
+        return parse_git_location(location)
+    except ValueError as problem:
+        raise RsctlError(ExitCode.USAGE, error("baseline", str(problem), EXAMPLE)) from None
 
 
 @contextmanager

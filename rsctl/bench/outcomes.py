@@ -10,11 +10,12 @@ from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.samples import samples
 from rsctl.bench.starter import Sent, TrialStarter
-from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.findings import ExitCode, JobState, RsctlError, note
 from rsctl.runs.stream.events import StateEvent, now
 
-_CAPACITY_TRIES = 3
-"""How often a run that got no machines after it was accepted is tried, all in all."""
+_TRIES = 3
+"""How often a run that got no machines after it was accepted, or that the cluster has ended, is
+tried, all in all."""
 
 
 class Outcomes:
@@ -73,8 +74,7 @@ class Outcomes:
         if active.trial.state is JobState.SUCCEEDED:
             self._starter.backoff.reset()
         elif is_driver and self._may_try_again(active):
-            self._starter.backoff.wait(monotonic(), others_run=True)
-            self._starter.put_first(active.trial.slot)
+            self._try_again(active)
         else:
             self.must_stop = self.must_stop or self._fail_fast
 
@@ -87,8 +87,20 @@ class Outcomes:
             self._current.conclude(trial, state, int(state.exit_code), reason)
         self._observer.ended(trial, run, samples(self._current.store, run) if run else {})
 
+    def _try_again(self, active: ActiveRun) -> None:
+        """Run the repetition again: immediately, but for machines that are not available."""
+        node = active.failed_node if active.was_lost else None
+        if node is None:
+            self._starter.backoff.wait(monotonic(), others_run=True)
+        if active.was_lost:
+            why = active.trial.reason or "the cluster ended it"
+            without = f" without node {node}" if node else ""
+            message = f"{active.trial.run} has no data ({why}): it runs again{without}"
+            self._observer.finding(note("lost-run", message))
+        self._starter.put_first(active.trial.slot)
+
     def _may_try_again(self, active: ActiveRun) -> bool:
-        """Whether it got no machines, and another attempt may."""
+        """Whether it got no machines, or was lost with one, and another attempt may succeed."""
         is_stopped = self.is_cancelled or self._starter.problem is not None
-        is_last = active.trial.attempt + 1 >= _CAPACITY_TRIES
-        return active.lacked_machines and not is_stopped and not is_last
+        is_last = active.trial.attempt + 1 >= _TRIES
+        return (active.lacked_machines or active.was_lost) and not is_stopped and not is_last

@@ -81,15 +81,15 @@ def _first(events: Iterable[StateEvent], state: JobState) -> str | None:
     return next((event.time for event in events if event.state is state), None)
 
 
-def _between(start: str | None, end: str | None, why: str) -> Measured:
-    seconds = _seconds(start, end) if start and end else None
-    return seconds, None if seconds is not None else why
-
-
-def _seconds(start: str, end: str) -> float | None:
-    """None if clocks disagree about the order, or a time is invalid."""
+def seconds_between(start: str | None, end: str | None) -> float | None:
+    """Seconds from a time to a later one; None if one is unknown or invalid, or clocks disagree."""
     try:
-        seconds = (parse_time(end) - parse_time(start)).total_seconds()
+        seconds = (parse_time(end or "") - parse_time(start or "")).total_seconds()
     except ValueError:
         return None
     return seconds if seconds >= 0 else None
+
+
+def _between(start: str | None, end: str | None, why: str) -> Measured:
+    seconds = seconds_between(start, end)
+    return seconds, None if seconds is not None else why

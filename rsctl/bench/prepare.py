@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from rsctl.bench.inputs import code_digest, packages_digest, source_digest
+from rsctl.bench.lost_runs import bench_job, option_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document, cells_of, read
@@ -23,6 +24,7 @@ from rsctl.runs.ids import placeholder
 from rsctl.runs.stream.events import now
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission, Target, metric_specs
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class BenchCell:
 class BenchPlan:
     """The cells of a job file with their plans: a bench before anything of it is recorded.
 
-    `inputs` is a digest of the source and the packages that runs without an image use.
+    `inputs` is a digest of the source and the packages that runs without an image use. With a
+    `rehearsal` the cloud is emulated on this machine.
     """
 
     document: Document
@@ -50,11 +53,17 @@ class BenchPlan:
     cells: list[BenchCell]
     findings: list[Finding]
     inputs: str = ""
+    rehearsal: RehearsedTarget | None = None
 
     @property
     def job(self) -> Job:
         """The job of the first cell, for what all cells have in common."""
         return self.cells[0].submission.job
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether its runs must not overlap unless the user asks for it."""
+        return False
 
     @property
     def metric_specs(self) -> dict[str, MetricSpec]:
@@ -65,7 +74,8 @@ class BenchPlan:
     def definition(self) -> str:
         """A digest of the measurement: benches that share it can be one."""
         digests = [cell.digest for cell in self.cells]
-        text = "\n".join([self.target.info.name, *digests, self.inputs])
+        rehearsed = [self.rehearsal.definition] if self.rehearsal else []
+        text = "\n".join([self.target.info.name, *digests, self.inputs, *rehearsed])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def new_bench(self, repeat: int) -> BenchRecord:
@@ -84,18 +94,33 @@ class BenchPlan:
             folder=self.document.folder,
             text=self.document.text,
             settings=list(self.settings),
+            rehearsed=self.rehearsal is not None,
         )
 
 
-def prepare(document: Document, settings: tuple[str, ...], target: str | None) -> BenchPlan:
+def prepare(
+    document: Document,
+    settings: tuple[str, ...],
+    target: str | None,
+    rehearse: Rehearsal | None = None,
+) -> BenchPlan:
     """The cells of a job file that was read with `settings`, on a target or the file's own.
 
-    Raises RsctlError with all that is wrong with any of them.
+    With `rehearse` each cell has defaults for values that need an account. Raises RsctlError with
+    all errors of all of them.
     """
     chosen = choose_target(document, target)
     document.require_job()
+    rehearsal = RehearsedTarget(chosen.info.name, rehearse) if rehearse else None
     cells, findings, wrong = [], list(document.findings), []
     for values, one in cells_of(document):
+        if rehearsal and one.job:
+            completed, defaults = rehearsal.complete(one.job)
+            one = msgspec.structs.replace(one, job=completed)
+            findings += [finding for finding in defaults if finding not in findings]
+        if one.job:
+            findings += [f for f in option_findings(one.job, chosen.info) if f not in findings]
+            one = msgspec.structs.replace(one, job=bench_job(one.job, chosen.info))
         try:
             submission = make_plan(one, chosen, placeholder(name_of(one)))
         except RsctlError as problem:
@@ -113,11 +138,14 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
         raise RsctlError(ExitCode.USAGE, *document.findings)
     sources = {cell.submission.job.image.source: cell.submission for cell in cells}
     inputs = "".join(_inputs_of(submission, document) for submission in sources.values())
-    return BenchPlan(document, settings, chosen, cells, findings, inputs)
+    return BenchPlan(document, settings, chosen, cells, findings, inputs, rehearsal)
 
 
 def reopen(bench: BenchRecord) -> BenchPlan:
     """A recorded bench, to run more of it. Raises RsctlError if its job is another by now."""
+    if bench.rehearsed:
+        message = f"{bench.bench} is a rehearsal, which only `bench run --rehearse` continues"
+        raise RsctlError(ExitCode.USAGE, error("bench", message, "run the job without --rehearse"))
     path = bench.file if bench.file != "-" else os.path.join(bench.folder, "-")
     settings = tuple(bench.settings)
     document = read(path, settings, text=bench.text)
@@ -178,7 +206,7 @@ def _inputs_of(submission: Submission, document: Document) -> str:
     if source is None:
         return ""
     job_files = [Path(document.path)]
-    if job.gate and job.gate.baseline:
-        job_files.append(Path(document.folder, job.gate.baseline))
+    own = [job.gate.baseline, job.gate.history] if job.gate else []
+    job_files += [Path(document.folder, location) for location in own if location]
     python = process_options(job).python
     return source_digest(source, job_files) + packages_digest(Path(python) if python else None)

@@ -56,13 +56,42 @@ class Trial(msgspec.Struct, kw_only=True):
         return self.cell, self.repetition, self.attempt
 
 
+SIDE = "side"
+"""The key in the cells of a paired bench that says whose runs they are."""
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+
+
+class Against(msgspec.Struct, kw_only=True):
+    """The baseline of a paired bench: a `commit`, or another job file.
+
+    `given` is what the user wrote, `file` the job file of the baseline that was read. `unpaired`
+    are cells that one side alone has, which are not run.
+    """
+
+    given: str
+    commit: Optional[str] = None
+    file: str
+    unpaired: list[Cell] = []
+
+    @property
+    def label(self) -> str:
+        """Its name for people: `main (1a2b3c4d5e6f)`, or the path of a job file."""
+        if self.commit is None or self.commit.startswith(self.given):
+            return self.given
+        return f"{self.given} ({self.commit[:12]})"
+
+
 class BenchRecord(msgspec.Struct, kw_only=True):
     """One bench: each cell has `repeat` runs.
 
     `definition` is a digest of all that the runs have in common but their ids: benches of one
-    definition measured the same thing. `spec` is the job file with what --set laid over it, its
-    ${VAR} as they are written. `file`, `text`, `folder` and `settings` are what it was read from.
-    `images` are references by digest, by the tag that the plans name.
+    definition measured the same thing. `spec` is the job file with the overrides of --set, its
+    ${VAR} as written. `file`, `text`, `folder` and `settings` are what it was read from.
+    `images` are references by digest, by the tag that the plans name. A bench that is `rehearsed`
+    runs in an emulator of its cloud on this machine: its times say nothing of the cloud. A bench
+    `against` something is paired: each cell is there twice, with a value of SIDE, the baseline's
+    first.
     """
 
     bench: str
@@ -79,8 +108,10 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     folder: str = ""
     text: str = ""
     settings: list[str] = []
+    rehearsed: bool = False
     images: dict[str, str] = {}
     trials: list[Trial] = []
+    against: Optional[Against] = None
 
     def latest(self) -> dict[tuple[int, int], Trial]:
         """The attempt that counts of each repetition, by cell and repetition; in that order."""
@@ -113,7 +144,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         return ExitCode.SUCCEEDED if self.is_complete else ExitCode.INTERRUPTED
 
 
-_ABOUT = ("cells", "spec", "file", "folder", "text", "settings")
+_ABOUT = ("cells", "spec", "file", "folder", "text", "settings", "rehearsed", "against")
 _COLUMNS = ("name", "target", "definition", "state", "created", "ended", "repeat")
 
 

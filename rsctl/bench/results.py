@@ -16,6 +16,7 @@ from rsctl.bench.fingerprint import (
     merged,
     run_print,
 )
+from rsctl.bench.phases import seconds_between
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.samples import Sample, samples
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -52,11 +53,13 @@ class Series(msgspec.Struct, kw_only=True):
 class CellRuns(msgspec.Struct, kw_only=True):
     """The runs of a cell, as many as planned, and the reasons for missing samples.
 
-    `failures` are the exit codes of the failed runs.
+    `failures` are the exit codes of the failed runs. `seconds` is how long the runs took together,
+    from their submission to their end.
     """
 
     cell: Cell = {}
     runs: list[str] = []
+    seconds: float = 0.0
     wanted: int = 1
     lost: list[str] = []
     failures: list[int] = []
@@ -77,6 +80,11 @@ class Results(msgspec.Struct, kw_only=True):
     series: list[Series] = []
     cells: list[CellRuns] = []
     made: str = ""
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether a cloud was emulated for one of its runs: its times say nothing of the cloud."""
+        return any("rehearsed" in entry.fixed for entry in self.fingerprint.cells)
 
     def find(self, name: str, cell: Cell) -> Series | None:
         """The series of a metric and a cell, or None."""
@@ -132,21 +140,31 @@ def run_results(store: Store, run: RunRecord, known: Mapping[str, Sample] | None
         kind="run",
         fingerprint=Fingerprint([CellPrint({}, fixed)], definitions(run.metrics_spec), shown),
         series=[_series(name, {}, [found.get(name)], lost, run) for name in names],
-        cells=[CellRuns(runs=[run.run], lost=lost, failures=_failures([run]))],
+        cells=[
+            CellRuns(runs=[run.run], seconds=_took([run]), lost=lost, failures=_failures([run]))
+        ],
         made=run.created,
     )
 
 
 def bench_results(
-    store: Store, bench: BenchRecord, repetitions: range | None = None, label: str | None = None
+    store: Store,
+    bench: BenchRecord,
+    repetitions: range | None = None,
+    label: str | None = None,
+    cells: Mapping[int, Cell] | None = None,
 ) -> Results:
-    """The results of a bench, of all repetitions or some of them."""
+    """The results of a bench, of all repetitions or some of them.
+
+    `cells` are the cells that count, by their number, with the values that the results show. By
+    default all cells count.
+    """
     chosen = range(bench.repeat) if repetitions is None else repetitions
     results = Results(label=label or bench.bench, kind="bench", made=bench.created)
     shown: list[dict[str, Any]] = []
-    for index, cell in enumerate(bench.cells):
-        _add_cell(results, shown, store, _trials(bench, index, chosen), cell)
-    if bench.images:
+    for index, cell in (cells or dict(enumerate(bench.cells))).items():
+        _add_cell(results, shown, store, trials_of(bench, index, chosen), cell)
+    if bench.images and cells is None:
         shown.append({"image": ", ".join(sorted(bench.images.values()))})
         shown = [{n: v for n, v in s.items() if n != "image"} for s in shown[:-1]] + shown[-1:]
     results.fingerprint.shown = merged([*shown, {"definition": bench.definition[:12]}])
@@ -163,9 +181,14 @@ def _add_cell(
     """Add what the trials of a cell measured; a repetition that has not run has no trial."""
     begun = [trial for trial in trials if trial is not None]
     runs = {trial.run: run for trial in begun if (run := store.get(trial.run)) is not None}
-    prints = [run_print(store, run) for run in runs.values()]
-    shown += [may_differ for _, may_differ in prints]
-    results.fingerprint.cells.append(CellPrint(cell, merged([fixed for fixed, _ in prints])))
+    prints = {name: run_print(store, run) for name, run in runs.items()}
+    shown += [may_differ for _, may_differ in prints.values()]
+    fixed = merged([fixed for fixed, _ in prints.values()])
+    machines = [
+        prints[trial.run][0].get("machine") if trial is not None and trial.run in prints else None
+        for trial in trials
+    ]
+    results.fingerprint.cells.append(CellPrint(cell, fixed, machines))
 
     succeeded = [t.run for t in begun if t.state is JobState.SUCCEEDED and t.run in runs]
     lost = [_why(trial) for trial in begun if trial.run not in succeeded]
@@ -175,6 +198,7 @@ def _add_cell(
         CellRuns(
             cell=cell,
             runs=[trial.run for trial in begun],
+            seconds=_took(runs.values()),
             wanted=len(trials),
             lost=lost,
             failures=_failures(begun),
@@ -197,10 +221,15 @@ def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Sample]
     return list(dict.fromkeys([*declared, *(name for known in measured for name in known)]))
 
 
-def _trials(bench: BenchRecord, cell: int, repetitions: range) -> list[Optional[Trial]]:
+def trials_of(bench: BenchRecord, cell: int, repetitions: range) -> list[Optional[Trial]]:
     """The latest trial of each repetition; None if none has been made."""
     latest = bench.latest()
     return [latest.get((cell, repetition)) for repetition in repetitions]
+
+
+def _took(runs: Iterable[RunRecord]) -> float:
+    """The seconds of all runs that have ended, one after the other."""
+    return sum(seconds_between(run.created, run.ended) or 0.0 for run in runs)
 
 
 def _failures(ended: Iterable[RunRecord | Trial]) -> list[int]:

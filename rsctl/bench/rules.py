@@ -7,21 +7,27 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl.bench.verdict import Floor
+from rsctl.bench.floors import Floors, make_floors
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.job.units import Regression
+from rsctl.job.gate_checks import HISTORY_FORMS as FORMS
 
 
 class GateRules(msgspec.Struct, kw_only=True):
     """`floors` by metric, `repeat` None if it is not set. A baseline `is_from_file` if the job file
-    names it: then it is relative to that file's folder.
+    names it, and a history `is_history_from_file`: then it is relative to that file's folder.
+
+    The last commits of `history` replace the baseline, or limit it if they `only_limit`.
     """
 
     baseline: Optional[str] = None
-    floors: dict[str, Floor] = {}
+    floors: Floors = msgspec.field(default_factory=Floors)
     repeat: Optional[int] = None
     confirm: int = 0
     is_from_file: bool = False
+    history: Optional[str] = None
+    window: Optional[int] = None
+    is_history_from_file: bool = False
+    only_limit: bool = False
 
 
 def rules_of(
@@ -30,37 +36,33 @@ def rules_of(
     max_regression: Sequence[str] = (),
     repeat: int | None = None,
     confirm: int | None = None,
+    history: str | None = None,
+    window: int | None = None,
 ) -> GateRules:
-    """The rules of a `gate:` block as it is written, and of options. Raises RsctlError."""
-    if baseline == "":
-        finding = error(
-            "baseline", "--baseline is empty", "give FILE, gs://…, s3://…, git:REF:PATH or a bench"
-        )
-        raise RsctlError(ExitCode.USAGE, finding)
-    floors = {n: _floor(n, str(v)) for n, v in (block.get("max_regression") or {}).items()}
-    for text in max_regression:
-        name, _, amount = text.partition("=")
-        floors[name] = _floor(name, amount)
-    from_file = block.get("baseline")
+    """The rules of a `gate:` block as it is written, and of options. Raises RsctlError.
+
+    A baseline or a history that is given as an option overrides both of the block.
+    """
+    for name, given in (("baseline", baseline), ("history", history)):
+        if given == "":
+            remedy = "give FILE, gs://…, s3://…, git:REF:PATH or a bench"
+            finding = error(name, f"--{name} is empty", remedy if name == "baseline" else FORMS)
+            raise RsctlError(ExitCode.USAGE, finding)
+    floors = make_floors(block, max_regression)
+    is_given = baseline is not None or history is not None
+    of_file = block.get("baseline")
+    known_history = history if is_given else block.get("history")
+    if window is not None and known_history is None:
+        remedy = "give --history WHERE, or set gate.history in the job file"
+        raise RsctlError(ExitCode.USAGE, error("gate", "--window needs a history", remedy))
     return GateRules(
-        baseline=baseline or from_file,
+        baseline=baseline or of_file,
         floors=floors,
         repeat=repeat or block.get("repeat"),
         confirm=int(block.get("confirm") or 0) if confirm is None else confirm,
-        is_from_file=baseline is None and from_file is not None,
+        is_from_file=baseline is None and of_file is not None,
+        history=known_history,
+        window=window or block.get("window"),
+        is_history_from_file=not is_given,
+        only_limit=(baseline if is_given else of_file) is not None,
     )
-
-
-def _floor(name: str, text: str) -> Floor:
-    try:
-        allowed = Regression.parse(text)
-    except ValueError as problem:
-        message = f"max_regression {name}={text}: expected {': '.join(map(str, problem.args))}"
-        finding = error("gate", message, f"for example {name or 'throughput'}=5%")
-        raise RsctlError(ExitCode.USAGE, finding) from None
-    if not name:
-        finding = error(
-            "gate", f"max_regression ={text} does not name a metric", "for example throughput=5%"
-        )
-        raise RsctlError(ExitCode.USAGE, finding)
-    return Floor(allowed.amount, allowed.is_relative)

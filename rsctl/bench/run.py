@@ -48,10 +48,11 @@ def run_bench(
 ) -> BenchRecord:
     """Run the runs of a recorded bench that have not succeeded; returns the record afterwards.
 
-    `parallel` is how many runs may go on at once; by default one on this machine, in a cloud as
-    many as there are cells, 20 at most. `fail_fast` ends all with the first failure. `stop` is
-    called some twenty times a second. Raises RsctlError where nothing more can be run, such as
-    without credentials; what was submitted has ended then, and is recorded.
+    `parallel` is the number of concurrent runs; by default one on this machine and for pairs that
+    use the same machines in turn, and in a cloud as many as there are cells, 20 at most.
+    `fail_fast` ends all runs after the first failure. `stop` is called about twenty times a second.
+    Raises RsctlError if no more runs can start, such as without credentials; what was submitted has
+    ended then, and is recorded.
     """
     store = Store()
     current = CurrentBench(store, bench)
@@ -65,7 +66,8 @@ def run_bench(
 
 def default_parallel(prepared: BenchPlan) -> int:
     """The default number of concurrent runs."""
-    if not prepared.target.info.is_managed:
+    one_at_a_time = prepared.rehearsal or prepared.is_sequential
+    if not prepared.target.info.is_managed or one_at_a_time:
         return 1
     return min(len(prepared.cells), _MOST_IN_CLOUD)
 
@@ -85,7 +87,7 @@ class _Driver:
         self._folder = BenchFolder(current.record.bench)
         self._lock: int | None = None
         self._starter = TrialStarter(
-            prepared, current.benches, parallel or default_parallel(prepared)
+            prepared, current.store, parallel or default_parallel(prepared)
         )
         self._follower = Follower(prepared.target, current.store, observer, current.note)
         self._outcomes = Outcomes(current, self._starter, self._follower, observer, fail_fast)
@@ -134,7 +136,9 @@ class _Driver:
             self._drive()
 
     def _reload(self) -> None:
-        """Read what others recorded: a cancellation and, for who only watches, the trials."""
+        """Read what others recorded: a cancellation and, in a process that only watches, the
+        trials.
+        """
         if monotonic() < self._reload_at:
             return
         self._reload_at = monotonic() + _RELOAD_SECONDS
@@ -167,7 +171,8 @@ class _Driver:
             self._current.enter(JobState.RUNNING)
         self._current.record.state = JobState.RUNNING
         self._starter.add(slots, unsent)
-        if cells := self._starter.cells():
+        cells = self._starter.cells()
+        if cells and self._prepared.rehearsal is None:  # a rehearsal builds its own, as it is sent
             with self._observer.building() as show:
                 target, known = self._prepared.target, self._current.record.images
                 for tag, reference in provide_images(target, cells, known, show):

@@ -47,7 +47,8 @@ class Sample(msgspec.Struct, kw_only=True):
 def samples(store: Store, run: RunRecord) -> dict[str, Sample]:
     """The samples of a run by name: metrics that are declared, others logged, those of the run.
 
-    They are what is known so far, whatever the run's state: who decides by them must check that.
+    They are the samples so far, in any state of the run: a caller that decides by them must check
+    the state.
     """
     reader = SampleReader(run)
     for _, metric in store.metrics(run.run):

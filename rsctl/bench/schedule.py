@@ -21,6 +21,18 @@ def all_slots(cells: int, repeat: int) -> Iterator[Slot]:
         yield from ((cell, repetition) for cell in row)
 
 
+def paired_slots(cells: int, repeat: int) -> Iterator[Slot]:
+    """A B, B A, B A, A B, …: cells in the order of Thue and Morse, by repetition.
+
+    Each two repetitions are mirrored, so that a steady drift has the same sum on both sides, and
+    each four are mirrored again, so that a drift that grows has, too.
+    """
+    for repetition in range(repeat):
+        is_first = repetition.bit_count() % 2 == 0
+        row = range(cells) if is_first else reversed(range(cells))
+        yield from ((cell, repetition) for cell in row)
+
+
 def unsuccessful(bench: BenchRecord) -> TrialKeys:
     """The trials that have ended in any other way than with success."""
     return frozenset(
@@ -35,9 +47,10 @@ def pending(bench: BenchRecord, retried: TrialKeys) -> list[Slot]:
     `retried`.
     """
     latest = bench.latest()
+    slots = all_slots if bench.against is None else paired_slots
     return [
         slot
-        for slot in all_slots(len(bench.cells), bench.repeat)
+        for slot in slots(len(bench.cells), bench.repeat)
         if slot not in latest or latest[slot].key in retried
     ]
 

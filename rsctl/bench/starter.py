@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
 
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from rsctl.bench.backoff import Backoff
+from rsctl.bench.lost_runs import failed_nodes, without_nodes
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate
-from rsctl.bench.records import Benches, BenchRecord, Trial
+from rsctl.bench.records import SIDE, Benches, BenchRecord, Trial
 from rsctl.bench.schedule import Slot, next_trial
 from rsctl.bench.submit_thread import SubmitThread
 from rsctl.bench.summary import format_value
@@ -22,6 +22,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.plan import make_plan
 from rsctl.runs.home import home
 from rsctl.runs.ids import new_run_id
+from rsctl.runs.store import Store
 from rsctl.targets.base import Plan, Submission
 
 _SENDERS = 8
@@ -41,14 +42,19 @@ class TrialStarter:
     started.
     """
 
-    def __init__(self, prepared: BenchPlan, benches: Benches, parallel: int) -> None:
+    def __init__(self, prepared: BenchPlan, store: Store, parallel: int) -> None:
         self.problem: RsctlError | None = None
-        self._prepared, self._benches, self._parallel = prepared, benches, parallel
+        self._prepared, self._store, self._parallel = prepared, store, parallel
+        self._benches = Benches(store)
         self._queue: deque[Slot] = deque()
         self._again: deque[Trial] = deque()
         self._sending: dict[str, tuple[Trial, SubmitThread]] = {}
         account = _account(prepared.cells[0].submission.plan)
-        self._rate = submission_rate(home(), prepared.target.info.name, account)
+        self._rate = (
+            None  # an emulator has no quota to share
+            if prepared.rehearsal
+            else submission_rate(home(), prepared.target.info.name, account)
+        )
         queue = prepared.job.limits.queue
         factor = Endpoints.of_environment().time_scale
         self.backoff = Backoff(float(queue) if queue else None, factor)
@@ -99,7 +105,9 @@ class TrialStarter:
                 self._benches.begin(bench.bench, trial)
                 bench.trials.append(trial)
             target, settings = self._prepared.target, self._settings(cell)
-            thread = SubmitThread(target, submission, settings, self._rate)
+            thread = SubmitThread(
+                target, submission, settings, self._rate, self._prepared.rehearsal
+            )
             self._sending[trial.run] = trial, thread
 
     def wait(self) -> None:
@@ -134,7 +142,7 @@ class TrialStarter:
 
     def _settings(self, cell: BenchCell) -> list[str]:
         """The settings of the run's job that are not in its file."""
-        varied = [f"{key}={format_value(value)}" for key, value in cell.values.items()]
+        varied = [f"{k}={format_value(value)}" for k, value in cell.values.items() if k != SIDE]
         fixed = [s for s in self._prepared.settings if s.partition("=")[0] not in cell.values]
         return [*fixed, *varied]
 
@@ -162,9 +170,13 @@ class TrialStarter:
             message = "the job's files have changed since the bench began"
             remedy = "run the command again: it measures the changed files as another bench"
             raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
+        info = self._prepared.target.info
+        if nodes := failed_nodes(self._store, bench):
+            job = without_nodes(cell.submission.job, info, nodes)
+            submission = make_plan(job, self._prepared.target, run)
         image = submission.plan.image
-        image = with_fields(image, reference=bench.images.get(image.tag or ""))
-        plan = with_fields(submission.plan, image=image)
+        image = replace(image, reference=bench.images.get(image.tag or ""))
+        plan = replace(submission.plan, image=image)
         return replace(submission, plan=plan, text=cell.submission.text)
 
 

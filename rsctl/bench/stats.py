@@ -29,9 +29,9 @@ Chosen by simulation (`python -m benchmarks.gate`): from 3 to 5 little changes.
 """
 
 _LARGEST_HALF = 15  # values, of which all subsets are listed: 2^15 sums
-_DRAWS = 20_000
-_SEED = 20_260_101
-_TOLERANCE = 1e-9
+DRAWS = 20_000
+SEED = 20_260_101
+TOLERANCE = 1e-9
 _NORMAL = NormalDist()
 
 
@@ -105,7 +105,7 @@ def change(sides: Sides) -> float | None:
 def effect(cells: Sequence[CellSides], is_relative: bool = True) -> float | None:
     """The change over all cells, relative to the medians of the baselines or as an amount.
 
-    A fall is negative whatever the sign of the values. None if a median is zero.
+    A decrease is negative for values of either sign. None if a median is zero.
     """
     return change(_for_effect(cells, is_relative))
 
@@ -114,8 +114,8 @@ def interval(cells: Sequence[CellSides], is_relative: bool = True) -> tuple[floa
     """The 90 % interval of `effect`; None if the number of runs cannot give one.
 
     Its ends are two of the ordered differences of two runs, chosen by the exact distribution of
-    Mann and Whitney's U, so that it covers at least 90 % whatever the noise, if the sides differ
-    by a shift. 3+3 runs are the fewest of equal numbers.
+    Mann and Whitney's U, so that it covers at least 90 % for any noise, if the sides differ by a
+    shift. 3+3 runs are the fewest of equal numbers.
     """
     sides = _for_effect(cells, is_relative)
     differences = sorted(_differences(sides))
@@ -137,7 +137,7 @@ def winsorised(sides: Sides) -> Sides:
     middle = median(pool)
     distances = [abs(value - middle) for value in pool]
     usual = sorted(distances)[-min(map(len, sides))]
-    limit = OUTLYING * usual * (1 + _TOLERANCE)
+    limit = OUTLYING * usual * (1 + TOLERANCE)
     if not limit:
         return sides
     inside = [v for v, distance in zip(pool, distances, strict=True) if distance <= limit]
@@ -157,7 +157,7 @@ def p_lower(sides: Sides) -> float:
     size = _size(pool)
     kept = winsorised(Sides(*([value / size for value in side] for side in sides)))
     scores, chosen = [*kept.baseline, *kept.candidate], len(kept.candidate)
-    limit = math.fsum(kept.candidate) + _TOLERANCE * math.fsum(map(abs, scores))
+    limit = math.fsum(kept.candidate) + TOLERANCE * math.fsum(map(abs, scores))
     if len(scores) - len(scores) // 2 > _LARGEST_HALF:
         return _p_by_draws(scores, chosen, limit)
     return _p_by_counting(scores, chosen, limit)
@@ -194,7 +194,12 @@ def noise(groups: Sequence[Sequence[float]]) -> float | None:
 
 def spread(cells: Sequence[CellSides], is_relative: bool) -> float | None:
     """Standard deviation of one value of `combine`, in the unit of `effect`; None if unknown."""
-    groups = [side for side in _for_effect(cells, is_relative) if len(side) > 1]
+    return pooled_spread(_for_effect(cells, is_relative))
+
+
+def pooled_spread(groups: Sequence[Sequence[float]]) -> float | None:
+    """The standard deviation within groups, pooled over them; None if it is unknown."""
+    groups = [group for group in groups if len(group) > 1]
     degrees = sum(len(group) - 1 for group in groups)
     if not degrees or not all(math.isfinite(value) for group in groups for value in group):
         return None
@@ -278,11 +283,10 @@ def _size(values: Sequence[float]) -> float:
 
 
 @lru_cache(maxsize=256)
-def _left_out(before: int, after: int) -> int | None:
-    """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`.
+def counts_of_u(before: int, after: int) -> list[int]:
+    """By u, the number of exchanges in which Mann and Whitney's U is u.
 
-    The number of exchanges with U = u is the coefficient of x^u in the Gaussian binomial, which
-    is multiplied out here factor by factor.
+    They are the coefficients of the Gaussian binomial, multiplied out here factor by factor.
     """
     most = before * after
     counts = [1] + [0] * most
@@ -291,7 +295,13 @@ def _left_out(before: int, after: int) -> int | None:
             counts[u] -= counts[u - before - i]
         for u in range(i, most + 1):
             counts[u] += counts[u - i]
-    allowed = (1 - LEVEL) / 2 * math.comb(before + after, after) * (1 + _TOLERANCE)
+    return counts
+
+
+def _left_out(before: int, after: int) -> int | None:
+    """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`."""
+    counts = counts_of_u(before, after)
+    allowed = (1 - LEVEL) / 2 * math.comb(before + after, after) * (1 + TOLERANCE)
     total, left_out = 0, -1
     while total + counts[left_out + 1] <= allowed:
         left_out += 1
@@ -319,6 +329,6 @@ def _subset_sums(values: Sequence[float]) -> list[list[float]]:
 
 
 def _p_by_draws(scores: Sequence[float], chosen: int, limit: float) -> float:
-    random = Random(_SEED)  # noqa: S311 - statistics
-    as_low = sum(math.fsum(random.sample(scores, chosen)) <= limit for _ in range(_DRAWS))
-    return (as_low + 1) / (_DRAWS + 1)
+    random = Random(SEED)  # noqa: S311 - statistics
+    as_low = sum(math.fsum(random.sample(scores, chosen)) <= limit for _ in range(DRAWS))
+    return (as_low + 1) / (DRAWS + 1)

@@ -63,8 +63,8 @@ class Steady:
 def transient(values: Sequence[float]) -> int:
     """How many values at the beginning belong to the transient, at most half of all.
 
-    By the marginal standard error rule (MSER, K. P. White 1997): the cut that makes the standard
-    error of the mean of what is left the smallest. Values that are not finite are left out of it.
+    By the marginal standard error rule (MSER, K. P. White 1997): the cut that minimizes the
+    standard error of the mean of the remaining values. Values that are not finite are left out.
     """
     count = len(values)
     if count < _LEAST:

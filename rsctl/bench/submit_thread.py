@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from rsctl.bench.rate import SubmissionRate
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs import emulator
 from rsctl.runs.store import Store
 from rsctl.targets.base import Submission, Target, Unanswered, new_run
+from rsctl.targets.managed.rehearsal.rehearsal import RehearsedTarget
 
 
 class SubmitThread:
     """Submits at once; `problem` says, once it is `done`, why there is no job.
 
-    Where the answer was lost there may be one, which the target looks for.
+    With a `rehearsal` it starts an emulator and submits to it. Where the answer was lost there may
+    be a job, which the target looks for.
     """
 
     def __init__(
@@ -23,8 +27,10 @@ class SubmitThread:
         submission: Submission,
         settings: Sequence[str],
         rate: SubmissionRate | None,
+        rehearsal: RehearsedTarget | None = None,
     ) -> None:
         self._target, self._submission, self._rate = target, submission, rate
+        self._rehearsal = rehearsal
         self._run = submission.plan.run
         self._settings = settings
         self.problem: RsctlError | None = None
@@ -42,7 +48,8 @@ class SubmitThread:
 
     def _send(self) -> None:
         try:
-            self._target.submit(self._submission, self._record, lambda _event: None)
+            with self._emulating() as submission:
+                self._target.submit(submission, self._record, lambda _event: None)
         except Unanswered:
             pass
         except RsctlError as problem:
@@ -53,6 +60,16 @@ class SubmitThread:
         finally:
             if self._rate:
                 self._rate.sent(self._run)
+
+    @contextmanager
+    def _emulating(self) -> Iterator[Submission]:
+        """The submission to send; the emulator of a rehearsal runs from then on."""
+        if self._rehearsal is None:
+            yield self._submission
+            return
+        emulator.end(self._run)  # that of a driver that was killed before the answer
+        with self._rehearsal.emulating(self._submission) as submission:
+            yield submission
 
     def _record(self) -> None:
         """A run that is submitted again, after its driver was killed, is recorded already."""

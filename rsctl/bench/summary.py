@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import Optional
 
 import msgspec
 
 from rsctl.bench.records import BenchRecord, Cell, Trial
 from rsctl.bench.samples import Sample, quantile, samples
 from rsctl.findings import JobState
+from rsctl.job.matrix import format_value as format_value
 from rsctl.runs.store import Store
 
 
@@ -75,11 +76,6 @@ def format_cell(values: Cell) -> str:
     """`workers.count=2 comm.backend=gloo`; a bench without a matrix has one cell."""
     shown = [f"{key}={format_value(value)}" for key, value in values.items()]
     return " ".join(shown) or "the job"
-
-
-def format_value(value: Any) -> str:
-    """A value of a matrix as it is written on a command line."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def counts(bench: BenchRecord, cell: int) -> dict[JobState, int]:

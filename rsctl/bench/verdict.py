@@ -26,12 +26,14 @@ import msgspec
 
 from rsctl.bench.stats import (
     CellSides,
+    Sides,
     by_both,
     combine,
     effect,
     holm,
     p_lower,
 )
+from rsctl.bench.strata import stratified_effect, stratified_p
 
 ALPHA = 0.05
 CONFIRMED = 0.2
@@ -93,8 +95,25 @@ def weigh(cells: Sequence[CellSides], floor: Floor) -> Evidence:
     if measured is None:
         return NO_EVIDENCE
     scale = by_both if floor.is_relative else None
-    moved = [CellSides(cell.candidate, _at_floor(cell, floor)) for cell in cells]
+    moved = [
+        CellSides(cell.candidate, at_floor(cell.baseline, cell.known, floor)) for cell in cells
+    ]
     return Evidence(measured, p_lower(combine(cells, scale)), p_lower(combine(moved, scale)))
+
+
+def weigh_strata(strata: Sequence[Sides], floor: Floor) -> Evidence:
+    """The evidence in one oriented cell whose runs are on machines of several kinds."""
+    measured = stratified_effect(strata, floor.is_relative)
+    if measured is None:
+        return NO_EVIDENCE
+    moved = [
+        Sides(
+            sides.candidate,
+            CellSides(at_floor(sides.baseline, sides, floor), ()).known.baseline,
+        )
+        for sides in strata
+    ]
+    return Evidence(measured, stratified_p(strata), stratified_p(moved))
 
 
 def adjusted(
@@ -163,9 +182,11 @@ def _share_out(values: Sequence[float], part: float) -> list[float]:
     return [min(1.0, p / part) if part else 1.0 for p in values]
 
 
-def _at_floor(cell: CellSides, floor: Floor) -> list[Optional[float]]:
-    """The baseline as it would be, were it worse by the floor."""
+def at_floor(
+    baseline: Sequence[Optional[float]], known: Sides, floor: Floor
+) -> list[Optional[float]]:
+    """The values of a baseline as they would be, were they worse by the floor."""
     if not floor.is_relative:
-        return [None if value is None else value - floor.amount for value in cell.baseline]
-    factor = 1 - floor.amount if median(cell.known.baseline) > 0 else 1 + floor.amount
-    return [None if value is None else value * factor for value in cell.baseline]
+        return [None if value is None else value - floor.amount for value in baseline]
+    factor = 1 - floor.amount if median(known.baseline) > 0 else 1 + floor.amount
+    return [None if value is None else value * factor for value in baseline]

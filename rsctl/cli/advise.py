@@ -10,10 +10,12 @@ import typer
 
 from rsctl.api import (
     Advice,
+    Communication,
     JobFile,
     advise,
     advise_sweep,
     calibrate_from,
+    communication,
     load,
     write_recommendation,
 )
@@ -21,7 +23,13 @@ from rsctl.cli import options
 from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
-from rsctl.cli.views.advice import advice_json, print_advice, print_sweep, sweep_json
+from rsctl.cli.views.advice import (
+    advice_json,
+    print_advice,
+    print_communication,
+    print_sweep,
+    sweep_json,
+)
 from rsctl.cli.views.advice_charts import advice_chart, plot_lines, sweep_chart
 from rsctl.cli.views.calibration import print_fitted
 from rsctl.estimate.advice.profile import Profile
@@ -31,7 +39,7 @@ from rsctl.results.report.charts import LineChart
 _RANGE = re.compile(r"([0-9]{1,7})\.\.([0-9]{1,7})")
 _MOST_VALUES = 32
 _Known = tuple[Optional[str], Optional[Profile]]
-"""The run and the measurement that describe a step, if the job file is not to describe it."""
+"""The run and the measurement that describe a step in place of the job file."""
 
 
 def _parse_sweep(text: str) -> tuple[str, list[object]]:
@@ -134,11 +142,29 @@ def command(
     if sweep:
         _sweep(file, target, (run, profile), _parse_sweep(sweep), plot, svg, output)
         return int(ExitCode.SUCCEEDED)
+    alone = None if run else communication(file, target, profile=profile)
+    if alone is not None:
+        _show_communication(alone, write or plot or svg is not None, output)
+        return int(ExitCode.SUCCEEDED)
     advice = _advise(file, target, (run, profile), plot, svg, output)
     if write:
         written = write_recommendation(job, advice)
         print_message(f"{job}: {', '.join(f'{k}: {v}' for k, v in written.items())}")
     return int(ExitCode.SUCCEEDED)
+
+
+def _show_communication(alone: Communication, wants_step: bool, output: str) -> None:
+    """Print the communication of a step, whose time cannot be predicted."""
+    if wants_step:
+        message = f"--write, --plot and --svg need the time of a step. {alone.sentence}"
+        remedy = "add model.step_seconds to the file, or measure it with --measure"
+        if alone.sharded:
+            remedy = "omit these options"
+        raise RsctlError(ExitCode.USAGE, error("advise", message, remedy))
+    if output == "json":
+        print_json(alone)
+    else:
+        print_communication(alone)
 
 
 def _advise(

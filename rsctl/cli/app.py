@@ -13,11 +13,11 @@ from typer.main import get_command
 
 from rsctl import __version__
 from rsctl.cli.command import LazyGroup
-from rsctl.cli.output import reset_output
+from rsctl.cli.output import is_in_ci, reset_output
 
 PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # more than a plan makes: looking for cycles costs it 3 %
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # more than a plan makes, which saves 3 % of its time
 PANELS = {
     "First steps": {
         "init": "Create a job file from a template or your script.",
@@ -35,9 +35,14 @@ PANELS = {
     "Runs": {
         "list": "List runs, newest first.",
         "metrics": "Show the metrics of a run.",
+        "debug": "Show what each rank does, and who holds up the others.",
+        "ui": "Show runs and benches on a live page in the browser.",
+        "profile": "Profile the ranks of a running local job.",
         "report": "Write an HTML report of runs and benches, with charts.",
         "get": "Download a run's results.",
         "export": "Export runs and benches as tables: Parquet, CSV, JSON.",
+        "exec": "Run a command on a node of a run.",
+        "shell": "Open a shell on a node of a run.",
         "open": "Show the web pages of a run.",
         "track": "Send a run's unsent data to its trackers.",
         "forget": "Remove a run from the list.",
@@ -47,6 +52,7 @@ PANELS = {
         "bench": "Run, watch and cancel repeated runs of a job matrix.",
         "compare": "Compare runs, benches and baselines.",
         "gate": "Compare a benchmark job with its baseline, and pass or fail.",
+        "history": "Show a job's samples over commits, and the steps in them.",
     },
     "Setup and tools": {
         "doctor": "Check the requirements of a submission; change nothing.",
@@ -138,6 +144,10 @@ def _prepare_output() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    if is_in_ci():
+        from rsctl.cli.fence import fence_output
+
+        fence_output()
 
 
 def _settle_output() -> None:

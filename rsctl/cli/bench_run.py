@@ -24,6 +24,13 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
+from rsctl.cli.rehearsal_options import (
+    Behaviour,
+    Rehearse,
+    RehearseWith,
+    chosen_rehearsal,
+    require_rehearsal,
+)
 from rsctl.cli.show import print_events, show_findings
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
@@ -60,13 +67,18 @@ def command(
         bool, typer.Option("--detach", "-d", help="Run in the background and return.")
     ] = False,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
+    rehearse: Rehearse = False,
+    rehearse_with: RehearseWith = "auto",
+    behaviour: Behaviour = [],
     reports: Annotated[list[CiReport], options.report_option(UNGATED_REPORTS)] = [],
     output: options.Output = "text",
 ) -> int:
     """Run the cells of a job file's matrix that have not succeeded yet.
 
-    Exit code: the worst exit code of the runs.
+    A bench with --rehearse is marked as rehearsed, and no gate accepts it. Exit code: the worst
+    exit code of the runs.
     """
+    require_rehearsal(context, rehearse, rehearse_with, behaviour)
     if detach and job == "-":
         context.fail("--detach needs a job file: the background process reads it again")
     _require_written_here(context, reports, detach)
@@ -74,13 +86,16 @@ def command(
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
         file = load(job, set=settings, strict=False)
-        prepared = prepare_bench(file, target)
+        rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
+        prepared = prepare_bench(file, target, rehearse=rehearsal)
         _show_findings(prepared, file, output)
         bench = prepared.claim(repeat, anew=new)
     if detach:
         from rsctl.cli.bench_detach import detach_bench
 
-        return detach_bench(bench, parallel, fail_fast, target, output)
+        rehearsed = ["--rehearse", "--rehearse-with", rehearse_with] if rehearse else []
+        rehearsed += [part for text in behaviour for part in ("--behaviour", text)]
+        return detach_bench(bench, parallel, fail_fast, target, output, rehearsed)
     view = make_bench_view(output, prepared.metric_specs)
     context.call_on_close(view.close)
     chosen = RunOptions(parallel, fail_fast, cancels_on_interrupt(cancel_on_interrupt))

@@ -46,7 +46,8 @@ def _print(bench: Bench, output: str) -> None:
 
 def _head(bench: Bench) -> list[str]:
     state = state_of(bench)
-    about = f"{bench.id} on {bench.record.target}"
+    where = ", a rehearsal on this machine" if bench.record.rehearsed else ""
+    about = f"{bench.id} on {bench.record.target}{where}"
     lines = [f"{about}  {state}  {bench.done} of {bench.total} runs"]
     if state == "incomplete":
         lines.append(f"no process runs this bench; to continue: {how_to_go_on(bench)}")

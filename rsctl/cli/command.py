@@ -19,7 +19,7 @@ OUTPUT = "Output"
 """The heading in `--help` for options that control the output."""
 
 _OPTIONS = "Options"
-_NAME_WIDTH = 28  # of options and commands in `--help`; what is longer has a line of its own
+_NAME_WIDTH = 28  # of options and commands in `--help`; a longer one has its own line
 
 Quiet = Annotated[
     bool,
@@ -100,7 +100,7 @@ def make_command(
     """Decorate a typed function: its docstring is the help, its return value the exit code.
 
     The command also has --quiet and --no-color, which the function need not handle. `settings` are
-    those that `typer.Typer.command` takes.
+    arguments of `typer.Typer.command`.
     """
 
     def decorate(function: Callable[..., int]) -> typer.Typer:

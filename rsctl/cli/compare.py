@@ -17,7 +17,7 @@ from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.formatting import format_number
-from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_text
 
 _CSV_HEAD = (
     *("metric", "unit", "goal", "cell", "side", "n", "mean", "values"),
@@ -132,5 +132,5 @@ def _cell(value: float | str | None) -> str:
 
 
 def _plain(text: str) -> str:
-    text = sanitize_line(text)
+    text = sanitize_text(text)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

@@ -12,20 +12,25 @@ from rsctl.api import (
     Candidate,
     CiReport,
     Gate,
+    GateRecorder,
     GateRules,
     PreparedGate,
     Results,
     announce_reports,
-    prepare_gate,
+    is_paired,
+    prepare_gate_of,
+    prepare_pairs,
+    recorded_only,
     write_baseline,
     write_reports,
 )
-from rsctl.api.gate_settings import require_writable
+from rsctl.api.gate_settings import WINDOW, require_writable
 from rsctl.cli import options
 from rsctl.cli.command import Command, make_command
+from rsctl.cli.gate_history import print_outdated, record_only, record_results
 from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.runs import show_outdated
-from rsctl.cli.show import print_message
+from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.views.gate import annotate_github, exit_code, print_gate
 from rsctl.findings import ExitCode
 
@@ -64,6 +69,19 @@ _Baseline = Annotated[
         "gate.baseline.",
     ),
 ]
+_Against = Annotated[
+    Optional[str],
+    typer.Option(
+        "--against",
+        "-a",
+        metavar="REF|JOB",
+        rich_help_panel=_DECISION,
+        help=(
+            "Run a git ref or another job file in turn with JOB, and compare their pairs. The "
+            "working tree is the candidate."
+        ),
+    ),
+]
 _MaxRegression = Annotated[
     list[str],
     typer.Option(
@@ -71,8 +89,8 @@ _MaxRegression = Annotated[
         metavar="METRIC=5%",
         rich_help_panel=_DECISION,
         help=(
-            "The allowed regression of a metric: a percentage, or an amount in its unit. "
-            "Repeatable."
+            "The allowed regression of a metric: a percentage, or an amount in its unit; of some "
+            "cells: METRIC[KEY=VALUE]=8%. Repeatable."
         ),
     ),
 ]
@@ -104,6 +122,44 @@ _UpdateBaseline = Annotated[
         "--update-baseline",
         rich_help_panel=_DECISION,
         help="Write the baseline instead of comparing with it.",
+    ),
+]
+_History = Annotated[
+    Optional[str],
+    typer.Option(
+        "--history",
+        metavar="WHERE",
+        rich_help_panel=_DECISION,
+        help="A history: its last commits are the baseline, or limit --baseline. Default: the job "
+        "file's gate.history.",
+    ),
+]
+_Window = Annotated[
+    Optional[int],
+    typer.Option(
+        "--window",
+        metavar="N",
+        min=1,
+        max=1000,
+        rich_help_panel=_DECISION,
+        help=f"Number of commits of the history, at most since its last step. Default: {WINDOW}.",
+    ),
+]
+_Record = Annotated[
+    Optional[str],
+    typer.Option(
+        "--record",
+        metavar="WHERE",
+        rich_help_panel=_DECISION,
+        help="Append the samples to this history, with any verdict.",
+    ),
+]
+_FailOnImprovement = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-improvement",
+        rich_help_panel=_DECISION,
+        help="Exit with 7 if a metric is better than the baseline by more than it may be worse.",
     ),
 ]
 _Reports = Annotated[list[CiReport], options.report_option(CI_REPORTS)]
@@ -138,10 +194,15 @@ def command(
     parallel: options.Parallel = None,
     new: options.Anew = False,
     baseline: _Baseline = None,
+    against: _Against = None,
     max_regression: _MaxRegression = [],
     confirm_by: _Confirm = None,
     allow_inconclusive: _AllowInconclusive = False,
     update_baseline: _UpdateBaseline = False,
+    history: _History = None,
+    window: _Window = None,
+    record: _Record = None,
+    fail_on_improvement: _FailOnImprovement = False,
     reports: _Reports = [],
     output: options.Output = "text",
 ) -> int:
@@ -150,38 +211,92 @@ def command(
     Exit code: 0 pass, 7 regressed, 8 inconclusive or no data; if all runs of a cell failed, the
     exit code of `bench run`.
     """
+    if against is not None and update_baseline:
+        context.fail("--update-baseline writes a file, and --against has none")
+    if against is not None and (history is not None or fail_on_improvement):
+        context.fail("--history and --fail-on-improvement need a stored baseline, not --against")
     candidate = open_source(bench, target, settings, new)
-    rules = candidate.rules(baseline, max_regression, repeat, confirm_by)
+    paired = not update_baseline and is_paired(candidate, baseline, against, history)
+    if paired and fail_on_improvement:
+        context.fail(
+            f"--fail-on-improvement needs a stored baseline, and {bench} ran in turn with its "
+            "own: give --baseline or --history"
+        )
+    rules = candidate.rules(baseline, max_regression, repeat, confirm_by, history, window)
+    recorder = GateRecorder(candidate, record)
     announce_reports(reports, candidate.name, candidate.cells, list(rules.floors) or ["gate"])
     run = BenchRunner(parallel)
     if update_baseline:
-        return _update(candidate, rules, run)
-
-    prepared = prepare_gate(candidate, rules, on_outdated=show_outdated)
-    for remark in prepared.remarks():
-        print_message(remark)
-    results = prepared.measure(run)
-    gate = _decide(prepared, results, run)
-
-    print_gate(gate, output)
+        results = _update(candidate, rules, run, recorder)
+        write_reports(reports, candidate.name, results)
+        return int(ExitCode.SUCCEEDED)
+    if paired:
+        gate, results = _judge_pairs(candidate, rules, against, target, run)
+        print_gate(gate, output)
+    else:
+        known = recorder.rules_at_first(rules)
+        if known is None:
+            results = record_only(recorder, rules, run)
+            write_reports(reports, candidate.name, results)
+            return int(recorded_only(results))
+        prepared = prepare_gate_of(candidate, known, on_outdated=show_outdated)
+        gate, results = _judge(prepared, run)
+        gate = prepared.conclude(gate, results, fail_on_improvement)
+        print_gate(gate, output)
+        print_outdated(gate, prepared)
     write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
     annotate_github(gate, candidate.file)
+    record_results(recorder, results)
+    if fail_on_improvement and gate.outdated:
+        return gate.exit_code
     return exit_code(gate, allow_inconclusive)
 
 
-def _decide(prepared: PreparedGate, results: Results, run: BenchRunner) -> Gate:
+def _judge(prepared: PreparedGate, run: BenchRunner) -> tuple[Gate, Results]:
+    """The gate of a candidate and a baseline that was measured before."""
+    for remark in prepared.remarks():
+        print_message(remark)
+    results = prepared.measure(run)
     if results.label in (prepared.baseline.label, prepared.baseline.of):
         print_message(f"the baseline is {results.label} itself, so there is nothing to compare")
     gate = prepared.decide(results)
-    if not prepared.must_confirm(gate):
-        return gate
-    times = f"{prepared.rules.confirm} times" if prepared.rules.confirm > 1 else "once"
+    if prepared.must_confirm(gate):
+        _announce_confirmation(gate, prepared.rules)
+        gate = prepared.confirm(gate, results, run)
+    return gate, results
+
+
+def _judge_pairs(
+    candidate: Candidate,
+    rules: GateRules,
+    against: str | None,
+    target: str | None,
+    run: BenchRunner,
+) -> tuple[Gate, Results]:
+    """The gate of a candidate and a baseline that run in turn."""
+    prepared = prepare_pairs(candidate, rules, against, target)
+    if prepared.prepared is not None and candidate.prepared is not None:
+        known = candidate.prepared.findings
+        show_findings([f for f in prepared.prepared.findings if f not in known])
+    for remark in prepared.remarks():
+        print_message(remark)
+    results = prepared.measure(run)
+    gate = prepared.decide(results)
+    if prepared.must_confirm(gate):
+        _announce_confirmation(gate, rules)
+        gate = prepared.confirm(gate, results, run)
+    return gate, results.candidate
+
+
+def _announce_confirmation(gate: Gate, rules: GateRules) -> None:
+    times = f"{rules.confirm} times" if rules.confirm > 1 else "once"
     suspects = ", ".join(check.title for check in gate.suspects)
     print_message(f"suspected regression: {suspects}; running {times} again")
-    return prepared.confirm(gate, results, run)
 
 
-def _update(candidate: Candidate, rules: GateRules, run: BenchRunner) -> int:
+def _update(
+    candidate: Candidate, rules: GateRules, run: BenchRunner, recorder: GateRecorder
+) -> Results:
     """Write the baseline from the current results."""
     location = require_writable(rules.baseline)
     folder = candidate.folder if rules.is_from_file else "."
@@ -189,6 +304,7 @@ def _update(candidate: Candidate, rules: GateRules, run: BenchRunner) -> int:
     made = write_baseline(results, location, required=rules.floors, folder=folder)
     cells = "1 cell" if len(results.cells) == 1 else f"{len(results.cells)} cells"
     print_message(f"{made.location}: {cells}, {made.runs} runs each, from {results.label}")
+    record_results(recorder, results)
     if made.runs < 3:
         print_message("fewer than 3 runs per cell cannot show a difference: start with --repeat 5")
-    return int(ExitCode.SUCCEEDED)
+    return results

@@ -45,10 +45,10 @@ class Interrupts:
         self.count = 0
         # None once it has raised: a second exception would cut short what the first one started.
         self._raise_at: int | None = 1
-        self._raised_by = 1  # how many had come when it raised
+        self._raised_by = 1  # the number of signals when it raised
         self._on_first: Callable[[], None] | None = None
         self._main = threading.get_ident()
-        self._lock = threading.RLock()  # a handler may begin in another's midst
+        self._lock = threading.RLock()  # a handler may start while another runs
         self._repeated = 0  # rsctl's signals to the main thread, whose bytes have not arrived yet
 
     @contextmanager
@@ -64,7 +64,7 @@ class Interrupts:
             os.set_blocking(end, False)
         watcher = threading.Thread(target=self._watch, args=(woken,), daemon=True)
         # The kernel delivers a signal to any thread that does not block it, but only in the main
-        # thread does it interrupt what that waits for. The watcher inherits the blocked signals.
+        # thread does it interrupt a blocking call. The watcher inherits the blocked signals.
         unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         watcher.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
@@ -106,7 +106,7 @@ class Interrupts:
                 os.write(self._wake, b"\0")
         self._raise_if_due()
         if number == signal.SIGQUIT and self._raise_at is None and self.count > self._raised_by:
-            signal.signal(number, signal.SIG_DFL)  # the way out where nothing else is one
+            signal.signal(number, signal.SIG_DFL)  # for threads that nothing else can stop
             signal.raise_signal(number)
 
     def _raise_if_due(self) -> None:

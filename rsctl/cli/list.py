@@ -88,7 +88,7 @@ def _cost(run: Run) -> str:
 
 
 def _placement(run: RunRecord) -> str:
-    """Where a run is, of the placements that it may be tried at."""
+    """The present placement of a run, among its possible placements."""
     tried = [placement for placement in run.placements if placement.began]
     nth = f"placement {len(tried)} of {len(run.placements)}"
     return f"{sanitize_line(str(tried[-1]))} ({nth})  " if tried else ""

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+_CI_VARIABLES = ("GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "CI")
 _options = {"quiet": False, "no_color": False}
 
 
@@ -33,3 +34,9 @@ def in_color(stream: Any = None) -> bool:
 def is_quiet() -> bool:
     """Whether --quiet was given."""
     return _options["quiet"]
+
+
+def is_in_ci() -> bool:
+    """Whether a CI system reads the output, by the variables that these systems set."""
+    values = map(os.environ.get, _CI_VARIABLES)
+    return any(value and value.lower() != "false" for value in values)

@@ -29,13 +29,13 @@ def command(
         typer.Option("--run-id", metavar="ID", help="Show the request with this run ID."),
     ] = None,
     output: Annotated[
-        Literal["text", "json", "python"],
+        Literal["text", "json", "python", "script"],
         typer.Option(
             "--output",
             "-o",
             rich_help_panel=OUTPUT,
             help="json makes standard output machine-readable; python prints the request as code "
-            "for the cloud's SDK.",
+            "for the cloud's SDK; script prints the whole batch script of target slurm.",
         ),
     ] = "text",
 ) -> int:
@@ -44,8 +44,9 @@ def command(
     Exit code: 0, or 2 if the job cannot be planned.
     """
     file = load(job, set=settings, strict=False)
-    if output == "python":  # several people may run the code: each needs an ID
-        typer.echo(sdk_code(file, target, run_id=run_id), nl=False)
+    if output in ("python", "script"):  # several people may run the code: each needs an ID
+        code = sdk_code(file, target, run_id=run_id, is_script=output == "script")
+        typer.echo(code, nl=False)
         return int(ExitCode.SUCCEEDED)
     planned = plan(file, target, run_id=run_id)
     if output == "json":
@@ -85,6 +86,9 @@ def _request(request: dict[str, Any]) -> str:
     if "commands" in request:
         first, alike = _first_of_each(request["commands"])
         return _yaml({"commands": first}) + alike
+    if isinstance(script := request.get("script"), str):
+        others = {name: value for name, value in request.items() if name != "script"}
+        return f"{_yaml(others)}\n{script}"
     services = request.get("compose", {}).get("services")
     if not services:
         return _yaml(request)

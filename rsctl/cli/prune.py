@@ -142,7 +142,8 @@ def _row(item: Item) -> tuple[str, ...]:
 def _counted(items: Sequence[Item]) -> str:
     """Counts such as `3 runs, 1 bench`."""
     plurals = {"run": "runs", "bench": "benches", "folder": "folders"}
-    plurals |= {"bucket": "buckets", "image": "images"}
+    plurals |= {"bucket": "buckets", "image": "images", "checkout": "checkouts"}
+    plurals |= {"bisect": "bisections"}
     counts = {kind: sum(item.kind == kind for item in items) for kind in plurals}
     counts["run"] += sum(len(item.runs) for item in items)
     return ", ".join(f"{n} {k if n == 1 else plurals[k]}" for k, n in counts.items() if n)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
-from rsctl.api import Bench, Store, is_baseline, results_of
+from rsctl.api import Bench, Store, is_baseline, read_series, results_of
 from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
@@ -25,13 +25,22 @@ if TYPE_CHECKING:
 
 @make_command("report")
 def command(
+    context: typer.Context,
     sources: Annotated[
-        list[str],
+        Optional[list[str]],
         typer.Argument(
             metavar="RUN|BENCH...",
             help="Runs, benches or baseline files, named as in other commands.",
         ),
-    ],
+    ] = None,
+    histories: Annotated[
+        list[str],
+        typer.Option(
+            "--history",
+            metavar="WHERE",
+            help="A history, with its steps: FILE, gs://…, s3://… or git:REF:PATH. Repeatable.",
+        ),
+    ] = [],
     output: Annotated[
         str,
         typer.Option(
@@ -53,7 +62,7 @@ def command(
         typer.Option("--chart-format", help="The format of the chart files."),
     ] = "svg",
 ) -> int:
-    """Write an HTML report of runs and benches, with charts.
+    """Write an HTML report of runs, benches and histories, with charts.
 
     The file needs no network and contains no scripts. The command compares several runs or benches,
     the last with the first.
@@ -61,11 +70,14 @@ def command(
     from rsctl.results.report.build import make_report
     from rsctl.results.report.drawing import require_matplotlib
 
+    if not sources and not histories:
+        context.fail("Missing argument 'RUN|BENCH...', or --history WHERE.")
     require_matplotlib()
     store = Store()
     locations: dict[str, dict[str, str]] = {}
-    found = [_find(store, name, locations) for name in sources]
-    report = make_report(store, found, locations)
+    series = [(location, read_series(location).series) for location in histories]
+    found = [_find(store, name, locations) for name in sources or []]
+    report = make_report(store, found, locations, series)
     data = report.html.encode("utf-8")
     if output == "-":
         sys.stdout.buffer.write(data)

@@ -41,7 +41,8 @@ def command(
 def _print(run: Run, output: str) -> None:
     travel = run.gradients()
     if output == "json":
-        more = {"spec": run.record.spec, "gradients": travel, "findings": run.findings()}
+        more: dict[str, object] = {"spec": run.record.spec, "gradients": travel}
+        more |= {"slowest_rank": run.slowest_rank(), "findings": run.findings()}
         print_json({**run.to_dict(), **more})
     else:
         typer.echo(sanitize("\n".join(_lines(run, travel))))
@@ -74,8 +75,13 @@ def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
     if cost := found.cost():
         first, *others = format_run_cost(cost, run.state.is_final)
         rows += [("cost", first), *(("", line) for line in others)]
+    if restarts := found.restarts_in_place():
+        rows.append(("restarts", f"{restarts} in place, of all ranks"))
     if travel:
         rows.append(("gradients", travel.format()))
+    slowest = found.slowest_rank()
+    if slowest is not None and slowest.is_one:
+        rows.append(("slowest rank", slowest.describe()))
     rows += [
         (f"placement {number}", format_placement(placement))
         for number, placement in enumerate(run.placements, start=1)

@@ -19,13 +19,19 @@ from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
-from rsctl.api import JobFile, PreparedRun, Rehearsal, Run, known_run, load, prepare
+from rsctl.api import JobFile, PreparedRun, Run, known_run, load, prepare
 from rsctl.cli import options
-from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.command import Command, make_command
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
+from rsctl.cli.rehearsal_options import (
+    Behaviour,
+    Rehearse,
+    RehearseWith,
+    chosen_rehearsal,
+    require_rehearsal,
+)
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
@@ -35,7 +41,6 @@ from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
 from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
 
-_REHEARSAL = "Rehearsal"
 _SCRIPT = "A script without a job file"
 
 _Job = Annotated[
@@ -78,34 +83,6 @@ _Get = Annotated[
         help="When the run ends, download its results to this folder, in any final state.",
     ),
 ]
-_Rehearse = Annotated[
-    bool,
-    typer.Option(
-        "--rehearse",
-        rich_help_panel=_REHEARSAL,
-        help="Emulate the cloud on this machine; send nothing.",
-    ),
-]
-_RehearseWith = Annotated[
-    options.Runner,
-    typer.Option(
-        "--rehearse-with",
-        rich_help_panel=_REHEARSAL,
-        help="The runner of nodes. auto: docker if an engine answers, otherwise process.",
-    ),
-]
-_Behaviour = Annotated[
-    list[str],
-    typer.Option(
-        "--behaviour",
-        metavar="NAME=VALUE",
-        rich_help_panel=_REHEARSAL,
-        help=(
-            "Behavior of the cloud, such as preemptions=1; docs/reference/behaviours.md lists all. "
-            "Repeatable."
-        ),
-    ),
-]
 
 
 class _Submit(Command):
@@ -136,9 +113,9 @@ def command(
     detach: _Detach = False,
     get: _Get = None,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
-    rehearse: _Rehearse = False,
-    rehearse_with: _RehearseWith = "auto",
-    behaviour: _Behaviour = [],
+    rehearse: Rehearse = False,
+    rehearse_with: RehearseWith = "auto",
+    behaviour: Behaviour = [],
     output: options.Output = "text",
 ) -> int:
     """Run a job and watch it until it ends.
@@ -150,7 +127,7 @@ def command(
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit was reached; 2, 3 or 4 if it was not
     accepted; 130 if you left it running.
     """
-    _check_rehearsal(context, rehearse, rehearse_with, behaviour)
+    require_rehearsal(context, rehearse, rehearse_with, behaviour)
     if get is not None and detach:
         context.fail(
             "--get downloads results when the run ends, and --detach does not wait for that"
@@ -163,7 +140,7 @@ def command(
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
-        rehearsal = Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
+        rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         path = job if text is None else f"(job of {Path(job).name})"
         file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=rehearsal)
@@ -184,14 +161,6 @@ def command(
     if exit_code != ExitCode.INTERRUPTED:
         _finish(run, get, output)
     return exit_code
-
-
-def _check_rehearsal(
-    context: typer.Context, rehearse: bool, rehearse_with: str, behaviour: list[str]
-) -> None:
-    if not rehearse and (behaviour or rehearse_with != "auto"):
-        option = "--behaviour" if behaviour else "--rehearse-with"
-        context.fail(f"{option} requires --rehearse")
 
 
 def _script_text(

@@ -33,7 +33,7 @@ def command(
 ) -> int:
     """Show every mistake in job files.
 
-    Exit code: 0 without errors, else 2.
+    Exit code: 0 without errors, otherwise 2.
     """
     findings: list[Finding] = []
     for job in jobs:

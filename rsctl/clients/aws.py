@@ -22,9 +22,9 @@ _CREDENTIAL_CODES = ("credentials", "credentials-expired", "clock")
 class Aws:
     """The services of one region. Clients are made when they are first called.
 
-    `path` is the field of the job that errors are about, unless a call or what `find_known` knows
-    says another. Once credentials have been refused they are read anew, so that a log-in
-    elsewhere is noticed. Threads can share it.
+    `path` is the field of the job that errors are about, unless a call or `find_known` names
+    another. After a refusal, credentials are read again, so that a login in another terminal takes
+    effect. Threads can share it.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class Aws:
         """Call an operation by boto3's name for it; with `retry` again until there is an answer,
         which only calls that may be repeated can be.
 
-        Raises NoAnswer after all tries, AwsError for an answer that is an error, and RsctlError
-        for what keeps us from asking.
+        Raises NoAnswer after all tries, AwsError for an answer that is an error, and RsctlError if
+        the call cannot be made.
         """
         tries = self.retries.tries if retry else 1
         for attempt in range(1, tries):

@@ -1,4 +1,4 @@
-"""Errors of AWS as findings: one table of its codes, and what keeps us from calling at all."""
+"""Errors of AWS as findings: one table of its codes, and the reasons why a call cannot be made."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class AwsError(RsctlError):
 
 @contextmanager
 def aws_errors(service: str, path: str | None, find_known: FindKnown | None) -> Iterator[None]:
-    """Raise what botocore raises as NoAnswer, AwsError, or RsctlError for what keeps us from
-    asking. `path` is the field that led to the call.
+    """Raise botocore's errors as NoAnswer, AwsError, or RsctlError if the call cannot be made.
+    `path` is the field that led to the call.
     """
     from botocore import exceptions
     from botocore.parsers import ResponseParserError
@@ -170,7 +170,9 @@ def _answered(
 def aws_error(
     code: str, message: str, path: str | None = None, find_known: FindKnown | None = None
 ) -> AwsError:
-    """An error of AWS as a finding with what is known of it; `path` is the field it is about."""
+    """An error of AWS as a finding with the known cause and remedy; `path` is the field it is
+    about.
+    """
     known = find_known and find_known(code, message)
     known = known or find_known_error(_KNOWN, message, code) or _OTHER
     text = f"{known.summary or 'AWS refuses'}: {message} ({code})"

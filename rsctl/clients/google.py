@@ -47,9 +47,9 @@ class Google:
         """The `requests.Response` to a call, if its status is one of `ok`; None is any status.
 
         With `retry` a call is made again after a lost answer, 429 and 5xx, which only calls that
-        may be repeated can be. `options` are those of requests. Raises NoAnswer if the last try
-        got none, or such a status; RsctlError for all others, with `path` as the field that led
-        here.
+        may be repeated can be. `options` are options of `requests`. Raises NoAnswer if the last try
+        got no answer, or such a status; RsctlError for all other errors, with `path` as their
+        field.
         """
         answer = self._last_answer(method, url, self.retries.tries if retry else 1, options)
         if ok is None or answer.status_code in ok:
@@ -149,7 +149,7 @@ def google_credentials(endpoints: Endpoints) -> Any:
 
 
 def renew(credentials: Any, endpoints: Endpoints) -> None:
-    """Have a token that is valid from now on. Raises NoAnswer, and RsctlError if it is refused."""
+    """Get a token that is valid at present. Raises NoAnswer, and RsctlError if it is refused."""
     from google.auth import exceptions
 
     try:

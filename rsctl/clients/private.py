@@ -1,4 +1,4 @@
-"""Which addresses may be sent a credential: those with TLS, and this machine's own.
+"""Which addresses may be sent a credential: addresses with TLS, and this machine's own.
 
 urllib, urllib3 and the parsers of other libraries disagree on the host of an unusual address:
 `http://HOST:80\\@127.0.0.1/` is HOST for one and 127.0.0.1 for the other. So only an address that
@@ -39,7 +39,7 @@ def host_of(url: str) -> str | None:
 
 
 def is_private(url: str) -> bool:
-    """Whether only this machine, or the host that the address names by TLS, reads what is sent."""
+    """Whether only this machine, or the host in the address by TLS, can read the request."""
     found = _ADDRESS.fullmatch(url)
     if found is None:
         return False

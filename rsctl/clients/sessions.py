@@ -1,4 +1,4 @@
-"""The factory of HTTP clients: what carries a credential goes by TLS, or stays on this machine.
+"""The factory of HTTP clients: a request with a credential uses TLS, or stays on this machine.
 
 Every session of requests and google-auth and every client of boto3 that rsctl makes comes from
 here. The rule holds for each request that is sent, wherever its address comes from: a variable, a
@@ -70,7 +70,7 @@ def google_session(credentials: Any, endpoints: Endpoints) -> Any:
 
 
 def _check_addresses(session: requests.Session) -> None:
-    """Have a session refuse an address that parsers disagree on, before requests rewrites it."""
+    """Make a session refuse an address that parsers disagree on, before requests rewrites it."""
     prepare = session.prepare_request
 
     def checked(request: Any) -> Any:

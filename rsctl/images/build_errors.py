@@ -30,11 +30,11 @@ _FIELDS = (
     ("RUN .*rsctl-launch --check ", "image.transport"),
     ("COPY .*source/ ", "image.source"),
 )
-"""Which instruction stands for which field of the spec."""
+"""The field of the spec for each instruction."""
 
 
 class FailureDetails:
-    """Collects, in bounded memory, what the error of a build needs of its events."""
+    """Collects, in bounded memory, the events of a build for its error."""
 
     def __init__(self) -> None:
         self.errors: list[Finding] = []
@@ -105,7 +105,7 @@ def of_dockerfile(problem: RsctlError, base: DockerfileBase) -> RsctlError:
 
 
 def _field_in(recipe: Recipe, instruction: str) -> str:
-    """The field that an instruction comes from, those of `image.run` among them.
+    """The field that an instruction comes from, including the commands of `image.run`.
 
     BuildKit shows commands with the values of the image's variables.
     """

@@ -63,9 +63,9 @@ class Builder:
         return find_image(self.program, reference)
 
     def base_user(self, recipe: Recipe, show: Show | None = None) -> str:
-        """The user that the base runs as, empty if it names none; pulls the base if need be.
+        """The user that the base runs as, empty if it names none; pulls the base if it is missing.
 
-        Raises RsctlError if the base is not to be had, for the recipe's platform if it has one.
+        Raises RsctlError if the base is not available, for the recipe's platform if it has one.
         """
         base = find_base(self.program, recipe.base)
         is_pulled = recipe.dockerfile_base is None
@@ -91,13 +91,13 @@ class Builder:
             raise failure.to_error(recipe, self.program)
 
     def _build_base(self, recipe: Recipe, base: DockerfileBase, show: Show) -> None:
-        """Build the user's Dockerfile, unless the engine has what it builds."""
+        """Build the user's Dockerfile, unless the engine has its image."""
         if find_base(self.program, base.reference):
             return
         require_local_images(self.name)
         argv = [*self.command, "--file", DOCKERFILE]
         argv += ["--platform", recipe.platform] if recipe.platform else []
-        # By the label it is known as an image of rsctl's, so that `prune` finds it.
+        # The label marks it as rsctl's image, so that `prune` finds it.
         argv += ["--label", f"{LABEL}={recipe.labels.get(LABEL, '')}"]
         failure = self._run([*argv, "--tag", base.reference, "-"], base.write_context, show)
         if failure:
@@ -106,7 +106,7 @@ class Builder:
     def _run(
         self, argv: list[str], write: Callable[[IO[bytes]], None], show: Show
     ) -> FailureDetails | None:
-        """Run a build whose context `write` writes; what is known of its failure if it fails."""
+        """Run a build whose context `write` writes; returns details of its failure if it fails."""
         failure, progress = FailureDetails(), self.progress()
 
         def on_line(line: str | None) -> None:
@@ -126,7 +126,7 @@ class Builder:
         return None
 
     def _pull(self, recipe: Recipe, show: Show) -> None:
-        """Have the engine fetch the base, for the recipe's platform."""
+        """Make the engine pull the base, for the recipe's platform."""
         argv = [self.program, "pull"]
         argv += ["--platform", recipe.platform] if recipe.platform else []
         step = BuildStep(0, 0, f"pull {recipe.base}")
@@ -184,7 +184,7 @@ def select_builder(wanted: str = "auto") -> Builder:
 
     In their order these are buildx, BuildKit inside an older docker, docker's classic builder, and
     podman where no Docker engine answers. With `auto`, DOCKER_BUILDKIT in the environment is
-    honoured. Raises RsctlError if there is none, which names what is missing.
+    honoured. Raises RsctlError, which names the missing program, if there is no builder.
     """
     name = detect_builder(wanted)
     return next(builder for builder in BUILDERS if builder.name == name)

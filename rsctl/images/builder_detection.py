@@ -20,9 +20,9 @@ _GET_BUILDX = "install Docker's buildx plugin"
 
 
 def detect_builder(wanted: str) -> str:
-    """The name of the builder that is wanted and there, or with `auto` of the first that is there.
+    """The name of the requested builder or, with `auto`, of the first available one.
 
-    Raises RsctlError, which names what is missing.
+    Raises RsctlError, which names the missing program.
     """
     docker = _Docker()
     if wanted == "auto":
@@ -107,7 +107,7 @@ class _Docker:
         return error("builder", message, f"{_GET_BUILDX}, or use another builder")
 
     def missing_buildkit(self) -> Finding | None:
-        """Why the docker command has no BuildKit of its own."""
+        """Why the docker command does not have BuildKit."""
         versions = self._versions
         if not isinstance(versions, _Versions):
             return versions

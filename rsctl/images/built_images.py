@@ -13,7 +13,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.commands import command_failed, last_line, run_checked, run_command
 from rsctl.images.labels import LABEL
 
-_LOCAL = "localhost/"  # what podman puts before a name without a registry
+_LOCAL = "localhost/"  # podman's prefix of a name without a registry
 _GONE = ("no such image", "image not known")  # docker, podman
 
 

@@ -78,9 +78,9 @@ def run_streamed(
 ) -> int:
     """Run a command and pass on its output, both streams as one, line by line; its exit code.
 
-    Lines are fit for a terminal and of bounded length. None is passed on when nothing has come
-    for a moment. The command has a session of its own, so that whatever ends the reading, Ctrl-C
-    above all, ends it with its plugins. Raises RsctlError if it cannot be started.
+    Lines are fit for a terminal and of bounded length. None is yielded when there was no output for
+    a moment. The command has its own session, so that any end of the reading, such as Ctrl-C, ends
+    it with its plugins. Raises RsctlError if it cannot be started.
     """
     try:
         process = subprocess.Popen(

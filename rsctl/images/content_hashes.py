@@ -1,8 +1,8 @@
 """Hashes of a source's large files, kept between plans, so that gigabytes are read once.
 
-A file is the same if its device, number, size and both times are. One that was changed within the
-last seconds is read again, since a further change may leave its times as they are. An image never
-gets a file by a kept hash alone: what is built is hashed again.
+A file is the same if its device, number, size and both times are. A file that was changed within
+the last seconds is read again, since a further change may not change its times. An image never gets
+a file by a stored hash alone: a build computes the hashes again.
 """
 
 from __future__ import annotations

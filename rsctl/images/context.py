@@ -8,10 +8,11 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
@@ -28,12 +29,12 @@ _SHOWN = 5
 _SOURCE = "source/"
 
 
-@dataclass(frozen=True)
-class ContextEntry:
-    """One file of the context: its content, or the file on disk that has it, or what it links to.
+class ContextEntry(msgspec.Struct, frozen=True, dict=True):
+    """One file of the context: its content, the file on disk with its content, or the target of a
+    link.
 
-    With none of them it is a folder. `made_from` stands for a file that a compiler made: machines
-    whose compilers differ are to have the same hash.
+    With none of them it is a folder. `made_from` stands for a compiler's output in the hash:
+    machines with different compilers must get the same hash.
     """
 
     name: str
@@ -49,7 +50,7 @@ class ContextEntry:
 
     @cached_property
     def content_hash(self) -> str:
-        """The SHA-256 of the content as it was first read. Raises OSError."""
+        """The SHA-256 of the content at its first reading. Raises OSError."""
         return _hash_content(self)
 
     @property
@@ -68,12 +69,11 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-@dataclass
-class BuildContext:
-    """The files of a build beside its Dockerfile, and what was left out of the source."""
+class BuildContext(msgspec.Struct, dict=True):
+    """The files of a build beside its Dockerfile, and the omitted parts of the source."""
 
-    entries: list[ContextEntry] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    entries: list[ContextEntry] = []
+    left_out: list[LeftOut] = []
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -84,7 +84,7 @@ class BuildContext:
 
     @property
     def content_hashes(self) -> dict[str, str]:
-        """The SHA-256 of each entry's content, by name, as it was first read. Raises OSError."""
+        """The SHA-256 of each entry's content, by name, at its first reading. Raises OSError."""
         return {entry.name: entry.content_hash for entry in self.entries}
 
     def digest(self, inputs: str = "") -> str:
@@ -97,7 +97,7 @@ class BuildContext:
     def write_tar(self, out: IO[bytes], *more: ContextEntry, time: int = 0) -> dict[str, str]:
         """Write `more` and the context as docker reads them, all with one time and no owner.
 
-        Returns the SHA-256 of each entry's content as it was written. Raises OSError.
+        Returns the SHA-256 of each entry's written content. Raises OSError.
         """
         import tarfile  # a plan writes none
 
@@ -111,9 +111,9 @@ class BuildContext:
         return written
 
     def write_unchanged_tar(self, out: IO[bytes], *more: ContextEntry) -> None:
-        """`write_tar`, where every file must be as it was when the digest was computed.
+        """`write_tar`, which requires that no file has changed since the digest was computed.
 
-        Raises OSError, and RsctlError (`changed`) that names the files which are not.
+        Raises OSError, and RsctlError (`changed`) that names the changed files.
         """
         expected = self.content_hashes
         try:
@@ -137,7 +137,7 @@ class BuildContext:
 
 
 def changed_error(names: list[str]) -> RsctlError:
-    """The error for files of the context that are no longer those that the tag is a hash of."""
+    """The error for files of the context that have changed since the tag was computed."""
     shown = [
         name.removeprefix(_SOURCE).encode(errors="backslashreplace").decode() for name in names
     ]
@@ -148,7 +148,7 @@ def changed_error(names: list[str]) -> RsctlError:
 
 
 class _HashedFile:
-    """A file that is hashed as it is read. Raises OSError if it is shorter than what is asked."""
+    """A file, hashed while it is read. Raises OSError if it is shorter than requested."""
 
     def __init__(self, file: IO[bytes], entry: ContextEntry) -> None:
         self.hash = hashlib.sha256()
@@ -197,7 +197,7 @@ def _hash_content(entry: ContextEntry) -> str:
 def source_entries(
     source: Path, prefix: str, ignore: Dockerignore | None = None
 ) -> tuple[list[ContextEntry], list[LeftOut]]:
-    """The files and folders of a source folder below `prefix`, and what was left out.
+    """The files and folders of a source folder below `prefix`, and the omitted ones.
 
     Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
     own `.dockerignore` that counts, or `.gitignore` where there is none. Raises OSError, and

@@ -1,4 +1,4 @@
-"""The base that a Dockerfile of the user's builds, in a build of its own before the recipe's.
+"""The base that the user's Dockerfile builds, in a separate build before the recipe's.
 
 Two builds instead of one text: docker itself reads the user's file, including its special syntax
 (`# syntax` and `# escape`, ARG before FROM, stages, here-documents), and its result is a base as
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.dockerignore import Dockerignore
@@ -25,9 +26,8 @@ _REPOSITORY = "rsctl/dockerfile"
 _ECR = re.compile(rb"\b[0-9]{12}\.dkr\.ecr[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?\b")
 
 
-@dataclass(frozen=True)
-class DockerfileBase:
-    """A Dockerfile with its context; `folder` is what its COPY instructions are relative to."""
+class DockerfileBase(msgspec.Struct, frozen=True):
+    """A Dockerfile with its context; Its COPY instructions are relative to `folder`."""
 
     path: str
     folder: str
@@ -36,7 +36,7 @@ class DockerfileBase:
 
     @property
     def reference(self) -> str:
-        """The image that it builds: a hash of all that goes in, and of its platform."""
+        """The image that it builds: a hash of all its inputs, and of its platform."""
         return f"{_REPOSITORY}:{self.digest}"
 
     @property
@@ -75,6 +75,6 @@ def _folder(image: Image) -> Path:
 
 
 def _ignore(path: Path, folder: Path) -> Dockerignore:
-    """An ignore file of the Dockerfile's own comes before that of the folder, as in BuildKit."""
+    """The Dockerfile's own ignore file takes precedence over the folder's, as in BuildKit."""
     own = path.with_name(f"{path.name}.dockerignore")
     return Dockerignore.from_file(own) if own.is_file() else Dockerignore.of(folder)

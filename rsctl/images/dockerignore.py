@@ -64,7 +64,7 @@ class Dockerignore:
 
 
 def _rules(line: str) -> Iterator[tuple[bool, re.Pattern[str]]]:
-    """The rule of a line, if it is one: whether it leaves out, and what it is about."""
+    """The rule of a line, if it is one: whether it excludes, and its pattern."""
     text = line.strip()
     if not text or line.startswith("#"):
         return

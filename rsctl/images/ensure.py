@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import monotonic
 from typing import Optional
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.images.builder import Builder, Layer, select_builder
@@ -20,10 +20,10 @@ from rsctl.job.job import Job
 
 
 class ImageResult(msgspec.Struct, kw_only=True):
-    """An image that is there to be used; what `rsctl build-image -o json` prints.
+    """An image that can be used; `rsctl build-image -o json` prints it.
 
-    `digest` is the registry's, None for an image that was not pushed; `size` is in bytes. Of an
-    image that this machine does not have, id, size and layers are unknown. `changes` are those
+    `digest` is the registry's, None for an image that was not pushed; `size` is in bytes. Id, size
+    and layers are unknown for an image that this machine does not have. `changes` are the changes
     since the last build under this name here, None if there was none.
     """
 
@@ -48,7 +48,7 @@ class ImageResult(msgspec.Struct, kw_only=True):
 def ensure_image(
     recipe: Recipe, job: Job, show: Show, wanted: str = "auto", push: bool = False
 ) -> ImageResult:
-    """Have the image built on this machine, and pushed if asked; what exists is left as it is.
+    """Build the image on this machine, and push it if requested; keeps an existing image.
 
     `wanted` names a builder or is `auto`. Raises RsctlError.
     """
@@ -69,7 +69,7 @@ def ensure_image(
 
 
 def ensure_image_remotely(recipe: Recipe, job: Job, target: str, show: Show) -> ImageResult:
-    """Have the image built and pushed by the target's cloud. Raises RsctlError."""
+    """Let the target's cloud build and push the image. Raises RsctlError."""
     from rsctl.images.remote.builders import remote_builder
 
     started, changes = monotonic(), changes_since_last_build(recipe)

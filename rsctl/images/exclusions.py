@@ -60,7 +60,7 @@ EXCLUDED_NAMES = {
     "**/venv": _VIRTUAL_ENV,
     **dict.fromkeys((f"**/{name}" for name in _CREDENTIAL_NAMES), CREDENTIALS),
 }
-"""Patterns of what is never copied unless `.dockerignore` takes it back in, and why.
+"""Patterns of files that are never copied unless `.dockerignore` includes them, and why.
 
 Those of credentials hold in upper and lower case: people write `ID_RSA` and `Prod.ENV`.
 """
@@ -106,7 +106,7 @@ _CONTENTS = {
         "a token",
     ),
 }
-"""By texts that a file must have, its regular expression and what it then is.
+"""By texts that a file must contain: the regular expression, and the kind of content.
 
 Prefixes of tokens, and the form of an AWS access key id, agree with these rules of gitleaks
 (aws-access-token, gcp-api-key, github-*, gitlab-pat*, huggingface-*, npm-access-token,
@@ -118,7 +118,7 @@ have no such source: they follow the files that the programs themselves write.
 
 
 def content_exclusion(item: os.DirEntry[str]) -> str | None:
-    """Why a file or folder is excluded for what it contains; None if not. Raises OSError."""
+    """Why a file or folder is excluded because of its content; None if not. Raises OSError."""
     if item.is_dir(follow_symlinks=False):
         return _excluded_folder(Path(item.path))
     if not item.is_file(follow_symlinks=False):

@@ -15,7 +15,7 @@ from rsctl.job.job import Job
 from rsctl.runs.stream.formatting import format_bytes
 
 _SHOWN = 5
-_OWN = ("runtime/", "requirements/")  # what rsctl adds to the source
+_OWN = ("runtime/", "requirements/")  # the files that rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
 _OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
@@ -36,7 +36,7 @@ def image_findings(job: Job, target: str) -> list[Finding]:
 
 
 def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
-    """The recipe, and what was left out of the source. Raises RsctlError."""
+    """The recipe, and the omitted parts of the source. Raises RsctlError."""
     try:
         recipe = make_recipe(job, target)
     except OSError as problem:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 _SECONDS = 60
 _LARGEST_TEXT = 1 << 20  # of HEAD, the configuration and lists of alternates
@@ -60,6 +60,13 @@ def find_repository(folder: Path) -> GitRepository | None:
     return None
 
 
+class GitStreams(NamedTuple):
+    """The input of a git process, and its output."""
+
+    requests: IO[bytes]
+    answers: IO[bytes]
+
+
 class Git:
     """Calls git on a working tree, with a temporary folder in place of its `.git`."""
 
@@ -80,9 +87,8 @@ class Git:
 
     def read(self, *arguments: str) -> bytes:
         """The bytes that git prints. Raises CalledProcessError and TimeoutExpired."""
-        safe = [word for setting in _SAFE for word in ("-c", setting)]
         done = subprocess.run(
-            ["git", "--no-pager", *safe, *arguments],
+            self._command(arguments),
             cwd=self._top,
             env=self._env,
             capture_output=True,
@@ -91,6 +97,38 @@ class Git:
             timeout=_SECONDS,
         )
         return done.stdout
+
+    @contextmanager
+    def open(self, *arguments: str) -> Iterator[GitStreams]:
+        """Git, to be read from and written to; it has ended afterwards.
+
+        Raises CalledProcessError if it failed, unless its caller raised before.
+        """
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                self._command(arguments),
+                cwd=self._top,
+                env=self._env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+            try:
+                with process:
+                    streams = GitStreams(*map(_require, (process.stdin, process.stdout)))
+                    yield streams
+                    streams.requests.close()
+            except BaseException:
+                process.kill()
+                raise
+            if process.returncode:
+                errors.seek(0)
+                said = errors.read(_LARGEST_TEXT)
+                raise subprocess.CalledProcessError(process.returncode, process.args, stderr=said)
+
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        safe = [word for setting in _SAFE for word in ("-c", setting)]
+        return ["git", "--no-pager", *safe, *arguments]
 
 
 @contextmanager
@@ -119,14 +157,21 @@ def open_git(repository: GitRepository) -> Iterator[Git]:
         yield Git(repository, directory)
 
 
+def _require(stream: IO[bytes] | None) -> IO[bytes]:
+    """A stream that Popen has been asked for."""
+    if stream is None:
+        raise ValueError("no pipe")
+    return stream
+
+
 def read_text(path: Path) -> str:
-    """A small file of a repository, less what is beyond a MiB. Raises OSError."""
+    """A small file of a repository, at most its first MiB. Raises OSError."""
     with path.open(encoding="utf-8", errors="surrogateescape") as file:
         return file.read(_LARGEST_TEXT)
 
 
 def _link_logs(repository: GitRepository, directory: Path) -> None:
-    """Link the logs of the refs, and that of the worktree's HEAD."""
+    """Link the logs of the refs, and the log of the worktree's HEAD."""
     logs = directory / "logs"
     logs.mkdir()
     for item, source in (("HEAD", repository.worktree), ("refs", repository.shared)):

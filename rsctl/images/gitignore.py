@@ -1,9 +1,9 @@
 """`.gitignore` as git reads it, for source folders without a `.dockerignore`.
 
 Rules by https://git-scm.com/docs/gitignore: the last pattern that matches decides, files in deeper
-folders come after those above, and what lies in an excluded folder cannot be included again. Files
-that git tracks are never ignored. Patterns of one machine alone (`core.excludesFile`,
-`.git/info/exclude`) do not count, or an image would depend on who builds it.
+folders come after files above, and the content of an excluded folder cannot be included again.
+Files that git tracks are never ignored. Patterns of one machine alone (`core.excludesFile`,
+`.git/info/exclude`) do not count, or an image would depend on the machine that builds it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLASSES = {
 
 
 class _Rule(NamedTuple):
-    """One pattern: what matches it, of names or of paths below its file's folder."""
+    """One pattern, for names or for paths below its file's folder."""
 
     pattern: re.Pattern[bytes]
     is_excluded: bool
@@ -47,7 +47,7 @@ class _Rule(NamedTuple):
 
 
 class Gitignore:
-    """Which files of a source folder git ignores; asked for folders before what is in them."""
+    """Which files of a source folder git ignores; ask for folders before their content."""
 
     def __init__(self, source: Path) -> None:
         self._source = source
@@ -111,7 +111,9 @@ def work_tree_of(source: Path) -> tuple[Path | None, str]:
 
 
 def _text(path: Path) -> bytes:
-    """A file's content; nothing for a link, which git does not follow, or what is not a file."""
+    """A file's content; empty for a link, which git does not follow, and for anything that is not a
+    file.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -132,7 +134,7 @@ def _rules(text: bytes) -> list[_Rule]:
 
 
 def _trimmed(line: bytes) -> bytes:
-    """Without the spaces at the end, but for one after a backslash."""
+    """Without the spaces at the end, except one after a backslash."""
     end = 0
     while end < len(line):
         if line[end : end + 1] == b"\\":

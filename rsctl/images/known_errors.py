@@ -51,7 +51,7 @@ def _known(
     source: str,
     exit_code: ExitCode,
 ) -> KnownError:
-    """In the texts, `{base}` is the base; no `path` stands for that of the step that failed."""
+    """In the texts, `{base}` is the base; no `path` stands for the field of the failed step."""
     return KnownError(
         code,
         remedy,
@@ -261,4 +261,4 @@ KNOWN_ERRORS = (
         "image.source",
     ),
 )
-"""In the order in which they are searched: what causes other errors comes before them."""
+"""In the order in which they are searched: an error that causes others comes before them."""

@@ -40,7 +40,9 @@ def make_labels(job: Job) -> dict[str, str]:
 
 
 def _spec_hash(job: Job) -> str:
-    """A hash of the spec, less what differs by machine or is secret: paths and the environment."""
+    """A hash of the spec without parts that differ by machine or are secret: paths and the
+    environment.
+    """
     image = replace(job.image, source=None, python=None, dockerfile=None)
     spec = replace(job, image=image, run=replace(job.run, env={}), inputs={}, outputs=None)
     spec = replace(spec, checkpoints=None)

@@ -1,4 +1,4 @@
-"""The last build of each job's image, saved so that the next one can show what has changed."""
+"""The last build of each job's image, saved so that the next one can show the changes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Local source beside `image.uri`: packed with rsctl's runtime, unpacked where the job runs.
 
-An image that is used without changes has nothing of rsctl, so the request delivers the runtime: one
+An image that is used without changes does not have rsctl, so the request delivers the runtime: one
 tar, in a folder of the staging bucket that is named by the hash of its content. The container
 begins with `python3 -c LOADER FILE HASH`, and continues as `rsctl-launch` does, with the same
 arguments. The only part that the hash does not cover is a few words of Python in the request
-itself: anyone who can write to the bucket can make the job fail, and no more. Pure but for reading
-the files.
+itself: anyone who can write to the bucket can make the job fail, and no more. Pure except for
+reading the files.
 
     boot.py    what the loader runs: `package_boot`
     runtime/   rsctl's runtime and transport, without the compiled core
@@ -78,7 +78,7 @@ class Package(NamedTuple):
         return ["python3", "-c", LOADER, path, self.digest]
 
     def write(self, out: IO[bytes]) -> str:
-        """Write the file, and return the digest of what was written. Raises OSError.
+        """Write the file, and return the digest of its content. Raises OSError.
 
         That is another digest if the files have changed meanwhile.
         """
@@ -166,7 +166,7 @@ def digest_in(request: Any) -> str | None:
 def without_lost_links(
     source: list[ContextEntry], folder: str, prefix: str
 ) -> tuple[list[ContextEntry], list[LeftOut]]:
-    """The entries of a folder, and the links that lead to what will not be there elsewhere."""
+    """The entries of a folder, and the links whose targets will not exist on other machines."""
     lost = [entry for entry in source if _leads_out(entry, folder, prefix)]
     inside = [entry for entry in source if entry not in lost]
     return inside, [LeftOut(entry.name.removeprefix(prefix), _LINK) for entry in lost]
@@ -182,7 +182,7 @@ def _leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
 
 
 class _Hashed(io.BytesIO):
-    """Keeps the hash of what is written, and hands it on."""
+    """Hashes the written data, and passes it on."""
 
     def __init__(self, onward: gzip.GzipFile | None) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ def start(package: bytes) -> None:
 def unpack(package: bytes, folder: str) -> None:
     """Write the files of a tar below a folder that has no links in its own path.
 
-    Raises ValueError for what would be or lead elsewhere.
+    Raises ValueError for a path or a link outside of it.
     """
     links = {}
     with tarfile.open(fileobj=io.BytesIO(package)) as tar:

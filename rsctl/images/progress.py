@@ -21,10 +21,10 @@ Clock = Callable[[], float]
 
 
 class BuildOutputReader(Protocol):
-    """Reads what one build prints."""
+    """Reads the output of one build."""
 
     def read(self, line: str | None) -> Iterator[BuildEvent]:
-        """The events of a line without its end; None says that nothing has come for a moment."""
+        """The events of a line without its end; None means no output for a moment."""
         ...
 
     def end(self, failed: bool) -> Iterator[BuildEvent]:
@@ -35,7 +35,8 @@ class BuildOutputReader(Protocol):
 class StepwiseFormat(NamedTuple):
     """How a builder that works step by step marks its steps among their output.
 
-    `step` has the groups number, total and instruction; `builder_lines` are what it prints itself.
+    `step` has the groups number, total and instruction; `builder_lines` are the lines of the
+    builder itself.
     """
 
     step: re.Pattern[str]
@@ -67,8 +68,8 @@ PODMAN = StepwiseFormat(
 class StepwiseProgress:
     """One step after the other, their output between their headings.
 
-    What a step prints cannot be told from a heading for sure: only the next number counts as one,
-    so that a step which prints headings confuses the display of one step at most.
+    The output of a step can look like a heading: only a heading with the next number counts, so
+    that a step that prints headings affects the display of one step at most.
     """
 
     def __init__(self, format: StepwiseFormat, clock: Clock = monotonic) -> None:
@@ -140,9 +141,9 @@ class _Vertex:
 
 @dataclass
 class BuildKitProgress:
-    """BuildKit's: every line has the number of its vertex, what a step prints its time too.
+    """BuildKit's: every line has the number of its vertex, and the output of a step also its time.
 
-    So nothing that a step prints can pass for a heading. Steps may run side by side.
+    So no output of a step looks like a heading. Steps may run in parallel.
     """
 
     clock: Clock = monotonic
@@ -201,7 +202,7 @@ class BuildKitProgress:
             yield BuildOutput(text, vertex.step.number)
 
     def _announce(self) -> Iterator[BuildEvent]:
-        """Steps of the cache come at once and in no order; those that work have started."""
+        """Cached steps arrive together and in no order; steps that run have started."""
         yield from sorted(self._cached, key=lambda step: step.number)
         self._cached.clear()
         for vertex in self._vertices.values():

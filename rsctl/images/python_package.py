@@ -1,9 +1,9 @@
 """`run.package`: a Python package for a vendor's prebuilt container, in the staging bucket.
 
-What pip installs is the folder itself, packed: it builds the same from a folder as from a source
-distribution, and so nothing of the package runs on this machine, and the name in the bucket is the
-hash of just the files that are there. The files lie at the archive's root, as SageMaker's contract
-has them. Pure but for reading the files.
+pip installs the folder itself, packed: it builds the same from a folder as from a source
+distribution. So no code of the package runs on this machine, and the name in the bucket is the hash
+of the folder's files only. The files lie at the archive's root, as SageMaker's contract requires.
+Pure except for reading the files.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""The recipe of an image: its Dockerfile and its context. Pure but for reading the files.
+"""The recipe of an image: its Dockerfile and its context. Pure except for reading the files.
 
-What does not depend on the job comes first and the source last, so that a change of code rebuilds
-one layer. The proof of the transport is the last command that runs: it needs no source.
+Layers that do not depend on the job come first and the source last, so that a change of code
+rebuilds one layer. The proof of the transport is the last command: it needs no source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from rsctl.images.context import BuildContext, ContextEntry, changed_error, source_entries
 from rsctl.images.dockerfile_base import DockerfileBase, dockerfile_base
@@ -56,14 +58,13 @@ class Contents(NamedTuple):
         return self.launcher != "none"
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """All that a build needs.
+class Recipe(msgspec.Struct, frozen=True):
+    """All inputs of a build.
 
-    `digest` is a hash of everything that goes in; the labels do not, so that a commit that
-    changes no file of the image does not change its tag. `platform` is None for the engine's own.
+    `digest` is a hash of everything in the image except the labels, so that a commit that changes
+    no file of the image does not change its tag. `platform` is None for the engine's own.
     `repository` is where it is pushed, without a tag, or None if it stays on this machine.
-    `dockerfile_base` is what builds the base, where that is a Dockerfile of the user's.
+    `dockerfile_base` builds the base if that is the user's Dockerfile.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Recipe:
     platform: str | None
     repository: str | None
     digest: str
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = {}
     dockerfile_base: DockerfileBase | None = None
 
     @property
@@ -96,7 +97,7 @@ class Recipe:
         return f"{self.repository or 'rsctl/' + self.name}:{self.digest}"
 
     def with_transport(self, transport: str) -> Recipe:
-        """The same image with another transport, of the same files as they were first read.
+        """The same image with another transport, with the content of the files at first reading.
 
         Raises OSError if a file of the transport cannot be read.
         """
@@ -108,14 +109,14 @@ class Recipe:
         return replace(self, contents=contents, context=context, digest=digest)
 
     def dockerfile(self, cache_mounts: bool) -> str:
-        """The Dockerfile, for a builder that has BuildKit's cache mounts or one that has not."""
+        """The Dockerfile, for a builder with or without BuildKit's cache mounts."""
         return make_dockerfile(self.contents, cache_mounts)
 
     def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
         """Write the context as a tar, the Dockerfile first.
 
-        What is written is what the digest was taken of: a file that was saved since is an error.
-        Raises OSError, and RsctlError (`changed`).
+        A file that has changed since the digest was computed is an error. Raises OSError, and
+        RsctlError (`changed`).
         """
         dockerfile = ContextEntry("Dockerfile", content=self.dockerfile(cache_mounts).encode())
         self.context.write_unchanged_tar(out, dockerfile)

@@ -23,8 +23,8 @@ _LOCAL = re.compile(r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(
 def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
     """The files that pip reads: a list as one file, or a file with all that it includes.
 
-    Raises OSError for a file that cannot be read, RsctlError for what pip would find missing in
-    the image or would not take for a requirement.
+    Raises OSError for a file that cannot be read, RsctlError for a file that would be missing in
+    the image or a line that pip would reject.
     """
     if not image.python:
         return []
@@ -38,7 +38,7 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
 
 
 def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None:
-    """The file as `name`, and what it includes by their paths below `root`."""
+    """The file as `name`, and its included files by their paths below `root`."""
     content = path.read_bytes()
     if name in files and files[name] != content:
         raise _wrong(f"two files would both become {name} in the image", "rename one of them")

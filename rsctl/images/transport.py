@@ -1,4 +1,4 @@
-"""Which gradient transport goes into an image. Pure."""
+"""The choice of an image's gradient transport. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ collectives into the graph, and libnccom carries them. Source: AWS Neuron's docu
 
 
 class TransportChoice(NamedTuple):
-    """The transport of an image, and what the user should know of how it was chosen."""
+    """The transport of an image, and findings about the choice."""
 
     transport: str
     findings: list[Finding]

@@ -9,9 +9,12 @@ from typing import Any
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.job.env_checks import check_env, check_visible_env
+from rsctl.job.gate_checks import check_gate
 from rsctl.job.image_checks import check_image
 from rsctl.job.input_checks import check_inputs
 from rsctl.job.job import Image, Job, RunBlock, Workers
+from rsctl.job.limit_checks import check_limits
+from rsctl.job.local_steps import check_local_steps
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
 from rsctl.job.tracking_checks import check_tracking
@@ -36,16 +39,15 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from check_chief(job)
     yield from check_roles(job, is_broken)
     yield from _check_pools(job)
+    yield from check_local_steps(job)
     yield from _check_metrics(job)
-    yield from _check_gate(job)
+    yield from _check_watch(job)
+    yield from check_gate(job)
     yield from check_tracking(job)
     yield from check_inputs(job)
     yield from _check_placeholders(job)
     yield from _check_files(job, is_broken)
-    if job.limits.retries and job.limits.restarts is not None:
-        limits = job.limits
-        message = f"retries {limits.retries} and restarts {limits.restarts} set the same limit"
-        yield error("limits", message, "keep one of the two", "limits.restarts")
+    yield from check_limits(job)
 
 
 def _check_what_runs(
@@ -64,15 +66,25 @@ def _check_what_runs(
     if no_launcher and given and given[0] != "command" and not has_package:
         yield error(
             "run",
-            "launcher none starts nothing of rsctl in the container, so there is no "
-            f"Python to run a {given[0]}",
+            "launcher none does not run rsctl-launch in the container, and only rsctl-launch "
+            f"starts Python with a {given[0]}",
             "use run.command, or launcher once",
             f"run.{given[0]}",
         )
 
 
+def _check_watch(job: Job) -> Iterator[Finding]:
+    for name, rule in job.watch.items():
+        given = rule.conditions
+        if len(given) != 1:
+            found = "none" if not given else " and ".join(given)
+            message = f"a rule needs exactly one of when, below and above, and this has {found}"
+            yield error("watch", message, "write `when: nan`, or a bound", f"watch.{name}")
+
+
 def _check_pools(job: Job) -> Iterator[Finding]:
     yield from _check_processes(job.workers)
+    yield from _check_comm(job)
     yield from _check_mpi(job)
     yield from check_visible_env(job.reducers.env, "reducers.env", "in the plan")
     reducers, transport = job.reducers.count, job.image.transport
@@ -91,6 +103,13 @@ def _check_pools(job: Job) -> Iterator[Finding]:
             "use transport reduction-server or auto, or set reducers.count: 0",
             "reducers.count",
         )
+
+
+def _check_comm(job: Job) -> Iterator[Finding]:
+    if job.comm.hook is not None and job.comm.compression != "none":
+        message = f"hook {job.comm.hook} and compression {job.comm.compression} are both given"
+        remedy = "keep one of them: a hook compresses gradients itself"
+        yield error("comm", message, remedy, "comm.hook")
 
 
 def _check_mpi(job: Job) -> Iterator[Finding]:
@@ -130,19 +149,6 @@ def _check_metrics(job: Job) -> Iterator[Finding]:
                 "repeat once: (a+) rather than (a+)+",
                 f"metrics.{name}.regex",
             )
-
-
-def _check_gate(job: Job) -> Iterator[Finding]:
-    """The gate needs to know of each metric whether more or less of it is better."""
-    for name in job.gate.max_regression if job.gate else ():
-        metric = job.metrics.get(name)
-        path = f"gate.max_regression.{name}"
-        if metric is None and not name.startswith("run."):
-            remedy = f"declare it: metrics.{name}: {{goal: max}}, or min"
-            yield error("gate", f"metrics does not declare {name}", remedy, path)
-        elif metric is not None and metric.goal is None:
-            message = f"the goal of {name} is unknown"
-            yield error("gate", message, f"set metrics.{name}.goal: max or min", path)
 
 
 def _check_placeholders(job: Job) -> Iterator[Finding]:

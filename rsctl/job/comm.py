@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Optional, Union
 import msgspec
 from msgspec import Meta
 
+from rsctl.job.local_steps import Outer
 from rsctl.job.units import Count
 
 
@@ -20,9 +21,44 @@ class Comm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Gradient bucket size in MB (DDP's bucket_cap_mb)."),
     ] = "auto"
     compression: Annotated[
-        Literal["none", "fp16", "bf16", "powersgd"],
-        Meta(description="PyTorch's gradient compression hook."),
+        Literal["none", "fp16", "bf16", "int8", "fp8", "powersgd"],
+        Meta(
+            description="Compression of gradients: PyTorch's hooks, or 8 bits with error feedback, "
+            "which needs reducers."
+        ),
     ] = "none"
+    hook: Annotated[
+        Optional[
+            Annotated[
+                str, Meta(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+            ]
+        ],
+        Meta(
+            description="A communication hook of DDP from the image, as MODULE:FUNCTION; its state "
+            "is a process group that all-reduces by the reducers."
+        ),
+    ] = None
+    local_steps: Annotated[
+        int,
+        Meta(
+            description="Steps that each worker takes by itself between two exchanges of the "
+            "parameters. With 1, gradients are exchanged in each step. Changes results.",
+            ge=1,
+            le=1_000_000,
+        ),
+    ] = 1
+    outer: Annotated[Outer, Meta(description="The optimizer between rounds of local steps.")] = (
+        Outer()
+    )
+    fragments: Annotated[
+        int,
+        Meta(
+            description="Parts of the parameters that are exchanged at different steps of a round "
+            "of local steps, during computation. With 1, workers wait for the exchange.",
+            ge=1,
+            le=1000,
+        ),
+    ] = 1
     on_reducer_loss: Annotated[
         Literal["fail", "fallback"],
         Meta(
@@ -30,6 +66,18 @@ class Comm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "all-reduce."
         ),
     ] = "fail"
+    debug: Annotated[
+        Literal["on", "off"],
+        Meta(
+            description="Whether rsctl can ask each rank what it is doing: PyTorch's Flight "
+            "Recorder, and stacks on a signal. off: a stall is found, but not explained."
+        ),
+    ] = "on"
+
+    @property
+    def has_8_bits(self) -> bool:
+        """Whether gradients travel in 8 bits, which only rsctl's reducers can add."""
+        return self.compression in ("int8", "fp8")
 
 
 class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,6 +16,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.job import checks, matrix, overrides
 from rsctl.job.decode import MAX_FINDINGS, Decoder, TooMany
 from rsctl.job.file_text import YamlError, read_text
+from rsctl.job.gate_checks import check_gate_cells
 from rsctl.job.installed_targets import complete_job, job_type_of
 from rsctl.job.job import Job
 from rsctl.job.units import LocalPath
@@ -90,14 +91,16 @@ def read(
     settings: Items[str] = (),
     environ: Environ[str, str] | None = None,
     text: str | None = None,
+    folder: str | None = None,
 ) -> Document:
     """Read a job file with every mistake in it as a finding; never raises for its content.
 
     `settings` are `--set` texts, `environ` has the values of `${VAR}` (default: the process's own).
-    `text` is the file's content, if it has been read before.
+    `text` is the file's content, if it has been read before. Its paths are relative to `folder`,
+    by default the file's own.
     """
-    base = os.path.dirname(os.path.abspath(path)) if os.path.isfile(path) else os.getcwd()
-    document = Document(path, folder=base)
+    own = os.path.dirname(os.path.abspath(path)) if os.path.isfile(path) else os.getcwd()
+    document = Document(path, folder=folder or own)
     try:
         document.text = read_text(path) if text is None else text
         root = parse(document.text, path, document.findings)
@@ -106,6 +109,8 @@ def read(
         document.findings += problem.findings
         return document
     _decode_and_check(document, root, environ)
+    if document.job is not None:  # a single cell of it has no matrix
+        document.add(check_gate_cells(document.job, root))
     return document
 
 

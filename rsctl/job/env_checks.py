@@ -39,7 +39,7 @@ def without_secret(setting: str) -> str:
 def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:
     """Findings on variables that are kept as secrets if they come from the environment.
 
-    `key` is that of the mapping, such as `run.env`.
+    `key` is the key of the mapping, such as `run.env`.
     """
     for name, value in env.items():
         path = f"{key}.{name}"

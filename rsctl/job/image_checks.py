@@ -50,7 +50,10 @@ def _check_uri(image: Image) -> Iterator[Finding]:
 def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
     """`image.source` beside `image.uri` is sent with the job, and unpacked by its launcher."""
     if job.image.source and job.run.launcher == "none" and job.run.package is None:
-        message = "launcher none starts nothing of rsctl, so image.source cannot get into the image"
+        message = (
+            "launcher none does not run rsctl-launch in the container, and only rsctl-launch "
+            "unpacks image.source there"
+        )
         remedy = "use launcher once or torchrun, or remove image.source"
         yield error("image", message, remedy, "image.source")
 

@@ -28,7 +28,9 @@ from rsctl.job.values import Module as Module
 from rsctl.job.values import Name as Name
 from rsctl.job.values import PerTarget as PerTarget
 from rsctl.job.values import Word as Word
+from rsctl.job.watch import Watch as Watch
 
+WatchName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,63}$")]
 JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 
 
@@ -187,6 +189,36 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         ),
     ] = None
+    grace: Annotated[
+        Optional[Annotated[Duration, Meta(gt=0)]],
+        Meta(
+            description=(
+                "The time that the ranks have to save their state before they are killed, such "
+                "as 2m: after a cancellation, and before limits.timeout. Scripts learn of it by "
+                "rsctl.node.should_stop(), or by SIGTERM. Default: the target's own."
+            )
+        ),
+    ] = None
+    stop_signal: Annotated[
+        Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"],
+        Meta(
+            description=(
+                "The signal by which ranks that do not call rsctl.node.should_stop() are asked "
+                "to end."
+            )
+        ),
+    ] = "TERM"
+    restarts_in_place: Annotated[
+        int,
+        Meta(
+            description=(
+                "How often torchrun starts the ranks of all nodes again after a failure, on the "
+                "same nodes and without a new job. After that, `retries` apply."
+            ),
+            ge=0,
+            le=100,
+        ),
+    ] = 0
     spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
     cost: Annotated[
         Optional[Money],
@@ -198,6 +230,26 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         ),
     ] = None
+
+    stall: Annotated[
+        Union[Literal[0], Duration, None],
+        Meta(
+            description=(
+                "How long a job may make no progress before rsctl reports a stall, with the rank "
+                "that the others wait for. Progress is a log line, a metric, a collective, or "
+                "data that is read or written. 0: never. Default: 10m."
+            )
+        ),
+    ] = None
+    on_stall: Annotated[
+        Literal["notify", "fail", "restart"],
+        Meta(
+            description=(
+                "The reaction to a stall. notify: a finding only. fail: end the job. restart: end "
+                "the attempt, and restart the job if limits.retries allows it."
+            )
+        ),
+    ] = "notify"
 
     @property
     def most_restarts(self) -> Optional[int]:
@@ -282,6 +334,10 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: Annotated[
         dict[MetricName, Metric],
         Meta(description="Metrics to read from the log."),
+    ] = field(default_factory=dict)
+    watch: Annotated[
+        dict[WatchName, Watch],
+        Meta(description="Rules over metrics: a finding, or the end of the job, when one holds."),
     ] = field(default_factory=dict)
     limits: Annotated[Limits, Meta(description="Limits of time, cost and restarts.")] = field(
         default_factory=Limits

@@ -7,6 +7,8 @@ import math
 from collections.abc import Hashable, Iterator
 from typing import Any
 
+import msgspec
+
 from rsctl.findings import Finding, error
 from rsctl.job.decode import Decoder
 from rsctl.job.types import SpecType, type_at
@@ -169,3 +171,8 @@ def plain(node: Node) -> Any:
     if isinstance(node, Sequence):
         return [plain(item) for item in node.items]
     return node.value
+
+
+def format_value(value: Any) -> str:
+    """A value of a matrix as it is written on a command line."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

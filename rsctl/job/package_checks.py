@@ -75,13 +75,13 @@ def _check_location(job: Job, package: str, scheme: str) -> Iterator[Finding]:
 def _check_module(module: str, package: str) -> Iterator[Finding]:
     """`python -m` runs a file of that name, or `__main__.py` of a package of that name.
 
-    Where modules lie in the folder, only the package's build knows: at the top, below src/ or
-    another folder that is no package itself, or wherever it maps them from.
+    Only the package's build knows the locations of modules in the folder: at the top, below src/ or
+    another folder that is not a package itself, or in any folder that it maps them from.
     """
     modules = sorted(set(_modules(package)))
     if module in modules or _maps_folders(package):
         return
-    from rsctl.job.suggestions import close_match  # for those who have made a mistake
+    from rsctl.job.suggestions import close_match  # only after a mistake
 
     name = module.rpartition(".")[2]
     close = [each for each in modules if each.rpartition(".")[2] == name][-2:]

@@ -64,7 +64,10 @@ def _check_program(
         )
         yield error("run", message, f"use command, or remove {path}.image", f"{path}.{given[0]}")
     elif is_python and job.run.launcher == "none" and job.run.package is None:
-        message = f"with launcher none there is no Python to run a {given[0]}"
+        message = (
+            "launcher none does not run rsctl-launch in the container, and only rsctl-launch "
+            f"starts Python with a {given[0]}"
+        )
         remedy = "use command, or run.launcher: once"
         yield error("run", message, remedy, f"{path}.{given[0]}")
     elif job.run.package is not None and given and given[0] != "module":

@@ -48,7 +48,8 @@ def _read(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> An
 def _read_choice(node: Scalar, union: SpecType, base: str | os.PathLike[str]) -> Any:
     """The value as the one choice of a union that has its form.
 
-    What is none of them may have been meant as any: `profiler: x` is no duration, nor `true`.
+    A value of another form may have been meant as any choice: `profiler: x` is neither a duration
+    nor `true`.
     """
     choice = _chosen(node, union)
     try:

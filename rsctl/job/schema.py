@@ -17,7 +17,7 @@ import msgspec
 from rsctl.job.installed_targets import complete_job
 from rsctl.job.job import RunBlock
 from rsctl.job.types import Field, SpecType, fields_of
-from rsctl.job.units import Count, EnvValue, Regression
+from rsctl.job.units import Bound, Count, EnvValue, Regression
 
 _LIMITS = {
     "ge": "minimum",
@@ -35,7 +35,7 @@ _PLAIN: dict[Any, Any] = {
     EnvValue: ["string", "number", "boolean"],
 }
 _OUR_LAUNCHERS = ["torchrun", "mpi", "once"]
-_ALSO_NUMBERS = {Count: "integer", Regression: "number"}
+_ALSO_NUMBERS = {Count: "integer", Regression: "number", Bound: "number"}
 _VARIABLE = {
     "description": (
         "A text with ${NAME} or ${NAME:-default}, which is replaced from the environment."

@@ -223,7 +223,7 @@ def close_match(name: str, known: list[str], cutoff: float = _SIMILAR) -> str | 
     if len(name) > _LONGEST:
         return None
     lowered = {name.lower(): name for name in known}
-    import difflib  # for those who have made a mistake
+    import difflib  # only after a mistake
 
     found = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, 1, cutoff)
     return lowered[found[0]] if found else None

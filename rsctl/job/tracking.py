@@ -82,9 +82,9 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PlannedTracker(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A service that a run's metrics go to; `location` is a folder, a server or an experiment.
+    """A service that gets a run's metrics; `location` is a folder, a server or an experiment.
 
-    `project` and `region` are those of a cloud's experiment or of a bucket of S3.
+    `project` and `region` belong to a cloud's experiment or to an S3 bucket.
     """
 
     kind: str

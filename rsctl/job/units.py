@@ -138,7 +138,8 @@ class Accelerator(str):
 class Regex(str):
     """A Python regular expression with at least one group.
 
-    The metric's value is the group named `value`, else the first; a group named `step` is the step.
+    The metric's value is the group named `value`, otherwise the first; a group named `step` is the
+    step.
     """
 
     expected: ClassVar[str] = "a regular expression with a group, such as 'loss=([0-9.]+)'"
@@ -234,6 +235,33 @@ class Regression(str):
     def amount(self) -> float:
         """The part, of 1, or the amount in the metric's unit."""
         return float(self[:-1]) / 100 if self.is_relative else float(self)
+
+
+class Bound(str):
+    """A bound of a metric: a number, or a part of the metric's own median so far."""
+
+    expected: ClassVar[str] = "a number such as 0.5, or a part such as 80% of its median"
+    pattern: ClassVar[str] = (
+        r"^([-+]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,3})?"
+        r"|[0-9]{1,9}(\.[0-9]{1,9})? ?% of its median)$"
+    )
+
+    @classmethod
+    def parse(cls, text: str) -> Bound:
+        """Raises ValueError if the text is neither."""
+        if len(text) > 100 or not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text)
+
+    @property
+    def part(self) -> float | None:
+        """The part of the median, of 1; None for a number."""
+        number, found, _ = self.partition("%")
+        return float(number) / 100 if found else None
+
+    def value(self, median: float) -> float:
+        """The bound, where the metric's median so far is this."""
+        return float(self) if self.part is None else self.part * median
 
 
 class Location(str):

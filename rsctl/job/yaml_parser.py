@@ -26,7 +26,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def parse(text: str, file: str, findings: list[Finding]) -> Node | None:
     """Text to a tree, or None if it is empty; mistakes that do not stop it go to `findings`.
 
-    Raises YamlError where the text is no YAML.
+    Raises YamlError if the text is not valid YAML.
     """
     builder = _Builder(end_of(text, file), findings)
     try:
@@ -40,8 +40,8 @@ def parse(text: str, file: str, findings: list[Finding]) -> Node | None:
 class _Builder:
     """Turns YAML events into nodes; one open container per level of `stack`.
 
-    `values` counts the nodes as if every alias were written out, so that nobody who walks the
-    tree later needs a limit of their own.
+    `values` counts the nodes as if every alias were written out, so that code that walks the tree
+    later needs no further limit.
     """
 
     def __init__(self, end: Position, findings: list[Finding]) -> None:

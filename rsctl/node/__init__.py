@@ -1,7 +1,9 @@
-"""The runtime on a node or in a container, and `log_metrics` for training scripts.
+"""The runtime on a node or in a container, and what training scripts use of it.
 
-    from rsctl.node import log_metrics
+    from rsctl.node import log_metrics, should_stop
     log_metrics(step=10, loss=0.41, **{"eval/accuracy": 0.93})
+    if should_stop():
+        save_checkpoint()
 
 This package needs the standard library only and nothing of the rest of rsctl: it is installed
 alone into images.
@@ -26,7 +28,7 @@ if TYPE_CHECKING:  # Python 3.7 has none of them: see interpreter.py.
             """The number as Python's own."""
 
 
-__all__ = ["log_metrics"]
+__all__ = ["log_metrics", "should_stop"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]*")
 _RESERVED = frozenset({"rsctl", "rank"})
@@ -39,7 +41,7 @@ def log_metrics(
 
     A value is a number or anything with `.item()` that gives one, such as a 0-d tensor. Raises
     ValueError for a name that does not match `[A-Za-z_][A-Za-z0-9_./:=()@%+-]*` or is `rsctl` or
-    `rank`, and TypeError for a value that is no number.
+    `rank`, and TypeError for a value that is not a number.
 
     A script that does not import rsctl prints the same line itself, one JSON object on one line
     of stdout, of at most 4096 bytes, `rsctl` first and a space after each colon and comma:
@@ -57,6 +59,23 @@ def log_metrics(
     # What the script printed before must come before, though it may still be in a buffer.
     sys.stdout.flush()
     _emit_in_parts(head, metrics, tail)
+
+
+def should_stop() -> bool:
+    """Whether to save the state of the training and to end now, because the job must stop: it was
+    cancelled, its time limit is near, or its machine is about to be taken away.
+
+    Call it on every rank, as often on each, such as once after each step: it is True on all ranks
+    from the same call on. A call costs less than a microsecond; ranks communicate only once a stop
+    is due. After it was True, save a checkpoint and return: `limits.grace` is the time for that.
+
+    Ranks agree through the default process group of torch.distributed. Without one, and with
+    several ranks, each rank learns of the stop by itself, and only on nodes that are asked to end.
+    Outside of a job of rsctl it is always False.
+    """
+    from rsctl.node import stop_agreement
+
+    return stop_agreement.should_stop()
 
 
 def _emit_in_parts(

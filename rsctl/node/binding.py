@@ -37,7 +37,7 @@ def wrap_command(command: list[str], environ: Mapping[str, str]) -> list[str]:
     """The command, started by run_with_binding.py where torch has no autoload.
 
     SageMaker's data parallel library ends at torch 2.4, which has no autoload. Raises LaunchError
-    for a command that is no Python script, into which nothing can be loaded.
+    for a command that is not a Python script: it cannot load the library.
     """
     if not _wants_smddp(environ) or not _is_old(_torch_version()):
         return command

@@ -30,9 +30,9 @@ class Cluster:
     """The nodes of a job, and which of them this one is.
 
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
-    `interface` is the network interface that leads to the others, or None if nobody knows.
-    `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
-    does. `platform` is whose contract this was read from, one of `platforms.PLATFORMS`.
+    `interface` is the network interface that leads to the others, or None if it is unknown. `port`
+    is where the first worker listens for the rendezvous, `reducer_ports` where each reducer does.
+    `platform` is whose contract this was read from, one of `platforms.PLATFORMS`.
 
     `roles` are the hosts of the job's own roles whose nodes rsctl-launch starts. `role_hosts` has
     HOST:PORT of all workers and of all nodes of such roles (roles.py); it is empty without any.

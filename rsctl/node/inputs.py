@@ -24,9 +24,9 @@ _SHOWN = 3
 def provide(
     cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment with what this node's ranks find: `{local_rank}` in it is theirs to fill in.
+    """The environment with the inputs of this node's ranks; each rank fills in `{local_rank}`.
 
-    Copies first what is to be on this node's disk. Raises LaunchError.
+    First copies the inputs that must be on this node's disk. Raises LaunchError.
     """
     changed = dict(environ)
     if cluster.role == "reducer":

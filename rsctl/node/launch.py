@@ -2,7 +2,7 @@
 
 Usage: rsctl-launch [--launcher torchrun|mpi|once] [--processes N] [--env NAME=VALUE]... [--python]
                     [--fill N] [--copy NAME=PATH]... [--count NAME]...
-                    [--shards NAME]... -- COMMAND...
+                    [--shards NAME]... [--stop-signal NAME] [--restarts-in-place N] -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
        rsctl-launch --check [--transport NAME] [--launcher torchrun|mpi|once]
 
@@ -59,6 +59,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("--transport requires --check; a job uses the transport of its image")
     if not command and not options.check:
         parser.error("there is nothing to run: give a COMMAND after --")
+    if options.restarts_in_place and options.launcher != "torchrun":
+        parser.error("--restarts-in-place requires --launcher torchrun")
     if not all("=" in given for given in options.copy):
         parser.error("--copy requires NAME=PATH")
     if options.processes < 1 or (options.launcher == "once" and options.processes > 1):
@@ -121,6 +123,19 @@ def _make_parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME",
         help="pass each rank its part of this input's shards in RSCTL_INPUT_NAME_SHARDS",
+    )
+    parser.add_argument(
+        "--stop-signal",
+        choices=("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"),
+        default="TERM",
+        help="the signal that asks the command to end (default: TERM)",
+    )
+    parser.add_argument(
+        "--restarts-in-place",
+        type=int,
+        default=0,
+        metavar="N",
+        help="how often torchrun starts the ranks of all nodes again after a failure (default: 0)",
     )
     parser.add_argument(
         "--check",

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -39,6 +39,8 @@ from rsctl.node.platforms import read_cluster
 from rsctl.node.process_spec import ProcessSpec
 from rsctl.node.rank_output import RankOutput
 from rsctl.node.settings import number
+from rsctl.node.soft_stop import SoftStop
+from rsctl.node.stall.agent import StallAgent, debug_environment
 from rsctl.node.stderr_tail import StderrTail
 from rsctl.node.structured_lines import emit
 from rsctl.node.telemetry import start_telemetry
@@ -118,6 +120,7 @@ def _run(
         with stop_signals_blocked():
             start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
         return run_for_chief(cluster, job.environ)
+    job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
     nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
     began = time.time()
     code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds)
@@ -138,16 +141,29 @@ def _run_command(
 ) -> int:
     """Run the node's command, with what watches it, to its end; returns the node's exit code."""
     tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
-    output = _rank_output(cluster, options)
-    child = _start(job, tail, output)
+    output = _separate_output(cluster, options)
+    server: liveness_server.LivenessServer | None = None
+    ends_with_workers = cluster.role in liveness.stopped_nodes(cluster, environ)
+    are_workers_there = (
+        (lambda: server is None or not server.has_ended) if ends_with_workers else None
+    )
+    stop_signal = signal.SIGTERM if cluster.role == "reducer" else stop_signal_of(options)
+    soft_stop = _soft_stop(environ, are_workers_there, stop_signal)
+    child = _start(job, tail, output, soft_stop)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
     server = liveness_server.start_server(cluster, environ)
     awaited = awaited_roles.start_server(cluster, environ)
     versions = VersionReport(environ) if telemetry_seconds > 0 else None
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
+    interface, ranks = _own_interface(cluster, environ), _ranks_here(cluster, options)
+    agent = StallAgent.start(cluster, job.environ, interface, ranks)
 
-    status = rank.wait(child)
+    status = rank.wait(child, soft_stop)
+    if agent is not None:
+        agent.command_ended(status.code != 0)
     stderr = tail.end() if tail is not None else ""
+    if output is not None:
+        output.pass_on_written()  # before the report: a diagnosis reads what stands above it
     workers_ended = server is not None and server.has_ended
     code = exit_report.report_exit(
         status, stderr, options.launcher, cluster, workers_ended, environ
@@ -159,8 +175,46 @@ def _run_command(
     if versions is not None:
         versions.finish()
     process_tree.kill_descendants()  # before the end of `output`, whose pipes they hold open
+    if agent is not None:
+        agent.close()
     if output is not None:
         output.end()
+    return code if soft_stop is None else _code_after(soft_stop, code)
+
+
+def _soft_stop(
+    environ: Mapping[str, str],
+    are_workers_there: Callable[[], bool] | None,
+    stop_signal: signal.Signals,
+) -> SoftStop | None:
+    """The requests to this node's ranks to end before they are signalled; None without a folder.
+
+    A reducer is needed until the workers have ended. Where it learns of that by itself, it ends
+    then; elsewhere the platform or rsctl's own supervisor ends it after them.
+    """
+    with suppress(OSError):
+        return SoftStop(environ, are_workers_there, stop_signal)
+    return None
+
+
+def stop_signal_of(options: argparse.Namespace) -> signal.Signals:
+    """The signal that asks the ranks to end."""
+    return signal.Signals[f"SIG{options.stop_signal}"]
+
+
+def _code_after(soft_stop: SoftStop, code: int) -> int:
+    """The node's exit code. Ranks that ended because of a soft stop have not completed their work.
+
+    After a stop by this node's own time limit the platform ends the job: it knows why.
+    """
+    is_complete = code == 0 and not soft_stop.has_ended_ranks
+    has_failed = code not in (0, 128 + signal.SIGTERM, 128 + soft_stop.stop_signal)
+    if not is_complete and not has_failed and soft_stop.is_own:
+        print("rsctl: the ranks have ended; waiting for the job's time limit", flush=True)
+        code = 128 + signal.sigwait(rank.STOP_SIGNALS)
+    elif not is_complete and not has_failed:
+        code = 128 + signal.SIGTERM
+    soft_stop.end()
     return code
 
 
@@ -175,23 +229,36 @@ def _report_lost_files(
             emit("finding", lost)
 
 
-def _rank_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:
-    """The separation of the output of this node's ranks, if there are several.
+def _ranks_here(cluster: Cluster, options: argparse.Namespace) -> range:
+    """The ranks that torchrun starts on this node."""
+    if cluster.role != "worker" or options.launcher != "torchrun":
+        return range(0)
+    first = cluster.index * options.processes
+    return range(first, first + options.processes)
 
-    A node that cannot create named pipes continues without it: its ranks share one.
+
+def _separate_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:
+    """The output that keeps lines of this node's ranks, and its own structured lines, whole.
+
+    A node that cannot create named pipes continues without it: all write to one output.
     """
     is_shared = options.launcher == "torchrun" and options.processes > 1
-    if cluster.role != "worker" or not is_shared:
-        return None
     with suppress(OSError):
-        return RankOutput(cluster.replica, options.processes)
+        ranks = options.processes if cluster.role == "worker" and is_shared else 0
+        return RankOutput(cluster.replica, ranks)
     return None
 
 
-def _start(job: ProcessSpec, tail: StderrTail | None, output: RankOutput | None) -> int:
+def _start(
+    job: ProcessSpec,
+    tail: StderrTail | None,
+    output: RankOutput | None,
+    soft_stop: SoftStop | None,
+) -> int:
+    environ = {**job.environ, **(soft_stop.environ if soft_stop is not None else {})}
     if output is None:
-        return rank.start(job.argv, job.environ, tail)
-    child = rank.start(job.argv, {**job.environ, **output.environ}, tail, output.writers)
+        return rank.start(job.argv, environ, tail)
+    child = rank.start(job.argv, {**environ, **output.environ}, tail, output.writers)
     output.begin()
     return child
 
@@ -204,7 +271,7 @@ def _starts_others(cluster: Cluster, options: argparse.Namespace) -> bool:
 def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
     """Wait for the other nodes, then find the interface to them if the platform names none.
 
-    A reducer that knows its interface waits for nobody: workers come to it. On clouds, nodes start
+    A reducer that knows its interface does not wait: workers connect to it. On clouds, nodes start
     minutes apart, longer than scripts wait for reducers.
     """
     named = replace(cluster, interface=named_interface(cluster))
@@ -249,7 +316,8 @@ def _process_spec(
         return process_spec.mpi(cluster, options.processes, command, with_key)
     if options.launcher == "once":
         return process_spec.once(cluster, command, inputs.of_first_rank(environ))
-    return process_spec.torchrun(cluster, options.processes, command, with_key)
+    restarts = options.restarts_in_place
+    return process_spec.torchrun(cluster, options.processes, command, with_key, restarts)
 
 
 def _own_interface(cluster: Cluster, environ: Mapping[str, str]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 _LIBRARY = "libnvidia-ml.so.1"
+_CLOCK_SM = 1  # NVML_CLOCK_SM of nvmlClockType_t
 
 
 class _Utilization(ctypes.Structure):
@@ -46,6 +47,19 @@ class Nvml:
         count = ctypes.c_uint()
         self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         return [name for index in range(count.value) if (name := self._name(index))]
+
+    def highest_clocks(self) -> list[int]:
+        """The highest clock of each GPU's multiprocessors in MHz, if the library reports it."""
+        count = ctypes.c_uint()
+        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        return [mhz for index in range(count.value) if (mhz := self._highest_clock(index))]
+
+    def _highest_clock(self, index: int) -> int:
+        device, clock = ctypes.c_void_p(), ctypes.c_uint()
+        if not self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)):
+            return 0
+        known = self._call("nvmlDeviceGetMaxClockInfo", device, _CLOCK_SM, ctypes.byref(clock))
+        return clock.value if known else 0
 
     def _name(self, index: int) -> str | None:
         device, text = ctypes.c_void_p(), ctypes.create_string_buffer(96)  # ..._V2_BUFFER_SIZE

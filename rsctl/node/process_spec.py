@@ -41,9 +41,14 @@ def require_modules(cluster: Cluster, launcher: str, environ: Mapping[str, str])
 
 
 def torchrun(
-    cluster: Cluster, processes: int, command: list[str], environ: Mapping[str, str]
+    cluster: Cluster,
+    processes: int,
+    command: list[str],
+    environ: Mapping[str, str],
+    restarts: int = 0,
 ) -> ProcessSpec:
-    """One torchrun, which starts the command once for each of this node's ranks.
+    """One torchrun, which starts the command once for each of this node's ranks, and again up to
+    `restarts` times with those of all nodes.
 
     Raises LaunchError if the binding to PyTorch could not reach the command.
     """
@@ -52,6 +57,7 @@ def torchrun(
     rendezvous += ["--master-port", str(cluster.port)]
     if cluster.platform != LOCAL:
         rendezvous += ["--rdzv-conf", f"timeout={round(peer_timeout(cluster, environ))}"]
+    rendezvous += ["--max-restarts", str(restarts)] if restarts else []
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
     return ProcessSpec(
         argv=[

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
@@ -18,12 +19,16 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass(frozen=True)
 class Process:
-    """One process: CPU time of it and of the children it has reaped, in clock ticks; its memory."""
+    """One process: CPU time of it and of the children it has reaped, in clock ticks; its memory.
+
+    `state` is the kernel's letter, such as R for one that runs or could run.
+    """
 
     pid: int
     parent: int
     cpu_ticks: int
     rss_pages: int
+    state: str
 
 
 def parse_stat(text: str) -> Process:
@@ -36,12 +41,18 @@ def parse_stat(text: str) -> Process:
         parent=int(fields[1]),
         cpu_ticks=sum(int(ticks) for ticks in fields[11:15]),
         rss_pages=int(fields[21]),
+        state=fields[0],
     )
 
 
 def tree(root: int) -> list[Process]:
     """The process `root` and all its descendants, as they are now."""
-    return _below(root, _all_processes())
+    return _below([root], _all_processes())
+
+
+def trees(roots: Iterable[int]) -> list[Process]:
+    """These processes and all their descendants, as they are now, each once."""
+    return _below(roots, _all_processes())
 
 
 def adopt_orphans() -> None:
@@ -72,11 +83,15 @@ def _open_stat(pid: str) -> TextIO:
     return open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace")
 
 
-def _below(root: int, processes: list[Process]) -> list[Process]:
+def _below(roots: Iterable[int], processes: list[Process]) -> list[Process]:
     children: dict[int, list[Process]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process)
-    found = [process for process in processes if process.pid == root]
-    for process in found:  # It grows as we go.
-        found.extend(children.get(process.pid, ()))
-    return found
+    chosen = set(roots)
+    found = {process.pid: process for process in processes if process.pid in chosen}
+    below = list(found.values())
+    for process in below:  # It grows as we go.
+        new = [child for child in children.get(process.pid, ()) if child.pid not in found]
+        found |= {child.pid: child for child in new}
+        below += new
+    return below

@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
+    from rsctl.node.soft_stop import SoftStop
     from rsctl.node.stderr_tail import StderrTail
     from rsctl.node.whole_lines import WholeLines
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""The signals that stop a job. torchrun passes on the same four."""
+STOP_SIGNALS = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2),
+)
+"""The signals that stop a job. torchrun.py passes on the same six."""
 
 FAILURE_FILE = "RSCTL_FAILURE_FILE"
 """The variable with the path of the file from which the platform reads why a node failed."""
@@ -45,6 +49,7 @@ RANK_OUTPUT = "RSCTL_RANK_OUTPUT"
 _AWAITED = (*STOP_SIGNALS, signal.SIGCHLD)
 _PR_SET_PDEATHSIG = 1
 _CANNOT_RUN = 127
+_LONGEST_WAIT_SECONDS = 3600.0  # the kernel takes no infinity
 
 
 class ExitStatus:
@@ -52,8 +57,8 @@ class ExitStatus:
 
     `code` is its exit code, 128+n if signal n killed it. `signal` is that signal's name, or None.
     `was_stopped` is whether it had been sent a stop signal through us before it ended, `time`
-    when it ended, in nanoseconds since 1970. `oom_kills` is how many processes the kernel has
-    ended meanwhile for want of memory in this one's memory group, None if that is unknown.
+    when it ended, in nanoseconds since 1970. `oom_kills` is how many processes in its memory group
+    the kernel has ended meanwhile because memory was exhausted, None if that is unknown.
     """
 
     def __init__(self, wait_status: int, was_stopped: bool, oom_kills: int | None = None) -> None:
@@ -98,21 +103,35 @@ def start(
     return child
 
 
-def wait(child: int) -> ExitStatus:
+def wait(child: int, soft_stop: SoftStop | None = None) -> ExitStatus:
     """Wait for the child that `start` started, and pass the stop signals on to its group.
 
     Each is passed on once: what a second SIGTERM does to a program that is saving its state is
-    seldom what the sender wanted. Also reaps whatever other children this process comes to have.
+    seldom what the sender wanted. `soft_stop` may ask the ranks to end instead, and the signal
+    follows when that takes too long. Also reaps all other children of this process.
     """
     sent: set[int] = set()
     while True:
-        received = signal.sigwait(_AWAITED)
+        received = _next_signal(None if soft_stop is None else soft_stop.wait_seconds())
         status = _reap(child)
         if status is not None:
-            return ExitStatus(status, bool(sent), _oom_kills_since_start())
-        if received != signal.SIGCHLD and received not in sent:
+            was_asked = soft_stop is not None and soft_stop.was_asked
+            return ExitStatus(status, bool(sent) or was_asked, _oom_kills_since_start())
+        if received is None or received == signal.SIGCHLD:
+            received = None if soft_stop is None else soft_stop.due_signal()
+        elif soft_stop is not None:
+            received = None if soft_stop.ask() else soft_stop.signal_for(received)
+        if received is not None and received not in sent:
             sent.add(received)
             _send(child, received)
+
+
+def _next_signal(seconds: float | None) -> int | None:
+    """The next of the awaited signals; None if none comes in time."""
+    if seconds is None or not hasattr(signal, "sigtimedwait"):  # macOS has none
+        return signal.sigwait(_AWAITED)
+    received = signal.sigtimedwait(_AWAITED, min(seconds, _LONGEST_WAIT_SECONDS))
+    return None if received is None else received.si_signo
 
 
 def oom_kills() -> int | None:
@@ -251,11 +270,13 @@ def main(arguments: list[str]) -> int:
 def _write_to_own_pipes() -> None:
     """Have stdout and stderr be this rank's own pipes, where the node has made them.
 
-    Each is opened once, so what names it is removed, and the folder with the last of them.
+    What names a pipe is removed, and the folder with the last of them, unless torchrun may start
+    the rank again.
     """
     folder = os.environ.pop(RANK_OUTPUT, None)
     if folder is None:
         return
+    is_last = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") == "0"
     for stream in (1, 2):
         path = os.path.join(folder, f"{os.environ['LOCAL_RANK']}.{stream}")
         try:
@@ -265,7 +286,10 @@ def _write_to_own_pipes() -> None:
         os.set_blocking(pipe, True)
         os.dup2(pipe, stream)
         os.close(pipe)
-        os.remove(path)
+        if is_last:
+            os.remove(path)
+    if not is_last:
+        return
     try:
         os.rmdir(folder)
     except OSError:

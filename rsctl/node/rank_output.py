@@ -1,8 +1,9 @@
-"""The output of the ranks of one node, through one pipe for each, in whole lines that name the
-rank.
+"""The output of the command of one node, or of each of its ranks through one pipe for each, in
+whole lines that name the rank.
 
-Ranks that share a pipe tear each other's lines: the kernel keeps only writes of up to 4096 bytes
-together. Here one thread reads all ranks and is the only one that writes to the node's output.
+Processes that share a pipe tear each other's lines: the kernel keeps only writes of up to 4096
+bytes together. So would ranks, and so would a command and this process, which prints telemetry.
+Here one thread reads them all and is the only one that writes to the node's output.
 A line waits for its end; a progress bar, whose states end by carriage returns, is passed on at
 once, as is what a line has beyond `_MOST_HELD` bytes.
 """
@@ -24,6 +25,8 @@ from rsctl.node.threads import stop_signals_blocked
 
 _STDOUT, _STDERR = 1, 2
 _READ_BYTES = 65536
+_MOST_READS = 1 + 1024 * 1024 // _READ_BYTES
+"""Reads that empty a pipe of the largest default capacity (pipe(7): 1 MiB)."""
 _MOST_HELD = 256 * 1024
 """Bytes of a line without an end that wait for it: what rsctl's logs keep as one line."""
 
@@ -53,17 +56,18 @@ class RankOutput:
 
     Make it before the launcher of the ranks is started, with `environ` added to its variables and
     `writers` as its stdout and stderr; `begin` afterwards, `end` when all processes have ended.
-    `outputs` are the files that lines of stdout and of stderr go to. Raises OSError where this
-    node can have no named pipes.
+    With 0 ranks, only the output of the command itself is read, which has no marks. `outputs` are
+    the files that lines of stdout and of stderr go to. Raises OSError where this node can have no
+    named pipes.
     """
 
     def __init__(self, replica: str, ranks: int, outputs: tuple[int, int] = (1, 2)) -> None:
-        self._outputs = outputs
+        self._outputs, self._ranks = outputs, ranks
         self._folder = tempfile.mkdtemp(prefix="rsctl-ranks-")
         self._files: list[int] = []
         self._pipes: list[_Pipe] = []
         self._open_line: dict[int, _Pipe] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_ending = False
         try:
             self._wake_reader, self._wake_writer = self._pipe()
@@ -79,14 +83,25 @@ class RankOutput:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The variables that tell `rank.py` the location of its rank's pipes."""
-        return {RANK_OUTPUT: self._folder}
+        """The variables that tell `rank.py` the location of its rank's pipes, if it has any."""
+        return {RANK_OUTPUT: self._folder} if self._ranks else {}
 
     def begin(self) -> None:
         """Pass on from now on, from a thread, also what this process reports itself."""
         structured_lines.write_by(self._write_own)
         with stop_signals_blocked():
             self._thread.start()
+
+    def pass_on_written(self) -> None:
+        """Pass on what ended processes have written until now, before this one reports their end.
+
+        A process that is still writing does not hold this up.
+        """
+        with self._lock:
+            for pipe in reversed(self._pipes):  # each stderr before its stdout
+                self._take_all(pipe)
+            for pipe in self._pipes:
+                self._end_line(pipe)
 
     def end(self) -> None:
         """Pass on the rest, and end lines that have no end."""
@@ -134,18 +149,23 @@ class RankOutput:
         for pipe in self._pipes:
             self._end_line(pipe)
 
+    def _take_all(self, pipe: _Pipe) -> None:
+        """Pass on what is in a pipe; a process that writes on does not keep us here."""
+        for _ in range(_MOST_READS):
+            if not self._take(pipe):
+                return
+
     def _take(self, pipe: _Pipe) -> bool:
         """Pass on what is in a pipe now; whether there was anything.
 
         What a process wrote to stderr before it wrote to stdout is passed on before: a traceback
         stands before the report of its rank's end.
         """
-        data = pipe.read()
-        if data and pipe.stderr is not None:
-            while self._take(pipe.stderr):
-                pass
-        if data:
-            with self._lock:
+        with self._lock:
+            data = pipe.read()
+            if data and pipe.stderr is not None:
+                self._take_all(pipe.stderr)
+            if data:
                 if pipe.stderr is not None and _REPORT in data:
                     self._end_line(pipe.stderr)
                 self._feed(pipe, data)

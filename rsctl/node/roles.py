@@ -5,9 +5,9 @@ order of their numbers:
 
     {"worker": ["HOST:PORT", "HOST:PORT"], "ps": ["HOST:PORT"], "evaluator": ["HOST:PORT"]}
 
-Each port is one that nothing of rsctl's listens on, so that the replica's own program can; but the
-first worker's is that of the ranks' rendezvous, MASTER_PORT. Local targets set the variable, since
-they alone know the ports; on clouds rsctl-launch makes it of the platform's contract.
+rsctl does not listen on these ports, so that the replica's own program can; but the first worker's
+port is the port of the ranks' rendezvous, MASTER_PORT. Local targets set the variable, since they
+alone know the ports; on clouds rsctl-launch makes it of the platform's contract.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def without_ranks(environ: Mapping[str, str]) -> dict[str, str]:
 
 def tf_config(cluster: Cluster) -> str | None:
     """TF_CONFIG in the form that TensorFlow documents, for a job with parameter servers or
-    evaluators; None in other jobs, and on nodes that are no task of TensorFlow's.
+    evaluators; None in other jobs, and on nodes that are not a task of TensorFlow.
 
     Source: tf.distribute.cluster_resolver.TFConfigClusterResolver.
     """

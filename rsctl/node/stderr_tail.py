@@ -85,7 +85,7 @@ def _who_killed(status: ExitStatus) -> str:
     if status.oom_kills:
         return "because the kernel killed processes here when memory was exhausted"
     if status.oom_kills == 0:
-        return "by an unknown sender; not by the kernel because of exhausted memory"
+        return "by an unknown sender; the kernel killed no process here to free memory"
     return "by an unknown sender"
 
 

@@ -8,6 +8,7 @@ seconds; platforms allow more, and the process that stops a node decides how lon
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import traceback
@@ -15,6 +16,7 @@ from contextlib import suppress
 from time import sleep, time
 from typing import Any
 
+from torch.distributed.elastic.multiprocessing import api as processes
 from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous import static_tcp_rendezvous
@@ -36,6 +38,11 @@ def main() -> int:
     store = _hold_store()
     _keep_store_on_loopback()
     _wait_for_ranks_after_stop()
+    _pass_on_stop_signals()
+    if options.max_restarts:
+        from rsctl.node import in_place
+
+        in_place.restart_together(in_place.Meetings(options.max_restarts))
     try:
         run(options)  # type: ignore[no-untyped-call]
         if options.node_rank == 0 and options.nnodes != "1":
@@ -75,9 +82,9 @@ def _hold_store() -> list[object]:
 
 
 def _keep_store_on_loopback() -> None:
-    """Where all nodes are on this machine's loopback, have the nodes' store listen only there.
+    """If all nodes are on this machine's loopback, make the nodes' store listen only there.
 
-    By itself torch's store listens on all interfaces, and believes everybody.
+    By default torch's store listens on all interfaces, and does not authenticate its clients.
     """
     module: Any = static_tcp_rendezvous
     plain = module.TCPStore
@@ -91,6 +98,7 @@ def _keep_store_on_loopback() -> None:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             with suppress(OSError):  # torch itself reports a port that is taken
                 listener = socket.create_server((host, port), family=family)
+                port = listener.getsockname()[1]
                 rest["master_listen_fd"] = listener.detach()
         return plain(host, port, world_size, is_master, *more, **rest)
 
@@ -118,6 +126,15 @@ def _wait_for_ranks_after_stop() -> None:
         close(self, death_sig, _FOREVER_SECONDS if is_stopped else timeout)
 
     PContext.close = patient_close  # type: ignore[method-assign]
+
+
+def _pass_on_stop_signals() -> None:
+    """Pass SIGUSR1 and SIGUSR2 on to the ranks as torch does with SIGTERM.
+
+    torch 2.13 can do that with --signals-to-handle; older versions may have no such option.
+    """
+    for signum in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(signum, processes._terminate_process_handler)
 
 
 def _report_own_failure(error: Exception) -> None:

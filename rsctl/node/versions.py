@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Mapping
 
 from rsctl import __version__
+from rsctl.node.clocks import cpu_clock
 from rsctl.node.nvml import Nvml
 from rsctl.node.structured_lines import emit
 
@@ -51,8 +52,10 @@ def versions(environ: Mapping[str, str]) -> dict[str, str]:
         "nccl": _installed(_NCCL_PACKAGES) or _nccl_of(torch, environ),
         "driver": gpus.driver() if gpus else None,
         "gpu": _counted(gpus.names()) if gpus else None,
+        "gpu_clock": _joined(gpus.highest_clocks()) if gpus else None,
         "cpu": _cpu(),
         "cores": str(_cores()),
+        "clock": cpu_clock(),
         "kernel": platform.release(),
     }
     return {name: value for name, value in found.items() if value}
@@ -88,6 +91,11 @@ def _counted(names: list[str]) -> str | None:
     """`8 x NVIDIA A100-SXM4-40GB`; several kinds are joined."""
     kinds = [f"{names.count(name)} x {name}" for name in dict.fromkeys(names)]
     return ", ".join(kinds) or None
+
+
+def _joined(clocks: list[int]) -> str | None:
+    """`1410 MHz`; several are joined."""
+    return " and ".join(f"{mhz} MHz" for mhz in sorted(set(clocks))) or None
 
 
 def _cores() -> int:

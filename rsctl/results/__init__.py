@@ -32,10 +32,10 @@ def frame(*references: str, table: TableName = "metrics") -> Any:
     """A table of runs and benches: a pandas.DataFrame if pandas is installed, otherwise a
     pyarrow.Table.
 
-    `references` are what the commands take: ids, unique prefixes, `@last`; the runs of a bench have
-    the values of their cells as columns `cell.KEY`. `table` is `runs`, `samples` (one number a run
-    and metric), `metrics` or `telemetry`. Units of columns are in a DataFrame's `attrs["units"]`
-    and in the metadata of a pyarrow field. Raises RsctlError.
+    `references` are the same as in the commands: ids, unique prefixes, `@last`; the runs of a bench
+    have the values of their cells as columns `cell.KEY`. `table` is `runs`, `samples` (one number a
+    run and metric), `metrics` or `telemetry`. Units of columns are in a DataFrame's
+    `attrs["units"]` and in the metadata of a pyarrow field. Raises RsctlError.
     """
     store = Store()
     found = [find_source(store, reference) for reference in references]

@@ -33,7 +33,7 @@ def saved_profile(job: Job) -> Profile | None:
 
 
 def save_profile(job: Job, profile: Profile) -> Path:
-    """Keep what was measured of a job's script in place of earlier. Raises RsctlError."""
+    """Store the measured profile of a job's script, replacing an earlier one. Raises RsctlError."""
     return _write(_folder("profiles") / f"{_script_digest(job)}.json", profile)
 
 

@@ -21,9 +21,8 @@ class RunCost(msgspec.Struct, kw_only=True, frozen=True):
     """The cost of a run in US dollars, so far if it is active; `unknown` is the reason if it is
     unknown.
 
-    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot: the prices of when it was
-    submitted; and `elsewhere`, what it has cost in earlier placements. `limit` is its
-    `limits.cost`.
+    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot, by the prices at submission,
+    plus `elsewhere`, its cost in earlier placements. `limit` is its `limits.cost`.
     """
 
     dollars: Optional[float] = None
@@ -96,7 +95,7 @@ def _is_billed(run: RunRecord) -> bool:
 
 
 def _planned(run: RunRecord) -> PlanCost | None:
-    """The prices of the run's plan; those of now for a job that was submitted elsewhere."""
+    """The prices in the run's plan; present prices for a job that was submitted elsewhere."""
     stored = run.plan.get("cost")
     if stored is not None:
         return msgspec.convert(stored, PlanCost)

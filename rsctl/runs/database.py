@@ -23,11 +23,11 @@ _PART_SHRUNK = 0.1
 
 
 class Database:
-    """Opens, and if need be creates, a database and its folder.
+    """Opens a database; creates it and its folder if they do not exist.
 
     It and all its methods raise StoreError (exit code 3) if the folder cannot be written, or the
-    database is damaged, locked for long, or not ours. On a full disk it can still be read, by any
-    number of processes; what would write raises DiskFull until there is space.
+    database is damaged, locked for long, or of another program. On a full disk any number of
+    processes can still read it; methods that write raise DiskFull until there is space.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,15 +51,16 @@ class Database:
         self._db.close()
 
     def disk_use(self) -> int:
-        """Bytes on disk, with what has not moved from its log into the file yet."""
+        """Bytes on disk, including the data that has not moved from its log into the file yet."""
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         return sum(disk_use(file) for file in files)
 
     def shrink(self) -> int:
         """Give the space of removed records back to the disk, if there is much of it.
 
-        Returns the bytes that the database takes less. It is locked for writers meanwhile. Row
-        numbers stay: SQLite keeps those of tables that have an index, and cursors point to them.
+        Returns the freed bytes. The database is locked for writers meanwhile. Row numbers do not
+        change: SQLite keeps the row numbers of tables that have an index, and cursors point to
+        them.
         """
         with self._explaining():
             db = self._writable()
@@ -76,7 +77,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or none of some statements, for the records that rooms above keep here."""
+        """Run all or none of some statements, for packages that keep records here."""
         with self._explaining(), self._writable() as db:
             db.execute("BEGIN IMMEDIATE")
             yield db
@@ -93,11 +94,11 @@ class Database:
             raise
 
     def _open_on_full_disk(self) -> tuple[sqlite3.Connection, int]:
-        """The database for reading alone.
+        """The database, read-only.
 
-        WAL mode needs a file of shared memory, which a full disk has no room for. A database that
-        is locked for one process does without: it takes in what a killed process left in the log.
-        Then nobody needs a lock, since nobody can write.
+        WAL mode needs a file of shared memory, which a full disk has no room for. An exclusive lock
+        needs no shared memory, and moves the data that a killed process left in the log into the
+        file. After that no process needs a lock, since no process can write.
         """
         db, version = self._open("locking_mode=EXCLUSIVE")
         db.close()
@@ -106,7 +107,7 @@ class Database:
         return sqlite3.connect(address, uri=True, isolation_level=None), version
 
     def _writable(self) -> sqlite3.Connection:
-        if self._is_read_only:  # is there space by now?
+        if self._is_read_only:  # there may be space by now
             db, _ = self._open()
             self._db.close()
             self._db, self._is_read_only = db, False
@@ -126,7 +127,8 @@ class Database:
     def _bear(self, problem: sqlite3.OperationalError) -> None:
         """Read texts that are not UTF-8 from here on, with escapes; raise any other problem.
 
-        They are damage of single rows. Reading all texts so would take several times as long.
+        Such texts are damage of single rows. Reading all texts this way takes several times as
+        long.
         """
         if "decode to UTF-8" not in str(problem) or self._db.text_factory is not str:
             raise problem

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_BLOCK = 512  # bytes; what st_blocks counts
+_BLOCK = 512  # bytes; the unit of st_blocks
 
 
 def disk_use(path: Path, skip: tuple[str, ...] = ()) -> int:
     """Bytes on disk of a file or folder, less the entries of it that are named.
 
-    Links are counted and not followed. What is gone or closed to this user counts as nothing.
+    Links are counted and not followed. Files that no longer exist or that this user cannot read
+    count as 0.
     """
     try:
         total = path.lstat().st_blocks * _BLOCK

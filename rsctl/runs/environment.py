@@ -1,4 +1,6 @@
-"""The environment of rsctl's own processes: this one's, less what belongs to a job around it."""
+"""The environment of rsctl's own processes: this process's, without the variables of a surrounding
+job.
+"""
 
 from __future__ import annotations
 

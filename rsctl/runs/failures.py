@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import Finding
 from rsctl.job.source_roots import find_module
+from rsctl.runs.findings import RESTART_IN_PLACE
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.causes import LOST_PEER
 from rsctl.runs.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
@@ -47,14 +48,15 @@ class ExitReports:
 
     Any program of the job can print such a line. So the launcher makes a key, which no program of
     the job gets, prints its SHA-256 before it starts one, and the key itself with each `exit` line.
-    A replica's `starts` say how many such announcements of it count; those after them are its own.
+    `starts` is the number of announcements of a replica that count; later ones come from its own
+    programs.
     """
 
     def __init__(self, locks: Locks) -> None:
         self.locks = locks
 
     def announced(self, line: LogEvent, starts: int = 1) -> None:
-        """Keep the lock that a line announces, if it is one of so many launchers' of a replica."""
+        """Keep the lock that a line announces, if it is among the first `starts` of its replica."""
         record = structured(line.text)
         if record is None or record["rsctl"] not in ("node", "exits"):
             return
@@ -63,7 +65,7 @@ class ExitReports:
             known.append(lock)
 
     def read(self, line: LogEvent) -> Failure | None:
-        """The failure in a line that is a launcher's; None for any other line."""
+        """The failure in a launcher's line; None for any other line."""
         report = exit_report(line)
         if report is None:
             return None
@@ -75,6 +77,19 @@ class ExitReports:
 
 def _is_key(key: object) -> TypeGuard[str]:
     return isinstance(key, str) and 0 < len(key) < _LONGEST
+
+
+def restarts_in_place(line: LogEvent) -> bool:
+    """Whether a line says that a node is about to start its ranks again: those that have failed
+    until then are not why the job fails.
+    """
+    record = structured(line.text)
+    return record is not None and record["rsctl"] == "restart"
+
+
+def without_node(reports: Iterable[Failure], node: str) -> list[Failure]:
+    """The reports that do not come from this node's log."""
+    return [report for report in reports if (report.log or report.replica) != node]
 
 
 def exit_report(line: LogEvent) -> Failure | None:
@@ -110,8 +125,8 @@ def _time_in(record: Mapping[str, object]) -> str | None:
 def runtime_finding(line: LogEvent) -> Finding | None:
     """The finding in a line of the runtime; None for other lines.
 
-    Any program of the job can print such a line: its texts become one line each, and it cannot
-    point into a file of the user's.
+    Any program of the job can print such a line: each text becomes one line, and it cannot point
+    into one of the user's files.
     """
     record = structured(line.text)
     if not record or record["rsctl"] != "finding":
@@ -132,9 +147,9 @@ def _short(text: str) -> str:
 def believable(
     reports: Iterable[Failure], failed: Collection[str], replicas: Collection[str]
 ) -> list[Failure]:
-    """The reports of a job's own replicas from logs of those that have failed.
+    """The reports of a job's replicas, from the logs of the failed ones.
 
-    Anybody can print such a line.
+    Any program of the job can print such a line.
     """
     return [
         report
@@ -149,12 +164,12 @@ def first_failure(
     killers: Mapping[str, Killer] | None = None,
     replica_on: Callable[[str], str | None] = lambda host: None,
 ) -> Failure:
-    """The failure that began it all, with the last lines of its replica and their known causes.
+    """The first failure, with the last lines of its replica and their known causes.
 
-    That is the earliest, unless it only lost a peer that failed at about the same time: a rank
-    that raises closes its connections before its process is gone, so a peer may overtake it.
-    `killers` is what whoever runs the replicas knows of their ends, `replica_on` gives the replica
-    on a host. `lines` of a failure are those that its target reports of it.
+    That is the earliest, unless that replica only lost a peer that failed at about the same time: a
+    rank that raises closes its connections before its process is gone, so a peer may overtake it.
+    `killers` has the target's knowledge of how replicas ended, `replica_on` gives the replica on a
+    host. `lines` of a failure are the lines that its target reports for it.
     """
     ordered = sorted(failures, key=lambda failure: failure.time)
     together = [f for f in ordered if _seconds_apart(ordered[0], f) < _TOGETHER_SECONDS]
@@ -183,7 +198,7 @@ def _explained(
         killer = killer._replace(out_of_memory=kills > 0)
     logged, reported = failure_lines(line.text for line in tail), failure.lines
     origin = _origin(failure, tail)
-    findings = [f for f in map(runtime_finding, tail) if f]
+    findings = [f for f in map(runtime_finding, tail) if f and f.code != RESTART_IN_PLACE]
     signal = failure.signal or origin.signal
     causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported)
     is_better = has_traceback(reported) and not has_traceback(logged)
@@ -203,9 +218,9 @@ def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:
 
 
 def _placed(failure: Failure, origin: Origin, replica_on: Callable[[str], str | None]) -> Failure:
-    """With the rank, and the replica on whose host it was, that a launcher names.
+    """The failure with the rank that a launcher names, and the replica on that rank's host.
 
-    mpirun writes of all nodes' ranks on the chief; other launchers write of their own node.
+    mpirun reports the ranks of all nodes on the chief; other launchers report their own node.
     """
     rank = failure.rank if failure.rank is not None else origin.rank
     replica = (replica_on(origin.host) if origin.host else None) or failure.replica
@@ -214,7 +229,7 @@ def _placed(failure: Failure, origin: Origin, replica_on: Callable[[str], str | 
 
 
 def _with_source(cause: Finding, lines: list[str], folder: RunFolder) -> Finding:
-    """The cause; of a missing module that lies in the job's own source, with where it is."""
+    """The cause; if a missing module is in the job's own source, with its location."""
     missing = [name for line in lines for name in _MISSING.findall(line)]
     if cause.code != "module" or not missing:
         return cause
@@ -231,11 +246,11 @@ def _with_source(cause: Finding, lines: list[str], folder: RunFolder) -> Finding
 
 
 def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | None]:
-    """The last lines of the failed replica, up to its report: what follows is the launcher's.
+    """The last lines of the failed replica, up to its report: the launcher wrote the later lines.
 
     Lines of other ranks are left out, where lines name their rank.
 
-    With them, how many processes the report says the kernel ended for want of memory.
+    Also returns how many processes the kernel ended because memory was exhausted, by that report.
     """
     replica = failure.log or failure.replica
     path = folder.log(replica)
@@ -251,6 +266,9 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
                 rank = f"{failure.replica}/{record.get('local_rank')}"
                 lines = [each for each in lines if each.rank in (None, rank)]
                 return lines, kills if isinstance(kills, int) else None
-            lines.append(line)
+            if restarts_in_place(line):
+                lines.clear()
+            else:
+                lines.append(line)
     reader.close()
     return lines[-_TAIL:], None

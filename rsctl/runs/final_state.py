@@ -27,13 +27,13 @@ _LONGEST_REASON = 800  # characters; each takes at most four bytes
 
 
 class _Outcome(StateEvent, tag="state", kw_only=True, frozen=True):
-    """The final state of the job with those of its replicas: state, exit code and time, by name."""
+    """The final state of the job and of its replicas: state, exit code and time, by name."""
 
     replicas: dict[str, tuple[JobState, Optional[int], str]] = {}
 
 
 def reserve(run: str, replicas: int = 0) -> None:
-    """Reserve the space, unless it is; without any the state cannot be kept here."""
+    """Reserve the space, unless it is reserved; on a full disk the state cannot be kept here."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with suppress(OSError):
         file = os.open(_path(run), flags, 0o600)
@@ -44,7 +44,7 @@ def reserve(run: str, replicas: int = 0) -> None:
 
 
 def write(run: str, event: StateEvent, replicas: Iterable[StateEvent] = ()) -> None:
-    """Write the final state of the job, in place, and those of its replicas if they fit in."""
+    """Write the final state of the job, in place, and of its replicas if they fit."""
     reason = event.reason and event.reason[:_LONGEST_REASON]
     ended = {r.replica: (r.state, r.exit_code, r.time) for r in replicas if r.replica}
     fields = {**msgspec.structs.asdict(event), "reason": reason}
@@ -62,7 +62,7 @@ def write(run: str, event: StateEvent, replicas: Iterable[StateEvent] = ()) -> N
 
 
 def final_state(run: str) -> StateEvent | None:
-    """The final state; None if the run has not ended, or that was not kept."""
+    """The final state; None if the run has not ended, or if its end was not kept."""
     events = final_states(run)
     return events[-1] if events else None
 
@@ -81,7 +81,7 @@ def final_states(run: str) -> list[StateEvent]:
 
 
 def with_final_state(run: RunRecord) -> RunRecord:
-    """The run with the final states that the store lacks, which a full disk may cause."""
+    """The run with final states that are missing in the store, for example after a full disk."""
     if run.state.is_final and all(replica.state.is_final for replica in run.replicas):
         return run
     events = final_states(run.run)
@@ -97,7 +97,7 @@ def with_final_state(run: RunRecord) -> RunRecord:
 
 
 def _with_replicas(run: RunRecord, ended: list[StateEvent]) -> RunRecord:
-    """The run with these states of the replicas that the store does not know to have ended."""
+    """The run with these states for replicas that have no final state in the store."""
     replicas = {replica.replica: replica for replica in run.replicas}
     for event in ended:
         name = event.replica or ""

@@ -10,7 +10,10 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.events import FindingEvent, StateEvent
 
 INCOMPLETE_LOG = frozenset({"disk-full", "log-lost", "metrics-lost"})
-"""Codes of findings by which the log, or what was read from it, is not complete."""
+"""Codes of findings that report an incomplete log, or incomplete data from the log."""
+
+RESTART_IN_PLACE = "restart-in-place"
+"""The code of the finding that a node reports once for each restart of all ranks."""
 
 _MARK = b'"type":"finding"'
 

@@ -3,6 +3,7 @@
 For a job in a cloud the supervisor is the command that collects its log.
 
 submission.json   the run description: what the supervisor runs (no secrets)
+requested         its modification time is when the job was last requested from a cloud
 supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
 supervisor.log    what the supervisor itself printed; normally empty
 outcome.json      the end of the job, as a copy for which there is space on a full disk
@@ -10,9 +11,10 @@ states.log        the states of the job and its replicas, one JSON event a line
 REPLICA/log       everything a replica printed, see `rsctl.runs.stream.journal`
 REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
+REPLICA/evidence  what its ranks were doing when the job stalled, see `rsctl.node.stall.evidence`
 outputs, checkpoints    unless the spec puts them elsewhere
 inputs            copies of data on this machine, while the job runs
-rehearsal.json    of a run whose cloud is emulated here, see `targets/managed/rehearsal/start.py`;
+rehearsal.json    for a run whose cloud is emulated here, see `targets/managed/rehearsal/start.py`;
                   beside it emulator.json, emulator.lock, emulator.log and the folder emulator
 """
 
@@ -30,14 +32,15 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.locks import holder, is_locked, try_lock, write_holder
 from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.runs.watch_rules import WatchSpec
 
 _PROBE_SECONDS = 0.2
 
 
 class RestartLimit(NamedTuple):
-    """After how many restarts a job in a cloud is ended.
+    """The number of restarts after which rsctl ends a job in a cloud.
 
-    With `is_spot`, those after which nothing of its own had failed are not counted.
+    With `is_spot`, restarts without a failure of the job itself are not counted.
     """
 
     most: int
@@ -45,8 +48,8 @@ class RestartLimit(NamedTuple):
 
 
 class CostLimit(msgspec.Struct, frozen=True):
-    """The US dollars that a job may cost, what it costs an hour, and whether its own time limit is
-    what they pay for.
+    """The cost limit of a job in US dollars, its cost per hour, and whether its own time limit
+    follows from that cost limit.
     """
 
     dollars: float
@@ -60,12 +63,14 @@ Ending = Literal["with-workers", "by-itself"]
 class RunDescription(msgspec.Struct, kw_only=True):
     """The job of a supervisor, stored in `submission.json`. Times in seconds.
 
-    With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `roles` is how
-    the replicas of each of the job's own roles end, with the workers or by themselves. `queue`
-    is how long a job in a cloud may wait for capacity, `restarts` when it is ended for having been
-    restarted too often, if the service does not see to that itself; `cost` is what it may cost.
-    `copies` are the locations of the inputs that are copied to this machine first, by name;
-    `source` is the folder of the job's code on this machine.
+    `grace` is the time between the request to end and SIGKILL. With `may_lose_reducers` the workers
+    continue by themselves when a reducer is lost. `roles` says how the replicas of each of the
+    job's own roles end, with the workers or by themselves. `queue` is how long a job in a cloud may
+    wait for capacity, `restarts` its limit of restarts, if the service does not enforce one itself;
+    `cost` is its cost limit. `copies` are the locations of the inputs that are copied to this
+    machine first, by name; `source` is the folder of the job's code on this machine. `stall` is
+    the time without progress after which the job has stalled, 0 for never, and `on_stall` the
+    action that follows; `watch` are rules over its metrics.
     """
 
     run: str
@@ -73,6 +78,7 @@ class RunDescription(msgspec.Struct, kw_only=True):
     request: dict[str, Any]
     replicas: list[str]
     timeout: Optional[float] = None
+    grace: Optional[float] = None
     retries: int = 0
     metrics: dict[str, MetricSpec] = {}
     may_lose_reducers: bool = False
@@ -82,6 +88,9 @@ class RunDescription(msgspec.Struct, kw_only=True):
     cost: Optional[CostLimit] = None
     copies: dict[str, str] = {}
     source: Optional[str] = None
+    stall: float = 0.0
+    on_stall: str = "notify"
+    watch: dict[str, WatchSpec] = {}
 
 
 class RunFolder:
@@ -93,10 +102,11 @@ class RunFolder:
         self.states = self.path / "states.log"
         self.supervisor_log = self.path / "supervisor.log"
         self._description = self.path / "submission.json"
+        self._requested = self.path / "requested"
         self._lock_path = self.path / "supervisor.lock"
 
     def create(self, description: RunDescription) -> None:
-        """Make the folder with all that replicas write to. Raises OSError."""
+        """Make the folder and the files and folders that replicas write to. Raises OSError."""
         private_folder(self.path)
         for replica in description.replicas:
             (self.path / replica / "tmp").mkdir(parents=True, exist_ok=True)
@@ -115,13 +125,27 @@ class RunFolder:
         except OSError as problem:
             raise unwritable(self.path, problem) from None
 
+    def note_request(self) -> None:
+        """Note that a request which may create the run's job is about to be sent.
+
+        Raises OSError.
+        """
+        self._requested.touch()
+
+    def last_request(self) -> float | None:
+        """The time at which `note_request` was last called, in Unix seconds; None if never."""
+        try:
+            return self._requested.stat().st_mtime
+        except OSError:
+            return None
+
     def description(self) -> RunDescription:
         """The run description. Raises OSError or msgspec.DecodeError."""
         with open_regular(self._description) as file:
             return msgspec.json.decode(file.read(), type=RunDescription)
 
     def replicas(self) -> list[str]:
-        """The replicas of the run, or those that have left a log."""
+        """The replicas of the run, or the replicas with a log."""
         try:
             return self.description().replicas
         except (OSError, msgspec.DecodeError):
@@ -139,7 +163,7 @@ class RunFolder:
         """
         deadline = monotonic() + _PROBE_SECONDS
         while (file := try_lock(self._lock_path)) is None:
-            # It may be a check of the lock, which is over in a moment.
+            # Another process may only be checking the lock, which takes a moment.
             if monotonic() > deadline:
                 raise BlockingIOError
             sleep(_PROBE_SECONDS / 20)

@@ -1,7 +1,7 @@
-"""Removes a run: its record and its folder go; outputs and checkpoints stay unless asked for.
+"""Removes a run: its record and its folder; outputs and checkpoints only on request.
 
-The folder is marked before the record goes. So a folder that is marked and that the store does
-not know is what a killed process left, and `unfinished_removals` finds it.
+The folder is marked before the record is removed. So a marked folder without a record comes from a
+killed process, and `unfinished_removals` finds it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -20,20 +21,23 @@ from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 
 RESULTS = ("outputs", "checkpoints")
-"""The folders with what the job itself wrote."""
+"""The folders that the job itself writes to."""
 
 _MARK = "forgotten"
 _LOCK = "supervisor.lock"
+_POLL_SECONDS = 0.05
 _TIMES = 3  # another process may make a file in a folder that is being removed
 
 
-def forget(store: Store, run: str, with_results: bool = False) -> list[Path]:
+def forget(store: Store, run: str, with_results: bool = False, seconds: float = 0.0) -> list[Path]:
     """Remove a run from the store and its folder; returns the folders with files that stay.
 
-    Raises RsctlError if the run is supervised, or something cannot be removed.
+    `seconds` is how long to wait for a process that uses the run: the process that recorded its end
+    uses it for a moment longer. Raises RsctlError if the run still has a supervisor after that, or
+    if something cannot be removed.
     """
     folder = RunFolder(run)
-    lock = _lock(folder)
+    lock = _lock(folder, seconds)
     try:
         with suppress(OSError):
             (folder.path / _MARK).touch()
@@ -83,7 +87,7 @@ def unfinished_removals(store: Store) -> list[str]:
 
 
 def leftover_results(store: Store) -> list[str]:
-    """The runs of which nothing is left but outputs and checkpoints."""
+    """The runs that have only outputs and checkpoints."""
     folders = sorted((home() / "runs").glob("*"))
     return without_record(store, [path.name for path in folders if _has_results_alone(path)])
 
@@ -94,11 +98,16 @@ def without_record(store: Store, runs: Collection[str]) -> list[str]:
     return [run for run in runs if run not in recorded]
 
 
-def _lock(folder: RunFolder) -> int | None:
+def _lock(folder: RunFolder, seconds: float) -> int | None:
     """The lock of a run, so that no process continues it meanwhile; None if it has no folder."""
     if not folder.path.is_dir():
         return None
+    deadline = time.monotonic() + seconds
     try:
+        while time.monotonic() < deadline:
+            with suppress(BlockingIOError):
+                return folder.lock()
+            time.sleep(_POLL_SECONDS)
         return folder.lock()
     except BlockingIOError:
         message = f"{folder.run} is in use: it is running, or a process reads its log"
@@ -121,7 +130,7 @@ def _has_results_alone(folder: Path) -> bool:
 
 
 def _remove(folder: Path, kept: Collection[Path]) -> None:
-    """Remove all but what is kept; the mark and the lock last."""
+    """Remove all except the kept paths; the mark and the lock last."""
     if folder.is_symlink():
         return folder.unlink()
     for again in range(_TIMES):

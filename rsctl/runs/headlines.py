@@ -24,7 +24,7 @@ _KEPT_BY_READERS = 5000
 
 
 class _Kept(msgspec.Struct, array_like=True):
-    """Headlines by metric, up to a row."""
+    """Headlines by metric, up to a row number."""
 
     row: int = 0
     metrics: dict[str, Headline] = {}
@@ -74,15 +74,15 @@ def summary(db: sqlite3.Connection, run: str, may_write: bool) -> dict[str, dict
 
 
 def without_chief(db: sqlite3.Connection, run: str) -> list[str]:
-    """The metrics that other replicas of a run have logged and the chief has not."""
+    """The metrics that only replicas other than the chief have logged."""
     kept, _ = _folded(db, run)
     return [name for name, headline in kept.metrics.items() if not headline.is_chiefs]
 
 
 def _folded(db: sqlite3.Connection, run: str) -> tuple[_Kept, int]:
-    """The headlines as of the last row, and how many rows were not among those kept."""
+    """The headlines as of the last row, and the number of rows that the stored ones omit."""
     kept = _read(db, run)
-    if kept.row > _last_row(db, run):  # rows have other numbers by now
+    if kept.row > _last_row(db, run):  # the row numbers have changed
         kept = _Kept()
     rows = db.execute(
         "SELECT rowid, time, replica, name, step, value FROM metrics"
@@ -140,5 +140,5 @@ def _specs_of(db: sqlite3.Connection, run: str) -> Mapping[str, MetricSpec]:
     row = db.execute("SELECT metrics_spec FROM runs WHERE id=?", (run,)).fetchone()
     try:
         return _specs.decode(row[0]) if row else {}
-    except (msgspec.MsgspecError, TypeError):  # damaged: its values are still those of the log
+    except (msgspec.MsgspecError, TypeError):  # damaged: the log still has its values
         return {}

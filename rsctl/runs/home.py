@@ -31,24 +31,24 @@ def run_directory(run: str) -> Path:
 def private_folder(path: Path) -> None:
     """Make a folder, and those above it that are missing, for this user alone. Raises OSError.
 
-    Folders that are there already stay as they are.
+    Does not change existing folders.
     """
     missing = []
     while not path.is_dir():
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
-        with suppress(FileExistsError):  # of two processes at once, one makes it
+        with suppress(FileExistsError):  # another process may make it at the same time
             folder.mkdir(mode=0o700)
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
 
 
 def private_file(path: Path) -> None:
-    """Make a file for this user alone, or take it from others if it is this user's own.
+    """Make a file for this user alone; remove other users' access to an existing file of this user.
 
-    A file that is there is not opened: to close it would end the locks that this process has on
-    it, such as SQLite's. Raises OSError.
+    An existing file is not opened: closing it would release the locks of this process on it, such
+    as SQLite's. Raises OSError.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

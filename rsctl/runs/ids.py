@@ -13,7 +13,7 @@ _RUN_ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")  # a label of DNS (RF
 
 def new_run_id(job_name: str) -> str:
     """A fresh id such as `quickstart-7f3k2a`."""
-    import secrets  # not for `plan`, which needs none
+    import secrets  # only here: `plan` does not need it
 
     suffix = "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX_LENGTH))
     return f"{job_name}-{suffix}"

@@ -12,7 +12,7 @@ _MOST_BYTES = 100
 
 
 def try_lock(path: Path) -> int | None:
-    """Take the lock of a file, made if need be; its descriptor, or None if it is held.
+    """Take the lock of a file, made if it does not exist; its descriptor, or None if it is held.
 
     Raises OSError.
     """
@@ -41,7 +41,7 @@ def is_locked(path: Path) -> bool:
 
 
 def write_holder(lock: int, process: int) -> None:
-    """Write the process id of who holds a lock into its file, in one piece."""
+    """Write the process id of the lock's holder into its file, in one piece."""
     os.pwrite(lock, f"{process:<10}".encode(), 0)
 
 

@@ -1,11 +1,11 @@
-"""Which replicas of a job have failed, by their logs, where the platform does not say which.
+"""Finds the failed replicas of a job by their logs, if the platform does not name them.
 
-Containers without rsctl-launch leave no report of their end. What shows in a log that its replica
-failed, the strongest sign first:
+Containers without rsctl-launch leave no report of their end. The signs of a failure in a log, the
+strongest first:
 
 - AWS's sagemaker-training toolkit reports a failure, with the exit code of its program.
   Source: aws/sagemaker-training-toolkit@3383937, trainer.py and errors.py.
-- The platform's text about the failure stands in the log.
+- The log contains the platform's text about the failure.
 - The log ends with a traceback.
 """
 
@@ -29,7 +29,7 @@ _TELLING = 16  # characters: a shorter line may stand in any log
 
 
 class _Sign(NamedTuple):
-    """The failure of a replica that its log shows: since when, how strongly, with which code."""
+    """The failure that a replica's log shows: its time, the strength of the sign, the exit code."""
 
     time: str
     strength: int
@@ -39,7 +39,7 @@ class _Sign(NamedTuple):
 def log_failures(folder: RunFolder, replicas: list[str], reported: UnnamedFailure) -> list[Failure]:
     """The replicas whose logs show a failure, by the strongest sign that any log has.
 
-    None if no log has any: which replica it was is then not known.
+    None if no log has any: then the failed replica is unknown.
     """
     tails = {name: _tail(folder, name) for name in replicas}
     signs = {name: sign for name in replicas if (sign := _sign(tails[name], reported.text))}

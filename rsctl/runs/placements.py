@@ -1,4 +1,4 @@
-"""The placements that a run is tried at, one after the other, and what is sent to each.
+"""The placements at which a run is tried, one after the other, and the submission to each.
 
 A run with one placement has no rows here. For other runs the rows are written before anything is
 sent. They hold all data for sending except the secrets, so that a later process can continue the
@@ -40,7 +40,7 @@ class PlannedPlacement(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class CurrentPlacement(NamedTuple):
-    """The placement of a run now, its number from 0, when it began, and whether it is the last."""
+    """The present placement of a run: its number from 0, its start, and whether it is the last."""
 
     number: int
     placement: PlannedPlacement
@@ -51,7 +51,7 @@ class CurrentPlacement(NamedTuple):
 class PlacementEnd(NamedTuple):
     """Why a run leaves a placement: the state and time in which its job there ended, if it had one.
 
-    `dollars` is what that job has cost, None if nobody knows.
+    `dollars` is the cost of that job, None if unknown.
     """
 
     state: JobState
@@ -83,7 +83,7 @@ def current_placement(store: Store, run: str) -> CurrentPlacement | None:
 
 
 def first_request(store: Store, run: str) -> Any:
-    """The request for a run's first placement; None if it has but one."""
+    """The request for a run's first placement; None if it has only one."""
     with store.transaction() as db:
         row = db.execute("SELECT plan FROM places WHERE run=? AND number=0", (run,)).fetchone()
     return msgspec.json.decode(row[0])["request"] if row else None
@@ -94,10 +94,10 @@ def go_on(
 ) -> CurrentPlacement | None:
     """The run leaves a placement, and the next one begins: from now on its plan is the run's.
 
-    What was collected of the former job's log and metrics stays; `progress` is what the collector
-    of the next one starts from, `attempt` the number of its first start. Returns None, having
-    changed nothing, if there is no next placement, if the run is not at the placement any more, or
-    if somebody has asked it to end.
+    The collected log and metrics of the former job stay; `progress` is the starting point of the
+    next job's collector, `attempt` the number of that job's first start. Returns None and changes
+    nothing if there is no next placement, if the run is no longer at the placement, or if its
+    cancellation was requested.
     """
     with store.transaction() as db:
         present = _present(db, run)

@@ -9,8 +9,8 @@ from typing import Any
 def pool_of_role(plan: Mapping[str, Any], role: str) -> dict[str, Any]:
     """The nodes of a role as one pool; empty if there are none.
 
-    Where they are of several kinds it has the count of all, the kinds one after the other, and the
-    bandwidth of the slowest.
+    If they are of several kinds, it has the total count, a list of the kinds, and the bandwidth of
+    the slowest.
     """
     pools: list[dict[str, Any]] = [p for p in plan.get("pools") or [] if p.get("role") == role]
     if len(pools) < 2:

@@ -18,10 +18,10 @@ _MOST_RUNS = 200
 
 
 class RunPrediction(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes and settings of a run as the model sees them, and what it said of them.
+    """The nodes and settings of a run as the model's inputs, and its prediction.
 
-    `step_seconds` is None if nothing was known of the script; `source` says what was. The
-    constants were `fitted_from` these runs, by none they were the defaults.
+    `step_seconds` is None if the script was unknown; `source` is the origin of the script's
+    profile. The constants were `fitted_from` these runs; without runs they were the defaults.
     """
 
     cluster: ModelledCluster
@@ -32,14 +32,14 @@ class RunPrediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keep_prediction(store: Store, run: str, prediction: RunPrediction) -> None:
-    """Record what is predicted of a run. Raises StoreError."""
+    """Record the prediction for a run. Raises StoreError."""
     text = msgspec.json.encode(prediction).decode()
     with store.transaction() as db:
         db.execute("INSERT OR REPLACE INTO predictions VALUES (?, ?)", (run, text))
 
 
 def prediction_of(store: Store, run: str) -> RunPrediction | None:
-    """The record, None if there is none or it is of another version. Raises StoreError."""
+    """The record; None if it does not exist or has another version. Raises StoreError."""
     with store.transaction() as db:
         rows = db.execute("SELECT prediction FROM predictions WHERE run=?", (run,)).fetchall()
     try:
@@ -68,7 +68,7 @@ def observation_of(store: Store, run: str) -> Observation | None:
 
 
 def errors_of(store: Store, target: str, calibration: Calibration) -> list[float]:
-    """predicted / measured - 1 of the target's last runs that were predicted by these constants.
+    """predicted / measured - 1 for the target's last runs that were predicted with these constants.
 
     Raises StoreError.
     """

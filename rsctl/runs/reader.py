@@ -27,7 +27,7 @@ class StateReader:
         self._decoder = msgspec.json.Decoder(StateEvent | FindingEvent)
 
     def read(self) -> list[StateEvent | FindingEvent]:
-        """The events since the last read; a line that is damaged is passed over."""
+        """The events since the last read; skips a damaged line."""
         try:
             with open_regular(self._path) as file:
                 file.seek(self.offset)
@@ -54,7 +54,7 @@ def ends_job(event: Event) -> bool:
 class RunReader:
     """The events in a run's folder from a cursor on, in order; advances the cursor as it reads.
 
-    `ended` says that the last read knew of the job's end, so that it held nothing back.
+    `ended` says that the last read found the job's end, so that it returned everything.
     """
 
     def __init__(self, folder: RunFolder, since: Cursor) -> None:

@@ -34,13 +34,13 @@ _RESERVE_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0
 _FLUSH_COUNT = 2000
 _MOST_WAITING = 50_000
-"""The most values of metrics that wait for a store that cannot be written."""
+"""The maximum number of metric values that wait for a store that cannot be written."""
 
 
 class Recorder:
     """Writes to the run's `states.log` and to the store.
 
-    A file of a megabyte is kept as a reserve. When the disk is full it is given up, so that at
+    A file of a megabyte is kept as a reserve. When the disk is full, it is removed, so that at
     least the end of the run can be recorded.
     """
 
@@ -91,7 +91,7 @@ class Recorder:
         self._append(event)
 
     def _record_replicas(self) -> None:
-        """Record the states of replicas, with those for which there was no space before."""
+        """Record the states of replicas, and earlier states for which there was no space."""
         for name, event in list(self._unsaved.items()):
             if not self._save(lambda event=event: self._store.record(self._run, event)):  # type: ignore[misc]
                 return
@@ -103,14 +103,14 @@ class Recorder:
         self._append(FindingEvent(time=now(), finding=finding, replica=replica))
 
     def metrics_ended(self, metrics: Mapping[str, MetricSpec], is_success: bool) -> None:
-        """Report what is wrong with the metrics of a run that is about to end.
+        """Report problems with the metrics of a run that is about to end.
 
-        Of a regex that was reported before, it is known why it has found nothing.
+        A regex that was reported before is not reported again for finding nothing.
         """
         self._flush_finally()
         try:
             last = self._store.latest(self._run, "")
-        except sqlite3.Error:  # nothing is known of them then
+        except sqlite3.Error:  # then they are unknown
             return
         for finding in metric_findings(metrics, last, is_success):
             if finding.path not in self._reported:
@@ -174,7 +174,9 @@ class Recorder:
             self.finding(warning("metrics-lost", message, remedy))
 
     def disk_full(self) -> None:
-        """Called once, when output can no longer be kept: the reserve is given up for the rest."""
+        """Called once, when output can no longer be stored: removes the reserve to make space for
+        the rest.
+        """
         self._reserve.unlink(missing_ok=True)
         folder = self._reserve.parent
         self.finding(
@@ -186,7 +188,7 @@ class Recorder:
         )
 
     def close(self) -> None:
-        """Write what waits and give up the reserve."""
+        """Write all waiting data and remove the reserve."""
         self.flush()
         self._reserve.unlink(missing_ok=True)
         os.close(self._file)
@@ -202,9 +204,9 @@ class Recorder:
             self._is_torn = bool(rest)
 
     def _save(self, write: Callable[[], object]) -> bool:
-        """Write, with the reserve's space if need be; whether it was written.
+        """Write, with the reserve's space if necessary; returns whether it was written.
 
-        A job never ends because it cannot be noted.
+        A job never ends because its data cannot be recorded.
         """
         for _ in range(2):
             try:

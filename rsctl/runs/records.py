@@ -22,9 +22,9 @@ class Replica(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Fact(NamedTuple):
-    """Something worth knowing of a run that no other target has, such as the time that is billed.
+    """A fact about a run that is specific to its target, such as the billed time.
 
-    `value` is what `status -o json` has under the name; `text` is for people.
+    `value` is the value in `status -o json` under the name; `text` is for people.
     """
 
     name: str
@@ -32,13 +32,17 @@ class Fact(NamedTuple):
     value: Any
 
 
-class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """One run as the store knows it. `plan` is what `rsctl plan -o json` printed for it, `settings`
-    what was laid over the job file by `--set`, `spec` that file as written, without secrets; None
-    for a job that was made in Python, and for runs of earlier versions.
+FAILED_NODE = "failed_node"
+"""The fact that names the node whose failure has ended a job."""
 
-    `attempts` are the starts before the one that `attempt` is the number of. `placements` are where
-    it is tried in turn, if it has more than one; `plan` is that of the one where it is.
+
+class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
+    """One run in the store. `plan` is the output of `rsctl plan -o json` for it, `settings` are the
+    overrides by `--set`, `spec` is the job file as written, without secrets; None for a job that
+    was made in Python, and for runs of earlier versions.
+
+    `attempt` is the number of the present start, `attempts` are the starts before it. `placements`
+    are the placements to try in turn, if there is more than one; `plan` belongs to the present one.
     """
 
     run: str
@@ -61,6 +65,22 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     settings: list[str] = []
     spec: Optional[str] = None
     facts: list[Fact] = []
+
+
+class RunSummary(NamedTuple):
+    """One run in a list: of `RunRecord` what is short."""
+
+    run: str
+    name: str
+    target: str
+    url: str
+    state: JobState
+    created: str
+    reason: str | None
+    exit_code: int | None
+    attempt: int
+    started: str | None
+    ended: str | None
 
 
 def replica_order(replica: str) -> tuple[bool, str, int, int]:

@@ -20,9 +20,9 @@ RUN_ROWS = f"SELECT id, {', '.join(_COLUMNS[1:])}, {_MORE} FROM runs "  # noqa: 
 
 
 def run_of(row: tuple[Any, ...], db: sqlite3.Connection) -> RunRecord:
-    """A run by its row, with what other tables have of it.
+    """A run from its row, with its data in other tables.
 
-    Raises MsgspecError, ValueError or TypeError for what is damaged.
+    Raises MsgspecError, ValueError or TypeError for damaged data.
     """
     *fields, plan, specs, settings, spec, failure = row
     record = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), RunRecord)
@@ -72,7 +72,7 @@ def _attempts(run: str, db: sqlite3.Connection) -> list[Attempt]:
 
 
 def _placements(run: RunRecord, db: sqlite3.Connection) -> list[TriedPlacement]:
-    """The present one is in the state of the run itself."""
+    """The present start is in the state of the run itself."""
     names = TriedPlacement.__struct_fields__
     query = f"SELECT {', '.join(names)} FROM places WHERE run=? ORDER BY number"  # noqa: S608
     rows = (dict(zip(names, row, strict=True)) for row in db.execute(query, (run.run,)))

@@ -1,4 +1,6 @@
-"""The recorded training steps of a run: what its binding to PyTorch prints, kept in the store."""
+"""The recorded training steps of a run: rsctl's binding to PyTorch prints them, the store keeps
+them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class StepPart(StepRecord, frozen=True, kw_only=True):
 def reported_steps(line: LogEvent) -> StepPart | None:
     """The record in a line of the runtime; None for other lines.
 
-    Any program can print such a line: one of another form is none.
+    Any program can print such a line: a line of another form is ignored.
     """
     record = structured(line.text)
     if not record or record["rsctl"] != "steps":
@@ -45,7 +47,7 @@ def keep_steps(store: Store, run: str, part: StepPart) -> None:
 
 
 def steps_of(store: Store, run: str) -> StepRecord | None:
-    """The last record of a run, None if there is none or a part of it is missing.
+    """The last record of a run; None if it does not exist or a part of it is missing.
 
     Raises StoreError.
     """
@@ -56,7 +58,7 @@ def steps_of(store: Store, run: str) -> StepRecord | None:
 
 
 def whole_record(reported: Iterable[StepPart]) -> StepRecord | None:
-    """The record that parts make, of each number the last; None if one is missing."""
+    """The record of these parts, the last of each number; None if one is missing."""
     latest = {part.part: part for part in reported}
     if 0 not in latest:
         return None

@@ -1,4 +1,4 @@
-"""The contract of a tracker, and what it is sent."""
+"""The contract of a tracker, and the data that it receives."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ State = dict[str, Any]
 
 
 class MetricPoint(NamedTuple):
-    """One value of a metric. `tag` has the replica unless that is the chief; `seconds` are Unix
-    time; `step` is the log's, or else counts the values of the tag from 0.
+    """One value of a metric. `tag` names the replica unless it is the chief; `seconds` are Unix
+    time; `step` is the step in the log, otherwise it counts the values of the tag from 0.
     """
 
     tag: str
@@ -27,7 +27,7 @@ class MetricPoint(NamedTuple):
 
 class Result(NamedTuple):
     """How a run ended: its state, its samples by name, texts about it, and files for trackers that
-    take some, once nothing more comes of the run.
+    accept files, once the run's data is complete.
     """
 
     state: JobState
@@ -58,7 +58,7 @@ class TrackedRun(NamedTuple):
 
     @property
     def tags(self) -> dict[str, str]:
-        """Texts by which the run is found again."""
+        """Texts for finding the run in the tracker."""
         return {
             "rsctl.run": self.run.run,
             "rsctl.job": self.run.name,
@@ -68,32 +68,33 @@ class TrackedRun(NamedTuple):
 
 
 class Tracker(Protocol):
-    """One service for one run. What a call was made for is sent again if it was cut short, so all
-    methods find what an earlier call has made. They raise TrackerError, RsctlError and OSError.
+    """One service for one run. A call that was interrupted is made again with the same data, so all
+    methods must find the results of an earlier call. They raise TrackerError, RsctlError and
+    OSError.
     """
 
     seconds_between: float
     """How long to gather metrics between two calls while the job runs."""
 
     takes_files: bool
-    """Whether it has a place for files, see `run_files`."""
+    """Whether it stores files, see `run_files`."""
 
     def begin(self, state: State) -> None:
-        """Make what represents the run, with its parameters."""
+        """Create the run in the tracker, with its parameters."""
 
     def send(self, points: Sequence[MetricPoint], state: State) -> None:
         """Add values of metrics."""
 
     def end(self, result: Result, state: State) -> None:
-        """Add how the run ended; called again when more of its log has come after its end."""
+        """Add how the run ended; called again if more of its log arrives after its end."""
 
 
 _LONGEST_PROBLEM = 480
 
 
 def one_line(problem: object) -> str:
-    """The text of a problem as one line. Of a long one the middle is left out: clients write the
-    URL and what they tried at first, and at the end the status or what the server answered.
+    """The text of a problem as one line. A long text loses its middle: clients write the URL and
+    the request at the beginning, and the status or the server's answer at the end.
     """
     text = " ".join(str(problem).split())
     if len(text) <= _LONGEST_PROBLEM:
@@ -103,4 +104,4 @@ def one_line(problem: object) -> str:
 
 
 class TrackerError(Exception):
-    """A tracker cannot be reached or refuses what it is sent; the text says why, in one line."""
+    """A tracker cannot be reached or refuses the data; the text says why, in one line."""

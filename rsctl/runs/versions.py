@@ -9,7 +9,10 @@ from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.sanitize import sanitize_line
 
-KNOWN = ("rsctl", "python", "torch", "nccl", "driver", "gpu", "cpu", "cores", "kernel")
+KNOWN = (
+    *("rsctl", "python", "torch", "nccl", "driver", "gpu", "gpu_clock", "cpu", "cores", "clock"),
+    "kernel",
+)
 """The names that a `versions` line may have."""
 
 _LONGEST = 200
@@ -18,7 +21,7 @@ _LONGEST = 200
 def reported_versions(line: LogEvent) -> dict[str, str] | None:
     """The versions in a line of the runtime; None for other lines.
 
-    Any program can print such a line: what is no known name or no text is left out.
+    Any program can print such a line: unknown names and values that are not texts are left out.
     """
     record = structured(line.text)
     if not record or record["rsctl"] != "versions":
@@ -29,14 +32,14 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 
 
 def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]) -> None:
-    """Record what a replica runs on; the last report counts. Raises StoreError."""
+    """Record a replica's versions and machine; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(versions).decode()
     with store.transaction() as db:
         db.execute("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", (run, replica, text))
 
 
 def versions_of(store: Store, run: str) -> dict[str, dict[str, str]]:
-    """By replica, what it ran on. Raises StoreError."""
+    """The versions and machine of each replica. Raises StoreError."""
     with store.transaction() as db:
         rows = db.execute("SELECT replica, versions FROM versions WHERE run=?", (run,)).fetchall()
     return {replica: msgspec.json.decode(text, type=dict[str, str]) for replica, text in rows}

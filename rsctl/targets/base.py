@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union, runtime_checkable
 
 import msgspec
 from msgspec.structs import replace
@@ -27,10 +26,30 @@ if TYPE_CHECKING:
     from rsctl.runs.store import RunRecord
 
 
+class NodeCommand(NamedTuple):
+    """A process on this machine that is, or reaches, a command on a node of a run."""
+
+    argv: list[str]
+    cwd: Optional[str] = None
+    env: Optional[dict[str, str]] = None
+
+
+@runtime_checkable
+class Enterable(Protocol):
+    """A target that can run commands on the nodes of its runs."""
+
+    def enter(
+        self, run: str, replica: str, command: list[str], is_terminal: bool
+    ) -> Optional[NodeCommand]:
+        """The process here by which a command runs on a node, with the job's variables; None
+        if the node does not run. An empty command is a shell.
+        """
+
+
 class Unanswered(RsctlError):
     """A submission whose answer was lost: only a later poll shows whether it made a job.
 
-    `problem` is what came instead of an answer.
+    `problem` is the error in place of an answer.
     """
 
     def __init__(self, run: str, problem: RsctlError) -> None:
@@ -45,7 +64,7 @@ class Unanswered(RsctlError):
 class ImagePlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """The image: its tag, or None if no container is used, and its gradient transport.
 
-    `reference` is what is submitted in place of the tag where that is there already.
+    `reference` is submitted in place of the tag if the image is already in its registry.
     """
 
     tag: Optional[str]
@@ -64,12 +83,12 @@ class Pool(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Plan(msgspec.Struct, kw_only=True, frozen=True):
-    """All that a submission will do; what `rsctl plan -o json` prints.
+    """Everything that a submission will do; `rsctl plan -o json` prints it.
 
-    `env` is what the script finds in its environment; a None value is a secret that is taken from
-    the submitter's environment and shown nowhere. `cost` is there where machines are billed,
-    `inputs` and `tracking` where the job has any, `alternatives` where it has placements to go on
-    to: the request is that of the first placement.
+    `env` is the environment of the script; a None value is a secret from the submitter's
+    environment, which is never shown. `cost` is set if machines are billed, `inputs` and `tracking`
+    if the job has any, and `alternatives` if it has further placements: the request is for the
+    first placement.
     """
 
     run: str
@@ -93,23 +112,23 @@ class Placeholder(NamedTuple):
     """A value of a request that is known only as it is sent.
 
     `path` leads to it through the request's mappings and lists. `secret` is the variable whose
-    value belongs there; None stands for the image, by its digest.
+    value belongs at that position; None stands for the image, by its digest.
     """
 
     path: tuple[Union[str, int], ...]
     secret: Optional[str] = None
 
 
-@dataclass(frozen=True)
-class Submission:
-    """All that it takes to send a job: `render` makes it, and `submit` derives nothing again.
+class Submission(msgspec.Struct, frozen=True):
+    """All data for sending a job: `render` makes it, and `submit` derives nothing again.
 
-    `job` is the job as the target settled it. `recipe` is what the plan's image is built by, None
-    if none is built; `package` is the source that an image used as it is lacks. `placeholders`
-    are the values of the request that are filled in as it is sent, `secrets` the names of the
-    variables that the plan shows as None. An image that is not `pushed` stays on this machine.
-    `text` is the job file's, None for a job that was made in Python. `placement` is where it is
-    sent, `alternatives` are the submissions to the job's other placements, in the order of trying.
+    `job` is the job as the target settled it. `recipe` builds the plan's image, None if none is
+    built; `package` is the source to add to an image that is used unchanged. `placeholders` are the
+    values of the request that are filled in when it is sent, `secrets` the names of the variables
+    that the plan shows as None. An image that is not `pushed` stays on this machine. `text` is the
+    text of the job file, None for a job that was made in Python. `placement` is its destination,
+    `alternatives` are the submissions to the job's other placements, in the order in which they are
+    tried.
     """
 
     plan: Plan
@@ -130,44 +149,44 @@ class Target(Protocol):
     info: TargetInfo
 
     def render(self, job: Job, run: str) -> Submission:
-        """All that would be sent. Pure: no network, clock, credentials, SDK or docker.
+        """Make the submission. Pure: no network, clock, credentials, SDK or docker.
 
-        Called by `rsctl.plan.make_plan` and nobody else. Raises RsctlError.
+        Only `rsctl.plan.make_plan` calls it. Raises RsctlError.
         """
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """The obstacles to sending it from this environment; changes nothing."""
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
-        """Have the image where jobs can start from it; by which reference, None if none.
+        """Provide the image where jobs can start from it; its reference, None if there is no image.
 
-        `submit` does so itself unless the plan has the reference already. Raises RsctlError; with
-        code `changed` if the files are not those of the plan any more.
+        `submit` does this itself unless the plan already has the reference. Raises RsctlError, with
+        code `changed` if the files have changed since the plan.
         """
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Send the plan's request; a second call for the same run finds the first's job.
 
-        `record` writes the run down; it is called before anything is started, and once nobody
-        else can take the run for one that was killed. `show` gets the progress of a build. Raises
-        RsctlError.
+        `record` stores the run; it is called before anything is started, and only when other
+        processes cannot mistake the run for a killed one. `show` gets the progress of a build.
+        Raises RsctlError.
         """
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
         """Batches of log lines and states, in order; `since` is advanced as they are yielded.
 
-        With `follow` it ends when the job has ended and is drained, and an empty batch is yielded
-        now and then while nothing happens; without, it ends at what is there.
+        With `follow` it ends when the job has ended and its log is complete, and it yields an empty
+        batch now and then while nothing happens; without `follow` it ends after the existing lines.
         """
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
-        """Where the results of a run are, by what they are: `outputs`, `checkpoints`, `model`.
+        """The locations of a run's results by kind: `outputs`, `checkpoints`, `model`.
 
         `plan` is the run's stored plan. A location is a path on this machine or a bucket's URL.
         """
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
-        """Pages about a job, by what they show: `console`, `tensorboard`, `logs`. Pure.
+        """The pages about a job by kind: `console`, `tensorboard`, `logs`. Pure.
 
         `url` is the run's, `plan` its stored plan. There are none of jobs on this machine.
         """
@@ -179,21 +198,21 @@ class Target(Protocol):
         """Bring the store up to date with the job, and clean up what a killed run left."""
 
     def poll(self, run: str) -> bool:
-        """Reconcile the run without waiting; returns whether nothing more will come of it.
+        """Reconcile the run without waiting; returns whether its data is complete.
 
-        It is for who watches many runs in one thread; the run's folder has what came of it.
+        For callers that watch many runs in one thread; the run's folder has the result.
         """
 
     def collect(self, run: str) -> None:
-        """Have all that is known by now of the run's log and metrics on this machine."""
+        """Bring the run's log and metrics on this machine up to date."""
 
     def cancel(self, run: str) -> None:
-        """Request that the job ends. Returns at once; a job that has ended is left as it is."""
+        """Request that the job ends. Returns immediately; does not change a job that has ended."""
 
     def release(self, run: str) -> None:
-        """Let go of what `reconcile`, `poll` and `collect` keep of a run for this thread.
+        """Release what `reconcile`, `poll` and `collect` hold for a run in this thread.
 
-        So that another process or thread may collect its log; for who lives on without it.
+        Then another process or thread can collect its log; for callers that continue without it.
         """
 
 
@@ -201,11 +220,11 @@ class AdoptingTarget(Target, Protocol):
     """A managed target: its jobs may have been submitted elsewhere."""
 
     def adopt(self, url: str) -> RunRecord:
-        """The job of a URL as a run of the store, which it is from now on. Raises RsctlError."""
+        """Add the job of a URL to the store as a run, unless it is there. Raises RsctlError."""
 
 
 def new_run(submission: Submission, settings: Iterable[str] = ()) -> RunRecord:
-    """A run as it is recorded before it is sent; the target does not know it yet."""
+    """The record of a run before it is sent; the target does not know it yet."""
     from rsctl.job.kept_text import kept_text
     from rsctl.runs.store import RunRecord  # a plan needs no database
 
@@ -236,7 +255,7 @@ def replica_names(pools: Iterable[Pool]) -> list[str]:
 
 
 def merged_pools(pools: Iterable[Pool]) -> list[Pool]:
-    """Pools without empty ones, and with those that follow each other as one where they are alike.
+    """The pools without empty ones; consecutive equal pools are merged into one.
 
     So a chief that is like the other workers has no pool of its own in a plan.
     """

@@ -36,7 +36,7 @@ def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
 
 
 def _each_role(job: Job, keys: Mapping[str, _T]) -> Iterator[tuple[str, _T]]:
-    """The keys with what is said of them, `roles.NAME.…` once for each role."""
+    """The keys with their texts, `roles.NAME.…` once for each role."""
     for path, what in keys.items():
         names = job.roles if path.startswith("roles.NAME.") else ("NAME",)
         for name in names:

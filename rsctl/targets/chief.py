@@ -26,7 +26,7 @@ def has_own_chief(job: Job) -> bool:
 
 
 def chief_job(job: Job) -> Job:
-    """The job with the chief's machine, disk, arguments and variables as those of all workers."""
+    """The job with the chief's machine, disk, arguments and variables for all workers."""
     chief, workers, run = job.chief, job.workers, job.run
     accelerator = workers.accelerator
     if chief.accelerator is not None:
@@ -55,7 +55,7 @@ def _laid_over(workers: Any, chief: Any) -> Any:
 
 
 def laid_over_args(common: _Args, own: _Args | None) -> Any:
-    """A mapping over that of `run.args`, name by name, or a list in its place.
+    """A mapping merged into the mapping of `run.args`, name by name, or a list in its place.
 
     `spec.role_checks` refuses a mapping over a list."""
     if isinstance(own, Mapping) and isinstance(common, Mapping):

@@ -1,4 +1,4 @@
-"""Inputs as a plan shows them, and what a target can make of each. Pure but for files on disk."""
+"""Inputs as a plan shows them, and how a target provides each. Pure except for files on disk."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from rsctl.targets.base import Plan
 
 COPIES = "/var/tmp/rsctl/inputs"  # noqa: S108 - on the container's own disk, for any user of it
-"""Where rsctl-launch copies to on the clouds: a folder for each input."""
+"""The folder to which rsctl-launch copies inputs on the clouds: one folder for each input."""
 
 
 class InputPlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """An input: where it is, how it comes to the nodes, and who sees to that.
+    """An input: its location, how it gets to the nodes, and the program that copies it.
 
-    `path` is what the script finds: a path, or URLs. `source` is the path from which rsctl-launch
-    copies it to there; what the platform copies is `counted` by it. `shards` is how many files its
-    ranges stand for, of which each rank is told its part.
+    `path` is the location for the script: a path, or URLs. `source` is the path from which
+    rsctl-launch copies it there; rsctl-launch checks the `counted` files of a platform's copy.
+    `shards` is the number of files that its ranges stand for; each rank gets its part.
     """
 
     name: str
@@ -50,7 +50,7 @@ class InputPlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 def shard_count(given: GivenInput) -> Optional[int]:
-    """The shards of an input; None if it has none, or not as they are written."""
+    """The shards of an input; None if it has none, or if they are invalid."""
     try:
         return shards.count(given.location) if given.has_shards else None
     except ValueError:
@@ -66,12 +66,14 @@ def last_part(location: str) -> str:
 
 
 def copied_path(given: GivenInput) -> str:
-    """Where rsctl-launch copies an input to on the clouds."""
+    """The path to which rsctl-launch copies an input on the clouds."""
     return f"{COPIES}/{given.name}/{last_part(given.location)}"
 
 
 def input_env(inputs: Iterable[InputPlan]) -> dict[str, Optional[str]]:
-    """The variables by which the script finds its inputs; rsctl-launch adds those of shards."""
+    """The variables by which the script finds its inputs; rsctl-launch adds the variables of
+    shards.
+    """
     return {variable_of(each.name): each.path for each in inputs}
 
 
@@ -91,7 +93,7 @@ def out_of_reach(
 
 
 def input_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
-    """Errors for inputs that a target cannot provide as they are asked for."""
+    """Errors for inputs that a target cannot provide as the job requests."""
     for name in without_location(job, info.name):
         given = job.inputs[name]
         uri = given.uri if isinstance(given, Input) else None
@@ -102,7 +104,7 @@ def input_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
             path = f"inputs.{name}.uri"
             yield error("inputs", message, f"add {path}.{info.name}: {example}", path)
     for job_input in inputs_of(job, info.name):
-        if job_input.key.count(".") > 2:  # one of several: what is for others does not matter here
+        if job_input.key.count(".") > 2:  # has locations for several targets; only this one counts
             yield from missing_files(job_input.key, job_input.location)
         yield from _mode_findings(job_input, info)
 

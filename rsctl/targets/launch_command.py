@@ -21,8 +21,8 @@ def launch_arguments(
 ) -> list[str]:
     """The arguments of `rsctl-launch`, with so many ranks a node.
 
-    `variables` are set on the node itself, where the target cannot set them; of `inputs` it copies
-    those that have a `source`, and tells ranks of their shards.
+    `variables` are set on the node itself, where the target cannot set them; it copies the `inputs`
+    that have a `source`, and gives ranks their shards.
     """
     options = ["--launcher", job.run.launcher]
     for name, value in variables.items():
@@ -33,6 +33,10 @@ def launch_arguments(
         options += ["--copy", f"{each.name}={each.source}"] if each.source else []
         options += ["--count", each.name] if each.counted else []
         options += ["--shards", each.name] if each.shards else []
+    if job.limits.stop_signal != "TERM":
+        options += ["--stop-signal", job.limits.stop_signal]
+    if job.limits.restarts_in_place and job.run.launcher == "torchrun":
+        options += ["--restarts-in-place", str(job.limits.restarts_in_place)]
     if job.run.command is None:
         options.append("--python")
     if placeholder_names(script_arguments(job)):

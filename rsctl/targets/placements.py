@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import billing_of, plan_cost
 from rsctl.estimate.costs.limit import cost_findings
@@ -19,10 +18,10 @@ from rsctl.targets.inputs import planned_input_findings
 
 
 def render_placements(job: Job, target: Target, run: str) -> Submission:
-    """The submission of the job's first placement, with those of the others as its alternatives.
+    """The submission of the job's first placement, with the others' submissions as alternatives.
 
-    Raises RsctlError with all that is wrong in any of them: what is refused where it is tried last
-    would be known only when it is needed.
+    Raises RsctlError with all errors of all of them: otherwise an error of the last placement would
+    show only when the run moves there.
     """
     findings = list(placement_findings(job, target.info))
     placement_jobs = placements_of(job, target.info)[:MOST_PLACEMENTS]
@@ -42,9 +41,9 @@ def render_placements(job: Job, target: Target, run: str) -> Submission:
     if any(finding.is_error for finding in findings):
         raise RsctlError(ExitCode.USAGE, *findings)
     first, *others = submissions
-    plan = with_fields(first.plan, findings=findings)
+    plan = replace(first.plan, findings=findings)
     if others:
-        plan = with_fields(
+        plan = replace(
             plan, alternatives=[placement_job.placement for placement_job in placement_jobs[1:]]
         )
     return replace(
@@ -66,23 +65,23 @@ def _rendered(
 
 
 def _examined(submission: Submission, target: Target) -> Submission:
-    """With what it costs, and what there is to say of its inputs."""
+    """Add its cost, and the findings on its inputs."""
     submission = _priced(submission, target)
     plan = submission.plan
     if not plan.inputs:
         return submission
     findings = [*plan.findings, *planned_input_findings(submission.job, plan)]
-    return replace(submission, plan=with_fields(plan, findings=findings))
+    return replace(submission, plan=replace(plan, findings=findings))
 
 
 def _priced(submission: Submission, target: Target) -> Submission:
-    """With what it costs, and whether it may."""
+    """Add its cost, and the findings on its cost limit."""
     plan, limits, info = submission.plan, submission.job.limits, target.info
     billing = billing_of(info, plan.request)
     if billing is None or info.catalog is None:
         return submission
     cost = plan_cost(info.name, plan.pools, billing, limits)
-    plan = with_fields(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
+    plan = replace(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
     return replace(submission, plan=plan)
 
 
@@ -92,13 +91,13 @@ def _of_alternative(placement_job: PlacementJob, found: list[Finding]) -> Iterat
         if finding.severity != "note":
             is_of_item = finding.path in placement_job.keys.values()
             where = "" if is_of_item else f"in {placement_job.placement}: "
-            yield with_fields(finding, message=f"{where}{finding.message}")
+            yield replace(finding, message=f"{where}{finding.message}")
 
 
 def _differences(
     placement_job: PlacementJob, submission: Submission, first: Submission
 ) -> Iterator[Finding]:
-    """A run is of as many ranks wherever it is."""
+    """A run must have the same number of ranks at all placements."""
     here, there = submission.plan.world_size, first.plan.world_size
     if here != there:
         where, others = placement_job.placement, first.placement

@@ -20,9 +20,9 @@ _PROGRAM = ("script", "module", "command", "args")
 
 
 def role_job(job: Job, name: str) -> Job:
-    """The job with the nodes of a role as its workers, and what they run as what `run` says.
+    """The job with the nodes of a role as its workers, and their program as its `run`.
 
-    With an image of its own nothing of rsctl is in its containers, as with launcher none.
+    Containers of a role with its own image do not have rsctl, as with launcher none.
     """
     role = job.roles[name]
     run = replace(

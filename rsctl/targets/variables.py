@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
-from rsctl.job.job import Job
+from rsctl.job.job import Comm, Job
 from rsctl.job.secret_names import HIDDEN, is_secret_name
 from rsctl.job.source_roots import source_roots
 from rsctl.targets.chief import chief_job
@@ -67,9 +67,38 @@ def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
         env["RSCTL_COMM_BUCKET_MB"] = str(comm.bucket_mb)
     if comm.compression != "none":
         env["RSCTL_COMM_COMPRESSION"] = comm.compression
+    if comm.hook is not None:
+        env["RSCTL_COMM_HOOK"] = comm.hook
+    if comm.local_steps > 1:
+        env |= _local_steps_env(comm)
     if has_reducers:
         env["RSCTL_ON_REDUCER_LOSS"] = comm.on_reducer_loss
     return env
+
+
+def _local_steps_env(comm: Comm) -> dict[str, Optional[str]]:
+    """The variables of local steps, in full: their defaults are the spec's."""
+    return {
+        "RSCTL_COMM_LOCAL_STEPS": str(comm.local_steps),
+        "RSCTL_COMM_OUTER_OPTIMIZER": comm.outer.optimizer,
+        "RSCTL_COMM_OUTER_LR": f"{comm.outer.lr:g}",
+        "RSCTL_COMM_OUTER_MOMENTUM": f"{comm.outer.momentum:g}",
+        "RSCTL_COMM_FRAGMENTS": str(comm.fragments),
+    }
+
+
+def grace_env(job: Job, stop_after: Optional[float] = None) -> dict[str, Optional[str]]:
+    """The variables of a soft stop for rsctl-launch, without defaults.
+
+    `stop_after` is when a node asks its ranks to end by itself, in seconds from its start: for
+    platforms that do not ask before they kill.
+    """
+    if job.limits.grace is None:
+        return {}
+    from rsctl.node.soft_stop import GRACE, STOP_AFTER
+
+    env: dict[str, Optional[str]] = {GRACE: f"{float(job.limits.grace):g}"}
+    return env if stop_after is None else {**env, STOP_AFTER: f"{stop_after:g}"}
 
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
@@ -110,7 +139,7 @@ def _tls_setting(job: Job) -> str:
 
 
 def secret_names(job: Job, has_reducers: bool) -> tuple[str, ...]:
-    """The variables whose values a plan leaves out: the spec's, and those of the run's reducers."""
+    """The variables whose values a plan leaves out: the spec's, and the run's for its reducers."""
     of_reducers = reducers_env(job, has_reducers)
     names = [name for name, value in of_reducers.items() if value is None]
     return tuple(dict.fromkeys([*names, *_secrets(job)]))
@@ -143,7 +172,7 @@ def secret_values(submission: Submission) -> dict[str, str]:
 
 
 def _made(names: Iterable[str]) -> dict[str, str]:
-    """New values for those of some names that are the run's own."""
+    """New values for the names that are the run's own."""
     from secrets import token_hex  # not for `plan`, which needs none
 
     makers = {TOKEN: token_hex, IDENTITY_VARIABLE: make_identity}

@@ -64,16 +64,17 @@ class Transport:
     ) -> QueuedAllReduce:
         """Begin to reduce a writable, contiguous buffer in place, and return at once.
 
-        `dtype` is fp32, bf16 or fp16, `op` sum or avg. Until the work is done the buffer must not
-        be touched. Raises ValueError for what cannot be reduced, TransportError if the
-        transport has failed before.
+        `dtype` is fp32, bf16, fp16, or int8 or fp8 in groups as PROTOCOL.md has them; `op` is sum
+        or avg. Until the work is done the buffer must not be touched. Raises ValueError for what
+        cannot be reduced, TransportError if the transport has failed before.
         """
         data = memoryview(buffer)
         if data.readonly or not data.c_contiguous:
             raise ValueError("the buffer must be writable and contiguous")
         data = data.cast("B") if data.nbytes else memoryview(bytearray())
         if dtype not in DTYPES or op not in OPS:
-            raise ValueError(f"cannot reduce {dtype} by {op}: fp32, bf16, fp16 by sum, avg")
+            known = f"{', '.join(DTYPES)} by {', '.join(OPS)}"
+            raise ValueError(f"cannot reduce {dtype} by {op}: {known}")
         if data.nbytes % frames.ITEM_BYTES[DTYPES[dtype]]:
             raise ValueError(f"{data.nbytes} bytes are not a whole number of {dtype}")
         with self._lock:

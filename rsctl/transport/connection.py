@@ -147,8 +147,8 @@ def configure_socket(sock: socket.socket, silence: float, congestion: str | None
     """Set a socket up for blocks: small frames at once, peers that answer nothing given up.
 
     Without a congestion control to use, cubic is taken, or reno, which Linux allows to everyone.
-    The system's own may be BBR, which paces each connection by what it has delivered so far: of
-    many connections that take turns it leaves a fifth of the bandwidth unused. `system` leaves it.
+    The system's own may be BBR, which paces each connection by its measured delivery rate: with
+    many connections that take turns, a fifth of the bandwidth is unused. `system` leaves it.
     """
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -13,11 +13,17 @@ MAGIC = 0x54435352
 VERSION = 1
 
 HELLO, CHALLENGE, PROOF, READY, DATA, RESULT, HEARTBEAT, ERROR, GOODBYE = range(1, 10)
-FP32, BF16, FP16 = 1, 2, 3
+FP32, BF16, FP16, INT8, FP8 = 1, 2, 3, 4, 5
 SUM, AVG = 1, 2
 
-ITEM_BYTES = {FP32: 4, BF16: 2, FP16: 2}
-DTYPE_NAMES = {FP32: "fp32", BF16: "bf16", FP16: "fp16"}
+GROUP_NUMBERS = 256
+"""How many numbers of 8 bits share a scale."""
+
+GROUP_BYTES = 4 + GROUP_NUMBERS
+ITEM_BYTES = {FP32: 4, BF16: 2, FP16: 2, INT8: GROUP_BYTES, FP8: GROUP_BYTES}
+"""The bytes of one number or, of those with 8 bits, of a whole group."""
+
+DTYPE_NAMES = {FP32: "fp32", BF16: "bf16", FP16: "fp16", INT8: "int8", FP8: "fp8"}
 OP_NAMES = {SUM: "sum", AVG: "avg"}
 
 MAX_TOTAL = 1 << 40

@@ -78,8 +78,8 @@ class Hello:
 class Channel:
     """A connection: `sock` is what the protocol is spoken on, `wire` the TCP connection below it.
 
-    Without TLS they are the same, and `binding` is empty. With it, `binding` is known to the two
-    ends of this one TLS connection and to nobody else.
+    Without TLS they are the same, and `binding` is empty. With it, only the two ends of this one
+    TLS connection know `binding`.
     """
 
     sock: socket.socket

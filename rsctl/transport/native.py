@@ -21,11 +21,12 @@ from rsctl.transport.engine_interface import (
     Sockets,
 )
 from rsctl.transport.errors import EngineFailure, ErrorCode, printable
+from rsctl.transport.frames import ITEM_BYTES
 
 LIBRARY = Path(__file__).parent / "librsctl_core.so"
 """Where the package's build puts the core."""
 
-_ABI = 3
+_ABI = 4
 _TEXT_BYTES = 2048
 _SLICE_SECONDS = 0.5  # a wait inside C holds signals back for no longer than this
 
@@ -97,7 +98,9 @@ _SIGNATURES = {
     "client_read": (None, handle, POINTER(_ClientStats)),
     "client_stop": (None, handle),
     "client_free": (None, handle),
-    "reduce_blocks": (None, c_char_p, c_uint32, u64, c_uint8, c_uint8, handle),
+    "pack": (None, handle, handle, handle, u64, c_uint8),
+    "unpack": (None, handle, handle, u64, c_uint8),
+    "reduce_blocks": (None, handle, c_uint32, u64, c_uint8, c_uint8, handle),
 }
 
 
@@ -203,7 +206,7 @@ class CoreClient:
         """See ClientEngine."""
         size = len(data)
         memory = (c_char * size).from_buffer(data) if size else None
-        chunk_bytes = self._schedule.chunk_bytes(size)
+        chunk_bytes = self._schedule.chunk_bytes(size, ITEM_BYTES[dtype])
         sequence: int = self._core.rsctl_client_submit(
             self._handle, memory, size, chunk_bytes, dtype, op
         )

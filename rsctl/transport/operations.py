@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from rsctl.transport.engine_interface import Membership
-from rsctl.transport.frames import DATA, FrameError, Header, chunks_of, header
+from rsctl.transport.frames import DATA, ITEM_BYTES, FrameError, Header, chunks_of, header
 
 _WAITING, _SENT, _DONE = 0, 1, 2
 
@@ -20,7 +20,7 @@ class Operation:
         schedule = membership.schedule
         self.sequence = sequence
         self.data = data
-        self.chunk_bytes = schedule.chunk_bytes(len(data))
+        self.chunk_bytes = schedule.chunk_bytes(len(data), ITEM_BYTES[dtype])
         chunks = chunks_of(len(data), self.chunk_bytes)
         self.left = chunks
         self.order: Iterator[int] = schedule.order(membership.rank, chunks)

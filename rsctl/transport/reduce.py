@@ -8,6 +8,7 @@ Prints a line of JSON when it listens, a telemetry line at each interval, and a 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -173,7 +174,11 @@ def _latest(flows: list[ReducerStats]) -> list[dict[str, object]]:
 
 
 def _emit(kind: str, fields: Mapping[str, object]) -> None:
-    print(json.dumps({"rsctl": kind, **fields}), flush=True)
+    """Print a line, unless the reader of standard output has gone: workers still need the sums."""
+    data = (json.dumps({"rsctl": kind, **fields}) + "\n").encode()
+    with contextlib.suppress(OSError):
+        while data:
+            data = data[os.write(sys.stdout.fileno(), data) :]
 
 
 def _refuse(message: str, code: int) -> int:

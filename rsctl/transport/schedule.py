@@ -62,12 +62,13 @@ class Schedule:
         """SHA-256 over everything here: what workers compare through their reducers."""
         return hashlib.sha256(repr(self).encode()).digest()
 
-    def chunk_bytes(self, total: int) -> int:
+    def chunk_bytes(self, total: int, item: int = 1) -> int:
         """The size of an operation's blocks: whole rows of equal blocks, none above the frame.
 
-        A multiple of 64, and not below 8 KiB, so that small operations stay one message.
+        A multiple of 64, or of `item` bytes if these are more, and not below 8 KiB, so that small
+        operations stay one message.
         """
-        return _chunk_bytes(total, len(self.slots), self.frame)
+        return _chunk_bytes(total, len(self.slots), self.frame, max(item, _ALIGNMENT))
 
     def server_of(self, sequence: int, chunk: int) -> int:
         """The reducer of a block."""
@@ -153,10 +154,11 @@ def _row_bytes(slots: int) -> int:
     return slots * _chunk_bytes(_TYPICAL_BYTES, slots, _frame_of_row(slots))
 
 
-def _chunk_bytes(total: int, row: int, frame: int) -> int:
+def _chunk_bytes(total: int, row: int, frame: int, unit: int = _ALIGNMENT) -> int:
+    frame = frame // unit * unit
     rows = max(1, -(-total // (row * frame)))
-    even = -(-total // (row * rows))
-    return min(frame, max(_SMALLEST_CHUNK, -(-even // _ALIGNMENT) * _ALIGNMENT))
+    even = max(_SMALLEST_CHUNK, -(-total // (row * rows)))
+    return min(frame, -(-even // unit) * unit)
 
 
 def _spread(weights: Sequence[int]) -> tuple[int, ...]:

@@ -30,11 +30,11 @@ class WorkerSettings:
     """One worker's settings.
 
     `reducers` and `peers` are addresses: of the dedicated reducers, and of the reducers that the
-    workers host, by rank; `peers` is empty if they are to be exchanged. `bind` is the address
-    that this worker's own reducer listens on; None finds the one that leads to the others.
+    workers host, by rank; `peers` is empty if the workers must exchange them. `bind` is the address
+    that this worker's own reducer listens on; None finds the address that leads to the others.
     Bandwidths are in bit/s, 0 if unknown, one for each reducer. Times are in seconds: `silence`
-    before a peer is given up, `timeout` without progress before an operation fails, `patience`
-    for reducers that do not listen yet. With `tls`, no connection is without.
+    before a peer is given up, `timeout` without progress before an operation fails, `patience` for
+    reducers that do not listen yet. With `tls`, no connection is without.
     """
 
     run: str

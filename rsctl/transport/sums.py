@@ -1,4 +1,4 @@
-"""Sums in fp32 of fp32, bf16 and fp16 blocks, bit for bit what the C++ core computes."""
+"""Sums in fp32 of blocks of every dtype, bit for bit what the C++ core computes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rsctl.transport.frames import AVG, BF16, FP16
+from rsctl.transport import groups
+from rsctl.transport.frames import AVG, BF16, FP8, FP16, INT8
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _F4 = np.dtype(np.float32)
 _F2 = np.dtype(np.float16)
 _U2 = np.dtype(np.uint16)
+_GROUPED = (INT8, FP8)
 _QUIET = np.uint32(0x40)
 _ODD = np.uint32(1)
 _HALF = np.uint32(0x7FFF)
@@ -34,15 +36,22 @@ def widen(block: memoryview | bytes, dtype: int) -> Floats:
         return wide
     if dtype == FP16:
         return np.frombuffer(block, _F2).astype(np.float32)
+    if dtype in _GROUPED:
+        return groups.widen(block, dtype)
     return np.frombuffer(block, _F4)
 
 
 def narrow(numbers: Floats, dtype: int) -> memoryview:
-    """fp32 numbers as they travel: to nearest, ties to even; any NaN stays one."""
+    """fp32 numbers as they travel: to nearest, ties to even; any NaN stays one.
+
+    Numbers of 8 bits are rounded as `groups` says.
+    """
     if dtype == BF16:
         return _to_bf16(numbers).view(np.uint8).data
     if dtype == FP16:
         return numbers.astype(_F2).view(np.uint8).data
+    if dtype in _GROUPED:
+        return groups.narrow(numbers, dtype)
     return numbers.view(np.uint8).data
 
 

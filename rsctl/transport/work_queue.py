@@ -25,7 +25,7 @@ class QueuedAllReduce:
         """Wait until the buffer holds the result.
 
         Raises TransportError if the operation failed, and TimeoutError after `timeout` seconds;
-        then the operation goes on.
+        then the operation continues.
         """
         if not self._queue.engine.wait(self.sequence, timeout):
             self._queue.check()

@@ -14,7 +14,7 @@ from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.profile import Profile, even_profile
 from rsctl.estimate.advice.step import ExchangeSettings
 from rsctl.job.job import Job, RunBlock
-from rsctl.runs.calibrations import save_profile, saved_profile
+from rsctl.runs.calibrations import save_calibration, save_profile, saved_profile
 from rsctl.runs.predictions import RunPrediction, keep_prediction, prediction_of
 from rsctl.runs.records import RunRecord
 from rsctl.runs.step_times import StepPart, keep_steps
@@ -75,6 +75,15 @@ def test_a_target_is_uncalibrated_until_runs_are_fitted() -> None:
     assert calibration_of("vertex") == fitted.calibration
     assert calibration_of("sagemaker").fitted_from == ()
     assert fitted.file.stat().st_mode & 0o077 == 0 or fitted.file.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_fit_to_one_run_has_no_error_of_predictions() -> None:
+    run = add_run(Store(), 1)
+    (fitted,) = calibrate_from([run])
+    assert fitted.calibration.fitted_from == (run,)
+    assert calibration_of("vertex").median_error is None
+    save_calibration("vertex", replace(fitted.calibration, median_error=0.001))
+    assert calibration_of("vertex").median_error is None
 
 
 def test_the_error_is_that_of_predictions_by_these_constants() -> None:

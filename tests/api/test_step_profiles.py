@@ -7,6 +7,7 @@ import pytest
 
 from rsctl.api import step_profiles
 from rsctl.api.work import work_of
+from rsctl.estimate.advice.measured import StepRecord, profile_of_record
 from rsctl.estimate.advice.profile import GradientBucket, Profile
 from rsctl.findings import RsctlError
 from rsctl.job.job import Job, Limits, Model, RunBlock
@@ -62,3 +63,16 @@ def test_how_much_a_job_is_to_do(run: RunBlock) -> None:
     found = work_of(Job(name="job", run=run, limits=Limits(timeout=Duration(60))))
     assert (found.goal.epochs, found.timeout) == (3, 60.0)
     assert work_of(Job(name="job", run=RunBlock(command=["a"]))).timeout is None
+
+
+def test_a_rank_that_has_waited_for_a_core() -> None:
+    busy = {"steps": 20, "seconds": 0.5, "low": 0.5, "high": 0.5, "compute": 0.5, "data": 0.0}
+    facts = {"world": 2, "prefetches": False, "communicates": False, "buckets": ((4, 0.1, 0.1),)}
+    alone = StepRecord(**busy, **facts, cores=0.98, queued=0.049)  # type: ignore[arg-type]
+    assert profile_of_record(alone, "x").assumed == ()
+    assert profile_of_record(alone, "x").cores == 0.98
+    shared = StepRecord(**busy, **facts, cores=0.5, queued=0.48)  # type: ignore[arg-type]
+    assert profile_of_record(shared, "x").assumed == (
+        "the measured rank waited for a core in 48% of the time, because ranks or other programs "
+        "share the cores: without them, a step is shorter",
+    )

@@ -64,10 +64,18 @@ FLOORS = {"loss": Floor(0.2, False), "throughput": Floor(0.05, True)}
 
 def test_the_rules_of_a_block() -> None:
     assert rules_of(BLOCK) == GateRules(
-        baseline="base.json", floors=FLOORS, repeat=5, confirm=3, is_from_file=True
+        baseline="base.json",
+        floors=FLOORS,
+        repeat=5,
+        confirm=3,
+        is_from_file=True,
+        is_history_from_file=True,
+        only_limit=True,
     )
-    assert rules_of({}) == GateRules()
-    assert rules_of({"max_regression": None, "confirm": None}) == GateRules()
+    assert rules_of({}) == GateRules(is_history_from_file=True)
+    assert rules_of({"max_regression": None, "confirm": None}) == GateRules(
+        is_history_from_file=True
+    )
 
 
 def test_options_count_more_than_the_block() -> None:
@@ -78,6 +86,7 @@ def test_options_count_more_than_the_block() -> None:
         repeat=7,
         confirm=0,
         is_from_file=False,
+        only_limit=True,
     )
     assert rules_of({}, "other.json").is_from_file is False
 

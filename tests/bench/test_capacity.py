@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from rsctl.bench import backoff
 from rsctl.bench.backoff import Backoff
@@ -47,8 +47,8 @@ class Cloudlike(ProcessTarget):
     def render(self, job: Job, run: str) -> Submission:
         """With a tag that depends on what the image is made of."""
         submission = super().render(job, run)
-        image = with_fields(submission.plan.image, tag=f"repo/image:{job.image.base or 'plain'}")
-        return replace(submission, plan=with_fields(submission.plan, image=image))
+        image = replace(submission.plan.image, tag=f"repo/image:{job.image.base or 'plain'}")
+        return replace(submission, plan=replace(submission.plan, image=image))
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Counts the builds."""
@@ -80,7 +80,7 @@ def on(
             known = cell.submission
             submission = make_plan(known.job, target, known.plan.run)
             cells.append(BenchCell(cell.values, submission, digest_of(submission)))
-        return replace(made, target=target, cells=cells)
+        return dataclasses.replace(made, target=target, cells=cells)
 
     def start() -> BenchRecord:
         ready = prepared()

@@ -9,6 +9,8 @@ from rsctl.bench.fingerprint import (
     Difference,
     Fingerprint,
     definitions,
+    fixed_differences,
+    machines_to_compare,
     merged,
     refusals,
     run_print,
@@ -32,6 +34,38 @@ def test_the_machines_of_all_workers(store: Store, make_run: MakeRun, target: st
     fixed, shown = run_print(store, run)
     assert fixed["machine"] == "Xeon Ice Lake, 8 cores and Xeon Skylake, 8 cores"
     assert shown == {"torch": "2.8.0"}
+
+
+def test_the_clock_is_a_part_of_the_machine(store: Store, make_run: MakeRun) -> None:
+    run = make_run()
+    clocks = {"clock": "2.6 GHz", "gpu": "2 x A100", "gpu_clock": "1410 MHz"}
+    keep_versions(store, run.run, "worker-0", {**OLD, **clocks})
+    fixed, shown = run_print(store, run)
+    assert fixed["machine"] == "Xeon Skylake, 8 cores, 2.6 GHz, 2 x A100, 1410 MHz"
+    assert shown == {"torch": "2.8.0"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differences"),
+    [
+        ("EPYC, 2.6 GHz", "EPYC, 3.1 GHz", ["machine: EPYC, 2.6 GHz -> EPYC, 3.1 GHz"]),
+        ("EPYC", "EPYC, 3.1 GHz", []),
+        ("EPYC, 2.6 GHz, 2 x A100, 1410 MHz", "EPYC, 2 x A100", []),
+        ("EPYC, 2.6 GHz | EPYC, 3 GHz", "EPYC", []),
+        ("EPYC", "Xeon, 3.1 GHz", ["machine: EPYC -> Xeon"]),
+    ],
+)
+def test_a_clock_that_one_side_did_not_record(
+    before: str, after: str, differences: list[str]
+) -> None:
+    """The other properties of the machine still count."""
+    one, other = (
+        Fingerprint(cells=[CellPrint({}, {"machine": side}, [*side.split(" | ")])])
+        for side in (before, after)
+    )
+    assert [str(each) for each in fixed_differences(one, other, {})] == differences
+    kinds = machines_to_compare(one, other, {})
+    assert (kinds is not None) == bool(differences)
 
 
 def test_nodes_that_report_nothing(store: Store, make_run: MakeRun) -> None:

@@ -7,11 +7,13 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from rsctl.bench.fingerprint import Difference
 from rsctl.bench.formats import junit
 from rsctl.bench.formats.github import annotation_lines, step_summary
-from rsctl.bench.formats.markdown import gate_markdown
+from rsctl.bench.formats.markdown import gate_comment, gate_markdown
 from rsctl.bench.formats.openmetrics import openmetrics
 from rsctl.bench.formats.trackers import bencher, github_benchmark
 from rsctl.bench.gate import Gate, evaluate
@@ -152,8 +154,89 @@ def test_markdown_is_text_only() -> None:
     text = gate_markdown(gate_of({HOSTILE: 0.5})[0])
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 2
-    assert "\\@everyone" in rows[1]
+    title = '`` throughput (run.args.mode=a<b>&"¦`@everyone`\\x00]]>::error:: %0A \N{SNOWMAN}) ``'
+    assert rows[1].split(" | ")[1] == title
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("loss", "loss"),
+        ("run_time*2", "run\\_time\\*2"),
+        ("[a](b)<b>", "\\[a\\](b)\\<b\\>"),
+        ("by @everyone", "`by @everyone`"),
+        ("fixes #12", "`fixes #12`"),
+        ("see GH-12", "`see GH-12`"),
+        ("https://evil.example", "`https://evil.example`"),
+        ("www.evil.example", "`www.evil.example`"),
+        ("``` @a ```", "```` ``` @a ``` ````"),
+        ("@a | b", "`@a ¦ b`"),
+        ("a\n## @b", "`a ## @b`"),
+        ("a\u202eb\u200bc", "a\\\\u202eb\\\\u200bc"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)
+def test_a_name_in_markdown_is_text(name: str, shown: str) -> None:
+    gate, _ = gate_of({"a": 1.0})
+    gate.checks = [msgspec.structs.replace(gate.checks[0], metric=name, cell={})]
+    [_, row] = [line for line in gate_markdown(gate).splitlines() if line.startswith("| ")]
+    assert row.split(" | ")[1] == shown
+
+
+def test_a_comment_begins_with_its_marker_and_says_that_it_is_cut() -> None:
+    gate, _ = gate_of({f"@cell-{n:04}" + "\N{SNOWMAN}" * 200: 0.5 for n in range(400)})
+    text = gate_comment(gate, "my-job--><b>")
+    assert text.splitlines()[0] == "<!-- rsctl gate my-job-___b_ -->"
+    assert 60_000 < len(text.encode()) <= 65_536
+    rows = sum(line.startswith("| ") for line in text.splitlines()) - 1
+    assert f"\nThis text is cut: {401 - rows} more checks are not shown.\n" in text
+    small, _ = gate_of({"a": 1.0})
+    assert gate_comment(small, "job") == "<!-- rsctl gate job -->\n" + gate_markdown(small)
+
+
+def test_a_comment_is_never_empty() -> None:
+    gate, _ = gate_of({"a": 1.0})
+    gate.differences = [Difference("\N{SNOWMAN}" * 300, "", n) for n in range(100)]
+    gate.refused = [Difference("\N{SNOWMAN}" * 300, "", n) for n in range(100)]
+    assert gate_comment(gate, "job").splitlines()[-1] == (
+        "This text is cut: the checks are too large to be shown here."
+    )
+
+
+INVISIBLE = "a\u202e\u2066\u200b\u00ad\ufeff\U000e0041z"
+
+
+def test_invisible_characters_are_escaped_in_every_format(junit_schema: Any) -> None:
+    gate, candidate = gate_of({INVISIBLE: 0.5})
+    for series in candidate.series:
+        series.name, series.unit = INVISIBLE, INVISIBLE
+    candidate.cells[0].lost = [INVISIBLE]
+    gate.checks[0].reason = INVISIBLE
+    texts = [
+        junit.before(INVISIBLE, [INVISIBLE], [INVISIBLE]),
+        junit.after(INVISIBLE, candidate.cells, gate),
+        gate_comment(gate, INVISIBLE),
+        step_summary(gate),
+        openmetrics(candidate),
+        (github_benchmark(candidate, "max") or b"").decode(),
+        bencher(candidate).decode(),
+        *annotation_lines(gate, INVISIBLE),
+    ]
+    escaped = "a\\u202e\\u2066\\u200b\\xad\\ufeff\\U000e0041z"
+    for text in texts:
+        assert not set(text) & set(INVISIBLE[1:-1])
+        assert escaped in text.replace("\\\\", "\\") or "a_______z" in text, text
+
+
+def test_junit_has_the_time_of_each_cell_and_suite() -> None:
+    gate, candidate = gate_of({"a": 1.0, "b": 1.0})
+    for cell, seconds in zip(candidate.cells, (61.5, 30.25), strict=True):
+        cell.seconds = seconds
+    suites = junitparser.JUnitXml.fromstring(junit.after("job", candidate.cells, gate).encode())
+    assert suites.time == 91.75
+    assert [suite.time for suite in suites] == [91.75, 0]
+    assert [[case.time for case in suite] for suite in suites] == [[61.5, 30.25], [0, 0, 0]]
 
 
 def test_gitlab_metrics() -> None:

@@ -366,6 +366,14 @@ def test_a_confirmation_that_crashes() -> None:
     )
 
 
+def test_a_failed_run_prevents_a_pass_though_fresh_runs_succeed() -> None:
+    baseline, candidate = results(STEADY), results([None, *scaled(0.94)[1:]], reasons=["job-1"])
+    first = evaluate(baseline, candidate, FIVE_PERCENT)
+    gate = confirm(first, baseline, candidate, results(scaled(1.01) * 4), FIVE_PERCENT)
+    assert verdicts(gate) == ["no-data"]
+    assert gate.checks[0].reason == "1 of 25 runs have no data: job-1"
+
+
 def test_only_suspects_are_repeated() -> None:
     cells = {"2": STEADY, "4": STEADY}
     baseline, candidate = results(cells), results({**cells, "4": scaled(0.8)})
@@ -373,3 +381,28 @@ def test_only_suspects_are_repeated() -> None:
     assert [check.cell for check in first.suspects] == [{"workers.count": 4}, None]
     gate = confirm(first, baseline, candidate, results({**cells, "4": scaled(0.8)}), FIVE_PERCENT)
     assert verdicts(gate) == ["pass", "regressed", "regressed"]
+
+
+@pytest.mark.parametrize(
+    ("loss", "verdict", "exit_code"), [(1.02, "regressed", 7), (1.0, "pass", 0)]
+)
+def test_a_floor_on_the_loss_beside_the_throughput(
+    loss: float, verdict: str, exit_code: int
+) -> None:
+    """A faster job with a worse loss has regressed, such as one that sends less."""
+
+    def both(speeds: list[float], losses: list[float]) -> Results:
+        fast, good = results(speeds), results(losses, goal="min")
+        good.series[0].name = "loss"
+        fast.fingerprint.metrics["loss"] = {"aggregate": "last"}
+        fast.series.extend(good.series)
+        return fast
+
+    losses = [0.800, 0.801, 0.799, 0.8005, 0.7995]
+    floors = {"throughput": Floor(0.05), "loss": Floor(0.01)}
+    gate = evaluate(both(STEADY, losses), both(scaled(10), scaled(loss, losses)), floors)
+    assert dict(zip(["throughput", "loss"], verdicts(gate), strict=True)) == {
+        "throughput": "pass",
+        "loss": verdict,
+    }
+    assert (gate.verdict.value, gate.exit_code) == (verdict, exit_code)

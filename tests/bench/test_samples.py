@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rsctl.bench.samples import Sample, samples
 from rsctl.bench.steady import transient
+from rsctl.job.gate_checks import OF_THE_RUN
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.bench.conftest import MakeRun, values
@@ -142,6 +143,7 @@ def test_phases_of_a_run(store: Store, make_run: MakeRun) -> None:
         "run.cost": None,
         "run.gradient_bytes": None,
     }
+    assert {n for n in found if n.startswith("run.")} == {f"run.{name}" for name in OF_THE_RUN}
     assert {f.goal for n, f in found.items() if n.startswith("run.")} == {"min"}
     assert found["run.cost"].reason == "your own machines have no price"
     assert found["run.gradient_bytes"].reason == "no gradients were exchanged through reducers"

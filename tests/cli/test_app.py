@@ -270,7 +270,7 @@ def test_bash_completes_commands_options_values_runs_and_benches(
     assert completions("rsctl", "bench", "status", "@") == "@last"
     assert completions("rsctl", "logs", "-f", "--ro") == "--role"
     assert completions("rsctl", "plan", "-t", "ver") == "vertex"
-    assert completions("rsctl", "plan", "job.yaml", "-o", "") == "text json python"
+    assert completions("rsctl", "plan", "job.yaml", "-o", "") == "text json python script"
     assert completions("rsctl", "init", "dd") == "ddp"
     assert completions("rsctl", "plan", "job") == ""  # bash completes names of files then
 

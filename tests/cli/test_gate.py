@@ -43,7 +43,7 @@ def record(
     for index, value in enumerate(values):
         state = JobState.FAILED if value is None else JobState.SUCCEEDED
         run = f"{name}-{index}"
-        _record_run(store, run, state, value)
+        record_run(store, run, state, value)
         keep_versions(store, run, "worker-0", {"cpu": cpu, "cores": "2", "torch": "2.8.0"})
         code = int(state.exit_code)
         benches.begin(name, Trial(cell=0, repetition=index, run=run, state=state, exit_code=code))
@@ -51,7 +51,14 @@ def record(
     return name
 
 
-def _record_run(store: Store, run: str, state: JobState, value: float | None) -> None:
+def record_run(
+    store: Store,
+    run: str,
+    state: JobState,
+    value: float | None,
+    specs: dict[str, MetricSpec] = SPECS,
+) -> None:
+    """A run that has ended, with one value unless that is None."""
     time = "2026-01-01T00:00:00.000000Z"
     plan = {"pools": [{"role": "worker", "count": 1}], "world_size": 1}
     store.add(
@@ -63,7 +70,7 @@ def _record_run(store: Store, run: str, state: JobState, value: float | None) ->
             state=JobState.QUEUED,
             created=time,
             plan=plan,
-            metrics_spec=SPECS,
+            metrics_spec=specs,
         )
     )
     store.record(run, StateEvent(time=time, state=state))
@@ -324,15 +331,16 @@ gate: {baseline: bench/baseline.json, max_regression: {speed: 5%}, repeat: 3, co
 """
 
 
+@pytest.mark.usefixtures("runs_end_with_the_test")
 def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, here: Path) -> None:
     (here / "code").mkdir()
     (here / "code" / "train.py").write_text(TRAIN)
     (here / "code" / "speed.txt").write_text("100")
     rsctl.write(JOB)
-    assert rsctl.process("gate", "job.yaml", "--update-baseline").code == 0
+    assert rsctl("gate", "job.yaml", "--update-baseline").code == 0
     assert (here / "bench" / "baseline.json").exists()
     (here / "code" / "train.py").write_text(TRAIN.replace("speed * (", "0.8 * speed * ("))
-    done = rsctl.process("gate", "job.yaml", "--report", "junit=j.xml", "-o", "json")
+    done = rsctl("gate", "job.yaml", "--report", "junit=j.xml", "-o", "json")
     assert (
         "speed: 3+3 runs per cell and 3 to confirm cannot show any regression: --repeat 4 could"
     ) in done.err
@@ -344,5 +352,5 @@ def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, her
     bench = Benches(Store()).find("@last")
     assert bench.bench.startswith("job-confirm-bench-")
     assert len(bench.trials) == 3
-    done = rsctl.process("gate", "job.yaml", "--confirm", "0")
+    done = rsctl("gate", "job.yaml", "--confirm", "0")
     assert done.code == 7

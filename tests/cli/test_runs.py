@@ -18,7 +18,7 @@ Make = Callable[..., MadeRun]
 RUN_KEYS = [
     *("run", "name", "target", "url", "state", "created", "reason", "exit_code", "attempt"),
     *("started", "ended", "first_failure", "attempts", "placements", "replicas"),
-    *("settings", "facts", "metrics", "rehearsed", "results", "cost"),
+    *("settings", "facts", "metrics", "rehearsed", "results", "restarts_in_place", "cost"),
 ]
 FAILURE = Failure(
     replica="worker-1",
@@ -113,6 +113,7 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
             **run,
             "spec": None,
             "gradients": None,
+            "slowest_rank": None,
             "findings": [],
         }
 
@@ -153,7 +154,7 @@ as a result, these failed: worker-0
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
-    assert list(shown) == [*RUN_KEYS, "spec", "gradients", "findings"]
+    assert list(shown) == [*RUN_KEYS, "spec", "gradients", "slowest_rank", "findings"]
     failure = ["replica", "time", "exit_code", "signal", "rank", "log", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]

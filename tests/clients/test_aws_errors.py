@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from botocore import exceptions
+from botocore.parsers import ResponseParserError
 
-from rsctl.clients.aws_errors import aws_error
-from rsctl.clients.errors import AWS_LOGIN
-from rsctl.findings import ExitCode, error
+from rsctl.clients.aws_errors import aws_error, aws_errors
+from rsctl.clients.errors import AWS_LOGIN, NoAnswer
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.known_errors import KnownError
 
 CLOCK = "set this machine's clock: AWS accepts only current signatures"
@@ -63,3 +65,123 @@ def test_a_service_may_know_better() -> None:
     assert made.findings == (
         error("role", "no role: no (AccessDenied)", "trust it", "targets.sagemaker.role"),
     )
+
+
+def raised(problem: Exception) -> RsctlError:
+    """What becomes of an exception of botocore in a call to S3 that the field `x` led to."""
+    with pytest.raises(RsctlError) as caught, aws_errors("s3", "x", None):
+        raise problem
+    return caught.value
+
+
+def answered(code: str, status: int = 400, message: str | None = "why") -> RsctlError:
+    """What becomes of an answer of S3."""
+    body = {"Error": {"Code": code, "Message": message}}
+    metadata = {"ResponseMetadata": {"HTTPStatusCode": status}}
+    return raised(exceptions.ClientError({**body, **metadata}, "GetObject"))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),
+        *("RequestThrottledException", "TooManyRequestsException", "RequestLimitExceeded"),
+        *("SlowDown", "PriorRequestNotComplete", "BandwidthLimitExceeded"),
+    ],
+)
+def test_a_throttled_request_may_be_made_again(code: str) -> None:
+    made = answered(code)
+    assert isinstance(made, NoAnswer)
+    assert (made.is_busy, made.sent, made.exit_code) == (True, True, ExitCode.REFUSED)
+    text = f"s3 asks to reduce the request rate: why ({code})"
+    assert made.findings == (error("busy", text, "wait a minute, then run the command again"),)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("RequestTimeout", "RequestTimeoutException", "InternalFailure", "InternalServerError"),
+        *("ServiceUnavailable", "ServiceUnavailableException", "InternalServerException"),
+        "InternalError",
+    ],
+)
+def test_a_fault_of_the_service_leaves_open_whether_it_was_done(code: str) -> None:
+    made = answered(code)
+    assert isinstance(made, NoAnswer)
+    assert (made.is_busy, made.sent, made.exit_code) == (False, True, ExitCode.REFUSED)
+    text = f"s3 answers with a server error: why ({code})"
+    assert made.findings == (error("cloud", text, "try again later"),)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(429, "busy"), (500, "cloud"), (502, "cloud"), (503, "cloud"), (504, "cloud")],
+)
+def test_the_status_counts_where_the_code_is_unknown(status: int, code: str) -> None:
+    made = answered("Odd", status)
+    assert isinstance(made, NoAnswer)
+    assert made.findings[0].code == code
+
+
+@pytest.mark.parametrize("status", [400, 428, 501, 505])
+def test_other_statuses_are_refusals(status: int) -> None:
+    made = answered("Odd", status, message=None)
+    assert not isinstance(made, NoAnswer)
+    assert made.findings == (error("cloud", "AWS refuses: no message (Odd)", None, "x"),)
+
+
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId", "IncompleteSignature"])
+def test_keys_that_are_not_recognized(code: str) -> None:
+    text = f"{UNKNOWN}: why ({code})"
+    assert answered(code).findings == (error("credentials", text, AWS_LOGIN, "x"),)
+
+
+@pytest.mark.parametrize(
+    ("problem", "sent"),
+    [
+        (exceptions.EndpointConnectionError(endpoint_url="https://s3"), False),
+        (exceptions.ConnectTimeoutError(endpoint_url="https://s3"), False),
+        (exceptions.ProxyConnectionError(proxy_url="https://p"), False),
+        (exceptions.ReadTimeoutError(endpoint_url="https://s3"), True),
+        (exceptions.ConnectionClosedError(endpoint_url="https://s3"), True),
+        (ResponseParserError("cut"), True),
+    ],
+)
+def test_whether_a_request_without_an_answer_was_sent(problem: Exception, sent: bool) -> None:
+    made = raised(problem)
+    assert isinstance(made, NoAnswer)
+    assert (made.sent, made.is_busy, made.exit_code) == (sent, False, ExitCode.ENVIRONMENT)
+    assert made.findings[0].message.startswith("s3 gives no answer: ")
+
+
+@pytest.mark.parametrize(
+    ("problem", "exit_code", "code", "path"),
+    [
+        (exceptions.NoCredentialsError(), "ENVIRONMENT", "credentials-missing", "x"),
+        (exceptions.ProfileNotFound(profile="p"), "ENVIRONMENT", "credentials-missing", "x"),
+        (
+            exceptions.PartialCredentialsError(provider="env", cred_var="key"),
+            *("ENVIRONMENT", "credentials-missing", "x"),
+        ),
+        (
+            exceptions.UnauthorizedSSOTokenError(),
+            *("ENVIRONMENT", "credentials-expired", "x"),
+        ),
+        (
+            exceptions.CredentialRetrievalError(provider="sso", error_msg="e"),
+            *("ENVIRONMENT", "credentials-expired", "x"),
+        ),
+        (exceptions.NoRegionError(), "ENVIRONMENT", "region", "targets.sagemaker.region"),
+        (
+            exceptions.InvalidRegionError(region_name="a b"),
+            *("ENVIRONMENT", "region", "targets.sagemaker.region"),
+        ),
+        (exceptions.DataNotFoundError(data_path="p"), "ENVIRONMENT", "cloud", "x"),
+        (exceptions.ParamValidationError(report="Key: odd"), "USAGE", "request", "x"),
+    ],
+)
+def test_what_prevents_a_call(problem: Exception, exit_code: str, code: str, path: str) -> None:
+    made = raised(problem)
+    assert (made.exit_code, made.findings[0].code) == (ExitCode[exit_code], code)
+    assert made.findings[0].path == path
+    assert str(problem) in made.findings[0].message

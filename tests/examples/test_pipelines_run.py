@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
-from .pipelines import ALL, FOLDER, Pipeline
+from .pipelines import ALL, FOLDER, Pipeline, github
 
 DEADLINE = 240.0
 FAST = """
@@ -22,7 +22,13 @@ for step in range(1, 31):
     speed = 1000 + step % 3 + int(sys.argv[sys.argv.index("--width") + 1])
     print(json.dumps({"rsctl": "metrics", "step": step, "throughput": speed}))
 """
-GH = '#!/bin/sh\necho "$@" > "$RUNNER_TEMP/gh"\n'
+GH = """#!/bin/sh
+printf '%s\\n' "$@" >> "$RUNNER_TEMP/gh"
+while [ $# -gt 0 ]; do
+  if [ "$1" = --jq ]; then exec jq -r "$2" "$RUNNER_TEMP/comments"; fi
+  shift
+done
+"""
 GCLOUD = '#!/bin/sh\nshift 2\nfor f; do last=$f; done\nmkdir -p "$last"\ncp "$@"\n'
 
 
@@ -38,6 +44,7 @@ class Checkout:
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)
         (folder / "rsctl" / "bin").mkdir(parents=True)
+        (folder / "comments").write_text("[]")
         shutil.copy(tools / "rsctl", folder / "rsctl" / "bin")
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("GIT")},
@@ -48,9 +55,11 @@ class Checkout:
             "JOB": "bench/job.yaml",
             "TARGET": "process",
             "BASELINE": "bench/baseline.json",
+            "AGAINST": "origin/main",
             "REPORTS": str(folder / "reports"),
             "OPTIONS": "--parallel=2\n",
             "NUMBER": "7",
+            "AUTHOR": "github-actions[bot]",
             "REPOSITORY": "my-org/my-repo",
         }
         origin = folder / "origin"
@@ -115,10 +124,45 @@ def test_an_unchanged_program_passes_and_leaves_its_reports(
     assert "throughput" in clean.files("gate.md")[0].read_text()
     assert b"<html" in clean.files("report.html")[0].read_bytes()[:500]
     if pipeline.name == "github":
-        arguments = Path(clean.env["RUNNER_TEMP"], "gh").read_text().split()
-        assert arguments[:5] == ["pr", "comment", "7", "--repo", "my-org/my-repo"]
+        arguments = Path(clean.env["RUNNER_TEMP"], "gh").read_text().splitlines()
+        assert arguments[-6:-3] == ["--method", "POST", "repos/my-org/my-repo/issues/7/comments"]
     if pipeline.name == "gitlab":
         assert (clean.path / "metrics.txt").read_text().endswith("# EOF\n")
+
+
+MARKER = "<!-- rsctl gate bench -->"
+OWN = {"id": 3, "user": {"login": "github-actions[bot]"}, "body": f"{MARKER}\r\n### old"}
+OTHERS = [
+    {"id": 1, "user": {"login": "mallory"}, "body": f"{MARKER}\nedit me"},
+    {"id": 2, "user": {"login": "github-actions[bot]"}, "body": "coverage: 80 %"},
+    {"id": 4, "user": {"login": "github-actions[bot]"}, "body": f"quoted: {MARKER}"},
+    {"id": 5, "user": {"login": "github-actions[bot]"}, "body": "<!-- rsctl gate bench-2 -->"},
+]
+
+
+@pytest.mark.parametrize(
+    ("comments", "asked"),
+    [
+        ([*OTHERS, OWN], ["PATCH", "repos/my-org/my-repo/issues/comments/3"]),
+        ([*OTHERS, OWN, {**OWN, "id": 9}], ["PATCH", "repos/my-org/my-repo/issues/comments/3"]),
+        (OTHERS, ["POST", "repos/my-org/my-repo/issues/7/comments"]),
+    ],
+    ids=["own", "two", "none"],
+)
+def test_only_the_comment_with_its_own_marker_is_edited(
+    clean: Checkout, comments: list[object], asked: list[str]
+) -> None:
+    [comment] = [script for script in github().afterwards if "gate.md" in script]
+    folder = Path(clean.env["RUNNER_TEMP"])
+    (folder / "comments").write_text(json.dumps(comments))
+    (folder / "gh").unlink(missing_ok=True)
+    Path(clean.env["REPORTS"]).mkdir(exist_ok=True)
+    Path(clean.env["REPORTS"], "gate.md").write_text(f"{MARKER}\n### new\n")
+    assert clean.run(comment) == 0
+    (folder / "comments").write_text("[]")
+    arguments = (folder / "gh").read_text().splitlines()
+    body = f"body=@{clean.env['REPORTS']}/gate.md"
+    assert arguments[-7:] == ["api", "--method", *asked, "--field", body, "--silent"]
 
 
 @pytest.mark.timeout(DEADLINE)

@@ -14,12 +14,13 @@ the place of interpreters that a job starts, see forked/sitecustomize.py.
 
 A child is set up as a fresh interpreter would be: its variables, its path, then what `import torch`
 does at its end (entry points of `torch.backends`). It saves the 2.5 s of processor that importing
-torch costs each rank.
+torch costs each rank. FORKED_MODULES has the names of more modules to import.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import json
 import os
@@ -27,12 +28,33 @@ import runpy
 import select
 import signal
 import socket
+import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 Request = dict[str, Any]
+
+
+@contextmanager
+def started(folder: Path, **more: str) -> Iterator[dict[str, str]]:
+    """A server with a socket in this folder, and these variables; gives those of its users."""
+    path, kit = folder / "socket", Path(__file__).parent
+    server = subprocess.Popen(
+        [sys.executable, str(kit / "fork_server.py"), str(path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **more},
+        stdin=subprocess.PIPE,
+    )
+    try:
+        end = time.monotonic() + 300
+        while not path.exists() and server.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        yield {"TORCH_FORKS": str(path), "PYTHONPATH": str(kit / "forked")}
+    finally:
+        server.communicate()
 
 
 def serve() -> Request:
@@ -173,6 +195,8 @@ if __name__ == "__main__":
     import torch.distributed.elastic
     import torch.nn.parallel  # noqa: F401
 
+    for name in os.environ.get("FORKED_MODULES", "").split():
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()  # else each child's end would copy all of these pages, to look for garbage
     run(listen(sys.argv[1]) if sys.argv[1:] else serve())

@@ -45,8 +45,11 @@ def job(tmp_path: Path, launch: Launch, addresses: Addresses, free_port: int) ->
 def environ_of(node: Any) -> dict[str, str]:
     assert node.wait() == 0, node.out
     found = dict(json.loads(node.out.splitlines()[-1]))
-    for name in ("RSCTL_HOME", "RSCTL_CONFIG"):  # the tests' own
+    for name in ("RSCTL_HOME", "RSCTL_CONFIG", "RSCTL_SLURM"):  # the tests' own
         found.pop(name, None)
+    assert found.pop("NCCL_RAS_ADDR").startswith("localhost:")  # a port of each job's own
+    assert not os.path.exists(found.pop("RSCTL_DEBUG_DIR"))  # it ends with the node
+    assert found.pop("RSCTL_STOP_FOLDER")  # a new folder of each node
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,37 @@ def test_a_traceback_stands_before_the_report_of_its_rank(tmp_path: Path) -> Non
     for number in range(200):
         report = lines.index(f'{{"rsctl": "exit", "code": {number}}}')
         assert lines.index(f"[worker-0/0] Traceback {number}") < report
+
+
+def test_what_an_ended_process_wrote_stands_before_the_report_of_its_end(tmp_path: Path) -> None:
+    (tmp_path / "2").symlink_to("1")
+    ranks = Ranks(tmp_path)
+    expected = []
+    for number in range(200):
+        ranks.write(1, f"Traceback {number}\nwithout an end", 2)
+        ranks.output.pass_on_written()
+        structured_lines.emit("exit", {"code": number})
+        lines = (f"Traceback {number}", "without an end")
+        expected += [f"[worker-0/1] {line}" for line in lines]
+        expected.append(f'{{"rsctl": "exit", "code": {number}}}')
+    ranks.output.end()
+    assert (tmp_path / "1").read_text().splitlines() == expected
+
+
+def test_a_process_that_writes_on_does_not_hold_up_the_report_of_another(tmp_path: Path) -> None:
+    writer = Ranks(tmp_path)
+    has_ended = threading.Event()
+
+    def write_on() -> None:
+        while not has_ended.is_set():
+            writer.write(0, "more\n" * 1000)
+
+    thread = threading.Thread(target=write_on)
+    thread.start()
+    writer.output.pass_on_written()
+    has_ended.set()
+    thread.join()
+    writer.output.end()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from .sagemaker import Job
 pytest.importorskip("torch")
 
 UNKNOWN = "by an unknown sender" + (
-    "; not by the kernel because of exhausted memory" if oom_kills() is not None else ""
+    "; the kernel killed no process here to free memory" if oom_kills() is not None else ""
 )
 Addresses = Callable[[int], list[str]]
 Script = Callable[[str], str]

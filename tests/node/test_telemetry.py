@@ -13,6 +13,7 @@ import pytest
 
 from rsctl.node.process_tree import Process, parse_stat
 from rsctl.node.telemetry import Traffic, parse_traffic
+from tests.kit.polling import wait_until
 
 Launch = Callable[..., Any]
 Script = Callable[[str], str]
@@ -40,7 +41,7 @@ while not os.path.exists("stop"):
 
 
 def test_a_process() -> None:
-    assert parse_stat(STAT) == Process(pid=4711, parent=17, cpu_ticks=127, rss_pages=640)
+    assert parse_stat(STAT) == Process(pid=4711, parent=17, cpu_ticks=127, rss_pages=640, state="S")
 
 
 def test_an_interface() -> None:
@@ -108,6 +109,10 @@ int nvmlSystemGetDriverVersion(char *out, unsigned length) {
     do { out[i] = version[i]; } while (version[i++] && i < length);
     return 0;
 }
+int nvmlDeviceGetMaxClockInfo(void *device, int kind, unsigned *mhz) {
+    *mhz = kind == 1 ? 1410 : 1;
+    return FAILS;
+}
 int nvmlDeviceGetName(void *device, char *out, unsigned length) {
     const char *name = "NVIDIA A100-SXM4-40GB"; unsigned i = 0;
     do { out[i] = name[i]; } while (name[i++] && i < length);
@@ -168,6 +173,7 @@ def test_a_node_tells_once_what_it_runs_on(launch: Launch, driver: Callable[...,
     [line] = node.lines("versions")
     assert line["driver"] == "570.86.15"
     assert line["gpu"] == "2 x NVIDIA A100-SXM4-40GB"
+    assert line["gpu_clock"] == "1410 MHz"
     assert line["python"] == platform.python_version()
     assert line["torch"] == version("torch")
     assert int(line["cores"]) >= 1
@@ -178,3 +184,19 @@ def test_without_a_driver_its_version_is_left_out(launch: Launch) -> None:
     node = launch("--launcher", "once", "--", "true", RSCTL_TELEMETRY_SECONDS="10")
     assert node.wait() == 0
     assert {"driver", "gpu", "nccl"}.isdisjoint(node.lines("versions")[0])
+
+
+def test_a_line_of_the_command_is_not_cut_by_telemetry(launch: Launch, tmp_path: Path) -> None:
+    """A command that writes blocks, not lines, leaves the beginning of one in the pipe."""
+    go_on = tmp_path / "go-on"
+    source = f"printf 'first half'; until test -e {go_on}; do sleep 0.05; done; echo ' second half'"
+    node = launch(
+        *("--launcher", "once", "--", "bash", "-c", source), RSCTL_TELEMETRY_SECONDS="0.1"
+    )
+    wait_until(lambda: '"rsctl": "telemetry"' in node.marked_out)
+    go_on.touch()
+    assert node.wait() == 0
+    printed = node.marked_out.splitlines()
+    assert [line for line in printed if not line.startswith('{"rsctl"')] == [
+        "first half second half"
+    ]

@@ -65,7 +65,7 @@ def test_a_report_of_a_rank(fields: dict[str, Any], signal: str | None, time: st
     ("reported", "known", "code", "end"),
     [
         (None, None, "killed", "the sender is unknown"),
-        (0, None, "killed", "it was not the kernel because of exhausted memory"),
+        (0, None, "killed", "the kernel killed no process there to free memory"),
         (2, None, "memory", "because memory was exhausted"),
         (None, True, "memory", "because memory was exhausted"),
         (0, True, "memory", "because memory was exhausted"),

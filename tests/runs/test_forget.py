@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def made(store: Store, run: str = "job-1", *files: str) -> Path:
 
 def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_process_that_ended_a_run_holds_it_for_a_moment(store: Store) -> None:
+    path = made(store)
+    lock = RunFolder("job-1").lock()
+    with pytest.raises(RsctlError, match="job-1 is in use"):
+        forget(store, "job-1")
+    threading.Timer(0.2, os.close, [lock]).start()
+    assert forget(store, "job-1", seconds=60) == []
+    assert not path.exists()
 
 
 def test_record_and_folder_go_and_results_stay(store: Store) -> None:

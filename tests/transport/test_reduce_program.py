@@ -48,7 +48,8 @@ class Program:
     def end(self) -> tuple[int, list[dict[str, Any]], str]:
         """Wait for its end: exit code, the remaining lines, and stderr."""
         out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err
+        lines = [json.loads(line) for line in (out or "").splitlines()]
+        return self.process.returncode, lines, err
 
 
 @pytest.fixture
@@ -90,6 +91,19 @@ def test_it_serves_tells_what_it_did_and_ends_on_a_signal(programs: list[Program
         "ended": "all workers have left",
     }
     assert {late["rank"] for late in last["late"]} == {0, 1}
+
+
+def test_it_serves_and_ends_in_order_after_its_output_has_gone(programs: list[Program]) -> None:
+    program = Program("--once", "--telemetry", "0.05")
+    programs.append(program)
+    assert program.process.stdout is not None
+    program.process.stdout.close()
+    settings = WorkerSettings("run", TOKEN, 0, 1, (program.address,))
+    with connect(settings) as transport:
+        numbers = np.ones(4, np.float32)
+        transport.all_reduce(numbers.data).wait()
+    program.process.stdout = None
+    assert program.end() == (0, [], "")
 
 
 def test_it_ends_with_its_workers_if_asked(programs: list[Program]) -> None:

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsctl.transport.frames import AVG, BF16, FP16, FP32, ITEM_BYTES, SUM
+from rsctl.transport.frames import (
+    AVG,
+    BF16,
+    FP8,
+    FP16,
+    FP32,
+    GROUP_BYTES,
+    GROUP_NUMBERS,
+    INT8,
+    ITEM_BYTES,
+    SUM,
+)
 from rsctl.transport.native import library
 from rsctl.transport.sums import Accumulator, narrow, quiet_arithmetic, widen
 
@@ -34,7 +45,8 @@ def _core(blocks: list[bytes], dtype: int, op: int) -> bytes:
     size = len(blocks[0])
     result = ctypes.create_string_buffer(size)
     joined = b"".join(blocks)
-    core.rsctl_reduce_blocks(joined, len(blocks), size // ITEM_BYTES[dtype], dtype, op, result)
+    count = size // ITEM_BYTES[dtype] * (GROUP_NUMBERS if dtype in (INT8, FP8) else 1)
+    core.rsctl_reduce_blocks(joined, len(blocks), count, dtype, op, result)
     return result.raw
 
 
@@ -86,3 +98,74 @@ def test_fp32_is_added_in_the_order_of_calls() -> None:
     assert np.frombuffer(_python(blocks, FP32, SUM), np.float32).tolist() == [0.0]
     turned = [blocks[0], blocks[2], blocks[1]]
     assert np.frombuffer(_python(turned, FP32, SUM), np.float32).tolist() == [1.0]
+
+
+_GROUPED = pytest.mark.parametrize("dtype", [INT8, FP8])
+
+
+def _groups(random: np.random.Generator, dtype: int) -> bytes:
+    """Groups as a worker may send them: of any scale, of very small numbers, of zeros, of NaN."""
+    scales = np.concatenate([10.0 ** random.integers(-30, 30, 6), [0, 1e-38, np.nan, np.inf]])
+    items = random.integers(0, 127, (len(scales), GROUP_NUMBERS)).astype(np.uint8)
+    items |= random.integers(0, 2, items.shape).astype(np.uint8) << 7
+    parts = zip(scales.astype(np.float32), items, strict=True)
+    return b"".join(scale.tobytes() + row.tobytes() for scale, row in parts)
+
+
+def _comparable(block: bytes) -> list[tuple[str, bytes]]:
+    starts = range(0, len(block), GROUP_BYTES)
+    cut = [block[at : at + GROUP_BYTES] for at in starts]
+    return [(str(np.frombuffer(group[:4], np.float32)[0]), group[4:]) for group in cut]
+
+
+@pytest.mark.skipif(not library(), reason="no core")
+@given(
+    st.sampled_from([INT8, FP8]),
+    st.sampled_from([SUM, AVG]),
+    st.integers(1, 9),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_core_reduces_groups_as_the_python_engine_does(
+    dtype: int, op: int, ranks: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    blocks = [_groups(random, dtype) for _ in range(ranks)]
+    assert _comparable(_core(blocks, dtype, op)) == _comparable(_python(blocks, dtype, op))
+
+
+@_GROUPED
+def test_groups_are_rounded_without_a_mean_error(dtype: int) -> None:
+    numbers = np.random.default_rng(1).normal(size=(400, GROUP_NUMBERS)).astype(np.float32)
+    numbers[:, 0] = 5  # the largest number is exact, so that all groups have the same scale
+    numbers[:, 1:] += np.float32(0.3)
+    error = widen(bytes(narrow(numbers.reshape(-1), dtype)), dtype).reshape(numbers.shape) - numbers
+    step = 5 / 127 if dtype == INT8 else 0.5  # the widest step between two codes
+    assert abs(float(error.mean())) < 1e-3 < float(np.abs(error).max()) <= step
+
+
+@_GROUPED
+def test_numbers_that_have_a_code_of_their_own_are_exact(dtype: int) -> None:
+    codes = np.arange(GROUP_NUMBERS, dtype=np.uint8)
+    codes[[127, 128, 255]] = 0  # int8 has no -128 and fp8 two zeros and no NaN
+    codes[200 if dtype == INT8 else 126] = {INT8: 0x81, FP8: 0x7E}[dtype]
+    block = np.float32(1).tobytes() + codes.tobytes()
+    numbers = widen(block, dtype)
+    assert np.array_equal(widen(bytes(narrow(numbers, dtype)), dtype), numbers)
+
+
+@_GROUPED
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_group_with_nan_or_infinity_is_nan_and_others_are_not(dtype: int, bad: float) -> None:
+    numbers = np.ones(3 * GROUP_NUMBERS, np.float32)
+    numbers[GROUP_NUMBERS + 7] = bad
+    reduced = np.frombuffer(_python([bytes(narrow(numbers, dtype))] * 2, dtype, SUM), np.uint8)
+    finite = np.isfinite(widen(reduced.tobytes(), dtype)).reshape(3, -1)
+    assert finite.all(axis=1).tolist() == [True, False, True]
+    assert not finite[1].any()
+
+
+@_GROUPED
+def test_zeros_and_numbers_too_small_for_a_scale_become_zero(dtype: int) -> None:
+    numbers = np.full(GROUP_NUMBERS, 1e-35, np.float32)
+    numbers[::2] = 0
+    assert not widen(bytes(narrow(numbers, dtype)), dtype).any()

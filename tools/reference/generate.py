@@ -24,7 +24,9 @@ import rooms
 import typer
 import variables
 
+from rsctl.api.bisect import Bisected, Probe
 from rsctl.api.prune.items import Item
+from rsctl.bench.history_series import CommitPoint, FoundStep, HistorySeries
 from rsctl.bench.summary import CellStatistic, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
@@ -151,6 +153,9 @@ DOCUMENTS = (
      "(whether a process runs it), `created`, `ended`, `exit_code`, `repeat`, `images` (references "
      "by tag), `trials`: `cell`, `repetition`, `attempt`, `run`, `state`, `exit_code`, `reason` "
      "each; status has `cells` too, a list of CellSummary."),
+    ("history", "`{history, commits, series}`: `series` is a list of HistorySeries."),
+    ("history add", "`history`, `commit`, `bench`, and the number of `cells`."),
+    ("history bisect", "Bisected, below; `first_bad` is null if skipped commits hide it."),
     ("doctor", "`{checks}`: a list of checks."),
 )  # fmt: skip
 EVENTS = (
@@ -159,7 +164,8 @@ EVENTS = (
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
     RunCost, TrackingPlan,
-    PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile,
+    PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile, HistorySeries,
+    CommitPoint, FoundStep, Bisected, Probe,
 )  # fmt: skip
 
 

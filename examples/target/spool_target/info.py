@@ -34,13 +34,16 @@ INFO = TargetInfo(
     refused={
         "run.package": Unsupported("the queue has no containers", "set image.source: FOLDER"),
         **dict.fromkeys(("workers.count", "reducers.count", "comm.backend"), _ONE_NODE),
-        **dict.fromkeys(("limits.timeout", "limits.queue", "limits.retries"), _NO_LIMIT),
-        "limits.restarts": _NO_LIMIT,
+        **{
+            f"limits.{key}": _NO_LIMIT
+            for key in ("timeout", "grace", "stall", "on_stall", "queue", "retries", "restarts")
+        },
         "limits.cost": Unsupported("this machine has no price", "remove limits.cost"),
     },
     unused={
         **dict.fromkeys(_THIS_MACHINE, "its jobs run on this machine"),
         **{f"image.{key}": "the queue has no containers" for key in (*_IMAGE, "platform")},
-        **{f"comm.{key}": "a job has one node" for key in ("bucket_mb", "compression")},
+        **{f"comm.{key}": "a job has one node" for key in ("bucket_mb", "compression", "hook")},
+        **{f"comm.{key}": "a job has one node" for key in ("local_steps", "outer", "fragments")},
     },
 )

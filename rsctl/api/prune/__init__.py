@@ -1,1 +1,1 @@
-"""Removes what has ended: runs, benches, images that rsctl built, buckets of rehearsals."""
+"""Removes ended runs and benches, images that rsctl built, and buckets of rehearsals."""

@@ -1,4 +1,4 @@
-"""The images that rsctl built and that nothing which stays uses."""
+"""The images that rsctl built and that no kept run or bench uses."""
 
 from __future__ import annotations
 

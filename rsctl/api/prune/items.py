@@ -9,15 +9,17 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.stream.events import now, seconds_between
 
-Kind = Literal["run", "bench", "folder", "bucket", "image"]
+Kind = Literal["run", "bench", "folder", "bucket", "image", "checkout", "bisect"]
 
 
 class Item(msgspec.Struct, kw_only=True):
-    """Something that goes. `size` is in bytes on disk, with the run's part of the database; `runs`
-    are those of a bench.
+    """An item to remove. `size` is in bytes on disk, with the run's part of the database; `runs`
+    are the runs of a bench.
 
-    A folder is what is left of a run or bench that the store does not know any more. A bucket is
-    the folder that stands for one in rehearsals. Of an image, `ended` is when it was built.
+    A folder belongs to a run or bench that is no longer in the store. A bucket is the folder that
+    stands for a bucket in rehearsals. A checkout has the files of a commit, the baseline of paired
+    gates or a commit of a bisection. A bisect is the state of a search that has not ended. The
+    `ended` of an image is the time of its build, that of a checkout its last use.
     """
 
     kind: Kind
@@ -29,14 +31,14 @@ class Item(msgspec.Struct, kw_only=True):
 
 
 class Kept(NamedTuple):
-    """Something that has reached the limits, and why it stays."""
+    """An item that has reached the limits, and why it is kept."""
 
     name: str
     reason: str
 
 
 class PruneLimits(NamedTuple):
-    """The items that are old enough: that ended `seconds` ago, and are not among the `newest` runs.
+    """The limits: an item is removed if it ended `seconds` ago and is not among the `newest` runs.
 
     With `has_results`, also outputs and checkpoints below RSCTL_HOME.
     """

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
 from rsctl.api.prune.items import Item, Kept, PruneLimits
+from rsctl.bench.checkouts import checkouts
 from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Benches
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.runs import emulator
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.forget import RESULTS, leftover_results, unfinished_removals
 from rsctl.runs.home import home, run_directory
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import now, seconds_between
 
 _SCHEMES = ("gs", "s3")
+_SETTLED_SECONDS = 600
 
 
 def folder_items(store: Store, limits: PruneLimits) -> list[Item]:
@@ -35,7 +39,7 @@ def folder_items(store: Store, limits: PruneLimits) -> list[Item]:
 
 
 def _benches_without_record(store: Store) -> list[str]:
-    """The benches of which only a folder is left: it is made after the record."""
+    """The benches that have a folder but no record: the folder is made after the record."""
     folders = sorted(path.name for path in (home() / "benches").glob("*"))
     known = {bench.bench for bench in Benches(store).benches()} if folders else set()
     return [name for name in folders if name not in known and not BenchFolder(name).is_driven()]
@@ -59,6 +63,38 @@ def bucket_items(store: Store, limits: PruneLimits) -> tuple[list[Item], list[Ke
         for name, path in old
     ]
     return items, []
+
+
+def checkout_items(benches: Iterable[BenchRecord], limits: PruneLimits) -> list[Item]:
+    """The files of commits that no bench which stays has as its baseline or as its own files.
+
+    A gate that has just checked one out may not have recorded its bench yet: it stays.
+    """
+    kept = list(benches)
+    used = {bench.against.commit for bench in kept if bench.against}
+    used |= {part for bench in kept for part in Path(bench.file).parts}
+    return [
+        Item(kind="checkout", name=path.name, size=disk_use(path), ended=changed(path))
+        for path in checkouts()
+        if path.name not in used
+        and limits.is_past(changed(path))
+        and seconds_between(changed(path), now()) >= _SETTLED_SECONDS
+    ]
+
+
+def bisect_items(limits: PruneLimits) -> list[Item]:
+    """The states that searches without an end have left, such as the commits that they skipped."""
+    return [
+        Item(kind="bisect", name=path.name, size=disk_use(path), ended=last_change(path))
+        for path in sorted(bisect_folder().glob("*"))
+        if limits.is_past(last_change(path))
+        and seconds_between(last_change(path), now()) >= _SETTLED_SECONDS
+    ]
+
+
+def bisect_folder() -> Path:
+    """The folder of the states of all searches."""
+    return home() / "bisect"
 
 
 def changed(path: Path) -> str:

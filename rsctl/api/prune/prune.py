@@ -1,4 +1,4 @@
-"""One call of `rsctl prune`: what goes, and what stays although it is old enough."""
+"""One call of `rsctl prune`: the removed items, and the items kept although they are old enough."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from rsctl.api.prune.images import built_at, unused_images
 from rsctl.api.prune.items import Item, Kept, PruneLimits
-from rsctl.api.prune.leftovers import bucket_items, folder_items
+from rsctl.api.prune.leftovers import bisect_items, bucket_items, checkout_items, folder_items
 from rsctl.api.prune.removal import remove
 from rsctl.api.prune.selection import Selection
 from rsctl.findings import RsctlError
@@ -28,9 +28,11 @@ class Prune:
         self.problems: list[RsctlError] = []
 
     def select(self, has_buckets: bool, program: str | None) -> None:
-        """Select what goes; `program` is the engine whose images are asked for."""
+        """Select the items to remove; `program` is the engine whose images are listed."""
         selection = Selection(self._store, self._limits)
         self.items = [*selection.items, *folder_items(self._store, self._limits)]
+        self.items += checkout_items(selection.kept_benches, self._limits)
+        self.items += bisect_items(self._limits)
         self.kept = selection.kept
         if has_buckets:
             buckets, kept = bucket_items(self._store, self._limits)
@@ -46,7 +48,9 @@ class Prune:
             ]
 
     def remove(self, program: str | None) -> None:
-        """Remove what was selected; `items` is what went, `kept` and `problems` the rest."""
+        """Remove the selected items; `items` are the removed ones, `kept` and `problems` the
+        others.
+        """
         selected, self.items = self.items, []
         for item in selected:
             try:
@@ -61,7 +65,7 @@ class Prune:
         self._shrink()
 
     def _shrink(self) -> None:
-        """Have the database take no more than its records need."""
+        """Shrink the database to the size of its records."""
         try:
             self.shrunk = self._store.shrink()
         except StoreError as problem:

@@ -1,7 +1,7 @@
 """Removes the selected items in sequence.
 
-A process that is killed in between leaves nothing that the next prune does not find: a bench goes
-before its runs, which then are ordinary runs, a run's folder is marked before its record goes
+The next prune finds everything that a killed prune leaves: a bench is removed before its runs,
+which then are ordinary runs, a run's folder is marked before its record is removed
 (`rsctl.runs.forget`), and a bench's folder without a record is a leftover.
 """
 
@@ -16,6 +16,7 @@ from time import sleep
 
 from rsctl.api.prune.items import Item, Kept, PruneLimits
 from rsctl.api.prune.selection import has_ended
+from rsctl.bench.checkouts import remove_checkout
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
 from rsctl.findings import ExitCode, RsctlError, error
@@ -30,7 +31,7 @@ _POLL_SECONDS = 0.2
 
 @contextmanager
 def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
-    """Wait until no other process prunes this RSCTL_HOME; `on_wait` is called if one does.
+    """Wait until no other process prunes this RSCTL_HOME; calls `on_wait` before it waits.
 
     Raises RsctlError if the folder cannot be written.
     """
@@ -52,7 +53,7 @@ def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def remove(store: Store, item: Item, limits: PruneLimits) -> Kept | None:
-    """Remove a run, a bench, a folder or a bucket; why it stays, if it does.
+    """Remove a run, a bench, a folder or a bucket; returns why it is kept, if it is.
 
     Raises RsctlError if something cannot be removed.
     """
@@ -60,12 +61,26 @@ def remove(store: Store, item: Item, limits: PruneLimits) -> Kept | None:
         return _remove_bench(store, item, limits)
     if item.kind == "run":
         return _remove_run(store, item.name, limits)
+    if item.kind == "checkout":
+        return _remove_checkout(item.name)
+    if item.kind == "bisect":
+        remove_tree(home() / "bisect" / item.name)
+        return None
     if item.kind == "folder":
         remove_folder(item.name, limits.has_results)
         remove_tree(BenchFolder(item.name).path)
     else:
         remove_tree(bucket_path(item.name))
     return None
+
+
+def _remove_checkout(name: str) -> Kept | None:
+    try:
+        is_removed = remove_checkout(name)
+    except OSError as problem:
+        message = f"{problem.filename} stays: {problem.strerror}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message)) from None
+    return None if is_removed else Kept(name, "a gate checks it out")
 
 
 def bucket_path(location: str) -> Path:

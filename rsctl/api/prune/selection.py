@@ -89,7 +89,9 @@ class Selection:
     def _without_baselines(
         self, benches: list[BenchRecord], runs: list[RunRecord]
     ) -> tuple[list[BenchRecord], list[RunRecord]]:
-        """Less what a bench that stays is compared with; and again, for that bench may stay so."""
+        """Keep the baselines of kept benches; repeat, because a baseline can be a bench with a
+        baseline.
+        """
         while True:
             going = {bench.bench for bench in benches}
             kept = {

@@ -6,14 +6,16 @@ and the last one gives the number of those left out. A step summary over 1 MiB i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 
 from rsctl.bench.checks import MetricCheck
-from rsctl.bench.formats.markdown import gate_markdown
+from rsctl.bench.formats.markdown import gate_within
 from rsctl.bench.formats.text import format_check
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import Verdict
+from rsctl.runs.stream.sanitize import escape_control
 
+_LINE_ENDS = {"\r": "%0D", "\n": "%0A"}
 MOST_ANNOTATIONS = 10
 MOST_SUMMARY_BYTES = 1024 * 1024
 
@@ -36,20 +38,7 @@ def annotation_lines(gate: Gate, file: str | None = None) -> list[str]:
 
 def step_summary(gate: Gate, room: int = MOST_SUMMARY_BYTES) -> str:
     """Markdown of the gate in at most `room` bytes: of many checks the worst."""
-    return _within(lambda count: gate_markdown(gate, count), len(gate.checks), room)
-
-
-def _within(make: Callable[[int], str], count: int, room: int) -> str:
-    """The text for as many checks as there is room for; `make` gets their number."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(make(middle).encode()) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    text = make(low)
-    return text if len(text.encode()) <= room else ""
+    return gate_within(gate, room)
 
 
 def _of_check(check: MetricCheck, file: str | None) -> str:
@@ -64,7 +53,8 @@ def _command(kind: str, title: str, message: str, file: str | None) -> str:
 
 def _data(value: str) -> str:
     """As @actions/core's escapeData: `toolkit/packages/core/src/command.ts`."""
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    lines = re.split("([\r\n])", value.replace("%", "%25"))
+    return "".join(_LINE_ENDS.get(part) or escape_control(part) for part in lines)
 
 
 def _property(value: str) -> str:

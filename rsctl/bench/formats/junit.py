@@ -27,12 +27,16 @@ _KINDS = {
 
 
 class JunitCase(NamedTuple):
-    """One test case: `kind` is `failure` or `error`, or None if it passed."""
+    """One test case: `kind` is `failure` or `error`, or None if it passed.
+
+    The seconds of a cell's runs are in its own case; a check takes no time beyond them.
+    """
 
     name: str
     kind: Optional[str] = None
     message: str = ""
     details: str = ""
+    seconds: float = 0.0
 
 
 def before(name: str, cells: Iterable[str], checks: Iterable[str]) -> str:
@@ -48,7 +52,7 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
     """
     suites = [("runs", [_runs(cell) for cell in cells])]
     if gate is not None:
-        tolerant = tolerant and not (gate.refused or gate.failures)
+        tolerant = tolerant and not (gate.refused or gate.has_failed_runs)
         suites.append(("gate", [_check(check, tolerant) for check in gate.checks]))
         if not gate.checks:
             suites.append(("gate", [JunitCase("gate", "error", gate.headline)]))
@@ -63,8 +67,8 @@ def runs_name(cell: dict[str, object]) -> str:
 def _runs(cell: CellRuns) -> JunitCase:
     name = runs_name(cell.cell)
     if not cell.lost:
-        return JunitCase(name)
-    return JunitCase(name, "failure", cell.lost[0], "\n".join(cell.lost))
+        return JunitCase(name, seconds=cell.seconds)
+    return JunitCase(name, "failure", cell.lost[0], "\n".join(cell.lost), cell.seconds)
 
 
 def _check(check: MetricCheck, tolerant: bool) -> JunitCase:
@@ -92,11 +96,14 @@ def _file(name: str, suites: Sequence[tuple[str, Sequence[JunitCase]]]) -> str:
 def _counts(cases: Sequence[JunitCase]) -> str:
     failures = sum(case.kind == "failure" for case in cases)
     errors = sum(case.kind == "error" for case in cases)
-    return f'tests="{len(cases)}" failures="{failures}" errors="{errors}" time="0"'
+    seconds = sum(case.seconds for case in cases)
+    count = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'
+    return f'{count} time="{seconds:.3f}"'
 
 
 def _case(case: JunitCase, group: str) -> str:
-    head = f'    <testcase name={attribute(case.name)} classname={attribute(group)} time="0"'
+    names = f"name={attribute(case.name)} classname={attribute(group)}"
+    head = f'    <testcase {names} time="{case.seconds:.3f}"'
     if case.kind is None:
         return f"{head}/>"
     problem = f"<{case.kind} message={attribute(case.message)} type={attribute(case.kind)}>"

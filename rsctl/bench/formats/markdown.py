@@ -12,7 +12,7 @@ from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
 from rsctl.runs.stream.formatting import format_number
-from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_document
 
 _SIGNS = {
     Verdict.PASS: "✅ pass",
@@ -20,23 +20,59 @@ _SIGNS = {
     Verdict.INCONCLUSIVE: "⚠️ inconclusive",
     Verdict.NO_DATA: "⚠️ no data",
 }
+_NOT_IN_MARKERS = re.compile(r"[^A-Za-z0-9_.-]|(?<=-)-")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#@!&])")
+_REFERENCE = re.compile(r"[@#]|://|www\.|\bGH-\d", re.IGNORECASE)
 _MOST_DIFFERENCES = 50
+_LONGEST_TEXT = 300
+_CUT = "\N{HORIZONTAL ELLIPSIS}"
+
+MOST_COMMENT_BYTES = 65536
+"""The limit of a comment on GitHub is 65,536 characters, of which none has less than one byte."""
+
+
+def gate_comment(gate: Gate, name: str) -> str:
+    """The gate of a job as the comment on a change: it begins with a hidden marker.
+
+    A pipeline edits the comment with this marker and no other one. The text is cut at the limit of
+    GitHub, and says so.
+    """
+    marker = f"<!-- rsctl gate {_NOT_IN_MARKERS.sub('_', name)} -->\n"
+    return marker + gate_within(gate, MOST_COMMENT_BYTES - len(marker))
+
+
+def gate_within(gate: Gate, room: int) -> str:
+    """The gate in at most so many bytes: of many checks the worst; empty if there is no room."""
+    low, high = 0, len(gate.checks)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(gate_markdown(gate, middle).encode()) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    short = f"{_heading(gate)}\nThis text is cut: the checks are too large to be shown here.\n"
+    texts = (gate_markdown(gate, low), short)
+    return next((text for text in texts if len(text.encode()) <= room), "")
 
 
 def gate_markdown(gate: Gate, most: int | None = None) -> str:
     """The gate, its checks the worst first, `most` of them at most."""
     checks = gate.worst_first
     shown = checks if most is None else checks[:most]
-    parts = [f"### {_SIGNS[gate.verdict]}: {_safe(gate.headline)}\n"]
+    parts = [_heading(gate)]
     if gate.refused:
         parts.append(_differences("The baseline was measured under other conditions", gate.refused))
     parts.append(_table(_GATE_HEAD, [_gate_row(check) for check in shown]))
     if len(shown) < len(checks):
-        parts.append(f"\n{len(checks) - len(shown)} more checks are not shown.\n")
+        left = len(checks) - len(shown)
+        parts.append(f"\nThis text is cut: {left} more checks are not shown.\n")
     if gate.differences:
         parts.append(_differences("Differences between them", gate.differences))
     return "\n".join(parts)
+
+
+def _heading(gate: Gate) -> str:
+    return f"### {_SIGNS[gate.verdict]}: {_safe(gate.headline)}\n"
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -105,5 +141,19 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text of unknown origin: no markup, no mention, no new line."""
-    return _SPECIAL.sub(r"\\\1", sanitize_line(text).replace("\n", " "))
+    """Text of unknown origin: no markup, no link, no mention, no new line.
+
+    GitHub finds mentions, issues and addresses in the rendered text, where a backslash before them
+    no longer exists, but not in code.
+    """
+    text = sanitize_document(text)
+    text = text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + _CUT
+    return _code(text) if _REFERENCE.search(text) else _SPECIAL.sub(r"\\\1", text)
+
+
+def _code(text: str) -> str:
+    """A code span; a bar would end the cell of a table also there."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    inside = text.replace("|", "\N{BROKEN BAR}")
+    return f"{fence} {inside} {fence}" if longest else f"{fence}{inside}{fence}"

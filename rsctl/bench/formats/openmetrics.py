@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from rsctl.bench.results import Results, Series
 from rsctl.bench.stats import mean
+from rsctl.runs.stream.sanitize import escape_control
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 _RESERVED = ("total", "created", "bucket", "count", "sum", "info", "gsum", "gcount")
@@ -60,4 +61,6 @@ def _labels(series: Series) -> str:
 
 
 def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+    """An escaped value; line ends stay line ends, and other control characters are visible."""
+    lines = [escape_control(line) for line in value.split("\n")]
+    return "\n".join(lines).replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

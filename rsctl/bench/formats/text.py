@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rsctl.bench.checks import MetricCheck
 from rsctl.runs.stream.formatting import format_number
-from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_text
 
 HEAD = ("VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P")
 
@@ -25,7 +25,7 @@ def check_row(check: MetricCheck) -> list[str]:
 def format_check(check: MetricCheck) -> str:
     """The result of a check in one line."""
     parts = [part for part in (_values(check), _effect(check), check.reason) if part]
-    return sanitize_line("; ".join(parts) or check.verdict.value)
+    return sanitize_text("; ".join(parts) or check.verdict.value)
 
 
 def format_effect(check: MetricCheck) -> str:
@@ -64,7 +64,10 @@ def _effect(check: MetricCheck) -> str:
         return ""
     p = f", p {format_p(check)}" if format_p(check) else ""
     allowed = format_amount(check, check.floor, signed=False)
-    return f"{format_effect(check)}{p}, {allowed} allowed, {check.runs[0]}+{check.runs[1]} runs"
+    runs = (
+        f"{check.runs[0]}+{check.runs[1]} runs" if check.pairs is None else f"{check.pairs} pairs"
+    )
+    return f"{format_effect(check)}{p}, {allowed} allowed, {runs}"
 
 
 def _interval(check: MetricCheck) -> str:

@@ -9,6 +9,7 @@ import msgspec
 
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import LEVEL, mean, stdev, student_t
+from rsctl.runs.stream.sanitize import sanitize_document
 
 _LONGEST_BENCHMARK = 1024
 _LONGEST_MEASURE = 64
@@ -21,11 +22,11 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
     """
     entries = [
         {
-            "name": f"{s.name} ({cell_label(s.cell)})" if s.cell else s.name,
-            "unit": s.unit or "",
+            "name": sanitize_document(f"{s.name} ({cell_label(s.cell)})" if s.cell else s.name),
+            "unit": sanitize_document(s.unit or ""),
             "value": mean(s.known),
             **({"range": f"± {stdev(s.known):.4g}"} if s.known[1:] else {}),
-            "extra": f"{len(s.known)} runs of {results.label}: {_list(s.known)}",
+            "extra": f"{len(s.known)} runs of {sanitize_document(results.label)}: {_list(s.known)}",
         }
         for s in _wanted(results, names)
         if s.goal == goal
@@ -37,7 +38,8 @@ def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
     """Bencher Metric Format: a benchmark a cell, a measure a metric, with a 90 % interval."""
     benchmarks: dict[str, dict[str, Any]] = {}
     for series in _wanted(results, names):
-        name = (cell_label(series.cell) or "job")[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
+        label = sanitize_document(cell_label(series.cell) or "job")
+        name = label[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
         measure: dict[str, Any] = {"value": mean(series.known)}
         if series.known[1:]:
             wide = student_t(1 - (1 - LEVEL) / 2, len(series.known) - 1)
@@ -46,7 +48,7 @@ def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
                 "lower_value": measure["value"] - error,
                 "upper_value": measure["value"] + error,
             }
-        benchmarks.setdefault(name, {})[series.name[:_LONGEST_MEASURE]] = measure
+        benchmarks.setdefault(name, {})[_measure(series)] = measure
     return _json(benchmarks)
 
 
@@ -54,6 +56,10 @@ def _wanted(results: Results, names: Sequence[str]) -> Iterator[Series]:
     for series in results.series:
         if series.known and (not names or series.name in names):
             yield series
+
+
+def _measure(series: Series) -> str:
+    return sanitize_document(series.name)[:_LONGEST_MEASURE]
 
 
 def _list(values: Sequence[float]) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 import typer
 
-from rsctl.api import Advice, SweptAdvice
+from rsctl.api import Advice, Communication, SweptAdvice
 from rsctl.cli.show import print_message
 from rsctl.cli.views.table import write_table
+from rsctl.estimate.advice.changed_results import ChangedResult
 from rsctl.estimate.advice.recommendation import format_seconds
+from rsctl.runs.stream.formatting import format_bytes
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "USD/1,000 STEPS", "BOTTLENECK"]
@@ -27,7 +29,29 @@ def print_advice(advice: Advice) -> None:
         typer.echo(line)
     for hint in advice.hints:
         print_message(sanitize_line(f"{hint.kind}: {hint.text}{_setting(hint.setting)}"))
+    for changed in advice.changed_results:
+        print_message(sanitize_line(_changed(changed)))
     for assumption in advice.assumptions:
+        print_message(sanitize_line(f"assumed: {assumption}"))
+
+
+def print_communication(alone: Communication) -> None:
+    """Print the communication of a step alone."""
+    head = ["COLLECTIVE", "REDUCERS", "MACHINE", "SENT", "TIME", "BOTTLENECK"]
+    rows = [
+        [
+            one.name,
+            str(one.reducers or "-"),
+            one.reducer_machine or "",
+            format_bytes(round(one.worker_bytes)),
+            format_seconds(one.seconds),
+            one.bottleneck,
+        ]
+        for one in alone.collectives
+    ]
+    write_table([head, *rows])
+    typer.echo(f"\n{sanitize_line(alone.sentence)}")
+    for assumption in alone.assumptions:
         print_message(sanitize_line(f"assumed: {assumption}"))
 
 
@@ -114,6 +138,17 @@ def _amounts(advice: Advice) -> list[str]:
         where = f" on {sizes.machine}" if sizes.machine else ""
         lines.append(f"Reducers{where}: {', '.join(words)}.")
     return lines
+
+
+def _changed(changed: ChangedResult) -> str:
+    """A setting that changes results: what it sends, its step and price, and what is known."""
+    price = _dollars(changed.dollars_per_1000_steps)
+    costs = f", {price} USD per 1,000 steps" if price else ""
+    return (
+        f"changes results, compare the loss first: --set {changed.setting} sends "
+        f"{format_bytes(round(changed.worker_bytes))} of a worker in a step, a step of "
+        f"{format_seconds(changed.step_seconds)}{costs}; loss: {changed.loss} ({changed.source})"
+    )
 
 
 def _setting(setting: str | None) -> str:

@@ -112,9 +112,13 @@ class PlainBenchView:
 
 def opening(bench: BenchRecord, todo: int, is_driven: bool) -> list[str]:
     """A bench's size, and how much of it remains to be run."""
-    cells = f"{len(bench.cells)} cells" if len(bench.cells) != 1 else "one job"
+    number = len(bench.cells) if bench.against is None else len(bench.cells) // 2
+    cells = f"{number} cells" if number != 1 else "one job"
+    pairs = f" pairs with {bench.against.label}" if bench.against else ""
     total = len(bench.cells) * bench.repeat
-    lines = [f"{bench.bench}: {cells} x {bench.repeat} = {total} runs on {bench.target}"]
+    where = ", a rehearsal on this machine" if bench.rehearsed else ""
+    count = f"{cells} x {bench.repeat}{pairs} = {total} runs"
+    lines = [f"{bench.bench}: {count} on {bench.target}{where}"]
     if is_driven:
         lines.append(
             "another process runs this bench; this command watches it, and takes over if "

@@ -10,6 +10,7 @@ import typer
 from rsctl.api import Fitted
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.table import write_table
+from rsctl.estimate.advice.calibrate import FEWEST_TO_CHECK
 from rsctl.estimate.advice.recommendation import format_seconds
 
 _HEAD = ["RUN", "MEASURED", "PREDICTED THEN", "BEFORE", "ERROR", "AFTER", "ERROR"]
@@ -51,6 +52,9 @@ def _print(fitted: Fitted) -> None:
     )
     if constants.median_error is not None:
         print_message(f"median error of a predicted step time: {constants.median_error:.1%}")
+    else:
+        fewest = f"it takes {FEWEST_TO_CHECK} runs to measure the error of a prediction"
+        print_message(f"{fewest}; ERROR is how well the constants fit these runs")
     print_message(f"saved in {fitted.file}")
 
 

@@ -7,10 +7,11 @@ import os
 import typer
 
 from rsctl.api import Gate, append_github_summary, gate_table, github_annotations
+from rsctl.cli.fence import write_workflow_command
 from rsctl.cli.show import print_important, print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
-from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_text
 
 
 def print_gate(gate: Gate, output: str) -> None:
@@ -19,14 +20,14 @@ def print_gate(gate: Gate, output: str) -> None:
         print_json(gate)
         return
     for difference in gate.differences:
-        print_message(f"differs: {difference}")
+        print_message(sanitize_text(f"differs: {difference}"))
     if gate.checks:
         write_table(gate_table(gate))
     for check in gate.worst_first:
         if check.reason:
-            print_message(sanitize_line(f"{check.title}: {check.reason}"))
+            print_message(sanitize_text(f"{check.title}: {check.reason}"))
     for difference in gate.refused:
-        print_important(f"the baseline is for a different measurement: {difference}")
+        print_important(sanitize_text(f"the baseline is for a different measurement: {difference}"))
     typer.echo(gate.headline)
 
 
@@ -35,7 +36,7 @@ def annotate_github(gate: Gate, file: str | None) -> None:
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     for line in github_annotations(gate, file):
-        typer.echo(line, err=True)
+        write_workflow_command(line)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         append_github_summary(gate, summary)

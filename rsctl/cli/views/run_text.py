@@ -15,6 +15,7 @@ from rsctl.cli.show import format_finding, remedy_line, styled
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
+from rsctl.runs.stalls.findings import CODE as STALL
 from rsctl.runs.stream.events import (
     Attempt,
     Event,
@@ -28,6 +29,7 @@ from rsctl.runs.stream.events import (
 )
 from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.watch_rules import CODE as WATCH
 
 _MAX_METRICS = 8
 _STATE_COLORS = {
@@ -145,7 +147,7 @@ def failure_block(run: RunRecord) -> list[str]:
         if cause.remedy:
             lines.append(remedy_line(sanitize_line(cause.remedy)))
     others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
-    if others:
+    if others and not _how_ended(failure):
         names = ", ".join(replica.replica for replica in others)
         lines.append(f"as a result, these failed: {names}")
     return lines
@@ -155,11 +157,20 @@ def _failure_headline(failure: Failure, run: RunRecord) -> str:
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     when = sanitize_line(failure.time[11:19])
     after = ""
-    with suppress(ValueError):  # the time is as the runtime has reported it
+    with suppress(ValueError):  # the time in the report of the runtime
         seconds = seconds_between(run.started or run.created, failure.time)
         after = f", {seconds:.1f} s after the start"
+    if ended := _how_ended(failure):
+        who = styled(f"{failure.replica}{rank} {ended}", fg="red", bold=True)
+        return f"{who} at {when} UTC{after}"
     who = styled(f"{failure.replica}{rank} failed first", fg="red", bold=True)
     return f"{who}: {_how(failure)} at {when} UTC{after}"
+
+
+def _how_ended(failure: Failure) -> str | None:
+    """Why rsctl itself ended the attempt; None if it has failed."""
+    found = {STALL: "stalled", WATCH: "was ended by a rule of watch"}
+    return next((found[cause.code] for cause in failure.causes if cause.code in found), None)
 
 
 def _how(failure: Failure) -> str:

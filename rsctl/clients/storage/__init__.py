@@ -28,16 +28,16 @@ class ObjectUrl(NamedTuple):
 
     @classmethod
     def parse(cls, url: str) -> ObjectUrl:
-        """A URL's parts; those that it lacks are empty."""
+        """A URL's parts; missing ones are empty."""
         scheme, _, path = url.partition("://")
         bucket, _, name = path.partition("/")
         return cls(scheme, bucket, name)
 
 
 class StoredObject(NamedTuple):
-    """An object as a list shows it: its size in bytes, and what its version is called.
+    """An object as a list shows it: its size in bytes, and the name of its version.
 
-    `digests` are those of its content that the list has, in hexadecimal by algorithm.
+    `digests` are the digests of its content in the list, in hexadecimal by algorithm.
     """
 
     name: str
@@ -46,8 +46,15 @@ class StoredObject(NamedTuple):
     digests: Mapping[str, str] = {}
 
 
+class LoadedObject(NamedTuple):
+    """The whole content of a small object, and what its version is called."""
+
+    data: bytes
+    version: str
+
+
 class ObjectChanged(RsctlError):
-    """An object no longer exists in the version that was listed."""
+    """An object no longer exists in the version that was listed or read."""
 
     def __init__(self, name: str) -> None:
         message = f"{name[:200]!r} was replaced or removed while it was read"
@@ -59,13 +66,23 @@ class Bucket(Protocol):
     """One bucket. All methods raise RsctlError."""
 
     def put(self, name: str, upload: Upload, announce: Callable[[], object] = bool) -> str:
-        """Have a file under a content-addressed name; the object's version, empty if it has none.
+        """Upload a file under a content-addressed name; the object's version, empty if it has none.
 
-        What is there already is not sent again; `announce` is called before something is sent.
+        An object that already exists is not sent again; `announce` is called before sending.
         """
 
-    def replace(self, name: str, data: bytes, content_type: str) -> None:
-        """Write a small object, replacing an existing one."""
+    def replace(
+        self, name: str, data: bytes, content_type: str, version: str | None = None
+    ) -> None:
+        """Write a small object, replacing an existing one.
+
+        With `version` only if the object still has that version; if it is empty, only if there is
+        no object. Otherwise raises ObjectChanged; also if an earlier try of this call has written
+        the object, and its answer was lost.
+        """
+
+    def load(self, name: str, most: int) -> LoadedObject | None:
+        """A small object in one version, at most `most` bytes of it; None if there is none."""
 
     def read(self, name: str, offset: int = 0) -> bytes:
         """The content of an object after `offset`, at most 4 MiB; empty if there is none yet."""
@@ -82,5 +99,5 @@ class Bucket(Protocol):
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
         """An object's content from an offset below its size on, exactly as it is stored.
 
-        Raises ObjectChanged, and NoAnswer where it breaks off, after which it may be called again.
+        Raises ObjectChanged, and NoAnswer if the connection is closed; then it may be called again.
         """

@@ -17,7 +17,7 @@ from rsctl.clients.errors import NoAnswer, no_answer
 from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.google_errors import google_error
 from rsctl.clients.retries import RetryPolicy
-from rsctl.clients.storage import ObjectChanged, StoredObject, Upload
+from rsctl.clients.storage import LoadedObject, ObjectChanged, StoredObject, Upload
 from rsctl.findings import ExitCode, RsctlError, error
 
 _BLOCK = 8 << 20
@@ -50,19 +50,41 @@ class GoogleBucket:
             generation = self._upload(name, upload)
         return generation
 
-    def replace(self, name: str, data: bytes, content_type: str) -> None:
-        """See Bucket.replace."""
+    def replace(
+        self, name: str, data: bytes, content_type: str, version: str | None = None
+    ) -> None:
+        """See Bucket.replace. A condition on generation 0 is that there is no object."""
         url = f"{self._base}/upload/storage/v1/b/{quote(self._bucket, '')}/o"
+        condition = "" if version is None else f"&ifGenerationMatch={quote(version or '0', '')}"
         answer = self._google.request(
             "POST",
-            f"{url}?uploadType=media&name={quote(name, '')}",
-            ok=(200, 404),
+            f"{url}?uploadType=media&name={quote(name, '')}{condition}",
+            ok=(200, 404, 412),
             path=self._path,
             headers={"Content-Type": content_type},
             data=data,
         )
         if answer.status_code == 404:
             raise self._no_bucket()
+        if answer.status_code == 412:
+            raise ObjectChanged(name)
+
+    def load(self, name: str, most: int) -> LoadedObject | None:
+        """See Bucket.load; the version is the generation."""
+        answer = self._google.request(
+            "GET",
+            f"{self._object(name)}?alt=media",
+            ok=(200, 206, 404, 416),
+            path=self._path,
+            headers={"Range": f"bytes=0-{most - 1}", "Accept-Encoding": "identity"},
+        )
+        if answer.status_code == 404:
+            return None
+        generation = str(answer.headers.get("X-Goog-Generation", ""))
+        if answer.status_code == 416:  # an empty object has no range
+            generation = generation or self._generation(name) or ""
+            return LoadedObject(b"", generation)
+        return LoadedObject(answer.content[:most], generation)
 
     def read(self, name: str, offset: int = 0) -> bytes:
         """See Bucket.read."""
@@ -113,7 +135,7 @@ class GoogleBucket:
             f"{self._object(found.name)}?alt=media&generation={quote(found.version, '')}",
             ok=(200, 206, 404, 412, 416),
             path=self._path,
-            # What is stored as gzip would else be unpacked on its way.
+            # Otherwise objects stored as gzip would be unpacked in transit.
             headers={"Range": f"bytes={offset}-", "Accept-Encoding": "gzip"},
             stream=True,
         )
@@ -150,7 +172,7 @@ class GoogleBucket:
         raise no_answer(urlsplit(self._base).netloc, "the upload was interrupted repeatedly")
 
     def _open_upload(self, name: str, upload: Upload) -> str | None:
-        """The address that the blocks go to, or None if the object has come to be."""
+        """The address for the blocks, or None if the object exists by now."""
         url = f"{self._base}/upload/storage/v1/b/{quote(self._bucket, '')}/o"
         answer = self._google.request(
             "POST",
@@ -199,7 +221,9 @@ class GoogleBucket:
     def _send_block(self, session: str, upload: Upload, start: int) -> Any:
         upload.file.seek(start)
         block = upload.file.read(_BLOCK)
-        return self._put(session, f"bytes {start}-{start + len(block) - 1}/{upload.size}", block)
+        # An empty file has no first byte to name.
+        sent = f"{start}-{start + len(block) - 1}" if block else "*"
+        return self._put(session, f"bytes {sent}/{upload.size}", block)
 
     def _put(self, session: str, content_range: str, block: bytes) -> Any:
         try:

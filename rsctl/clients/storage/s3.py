@@ -12,7 +12,7 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError, aws_errors
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import no_answer
-from rsctl.clients.storage import ObjectChanged, StoredObject, Upload
+from rsctl.clients.storage import LoadedObject, ObjectChanged, StoredObject, Upload
 
 _READ = 4 << 20
 _STREAMED = 1 << 20
@@ -20,6 +20,14 @@ _TRIES_OF_A_PART = 6
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _DIRECTORY_BUCKET = "--x-s3"  # whose ETags are not digests
 _ENCRYPTIONS_WITH_MD5 = (None, "AES256")
+_NOT_WRITTEN = (
+    "PreconditionFailed",
+    "412",
+    "ConditionalRequestConflict",
+    "409",
+    "NoSuchKey",
+    "404",
+)
 _CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404", "InvalidRange", "416")
 
 
@@ -44,10 +52,33 @@ class S3Bucket:
             self._upload(name, upload)
         return ""
 
-    def replace(self, name: str, data: bytes, content_type: str) -> None:
+    def replace(
+        self, name: str, data: bytes, content_type: str, version: str | None = None
+    ) -> None:
         """See Bucket.replace."""
         written = {"Bucket": self._bucket, "Key": name, "Body": data, "ContentType": content_type}
-        self._aws.request("s3", "put_object", written)
+        if version is not None:
+            written |= {"IfMatch": version} if version else {"IfNoneMatch": "*"}
+        try:
+            self._aws.request("s3", "put_object", written)
+        except AwsError as problem:
+            if version is not None and problem.code in _NOT_WRITTEN:
+                raise ObjectChanged(name) from None
+            raise
+
+    def load(self, name: str, most: int) -> LoadedObject | None:
+        """See Bucket.load; the version is the ETag."""
+        wanted = {"Bucket": self._bucket, "Key": name}
+        try:
+            answer = self._aws.request("s3", "get_object", wanted)
+        except AwsError as problem:
+            if problem.code in ("NoSuchKey", "404"):
+                return None
+            raise
+        with aws_errors("s3", self._path, None):
+            content: bytes = answer["Body"].read(most)
+            answer["Body"].close()
+        return LoadedObject(content, str(answer.get("ETag", "")))
 
     def read(self, name: str, offset: int = 0) -> bytes:
         """See Bucket.read."""
@@ -130,7 +161,7 @@ class S3Bucket:
         from botocore.exceptions import ClientError
 
         upload.file.seek(0)
-        # It closes what it was given, which is not its own: the threads stay out of it too.
+        # It would close a file that it does not own: the threads stay out of it too.
         config = TransferConfig(use_threads=False)
         with aws_errors("s3", self._path, None):
             try:

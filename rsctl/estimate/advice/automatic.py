@@ -1,4 +1,4 @@
-"""`reducers.count: auto` where the job says what its steps do: the number that advice recommends.
+"""`reducers.count: auto` if the job describes its steps: the number that advice recommends.
 
 It does not ask the constants that were fitted to runs of this machine, so that a job is planned
 alike everywhere; `rsctl advise --write` does.

@@ -1,9 +1,9 @@
 """Fits the constants of the cost model to measured step times, by least squares.
 
 The sum of the squares of predicted / measured - 1 is minimised, one constant after the other within
-its bounds, until no one improves it. To move a constant from where it was, by as much as it is
-commonly off, counts as much as one run that is 2 % off: so few runs do not tell what they cannot
-know, and a constant on which no measured step depends stays.
+its bounds, until no one improves it. A change of a constant by its usual error counts as much as an
+error of 2 % in one run: so a few runs do not change constants that they cannot determine, and a
+constant that affects no measured step does not change.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 def calibrate(observations: Sequence[Observation], start: Calibration) -> Calibration:
     """The constants that fit best, with their median error. Raises ValueError for no observation.
 
-    From `FEWEST_TO_CHECK` runs on the error is that of predicting each by the others; with fewer it
-    is that of the fit itself.
+    The error is the error of predicting each run by the others. It is None with fewer than
+    `FEWEST_TO_CHECK` runs: the error of a fit does not show the error of predictions.
     """
     if not observations:
         raise ValueError("there is no run to fit to")
     fitted = _fit(observations, start, start)
-    errors = [one.error(fitted) for one in observations]
+    errors: list[float] = []
     if len(observations) >= FEWEST_TO_CHECK:
         errors = [
             one.error(_fit([o for o in observations if o is not one], start, fitted))
@@ -93,14 +93,14 @@ def calibrate(observations: Sequence[Observation], start: Calibration) -> Calibr
     return replace(
         fitted,
         fitted_from=tuple(one.run for one in observations),
-        median_error=median(map(abs, errors)),
+        median_error=median(map(abs, errors)) if errors else None,
     )
 
 
 def _fit(
     observations: Sequence[Observation], start: Calibration, begin: Calibration
 ) -> Calibration:
-    """Coordinate descent from `begin`; `start` is what constants are held to."""
+    """Coordinate descent from `begin`; `start` are the constants that the fit stays close to."""
     best, least = begin, _loss(observations, begin, start)
     for _ in range(_ROUNDS):
         before = least
@@ -127,7 +127,7 @@ def _best_value(
     start: Calibration,
     constant: _Constant,
 ) -> tuple[float, float]:
-    """A constant's best value, the others as they are now, and the loss with it."""
+    """A constant's best value for the present values of the others, and the loss with it."""
     known: dict[float, float] = {}
 
     def loss(value: float) -> float:
@@ -141,7 +141,7 @@ def _best_value(
 
 
 def _search(loss: Callable[[float], float], constant: _Constant, now: float) -> None:
-    """Try values: a grid and what is now, then golden sections around the best of them."""
+    """Try values: a grid and the present value, then golden sections around the best of them."""
     step = (constant.most - constant.least) / _GRID
     tried = [now, *(constant.least + step * i for i in range(_GRID + 1))]
     best = min(tried, key=loss)

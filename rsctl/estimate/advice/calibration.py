@@ -12,15 +12,15 @@ from msgspec.structs import replace
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The constants of the model for one target.
 
-    `alpha_seconds` is the latency of one message between two nodes. `bandwidth_fraction` is what
-    an exchange gets of a link's goodput, which is its rate less the packets' headers.
-    `worker_cpu_seconds_per_gb` is for a GB that a worker sends to reducers and gets back,
+    `alpha_seconds` is the latency of one message between two nodes. `bandwidth_fraction` is the
+    fraction of a link's goodput that an exchange gets; goodput is the rate without the packets'
+    headers. `worker_cpu_seconds_per_gb` is for a GB that a worker sends to reducers and gets back,
     `reducer_cpu_seconds_per_gb` for one that a reducer takes in, adds and sends back,
     `ring_cpu_seconds_per_gb` for a GB of gradient that a worker reduces in a ring over TCP.
-    `overlap` is the part of the communication that goes on beside the backward pass where DDP
-    starts it there; the rest comes after it. `fitted_from` are the runs these were fitted to; by
-    none they are the defaults. `median_error` is the median of |predicted / measured - 1| of step
-    times, None if there is none yet.
+    `overlap` is the part of the communication that overlaps with the backward pass if DDP starts it
+    there; the rest comes after it. `fitted_from` are the runs these were fitted to; by none they
+    are the defaults. `median_error` is the median of |predicted / measured - 1| of step times, None
+    if there is none yet.
     """
 
     alpha_seconds: float
@@ -48,8 +48,8 @@ UNCALIBRATED = Calibration(
 )
 """The constants where nothing was measured.
 
-`bandwidth_fraction`: exchanges of 25 MB on shaped links took 1.01 to 1.03 of what the wires need
-(docs/explanation/transport-measurements.md). CPU of worker and reducer: the middle of the C++
+`bandwidth_fraction`: exchanges of 25 MB on shaped links took 1.01 to 1.03 times the minimum of the
+wires (docs/explanation/transport-measurements.md). CPU of worker and reducer: the middle of the C++
 core's ranges, 0.63 to 0.90 and 0.48 to 0.64 on loopback (the same page, "CPU cost"); real networks
 cost more. CPU of a ring: gloo took 67 to 71 ms for 100 MB between two processes on two cores.
 `alpha_seconds`: half a round trip of 0.2 ms, the transport's own assumption

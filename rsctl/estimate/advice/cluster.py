@@ -1,4 +1,4 @@
-"""The machines between which gradients travel: cards, cores and what links GPUs of a node."""
+"""The machines between which gradients travel: cards, cores, and links between a node's GPUs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ModelledCluster(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of a job. `workers` and `reducers` are how many, `ranks` how many on each worker.
 
     `worker_bits` and `reducer_bits` are the rates of a node's card in bit/s, None if no network
-    limits it, as on loopback. Cores are those of one node, None if not known; where all nodes are
-    on one machine, `shared_cores` are that machine's. `inside` is what links a node's GPUs, None
-    without any. `shares_work` says that workers reduce a share themselves where that is faster:
-    rsctl's own reducers do, Google's Reduction Server does not.
+    limits it, as on loopback. Cores are the cores of one node, None if not known; if all nodes are
+    on one machine, `shared_cores` are that machine's. `inside` is the link between a node's GPUs,
+    None without any. `shares_work` says that workers reduce a share themselves where that is
+    faster: rsctl's own reducers do, Google's Reduction Server does not.
     """
 
     workers: int
@@ -51,8 +51,8 @@ class ModelledCluster(msgspec.Struct, frozen=True, kw_only=True):
     def schedule(self) -> Schedule:
         """The blocks' assignment to reducers, as the transport makes it.
 
-        It takes all cards for equal, since workers are told bandwidths on shaped networks only,
-        where they are. Raises ValueError without reducers.
+        It assumes equal cards, since workers get bandwidths only on shaped networks, where the
+        cards are equal. Raises ValueError without reducers.
         """
         return _schedule(self.workers, self.reducers, self.shares_work)
 

@@ -32,12 +32,15 @@ def exchange(
 ) -> Exchange:
     """The all-reduce of `total` bytes.
 
-    `pool` and `hybrid` are both what the transport makes of the cluster's reducers, and the result
-    says which of the two. `ring` and `tree` are NCCL's on GPUs, and over TCP by CPUs elsewhere.
+    For `pool` and `hybrid` the transport decides between the two by the cluster's reducers, and the
+    result names its choice. `ring` and `tree` are NCCL's on GPUs, and over TCP by CPUs elsewhere.
     """
-    if cluster.world == 1 or not total:
+    is_reduced = topology in ("pool", "hybrid")
+    # A single rank sends its gradients to rsctl's reducers; NCCL's plugin does not.
+    is_sent = cluster.world > 1 or (is_reduced and cluster.reducers and cluster.shares_work)
+    if not total or not is_sent:
         return make_exchange("none", 0.0, 0.0, {}, {})
-    if topology in ("pool", "hybrid"):
+    if is_reduced:
         return _by_reducers(cluster, total, calibration)
     if topology in ("central", "co-located"):
         return _by_servers(topology, cluster, total, calibration)
@@ -89,8 +92,9 @@ def _by_nccl(
 def _by_reducers(cluster: ModelledCluster, total: int, calibration: Calibration) -> Exchange:
     """By the transport's schedule. Ranks of a node reduce a part each among themselves first.
 
-    On GPUs rsctl's own binding copies a part to the host, sends it, and copies what comes back, one
-    after the other; Google's is a plugin of NCCL (CollNet), which does so in little pieces at once.
+    On GPUs rsctl's own binding copies a part to the host, sends it, and copies the result back, one
+    after the other; Google's is a plugin of NCCL (CollNet), which does all three concurrently in
+    small pieces.
     """
     links, schedule = cluster.links(calibration), cluster.schedule()
     sent, taken = schedule.traffic(total)

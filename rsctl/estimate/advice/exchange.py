@@ -20,11 +20,11 @@ GB = 1e9
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One all-reduce between nodes.
 
-    `worker_bytes` is what each worker's card sends, and as much it receives; `reducer_bytes` is
-    the same for the busiest reducer. `parts` has in seconds what it is made of: what goes on `at
-    once` (cards, cores) counts by its longest, what comes one after the other by its sum.
-    `delay_seconds` is what of its time the next exchange does not wait for, if several can be under
-    way: messages and blocks on their way while the cards are free.
+    `worker_bytes` are the bytes that each worker's card sends, and the bytes that it receives;
+    `reducer_bytes` are the same for the busiest reducer. `parts` has its parts in seconds: of parts
+    `at once` (cards, cores) the longest counts, of parts one after the other the sum.
+    `delay_seconds` is the part of its time that the next exchange does not wait for, if several can
+    be in progress: messages and blocks are in transit while the cards are free.
     """
 
     topology: Topology

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.exchange import GB
+from rsctl.estimate.advice.inputs import GROUP_BYTES
 from rsctl.estimate.advice.options import Option, make_option
 from rsctl.estimate.advice.profile import GradientBucket, Profile
 from rsctl.estimate.advice.situation import Situation
@@ -17,13 +18,16 @@ from rsctl.estimate.advice.step import DATA_BOUND, INPUT, NOTICED, ExchangeSetti
 FAST_NETWORK_BITS = 400e9
 _WORTHWHILE = 0.03
 _LARGE_BUCKET_MB = 128
+_EIGHT_BITS = (
+    "gradients sent in 8 bits, which changes the results (compare the loss before you use it)"
+)
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):
     """One remark: `why` reducers gain nothing or little, or `instead` with the step it would give.
 
-    `step_seconds` is that of the recommended option with the change; None if it is unknown.
-    `setting` is the change as KEY=VALUE, where it is one of the job file.
+    `step_seconds` is the step of the recommended option with the change; None if it is unknown.
+    `setting` is the change as KEY=VALUE, if it is a change of the job file.
     """
 
     kind: str
@@ -119,7 +123,7 @@ def _changes(
     if best.topology == "none" or best.bottleneck == INPUT:
         return
     machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)
-    for text, setting, changed, other, samples in _candidates(situation, profile):
+    for text, setting, changed, other, samples in _candidates(situation, profile, best):
         option = make_option(
             replace(situation, settings=changed),
             other,
@@ -136,13 +140,19 @@ def _changes(
 
 
 def _candidates(
-    situation: Situation, profile: Profile
+    situation: Situation, profile: Profile, best: Option
 ) -> Iterator[tuple[str, str | None, ExchangeSettings, Profile, int]]:
     """A change, its setting, and how many steps the changed profile is."""
     settings = situation.settings
+    if settings.local_steps > 1:
+        return  # buckets and accumulated gradients do not travel
     if settings.may_compress:
         half = replace(settings, sent_part=settings.sent_part / 2)
         yield "gradients sent in 16 bits", "comm.compression=bf16", half, profile, 1
+        if best.reducers:
+            part = settings.sent_part * GROUP_BYTES / 4
+            eighth = replace(settings, sent_part=part, reducers_only=True)
+            yield _EIGHT_BITS, "comm.compression=int8", eighth, profile, 1
     large = replace(settings, bucket_mb=_LARGE_BUCKET_MB)
     setting = f"comm.bucket_mb={_LARGE_BUCKET_MB}"
     yield f"buckets of {_LARGE_BUCKET_MB} MB", setting, large, profile, 1

@@ -9,18 +9,27 @@ from rsctl.estimate.catalog.prices import Price, price_of
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
 
-_COMPRESSED_BYTES = {"fp16": 2, "bf16": 2}
+GROUP_BYTES = 260 / 256
+"""Bytes of a number of 8 bits, with its part of a scale."""
+
+_COMPRESSED_BYTES = {"fp16": 2, "bf16": 2, "int8": GROUP_BYTES, "fp8": GROUP_BYTES}
 
 
 def settings_of(job: Job) -> ExchangeSettings:
     """How the job's gradients travel; PowerSGD is taken for no compression."""
     comm = job.comm
     size = DTYPE_BYTES[job.model.dtype if job.model else "fp32"]
-    sent = _COMPRESSED_BYTES.get(comm.compression, size)
+    own = size if comm.local_steps == 1 else DTYPE_BYTES["fp32"]
+    sent = _COMPRESSED_BYTES.get(comm.compression, own)
     return ExchangeSettings(
         bucket_mb=None if comm.bucket_mb == "auto" else comm.bucket_mb,
-        sent_part=min(1.0, sent / size),
-        may_compress=comm.compression == "none" and size > 2,
+        sent_part=min(own, sent) / size,
+        may_compress=comm.compression == "none" and own > 2,
+        reducers_only=comm.has_8_bits,
+        is_compressed=comm.compression in _COMPRESSED_BYTES,
+        local_steps=comm.local_steps,
+        fragments=comm.fragments,
+        parameter_part=DTYPE_BYTES["fp32"] / size,
     )
 
 

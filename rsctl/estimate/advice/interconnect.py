@@ -1,8 +1,8 @@
 """How GPUs are linked inside a node, and to its memory.
 
-Bandwidths are those that NCCL's topology model takes them for (NVIDIA/nccl, src/graph/topo.h), in
-bytes a second and direction: a lane of NVLink times the number of lanes in the vendor's data sheet,
-and PCIe of 16 lanes, 12 GB/s for its third generation and twice as much for each later one.
+Bandwidths are from NCCL's topology model (NVIDIA/nccl, src/graph/topo.h), in bytes a second and
+direction: a lane of NVLink times the number of lanes in the vendor's data sheet, and PCIe of 16
+lanes, 12 GB/s for its third generation and twice as much for each later one.
 """
 
 from __future__ import annotations

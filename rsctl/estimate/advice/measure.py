@@ -1,4 +1,4 @@
-"""The job that measures a script: the same script for a few steps, with all else left out. Pure."""
+"""The job that measures a script: the same script for a few steps, without all the rest. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def job_to_measure(job: Job, steps: int, communicates: bool, seconds: float) -> 
 
     Without communication it is one node, whose gradients stay where they are, in small buckets.
     With communication it is two nodes, which exchange gradients among themselves by the job's own
-    backend and buckets. Outputs and checkpoints are the run's own, so that nothing of the job's is
+    backend and buckets. Outputs and checkpoints are the run's own, so that the job's are not
     overwritten, and nothing is sent to trackers.
     """
     measure = {"RSCTL_MEASURE_STEPS": str(steps), "RSCTL_MEASURE_COMM": str(int(communicates))}

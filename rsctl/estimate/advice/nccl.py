@@ -1,8 +1,8 @@
 """NCCL's own model of an all-reduce: time = latency + bytes / bandwidth, the best of its protocols.
 
 Source: NVIDIA/nccl at 5067397 (2026-06), src/graph/tuning.cc, `ncclTopoTuneModel` and
-`ncclTopoGetAlgoTime`. Left out: what needs the graph search of a real machine (the limits of single
-channels, NVLS) and x86 of AMD. Latencies are microseconds, bandwidths bytes a second.
+`ncclTopoGetAlgoTime`. Left out: features that need the graph search of a real machine (the limits
+of single channels, NVLS) and x86 of AMD. Latencies are microseconds, bandwidths bytes a second.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """One way: `reducers` of a machine, or none. Seconds and US dollars; None is unknown.
 
     `throughput` is in steps of one rank a second, all ranks together. `is_offered` is false for
-    what stands there to compare only: rsctl cannot have it so.
+    options that are only for comparison: rsctl cannot have it so.
     """
 
     topology: Topology
@@ -50,7 +50,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def all_options(situation: Situation, profile: Profile, calibration: Calibration) -> list[Option]:
-    """Every option, those with reducers by machine and number."""
+    """Every option; options with reducers by machine and number."""
     return [
         *without_reducers(situation, profile, calibration),
         *with_reducers(situation, profile, calibration),
@@ -103,7 +103,7 @@ def make_option(
     machine: ReducerMachine | None = None,
     count: int = 0,
 ) -> Option:
-    """One option, with what it costs."""
+    """One option, with its cost."""
     cluster = situation.with_reducers(machine, count) if machine else situation.cluster
     predicted = predict(profile, cluster, topology, calibration, situation.settings)
     rate = situation.dollars(machine, count)
@@ -147,9 +147,9 @@ def shown_options(
 
 
 def pools_by_machine(options: Sequence[Option]) -> list[list[Option]]:
-    """The options with the usual machine for reducers, and those with the best of the others.
+    """The options with the usual machine for reducers, and with the best of the other machines.
 
-    That one is left out where it is no better.
+    The options of the other machine are left out if they are not better.
     """
     pools: dict[str | None, list[Option]] = {}
     for option in options:
@@ -163,7 +163,9 @@ def pools_by_machine(options: Sequence[Option]) -> list[list[Option]]:
 
 
 def fastest(options: Sequence[Option]) -> Option:
-    """The option with the fewest reducers of those that are as fast as the fastest, to 1 %."""
+    """The option with the fewest reducers among the options that are as fast as the fastest, to 1
+    %.
+    """
     best = min(option.step_seconds for option in options)
     near = [option for option in options if option.step_seconds <= best * _AS_FAST]
     return min(near, key=lambda option: (option.reducers, option.step_seconds))

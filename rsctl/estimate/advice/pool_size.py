@@ -12,10 +12,10 @@ from rsctl.estimate.catalog.sizing import reducers_for
 def saturating_reducers(
     workers: int, worker_gbps: float, reducer_gbps: float, reducer_core_gbps: float | None = None
 ) -> int:
-    """The least number of reducers at which the workers' cards are what limits a pool.
+    """The least number of reducers at which the workers' cards limit a pool.
 
-    M B_r >= N B_w, which is also Google's documented rule. `reducer_core_gbps` is what a reducer's
-    cores carry, if that is less than its card.
+    M B_r >= N B_w, which is also Google's documented rule. `reducer_core_gbps` is the rate of a
+    reducer's cores, if they are slower than its card.
     """
     return reducers_for(workers, worker_gbps, min(reducer_gbps, reducer_core_gbps or reducer_gbps))
 

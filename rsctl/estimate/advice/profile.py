@@ -39,12 +39,13 @@ class GradientBucket(msgspec.Struct, frozen=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """One rank's step as it would be without communication.
 
-    `step_seconds` is all of it, `data_seconds` what of it waits for input, at its start.
+    `step_seconds` is the whole step, `data_seconds` its wait for input, at its start.
     `data_overlaps` says that the next input is prepared meanwhile (a DataLoader with workers of its
     own), so that a step that takes longer waits less for it. `buckets` are in the order of the
     backward pass; when recorded by a small `bucket_cap_mb` they can be regrouped into any larger
-    one. `bucket_mb` is the script's own `bucket_cap_mb`, in MiB, None if it asks for none. `source`
-    is `spec`, `run RUN` or `measured ...`; `assumed` has what was unknown.
+    one. `bucket_mb` is the script's own `bucket_cap_mb`, in MiB, None if it asks for none. `cores`
+    are the cores that a rank keeps busy, None if that was not measured. `source` is `spec`, `run
+    RUN` or `measured ...`; `assumed` has what was unknown.
     """
 
     gradient_bytes: int
@@ -53,6 +54,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     data_seconds: float = 0.0
     data_overlaps: bool = True
     bucket_mb: float | None = None
+    cores: float | None = None
     source: str = "spec"
     assumed: tuple[str, ...] = ()
 

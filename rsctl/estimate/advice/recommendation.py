@@ -8,14 +8,17 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.changed_results import ChangedResult, changed_results
 from rsctl.estimate.advice.hints import Hint, hints_of
 from rsctl.estimate.advice.options import Option, all_options, fastest, shown_options
 from rsctl.estimate.advice.pool_size import break_even_reducers
 from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.shared_cores import with_shared_cores
 from rsctl.estimate.advice.situation import Situation
 
 _LEAST_GAIN = 0.01
 _AS_GOOD = 1.02
+_LARGEST_ERROR = 0.9
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +50,8 @@ class PoolSizes(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of reducers on `machine` that mean something; None if there is no such number.
 
     From `saturating` on the workers are the bottleneck; `cheapest` has the least price for a step,
-    `fastest` the least time; 0 is without any. `break_even` is what a
-    pool alone needs to beat a ring; `documented` is by the platform's rule.
+    `fastest` the least time; 0 is without any. `break_even` is the condition for a pool alone to
+    beat a ring; `documented` is by the platform's rule.
     """
 
     machine: str | None = None
@@ -62,9 +65,11 @@ class PoolSizes(msgspec.Struct, frozen=True, kw_only=True):
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """Advice on one job. `options` are those worth a look, `every_option` all that are offered.
 
-    `fastest` is there where the recommended option is not the fastest to 1 %.
+    `changed_results` are settings that send less and change results, none of them recommended.
 
-    `default_machine` is what reducers run on unless the job file says otherwise.
+    `fastest` is set if the recommended option is not the fastest to 1 %.
+
+    `default_machine` is the machine for reducers unless the job file names another.
     """
 
     target: str
@@ -79,6 +84,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     every_option: list[Option]
     fastest: Option | None = None
     default_machine: str | None = None
+    changed_results: list[ChangedResult] = []
 
 
 def make_advice(
@@ -92,6 +98,7 @@ def make_advice(
     """Compare all options. `steps` is the number of steps in the run, `batch` the samples per rank
     and step.
     """
+    profile = with_shared_cores(profile, situation.cluster)
     options = all_options(situation, profile, calibration)
     offered = [option for option in options if option.is_offered]
     base = next(option for option in offered if not option.reducers)
@@ -108,6 +115,7 @@ def make_advice(
         calibration=calibration,
         every_option=offered,
         fastest=quickest if quickest.step_seconds < best.step_seconds / 1.01 else None,
+        changed_results=changed_results(situation, profile, calibration, best),
         default_machine=next((m.name for m in situation.reducer_machines), None),
     )
 
@@ -138,14 +146,15 @@ def _recommendation(
     gain = 1 - best.step_seconds / base.step_seconds
     price, other = best.dollars_per_1000_steps, base.dollars_per_1000_steps
     error = calibration.error if best.exchange_seconds else 0.0  # the computation is given
+    low, high = interval(best.step_seconds, error)
     saving = 1 - price / other if price is not None and other else None
     made = Recommendation(
         topology=best.topology,
         reducers=best.reducers,
         reducer_machine=best.reducer_machine,
         step_seconds=best.step_seconds,
-        low=best.step_seconds * (1 - error),
-        high=best.step_seconds * (1 + error),
+        low=low,
+        high=high,
         efficiency=best.efficiency,
         bottleneck=best.bottleneck,
         dollars_per_1000_steps=price,
@@ -159,10 +168,19 @@ def _recommendation(
     return replace(made, sentence=_sentence(made, best, base))
 
 
+def interval(predicted: float, error: float) -> tuple[float, float]:
+    """The measured times for which a prediction is off by `error`, a part of the measured time.
+
+    The error is |predicted / measured - 1|, so that its ends are predicted / (1 ± error).
+    """
+    return predicted / (1 + error), predicted / (1 - min(error, _LARGEST_ERROR))
+
+
 def _sentence(made: Recommendation, best: Option, base: Option) -> str:
     """One sentence: what to take, what it gives, and against what."""
-    error = (made.high - made.step_seconds) / made.step_seconds
-    step = f"a step of {format_seconds(made.step_seconds)}" + (f" ± {error:.0%}" if error else "")
+    step = f"a step of {format_seconds(made.step_seconds)}"
+    if made.low < made.high:
+        step += f" ({format_seconds(made.low)} to {format_seconds(made.high)})"
     if not best.reducers:
         how = "" if best.topology == "none" else f" ({best.topology})"
         return f"Use no reducers{how}: {step}, limited by {made.bottleneck}."
@@ -178,6 +196,13 @@ def _sentence(made: Recommendation, best: Option, base: Option) -> str:
 
 
 def _accuracy(calibration: Calibration) -> str:
+    fitted = len(calibration.fitted_from)
+    if calibration.median_error is None and fitted:
+        count = "1 run" if fitted == 1 else f"{fitted} runs"
+        return (
+            f"fitted to {count}, which is too few to measure the error: step times may differ by "
+            f"{calibration.error:.0%} or more"
+        )
     if calibration.median_error is None:
         return f"not calibrated here: step times may differ by {calibration.error:.0%} or more"
     runs = len(calibration.fitted_from)

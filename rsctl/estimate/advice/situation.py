@@ -1,4 +1,4 @@
-"""A job's machines as advice sees them: what is given, what could be chosen, and what it costs."""
+"""A job's machines as advice sees them: the fixed facts, the choices, and their costs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rsctl.estimate.advice.step import ExchangeSettings
 class ReducerMachine(msgspec.Struct, frozen=True, kw_only=True):
     """A machine that reducers could run on: its card in bit/s, its cores, and US dollars an hour.
 
-    None is what is unknown; no `name` is this machine.
+    None stands for an unknown value; no `name` is this machine.
     """
 
     name: str | None = None
@@ -28,6 +28,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """The subject of the advice. `cluster` is without reducers; dollars are per hour.
 
     `worker_dollars` are for one worker, `role_dollars` for all nodes of the job's own roles.
+    `sharded` is the name by which the script shards its model, so that it has no all-reduce.
     `refused` says why the job can have no reducers, `count` how many it has now; `rule` is what the
     platform's documentation advises.
     """
@@ -39,6 +40,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     role_dollars: float | None = 0.0
     reducer_machines: tuple[ReducerMachine, ...] = ()
     refused: str | None = None
+    sharded: str | None = None
     count: int = 0
     rule: int | None = None
     settings: ExchangeSettings = ExchangeSettings()

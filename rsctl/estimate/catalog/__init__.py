@@ -3,8 +3,8 @@
 What they cost is in `prices.py`.
 
 The data of a target is the file that its `TargetInfo.catalog` names. Its `groups` are machines
-that have much in common: what stands under `all` holds for each of the group's `machines`, unless
-it says otherwise.
+that have much in common: the values under `all` apply to each of the group's `machines` that does
+not override them.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `own_transport` names the machine's own transport of gradients, with which reducers have no use.
     `retired` is a text with the date since when it cannot be had.
 
-    `attach` has the counts of each accelerator that can be added to the machine where that is a
-    choice, and `attached_gbps` the bandwidth that `NAME:COUNT` of them bring. `regions` are where
-    it is to be had, empty if that is unknown. `enum` is the accelerator's name in the cloud's
-    API, `efa` the number of EFA interfaces, `quota` the name of the quota that it counts against.
-    `choose` is False for what is never picked unless it is asked for. `arm` is True where the
-    processors are Arm's, so that the image must be for linux/arm64.
+    `attach` has the counts of each accelerator that can be added to the machine if that is a
+    choice, and `attached_gbps` the bandwidth with `NAME:COUNT` of them. `regions` are the regions
+    where it is available, empty if unknown. `enum` is the accelerator's name in the cloud's API,
+    `efa` the number of EFA interfaces, `quota` the name of the quota that it counts against.
+    `choose` is False for a machine that rsctl uses only if the job names it. `arm` is True where
+    the processors are Arm's, so that the image must be for linux/arm64.
 
-    `gpu_quota` is the quota of its accelerators where it is another than that of their kind.
-    `nccl_setup` is what NCCL needs for the machine's own transport. `disks` are the types of boot
-    disk that it takes, empty if all. `tpu` is True for a host of TPUs, and `topologies` are the
-    slices that it can be part of, that of one host first.
+    `gpu_quota` is the quota of its accelerators if it differs from the quota of their kind.
+    `nccl_setup` is NCCL's setup for the machine's own transport. `disks` are the types of boot disk
+    that it takes, empty if all. `tpu` is True for a host of TPUs, and `topologies` are the slices
+    that it can be part of, the slice of one host first.
     """
 
     name: str
@@ -102,8 +102,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of accelerator, under the name that a spec has for it.
 
-    `enum` is its name in the cloud's API, `regions` where it is to be had, empty if that is
-    unknown, `retired` a text with the date since when it is not.
+    `enum` is its name in the cloud's API, `regions` are the regions where it is available, empty if
+    unknown, and `retired` is a text with the date since when it is not available.
     """
 
     enum: Optional[str] = None
@@ -129,7 +129,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     regions_as_of: Optional[str] = None
 
     def accelerator_named(self, enum: str) -> str | None:
-        """The spec's name of what the cloud's API calls `enum`, be it by one machine alone."""
+        """The spec's name for the API's `enum`, even if only one machine has it."""
         own = (name for name, gpu in self.gpus.items() if gpu.enum == enum)
         of_machines = (m.accelerator for m in self.machines.values() if enum and m.enum == enum)
         return next(own, None) or next(of_machines, None)

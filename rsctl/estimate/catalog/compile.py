@@ -1,4 +1,4 @@
-"""Writes `data.json`, which is what rsctl reads, from the YAML files that people edit.
+"""Writes `data.json`, which rsctl reads, from the YAML files that people edit.
 
 `python -m rsctl.estimate.catalog.compile`. YAML would cost each plan for a cloud 8 ms.
 """

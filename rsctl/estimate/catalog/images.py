@@ -31,7 +31,7 @@ class _Images(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TooOld(NamedTuple):
-    """The Python of an image that is too old for rsctl's runtime, and what that needs."""
+    """The Python of an image that is too old for rsctl's runtime, and the required version."""
 
     python: str
     needed: str

@@ -22,7 +22,7 @@ from rsctl.target_info import all_targets
 
 
 def read_own_prices(path: str) -> dict[str, PriceTable]:
-    """The tables of a YAML file by target. Raises RsctlError with all that is wrong with it."""
+    """The tables of a YAML file by target. Raises RsctlError with all of its errors."""
     findings: list[Finding] = []
     try:
         root = parse(read_text(path), path, findings)

@@ -1,6 +1,7 @@
-"""One table of prices: what machines cost an hour, with its source and date; docs/guides/costs.md.
+"""One table of prices: the hourly prices of machines, with their source and date;
+docs/guides/costs.md.
 
-A table is quoted, never made up: what no table has, has no price.
+A table is quoted, never made up: a machine that is in no table has no price.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class PriceTable(
     """Prices of one source, in US dollars an hour by name and region.
 
     Those of `machines` are with their accelerators, unless these are attached to the machine:
-    then each costs what `accelerators` says.
+    then each has the price in `accelerators`.
     """
 
     source: Annotated[str, Meta(description="The source of the prices.")]

@@ -1,8 +1,8 @@
 """Finds the price tables.
 
-The user's own are in `prices.yaml` of the configuration folder, those that
-`rsctl catalog --refresh` has fetched in
-`prices.refreshed.json` beside it, and the catalogue's in the file that `TargetInfo.catalog` names.
+The user's own are in `prices.yaml` of the configuration folder, the tables that
+`rsctl catalog --refresh` has fetched are in `prices.refreshed.json` beside it, and the catalogue's
+in the file that `TargetInfo.catalog` names.
 """
 
 from __future__ import annotations

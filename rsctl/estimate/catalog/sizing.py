@@ -11,5 +11,6 @@ def reducers_for(workers: int, worker_gbps: float, reducer_gbps: float) -> int:
     Google's rule for Reduction Server (its documentation, "Distributed training", best practices):
     5 workers of 100 Gbit/s with reducers of 32 are 16, and 8 of 100 are 25.
     """
-    # Rounded first: a quotient that is whole but for the last bit of a float is whole.
+    # Rounded first: a quotient that differs from a whole number only in the last bit of a float is
+    # whole.
     return math.ceil(round(workers * worker_gbps / reducer_gbps, 9))

@@ -1,4 +1,4 @@
-"""How a request is billed, and what its machines cost: the most that a job can cost. Pure."""
+"""The billing of a request, and the cost of its machines: the most that a job can cost. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Billing(NamedTuple):
 
     A job runs `seconds` at most and is then ended by the cloud, which takes up to `grace` seconds
     that are billed too; `is_for_each_start` is whether each restart may take them again. `is_spot`
-    is whether it has the price of spot machines, `note` what to know of the price.
+    is whether it has the price of spot machines, `note` a remark on the price.
     """
 
     region: Optional[str]
@@ -50,7 +50,7 @@ class PlanCost(msgspec.Struct, kw_only=True, frozen=True):
 
     `per_hour` is for all its machines, on demand or, if `spot`, as spot. `most` is for the longest
     time that it can run: `seconds`, as often as it can be started. `limit` is `limits.cost`, at
-    which it is cancelled. `note` is what to know of the price.
+    which it is cancelled. `note` is a remark on the price.
     """
 
     per_hour: Optional[float] = None
@@ -65,7 +65,7 @@ class PlanCost(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def ends_at_limit(self) -> bool:
-        """Whether its running time is what `limit` pays for, to the second."""
+        """Whether its running time is exactly the time that `limit` pays for, to the second."""
         if self.limit is None or self.most is None or self.per_hour is None:
             return False
         return 0 <= self.limit - self.most <= self.starts * self.per_hour / HOUR

@@ -1,4 +1,4 @@
-"""`limits.cost`: how long a job can run for it, and what refuses a plan. Pure."""
+"""`limits.cost`: the running time that it allows, and the errors that refuse a plan. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEAST_SECONDS = 60
 def limit_time(job: Job, catalogue: str, pools: Iterable[BilledNodes], billing: Billing) -> Job:
     """The job with the running time that `limits.cost` allows as its limit, unless it has one.
 
-    So the cloud itself ends it, whether somebody watches or not.
+    So the cloud itself ends it, even if no process watches it.
     """
     limit = job.limits.cost
     if limit is None or job.limits.timeout is not None:

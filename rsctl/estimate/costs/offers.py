@@ -1,4 +1,4 @@
-"""The machines of the catalogues with what they cost, to list, filter and compare. Pure."""
+"""The machines of the catalogues with their prices, to list, filter and compare. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rsctl.job.units import Accelerator
 
 
 class Offer(msgspec.Struct, kw_only=True, frozen=True):
-    """A machine with accelerators, and what it costs an hour where prices are known.
+    """A machine with accelerators, and its price per hour if known.
 
     `gbps` is the most that it sends to other nodes by TCP, in Gbit/s. `unknown` says why a price
     is missing. `retired` is a text with the date since when it cannot be had.

@@ -16,7 +16,7 @@ from rsctl.target_info import all_targets, import_object
 
 
 class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):
-    """The price lists that were fetched, by target, the file they are in, and what was not."""
+    """The fetched price lists by target, their file, and the lists that failed."""
 
     path: str
     tables: dict[str, PriceTable]

@@ -29,7 +29,7 @@ _ACCEPT = ", ".join(
 def find_digest(repository: ImageRepository, tag: str, login: Login | None) -> str | None:
     """The digest of the manifest that a tag names, or None if there is no such tag.
 
-    Raises RsctlError: refused (no right to read there), environment (no log-in, no answer).
+    Raises RsctlError: refused (no right to read there), environment (no login, no answer).
     """
     url = f"{_base_url(repository)}/manifests/{tag}"
     answer = http.request("HEAD", url, headers={"Accept": _ACCEPT})

@@ -17,7 +17,7 @@ def authorization(repository: ImageRepository, challenge: str, login: Login | No
     """The `auth` for requests that answers the header `WWW-Authenticate` of a registry.
 
     Raises RsctlError: refused if the registry names a server without TLS, or that server refuses
-    the log-in; environment if it does not answer.
+    the login; environment if it does not answer.
     """
     scheme, _, rest = challenge.partition(" ")
     if scheme.lower() == "bearer":

@@ -122,7 +122,7 @@ def _session(url: str) -> requests.Session:
         raise_on_status=False,
         respect_retry_after_header=False,
     )
-    # As docker does: what is on this machine is not asked for through a proxy.
+    # As docker does: requests to this machine do not use a proxy.
     session.trust_env = not is_loopback(host_of(url))
     return session
 

@@ -1,4 +1,4 @@
-"""Known errors of pushes: patterns of what docker and podman print, each with its remedy."""
+"""Known errors of pushes: patterns of docker's and podman's output, each with its remedy."""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from rsctl.clients.private import is_loopback
 from rsctl.findings import ExitCode, RsctlError, error
@@ -31,8 +32,7 @@ class Kind(Enum):
     OTHER = "the registry"
 
 
-@dataclass(frozen=True)
-class Ecr:
+class Ecr(msgspec.Struct, frozen=True):
     """The private registry of one AWS account in one region."""
 
     account: str
@@ -40,8 +40,7 @@ class Ecr:
     is_fips: bool
 
 
-@dataclass(frozen=True)
-class GoogleRepository:
+class GoogleRepository(msgspec.Struct, frozen=True):
     """A repository of Artifact Registry; it holds images by further names."""
 
     project: str
@@ -49,8 +48,7 @@ class GoogleRepository:
     name: str
 
 
-@dataclass(frozen=True)
-class ImageRepository:
+class ImageRepository(msgspec.Struct, frozen=True):
     """The host of a registry, with its port if it has one, and the path of one image there."""
 
     host: str
@@ -96,9 +94,10 @@ class ImageRepository:
 
 
 def parse_repository(text: str) -> ImageRepository:
-    """Read `HOST/PATH` by docker's rules: what does not look like a host is on Docker Hub.
+    """Read `HOST/PATH` by docker's rules: a first part that does not look like a host means Docker
+    Hub.
 
-    Raises RsctlError (usage) naming what is wrong.
+    Raises RsctlError (usage) that names the error.
     """
     first, slash, rest = text.partition("/")
     has_host = bool(slash) and (any(c in first for c in ".:") or first == "localhost")
@@ -125,7 +124,7 @@ def parse_reference(reference: str) -> tuple[ImageRepository, str]:
 
 
 def at_digest(reference: str, digest: str) -> str:
-    """`REPOSITORY@sha256:...`, which is what gets submitted: it can mean only one image."""
+    """`REPOSITORY@sha256:...`, which is submitted: it can mean only one image."""
     return f"{reference.rpartition(':')[0]}@{digest}"
 
 

@@ -16,10 +16,10 @@ from rsctl.target_info import all_targets, import_object
 def login_for(repository: str, endpoints: Endpoints | None = None) -> Login | None:
     """The credentials for a push to `HOST/PATH`; None to use docker's stored ones.
 
-    That is so for registries of no cloud, and where cloud credentials are missing while docker
-    has a log-in of its own, as after `gcloud auth configure-docker`. A log-in lasts an hour
-    (Google) or twelve (Amazon): make it right before the push, not before a long build.
-    `endpoints` are those of the environment if they are left out, as below.
+    That applies to registries outside the clouds, and if cloud credentials are missing but docker
+    has its own login, as after `gcloud auth configure-docker`. A login is valid for one hour
+    (Google) or twelve hours (Amazon): make it immediately before the push, not before a long build.
+    `endpoints` are the environment's if they are left out; so they are in the functions below.
 
     Raises RsctlError: environment (no credentials, expired ones, no network), refused (a
     permission is missing), usage (not a repository's name).
@@ -38,8 +38,8 @@ def find_pushed(
 ) -> str | None:
     """The digest of `REPOSITORY:TAG` if the registry has it, without pulling anything.
 
-    `login` is what `login_for` gave; with None, docker's stored log-in is looked up. Raises
-    RsctlError: refused (no right to read), environment (no log-in, no answer), usage (the name).
+    `login` is the result of `login_for`; with None, docker's stored login is looked up. Raises
+    RsctlError: refused (no right to read), environment (no login, no answer), usage (the name).
     """
     repository, tag = parse_reference(reference)
     client = _client_of(repository)

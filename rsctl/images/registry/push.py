@@ -37,10 +37,10 @@ def push(
 ) -> str:
     """Push `REPOSITORY:TAG` with `program` (docker or podman); returns the manifest's digest.
 
-    `login` is what `login_for` gave; None leaves it to the program's own stored log-in. `on_line`
+    `login` is the result of `login_for`; with None the program uses its own stored login. `on_line`
     gets the program's lines, without the secret. After a transient error, such as a broken
     connection, the push is tried again. Raises RsctlError: refused (permission, missing repository,
-    quota, a tag that must stay), environment (network, log-in), usage (the name).
+    quota, a tag that must stay), environment (network, login), usage (the name).
     """
     repository, _ = parse_reference(reference)
     with push_command(program, reference, repository, login) as command:

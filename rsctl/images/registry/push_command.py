@@ -42,9 +42,10 @@ def push_command(
 ) -> Iterator[PushCommand]:
     """The command that pushes a reference with `program` (docker or podman).
 
-    With a log-in, the program gets a configuration of its own in a folder that only this user can
-    read and that is gone afterwards; it has no secret, only the name of a credential helper, which
-    answers from the environment of this one command. With None the user's own configuration holds.
+    With a login, the program gets a separate configuration in a folder that only this user can read
+    and that is removed afterwards; it has no secret, only the name of a credential helper, which
+    answers from the environment of this one command. With None the user's own configuration
+    applies.
 
     Raises RsctlError (environment) if no program may run in the folder for temporary files.
     """
@@ -77,7 +78,7 @@ def _write_helper(folder: Path) -> None:
 
 
 def _configuration(login: Login) -> dict[str, object]:
-    """Docker's config.json. Of the user's own it keeps which engine to talk to, and nothing else.
+    """Docker's config.json. From the user's own it takes only the engine's address.
 
     Proxies in it are for containers and may hold passwords; a push needs none, since it is the
     engine that talks to the registry.

@@ -1,4 +1,6 @@
-"""Remedies where a registry refuses: how to log in, which permission to ask for, what to create."""
+"""Remedies where a registry refuses: how to log in, the permission to request, the resource to
+create.
+"""
 
 from __future__ import annotations
 

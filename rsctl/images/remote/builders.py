@@ -1,7 +1,7 @@
 """The remote builder of a target, for machines without Docker.
 
-The context goes to the job's own bucket, the service builds and pushes it, and its log comes back
-as it grows.
+The context goes to the job's own bucket, the service builds and pushes it, and its log is shown
+while it grows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class RemoteBuilder(Protocol):
     """A cloud service that builds images."""
 
     def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
-        """Build and push `recipe.reference`; the digest (`sha256:...`) of what was pushed.
+        """Build and push `recipe.reference`; the digest (`sha256:...`) of the pushed image.
 
         `show` gets the steps and the output as they come. Raises RsctlError if it fails or is
         refused. On KeyboardInterrupt the build that this call started is cancelled.

@@ -57,9 +57,9 @@ def plugin_names(environ: Mapping[str, str]) -> list[str]:
 def find_plugin(
     environ: Mapping[str, str], loader: Loader, severity: str, seconds: float
 ) -> PluginSearch:
-    """Load NCCL's plugin in a process of its own, within `seconds`.
+    """Load NCCL's plugin in a separate process, within `seconds`.
 
-    `severity` is that of a plugin that cannot be used.
+    `severity` is the severity of a plugin that cannot be used.
     """
     names = plugin_names(environ)
     files = {name: loader.find(name) for name in names}

@@ -45,9 +45,9 @@ def time_limit(environ: Mapping[str, str]) -> float:
 
 
 def prove(transport: TransportRequirements, environ: Mapping[str, str]) -> Proof:
-    """Look for all that the transport expects. Nothing is changed, and no torch is imported.
+    """Check all requirements of the transport. Nothing is changed, and torch is not imported.
 
-    Raises LaunchError if the environment's time limit is no number.
+    Raises LaunchError if the environment's time limit is not a number.
     """
     seconds, loader, torch = time_limit(environ), Loader(environ), find_torch()
     nccl = find_nccl(torch, loader)

@@ -12,6 +12,7 @@ PLATFORMS: Mapping[str, str] = {
     LOCAL: "rsctl.node.platforms.local",
     "vertex": "rsctl.node.platforms.vertex",
     "sagemaker": "rsctl.node.platforms.sagemaker",
+    "slurm": "rsctl.node.platforms.slurm",
 }
 """The module of each platform, whose `PLATFORM` is a `Platform`; the first that is here counts."""
 

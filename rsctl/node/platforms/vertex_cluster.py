@@ -7,9 +7,9 @@ A job of one replica has `chief` for workerpool0, in the cluster and in the task
 JSON string, and there may be further keys, such as `open_ports`: nothing here needs them. Real
 values with their sources: tests/fixtures/real/vertex_cluster_spec.json.
 
-Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers. Those of pool 2 are ours
-only where RSCTL_REDUCER_KIND is `rsctl`; else they are Google's, or a user's parameter servers,
-which read CLUSTER_SPEC themselves. RSCTL_POOL_ROLES names the pools of the job's own roles
+Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers. The reducers in pool 2 are
+rsctl's only if RSCTL_REDUCER_KIND is `rsctl`; otherwise they are Google's, or a user's parameter
+servers, which read CLUSTER_SPEC themselves. RSCTL_POOL_ROLES names the pools of the job's own roles
 (pool_roles.py). Source: "Distributed training" of the platform's documentation.
 """
 

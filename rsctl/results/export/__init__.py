@@ -1,1 +1,1 @@
-"""Runs and benches as tables: what they are made of, and the formats they are written in."""
+"""Runs and benches as tables: their data, and the formats of the files."""

@@ -22,8 +22,8 @@ Argument = str | int | float | bool | None
 def arguments_of(run: RunRecord, cell: Cell) -> dict[str, Argument]:
     """The arguments of the run's script by column, as its job file, `--set` and its cell have them.
 
-    Of a list, those of the form `--lr 0.1`, `--lr=0.1` and `--fp16`. Those with names of secrets
-    are left out; so are all of a run whose job file is unknown.
+    From a list, arguments of the form `--lr 0.1`, `--lr=0.1` and `--fp16`. Those with names of
+    secrets are left out; so are all of a run whose job file is unknown.
     """
     try:
         root = _parsed(run.spec or "")

@@ -22,7 +22,9 @@ class Column(NamedTuple):
 
 
 def column_type(values: list[Any]) -> ColumnType:
-    """The type that all these values have; what is mixed, or no scalar, is written as text."""
+    """The type that all these values have; mixed values, and values that are not scalars, are
+    written as text.
+    """
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return "boolean"

@@ -105,7 +105,7 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
 
 
 def require_arrow() -> None:
-    """Raise RsctlError with the command that installs pyarrow, unless it is there."""
+    """Raise RsctlError with the command that installs pyarrow, unless it is installed."""
     try:
         import pyarrow  # noqa: F401
     except ImportError:

@@ -24,7 +24,7 @@ CELL = "cell."
 """The prefix of the columns of a matrix's values, before the key path."""
 
 MOST_ARGUMENTS = 200
-"""Arguments with a column of their own at most."""
+"""The maximum number of arguments with a separate column."""
 
 _UNITS = (("_bytes", "B"), ("_percent", "%"), ("_seconds", "s"), ("_ms", "ms"))
 _UNITS_WITHIN = {"gbit_per_second": "Gbit/s"}
@@ -40,7 +40,7 @@ class ExportSource(NamedTuple):
 
 
 class Table:
-    """A table whose rows are read from the store as they are asked for."""
+    """A table whose rows are read from the store on demand."""
 
     def __init__(
         self, name: TableName, columns: list[Column], rows: Callable[[], Iterator[Row]]

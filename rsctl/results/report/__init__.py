@@ -1,6 +1,6 @@
 """Reports: one HTML file of runs and benches, with charts, readable without network or scripts.
 
-`data` reads runs from the store and their folders, `*_section` put together what a report has of
-them, `*_charts` make charts as data, `drawing` draws them by matplotlib (extra `report`), `html`
-makes markup in which no text of a job can act.
+`data` reads runs from the store and their folders, `*_section` make their sections of a report,
+`*_charts` make charts as data, `drawing` draws them by matplotlib (extra `report`), `html` makes
+markup in which no text of a job can act.
 """

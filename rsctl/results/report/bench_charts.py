@@ -50,7 +50,7 @@ class BenchData:
         ]
 
     def names(self) -> list[str]:
-        """The metrics to show: the job's own, and those of every run that have data."""
+        """The metrics to show: the job's own, and every run's built-in metrics with data."""
         names = dict.fromkeys(name for cell in self.cells for name in cell)
         own = [name for name in names if not name.startswith("run.")]
         return own[:METRICS] + [n for n in _OF_EVERY_RUN if any(self.values(n))]
@@ -160,7 +160,7 @@ def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
 def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
     """Throughput and scaling efficiency over the number of ranks, for cells that differ in it.
 
-    Only metrics whose unit is something a second and that are to be large are a throughput.
+    Only metrics with a unit per second and the goal max are a throughput.
     """
     unit, goal = data.about(name)
     if goal != "max" or not unit.endswith("/s"):

@@ -7,8 +7,10 @@ from math import isfinite
 from typing import Union
 
 from rsctl import __version__
+from rsctl.bench.history_series import HistorySeries
+from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import BenchRecord
-from rsctl.bench.results import Results, bench_results, run_results
+from rsctl.bench.results import Results, run_results
 from rsctl.bench.rules import rules_of
 from rsctl.bench.samples import Sample
 from rsctl.bench.verdict import Floor
@@ -18,6 +20,7 @@ from rsctl.results.report.bench_section import add_bench
 from rsctl.results.report.charts import DRAWN, Chart, Timeline, counted, thinned
 from rsctl.results.report.comparison_section import add_comparison
 from rsctl.results.report.data import collect
+from rsctl.results.report.history_section import add_history
 from rsctl.results.report.html import Child, details, items, paragraph, table
 from rsctl.results.report.overlay_charts import RunCurves, metric_names, overlay_charts
 from rsctl.results.report.page import Page
@@ -32,7 +35,7 @@ Source = Union[RunRecord, BenchRecord, Results]
 """The sources of a report; results come from a baseline."""
 
 WHOLE_RUNS = 4
-"""Runs with a section of their own at most, if there are more than `ALL_WHOLE`."""
+"""The maximum number of runs with a separate section, if there are more than `ALL_WHOLE`."""
 
 ALL_WHOLE = 6
 MOST_BYTES = 1_500_000
@@ -55,29 +58,29 @@ class Report:
 
 
 def make_report(
-    store: Store, sources: Sequence[Source], locations: Mapping[str, Mapping[str, str]]
+    store: Store,
+    sources: Sequence[Source],
+    locations: Mapping[str, Mapping[str, str]],
+    histories: Sequence[tuple[str, Sequence[HistorySeries]]] = (),
 ) -> Report:
     """The report of these sources. `locations` are the locations of results, by run.
+
+    `histories` are the series of histories, by their location.
 
     Raises RsctlError if matplotlib is not installed, and StoreError.
     """
     page = Page()
     reader = _Reader(store)
     runs = [source for source in sources if isinstance(source, RunRecord)]
-    if runs[1:]:
-        _add_runs(page, reader, runs)
-    if sources[1:]:
-        sides = [_results(reader, source) for source in sources]
-        add_comparison(page, sides, _floors(sources))
-    for source in sources:
-        if isinstance(source, BenchRecord):
-            add_bench(page, reader.bench(source))
+    _add_overview(page, reader, sources)
+    for location, series in histories:
+        add_history(page, location, series)
     left_out = _add_whole_runs(page, reader, runs, locations)
-    labels = [_label(source) for source in sources]
+    labels = [*map(_label, sources), *(location for location, _ in histories)]
     title = f"rsctl report: {', '.join(labels[:3])}{' …' if labels[3:] else ''}"
     made = (
         f"Created {now()[:19].replace('T', ' ')} UTC by rsctl {__version__} from "
-        f"{_counted(sources)}."
+        f"{_counted(sources, len(histories))}."
     )
     introduction: list[Child] = [paragraph(made, class_="faint")]
     if left_out:
@@ -91,23 +94,44 @@ def make_report(
     return Report(page.html(title, introduction, _THINNED), page.charts, left_out)
 
 
+def add_overview(page: Page, store: Store, sources: Sequence[Source]) -> None:
+    """Add what the sources have in common, their comparison and the sections of benches.
+
+    Raises StoreError.
+    """
+    _add_overview(page, _Reader(store), sources)
+
+
+def _add_overview(page: Page, reader: _Reader, sources: Sequence[Source]) -> None:
+    runs = [source for source in sources if isinstance(source, RunRecord)]
+    if runs[1:]:
+        _add_runs(page, reader, runs)
+    if sources[1:]:
+        sides = [_results(reader, source) for source in sources]
+        add_comparison(page, sides, _floors(sources))
+    for source in sources:
+        if isinstance(source, BenchRecord):
+            add_bench(page, reader.bench(source))
+
+
 def _label(source: Source) -> str:
     if isinstance(source, Results):
         return source.label
     return source.run if isinstance(source, RunRecord) else source.bench
 
 
-def _counted(sources: Sequence[Source]) -> str:
+def _counted(sources: Sequence[Source], histories: int) -> str:
     counts = [
         (sum(isinstance(s, RunRecord) for s in sources), "run", "runs"),
         (sum(isinstance(s, BenchRecord) for s in sources), "bench", "benches"),
         (sum(isinstance(s, Results) for s in sources), "baseline", "baselines"),
+        (histories, "history", "histories"),
     ]
     return " and ".join(counted(*of_kind) for of_kind in counts if of_kind[0])
 
 
 class _Reader:
-    """Reads the values of each run once, and keeps what charts of several runs need."""
+    """Reads the values of each run once, and keeps the data for charts of several runs."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -126,7 +150,7 @@ class _Reader:
         return self._curves[run.run]
 
     def readings(self, run: RunRecord) -> Readings:
-        """All of a run; those of few runs are kept, for their sections. Raises StoreError."""
+        """All of a run; those of a few runs are kept for their sections. Raises StoreError."""
         known = self._readings.get(run.run)
         if known is None:
             known = read_values(self.store, run)
@@ -154,7 +178,7 @@ def _results(reader: _Reader, source: Source) -> Results:
         return source
     if isinstance(source, RunRecord):
         return run_results(reader.store, source, reader.curves(source).samples)
-    return bench_results(reader.store, source)
+    return own_results(reader.store, source)
 
 
 def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rsctl.bench.steps import middle
 from rsctl.results.report.charts import (
     BarChart,
     Chart,
     DotChart,
+    HistoryChart,
     IntervalChart,
     LineChart,
     Point,
@@ -17,6 +19,7 @@ from rsctl.results.report.charts import (
 from rsctl.runs.stream.formatting import format_number
 
 Row = tuple[str, ...]
+_RUNS = 20
 
 TABLE_ROWS = 40
 """Rows of the table behind a chart at most, evenly spread."""
@@ -26,6 +29,13 @@ def data_table(chart: Chart) -> tuple[Row, Sequence[Row], int]:
     """The head and the rows of the table behind a chart, and how many rows there were in all."""
     if isinstance(chart, LineChart):
         return _line_table(chart)
+    if isinstance(chart, HistoryChart):
+        values: list[Row] = [
+            (commit, _number(middle(runs)), " ".join(map(_number, runs[:_RUNS])))
+            for commit, runs in zip(chart.commits, chart.runs, strict=True)
+        ]
+        kept_values = _spread(values, TABLE_ROWS)
+        return ("commit", f"median of {chart.y}", "runs"), kept_values, len(values)
     if isinstance(chart, (BarChart, IntervalChart)):
         return _bar_table(chart)
     if isinstance(chart, DotChart):

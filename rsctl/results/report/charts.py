@@ -1,4 +1,4 @@
-"""Charts as data: what is drawn, and how much of it."""
+"""Charts as data: their content, and its limits."""
 
 from __future__ import annotations
 
@@ -80,8 +80,9 @@ class LineChart:
     note: str = ""
     reference: ChartLine | None = None
     others: Sequence[ChartLine] = ()
-    """Lines behind, thin and without a colour of their own: of very many those that do not stand
-    out."""
+    """Thin lines in the background, without separate colours: among very many, the ones that do not
+    stand out.
+    """
 
     @property
     def labels(self) -> list[str]:
@@ -147,7 +148,32 @@ class HeatMap:
     note: str = field(default="")
 
 
-Chart = Union[LineChart, BarChart, DotChart, IntervalChart, Timeline, HeatMap]
+class HistoryStep(NamedTuple):
+    """A step, which begins at one of the commits from `first` to `last`, and its size as text."""
+
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True)
+class HistoryChart:
+    """The runs of each commit, in the commits' order, and the levels between steps.
+
+    A level is its first and last commit and its value.
+    """
+
+    title: str
+    x: str
+    y: str
+    commits: Sequence[str]
+    runs: Sequence[Sequence[float]]
+    levels: Sequence[tuple[int, int, float]] = ()
+    steps: Sequence[HistoryStep] = ()
+    note: str = ""
+
+
+Chart = Union[LineChart, BarChart, DotChart, IntervalChart, Timeline, HeatMap, HistoryChart]
 
 
 def is_empty(chart: Chart) -> bool:
@@ -160,6 +186,8 @@ def is_empty(chart: Chart) -> bool:
         return not any(values for _, values in chart.rows)
     if isinstance(chart, Timeline):
         return not any(row.spans for row in chart.rows)
+    if isinstance(chart, HistoryChart):
+        return not chart.runs
     return all(value is None for row in chart.values for value in row)
 
 
@@ -216,7 +244,7 @@ def legend(chart: Chart) -> list[str]:
 
 def row_labels(chart: Chart) -> list[str]:
     """The labels of a chart's rows; none for lines."""
-    if isinstance(chart, LineChart):
+    if isinstance(chart, (LineChart, HistoryChart)):
         return []
     if isinstance(chart, HeatMap):
         return list(chart.rows)
@@ -272,7 +300,7 @@ def short(label: str, longest: int = 44) -> str:
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
-    """By what to divide seconds for an axis of this length, and the unit."""
+    """The divisor of seconds for an axis of this length, and the unit."""
     if seconds <= 180:
         return 1.0, "s"
     return (60.0, "min") if seconds <= 3 * 3600 else (3600.0, "h")

@@ -15,7 +15,7 @@ from rsctl.results.report.page import Page
 from rsctl.runs.stream.formatting import format_number
 
 _SIDES = 6
-"""Sides that have a column of their own; the table of runs has all."""
+"""Sides with a separate column; the table of runs has all."""
 
 _ROWS = 120
 _SHOWN = ("run.time", "run.step", "run.cost")

@@ -7,6 +7,7 @@ from rsctl.results.report.charts import (
     Chart,
     DotChart,
     HeatMap,
+    HistoryChart,
     LineChart,
     Timeline,
     counted,
@@ -29,6 +30,8 @@ def _content(chart: Chart) -> tuple[str, str]:
         return "Line chart", _lines(chart)
     if isinstance(chart, Timeline):
         return "Timeline", f"{counted(len(chart.rows), 'row')}: {_kinds(chart)}."
+    if isinstance(chart, HistoryChart):
+        return "Chart of a history", _history(chart)
     if isinstance(chart, HeatMap):
         known = [value for row in chart.values for value in row if value is not None]
         extent = (
@@ -62,6 +65,12 @@ def _lines(chart: LineChart) -> str:
     left = len(chart.lines) + len(chart.others) - len(parts)
     more = f"; {counted(left, 'more line')}" if left > 0 else ""
     return f"{chart.y} over {chart.x}. {'; '.join(parts)}{more}."
+
+
+def _history(chart: HistoryChart) -> str:
+    steps = [f"{step.text} at {chart.commits[step.first]}" for step in chart.steps]
+    found = f"steps: {_listed(steps)}" if steps else "no step."
+    return f"{chart.y} of {counted(len(chart.commits), 'commit')}; {found}"
 
 
 def _kinds(chart: Timeline) -> str:

@@ -23,6 +23,7 @@ from rsctl.results.report.charts import (
     Chart,
     DotChart,
     HeatMap,
+    HistoryChart,
     IntervalChart,
     LineChart,
     Timeline,
@@ -37,6 +38,7 @@ from rsctl.results.report.charts import (
 )
 from rsctl.results.report.descriptions import describe
 from rsctl.results.report.heat_map_drawing import draw_heat_map
+from rsctl.results.report.history_drawing import draw_history
 from rsctl.results.report.html import Markup, plain
 from rsctl.results.report.row_drawing import (
     ROUND,
@@ -139,7 +141,7 @@ def _figure(chart: Chart, is_file: bool, width: float = _WIDTH) -> Iterator[Figu
 def _svg(figure: Figure) -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    # What `savefig` does, but for a whole drawing that it throws away to have the layout done.
+    # Like `savefig`, but without the extra drawing that `savefig` makes only for the layout.
     FigureCanvasSVG(figure)
     figure.dpi = _SVG_DPI
     layout = figure.get_layout_engine()
@@ -153,7 +155,7 @@ def _svg(figure: Figure) -> str:
 
 
 def _height(chart: Chart) -> float:
-    if isinstance(chart, LineChart):
+    if isinstance(chart, (LineChart, HistoryChart)):
         return _LINE_HEIGHT
     count = min(most_rows(chart), len(row_labels(chart)))
     if is_dense(chart):
@@ -282,6 +284,7 @@ _DRAW: dict[type, Any] = {
     IntervalChart: draw_intervals,
     Timeline: draw_timeline,
     HeatMap: draw_heat_map,
+    HistoryChart: draw_history,
 }
 
 

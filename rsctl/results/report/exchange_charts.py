@@ -49,7 +49,7 @@ def gradient_charts(data: RunData) -> Iterator[Chart]:
 
 
 def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator[Chart]:
-    """How long gradients were under way, beside what the links allow and what a ring would need.
+    """The time of gradients in transit, with the links' minimum and the time of a ring.
 
     A ring of n workers moves 2 (n - 1) / n of the gradient's bytes over each link: Patarasuk and
     Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", Journal of
@@ -122,7 +122,7 @@ def straggler_charts(data: RunData) -> Iterator[Chart]:
 
 
 def _delays(title: str, axis: str, delays: Mapping[str, float], note: str = "") -> BarChart:
-    """A bar for each; of many those that are longest."""
+    """A bar for each; of many, the longest."""
     bars = [Bar(name, value) for name, value in delays.items()]
     if len(bars) > DELAYS:
         bars = sorted(bars, key=lambda bar: -(bar.value or 0.0))[:DELAYS]

@@ -41,7 +41,7 @@ def _draw_cells(chart: HeatMap, axes: Axes) -> None:
 
 
 def _label_axes(chart: HeatMap, axes: Axes) -> None:
-    """Names of rows and columns, shortened to what has room; the first row is at the top."""
+    """Names of rows and columns, shortened to the available room; the first row is at the top."""
     rows, columns = chart.rows[: most_rows(chart)], chart.columns
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -14,7 +14,7 @@ LONGEST = 1000
 _LONG = 48  # characters of a cell of a table that may be broken into lines
 _LOG_LINE = 400
 _NONCHARACTERS = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
-_VOID = frozenset({"meta", "br"})
+_VOID = frozenset({"meta", "br", "input"})
 
 
 class Markup(str):
@@ -35,7 +35,7 @@ def plain(text: object, longest: int = LONGEST) -> str:
     line = str(text)
     whole = len(line)
     if whole > longest:
-        line = line[: 4 * longest]  # what follows cannot be shown anyway, and may be megabytes
+        line = line[: 4 * longest]  # the rest cannot be shown anyway, and may be megabytes
     line = _NONCHARACTERS.sub("\ufffd", sanitize_line(line))
     if whole <= longest and len(line) <= longest:
         return line

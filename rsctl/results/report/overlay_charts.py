@@ -78,7 +78,7 @@ def _axis(runs: Sequence[RunCurves], name: str) -> str:
 
 
 def _chosen(runs: Sequence[RunCurves], name: str) -> tuple[list[str], str]:
-    """The labels that get a colour of their own, and which of many these are, as a sentence."""
+    """The labels that get a separate colour, and the rule of their choice, as a sentence."""
     labels = list(dict.fromkeys(run.label for run in runs if name in run.headlines))
     if len(labels) <= LINES:
         return labels, ""

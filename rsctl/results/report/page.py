@@ -39,7 +39,7 @@ POLICY = (
 
 
 class Page:
-    """Puts a report together and keeps its charts, in their order, for files of their own."""
+    """Builds a report and keeps its charts, in their order, for separate files."""
 
     def __init__(self) -> None:
         self.charts: list[Chart] = []
@@ -55,6 +55,11 @@ class Page:
         self._links.append((name, plain(title, 80)))
         self.size += len(section.encode())
 
+    @property
+    def sections(self) -> list[Markup]:
+        """The sections so far."""
+        return list(self._sections)
+
     def figures(self, charts: Iterable[Chart]) -> Markup | None:
         """Charts side by side where there is room; those without data are left out."""
         drawn = [self._figure(chart) for chart in charts if not is_empty(chart)]
@@ -68,27 +73,35 @@ class Page:
         far = beyond_note(chart) if isinstance(chart, LineChart) else ""
         text = " ".join(filter(None, [chart.note, extremes(chart), far, left]))
         note = paragraph(text, class_="faint") if text else None
-        head, rows, total = data_table(chart)
-        shown = f", {len(rows)} of {total:,} rows" if total > len(rows) else ""
+        wide_class = "wide" if isinstance(chart, Timeline) else None
+        return element(
+            "figure",
+            caption,
+            *self.drawn(chart),
+            note,
+            self.table_of(chart),
+            class_=wide_class,
+        )
+
+    def drawn(self, chart: Chart) -> list[Markup]:
+        """The drawings of the chart that was added last."""
         drawings = [page_svg(chart, f"c{len(self.charts)}-")]
-        is_wide = isinstance(chart, Timeline)
-        if is_wide:  # for phones the narrow one, which has letters of a legible size there
+        if isinstance(chart, Timeline):  # for phones the narrow one, with letters of legible size
             wide = page_svg(chart, f"w{len(self.charts)}-", is_wide=True)
             drawings = [
                 element("div", drawings[0], class_="narrow"),
                 element("div", wide, class_="broad"),
             ]
-        data = details(f"Data as a table{shown}", table(head, rows))
-        wide_class = "wide" if is_wide else None
-        return element("figure", caption, *drawings, note, data, class_=wide_class)
+        return drawings
+
+    def table_of(self, chart: Chart) -> Markup | None:
+        """The data of a chart as a table, folded."""
+        head, rows, total = data_table(chart)
+        shown = f", {len(rows)} of {total:,} rows" if total > len(rows) else ""
+        return details(f"Data as a table{shown}", table(head, rows))
 
     def html(self, title: str, introduction: Sequence[Child], remark: str) -> str:
         """The whole document."""
-        style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-        colors = (
-            f":root{{{palette.css(is_dark=False)}}}"
-            f"@media screen and (prefers-color-scheme:dark){{:root{{{palette.css(is_dark=True)}}}}}"
-        )
         head = join(
             [
                 element("meta", charset="utf-8"),
@@ -96,7 +109,7 @@ class Page:
                 element("meta", name="viewport", content="width=device-width, initial-scale=1"),
                 element("meta", name="referrer", content="no-referrer"),
                 element("title", plain(title, 120)),
-                Markup(f"<style>{colors}{style}</style>"),
+                Markup(f"<style>{style_sheet()}</style>"),
             ]
         )
         links = [element("a", text, href=f"#{name}") for name, text in self._links]
@@ -108,6 +121,16 @@ class Page:
         ]
         document = element("html", element("head", head), element("body", *body), lang="en")
         return f"<!doctype html>\n{document}\n"
+
+
+def style_sheet() -> str:
+    """The colours and the style of a page, as CSS."""
+    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+    return (
+        f":root{{{palette.css(is_dark=False)}}}"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{palette.css(is_dark=True)}}}}}"
+        f"{palette.classes()}{style}"
+    )
 
 
 def _legend(chart: Chart) -> Markup | None:
@@ -127,7 +150,7 @@ def _swatch(chart: Chart, label: str, index: int) -> Markup:
         is_mark = any(mark.kind == label for row in chart.rows for mark in row.marks)
         if is_mark:
             symbol = palette.MARKERS.get(label, ("o", "●"))[1]
-            return element("span", f"{symbol} ", style=f"color:var(--{color.name})")
+            return element("span", f"{symbol} ", class_=f"in-{color.name}")
         return _block(color, 1.0)
     color, dashes = line_style(chart, index)
     if isinstance(chart, LineChart) and chart.is_band and index == 1:
@@ -135,14 +158,13 @@ def _swatch(chart: Chart, label: str, index: int) -> Markup:
     pattern = f' stroke-dasharray="{" ".join(f"{1.6 * d:g}" for d in dashes)}"' if dashes else ""
     return Markup(
         '<svg viewBox="0 0 26 11" aria-hidden="true"><path d="M0 6H26" stroke-width="2.4"'
-        f' style="stroke:var(--{color.name})"{pattern}/></svg>'
+        f' stroke="var(--{color.name})"{pattern}/></svg>'
     )
 
 
 def _block(color: palette.Color, opacity: float) -> Markup:
     # A drawing and no background, which browsers do not print.
-    style = f"fill:var(--{color.name});opacity:{opacity:g}"
     return Markup(
         '<svg viewBox="0 0 26 11" aria-hidden="true">'
-        f'<rect width="26" height="11" style="{style}"/></svg>'
+        f'<rect width="26" height="11" fill="var(--{color.name})" opacity="{opacity:g}"/></svg>'
     )

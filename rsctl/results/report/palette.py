@@ -31,7 +31,7 @@ SERIES = (
     Color("c6", "#4d5560", "#c3c9d2"),
 )
 DASHES = ((), (4, 2), (1, 1.5), (6, 2, 1, 2), (3, 1), (1, 3))
-"""The dash pattern that goes with each colour of `SERIES`; a second round takes the next one."""
+"""The dash pattern of each colour of `SERIES`; a second round takes the next one."""
 
 KINDS = {
     "queued": Color("queued", "#9aa3af", "#7b8491"),
@@ -68,3 +68,9 @@ def css(is_dark: bool) -> str:
     """The colours as declarations of CSS variables."""
     colors = {color.name: color.dark if is_dark else color.light for color in ALL.values()}
     return ";".join(f"--{name}:{value}" for name, value in colors.items())
+
+
+def classes() -> str:
+    """For each kind of a timeline the class that gives a text its colour, as CSS."""
+    names = dict.fromkeys(color.name for color in (*KINDS.values(), FAINT))
+    return "".join(f".in-{name}{{color:var(--{name})}}" for name in names)

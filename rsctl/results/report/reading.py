@@ -85,7 +85,9 @@ class Curve:
         return self.sum / count if count else None
 
     def events(self) -> list[MetricEvent]:
-        """The values that are kept, in the order of their times; those of one time as they came."""
+        """The values that are kept, in the order of their times; values of the same time in the
+        order of arrival.
+        """
         kept = dict(numbered for pair in self._stretches for numbered in pair)
         kept |= dict(n for n in (self.first, self.last, self._strange) if n is not None)
         ordered = sorted(kept.items(), key=lambda item: (item[1].time, item[0]))
@@ -129,9 +131,10 @@ class StepArrivals:
 
 
 class Readings:
-    """The series of a run by metric and replica, those of headlines, and what samples are made of.
+    """The series of a run by metric and replica, its headline series, and the data of its samples.
 
-    A headline series is what a metric of several replicas is: see `rsctl.runs.stream.headline`.
+    A headline series is one series for a metric of several replicas: see
+    `rsctl.runs.stream.headline`.
     """
 
     def __init__(self, run: RunRecord) -> None:

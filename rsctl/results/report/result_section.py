@@ -15,10 +15,10 @@ from rsctl.runs.stream.events import MetricEvent, now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
 
 CARDS = 6
-"""Metrics with a card of their own at most."""
+"""The maximum number of metrics with a card."""
 
 ROWS = 60
-"""Metrics in the table at most; what is measured of every run always has its rows."""
+"""The maximum number of metrics in the table; measurements of every run always have rows."""
 
 _LISTED = 100
 
@@ -58,7 +58,7 @@ def result_cards(data: RunData) -> Markup:
 
 
 def card(title: str, value: Child, more: str | None) -> Markup:
-    """One result: its title, its value in large letters, and what else is to say of it."""
+    """One result: its title, its value in large letters, and a remark."""
     return element(
         "div",
         paragraph(title, class_="faint"),

@@ -53,7 +53,7 @@ def _rows(chart: Chart, axes: Axes) -> None:
 
 
 def _look(chart: Chart) -> tuple[float, float, float]:
-    """The height of a bar, the size of a text beside it, and that of a mark."""
+    """The height of a bar, the size of a text beside it, and the size of a mark."""
     return (0.72, 8, 4.5) if is_dense(chart) else (0.42, 10, 7)
 
 

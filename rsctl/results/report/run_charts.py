@@ -197,7 +197,7 @@ def bytes_over_time(data: RunData, title: str, series: Series, note: str = "") -
 
 
 def byte_unit(most: float) -> tuple[float, str]:
-    """By what to divide bytes for an axis up to `most`, and the unit."""
+    """The divisor of bytes for an axis up to `most`, and the unit."""
     return next((pair for pair in _BYTE_UNITS if most >= pair[0]), (1.0, "B"))
 
 

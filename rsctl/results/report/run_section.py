@@ -40,22 +40,30 @@ _PHASES = {
 
 def run_parts(page: Page, data: RunData) -> list[Child]:
     """The parts of a run's section, in their order: its results first, its origin last."""
-    return [
-        result_cards(data),
-        failure_part(data.run),
-        *findings_part(data),
-        _charts(page, "Metrics", metric_charts(data), *sample_table(data), *_more_metrics(data)),
-        _charts(page, "Timeline", [timeline(data)], *_phases(data), _states(data)),
-        _charts(
-            page,
-            "CPU, memory, network and GPU",
-            chain(machine_charts(data), gpu_charts(data), cloud_charts(data)),
-        )
-        or _absent("CPU, memory, network and GPU", "No node has reported its resource usage."),
-        gradients_part(page, data),
-        _charts(page, "Stragglers", straggler_charts(data)),
-        section("Origin", _head(data), *origin_parts(data), level=3),
-    ]
+    origin = section("Origin", run_facts(data), *origin_parts(data), level=3)
+    return [*chain.from_iterable(named_parts(page, data).values()), origin]
+
+
+def named_parts(page: Page, data: RunData) -> dict[str, list[Child]]:
+    """The parts of a run's section by name, in their order, without its origin."""
+    return {
+        "results": [result_cards(data)],
+        "problems": [failure_part(data.run), *findings_part(data)],
+        "metrics": [
+            _charts(page, "Metrics", metric_charts(data), *sample_table(data), *_more_metrics(data))
+        ],
+        "timeline": [_charts(page, "Timeline", [timeline(data)], *_phases(data), _states(data))],
+        "machines": [
+            _charts(
+                page,
+                "CPU, memory, network and GPU",
+                chain(machine_charts(data), gpu_charts(data), cloud_charts(data)),
+            )
+            or _absent("CPU, memory, network and GPU", "No node has reported its resource usage.")
+        ],
+        "gradients": [gradients_part(page, data)],
+        "stragglers": [_charts(page, "Stragglers", straggler_charts(data))],
+    }
 
 
 def _charts(page: Page, title: str, charts: Iterable[Any], *more: Child) -> Markup | None:
@@ -69,7 +77,8 @@ def _absent(title: str, why: str) -> Markup:
     return section(title, paragraph(why, class_="faint"), level=3)
 
 
-def _head(data: RunData) -> Markup:
+def run_facts(data: RunData) -> Markup:
+    """The target, the times, the cost and the locations of a run's results."""
     run = data.run
     pairs: list[tuple[str, object]] = [
         ("target", run.target + (", a rehearsal on this machine" if data.is_rehearsed else "")),

@@ -70,7 +70,7 @@ def _start(arguments: list[str], log: Path) -> Process:
 
 
 def resume(run: RunRecord) -> bool:
-    """Have what was missed of a run sent, in the background; whether a process was started.
+    """Send a run's unsent data in the background; whether a process was started.
 
     A tracker that failed within the last minute is left alone.
     """

@@ -1,10 +1,10 @@
-"""How far each tracker of a run has come, in the run's folder.
+"""The progress of each tracker of a run, in the run's folder.
 
 tracking/sender.lock    held by the one process that sends
 tracking/N.json         the cursor of the Nth tracker, see `Cursor`
-tracking/N.events       what the Nth tracker keeps beside it, as TensorBoard does for a bucket
-tracking/files/         what trackers get as files, see `run_files`
-tracking/log            what a process that sends has printed
+tracking/N.events       further data of the Nth tracker, such as TensorBoard's for a bucket
+tracking/files/         files for trackers, see `run_files` tracking/log            the output of
+sending processes
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Cursor(msgspec.Struct, kw_only=True):
 
 
 class CursorFile:
-    """The cursor of one tracker of a run; what is written is there whole or not at all."""
+    """The cursor of one tracker of a run; each write is complete or has no effect."""
 
     def __init__(self, run: str, index: int) -> None:
         self.path = tracking_folder(run) / f"{index}.json"
@@ -60,7 +60,7 @@ class CursorFile:
 
 
 def tracking_folder(run: str) -> Path:
-    """The folder of what is known of a run's trackers."""
+    """The folder with the state of a run's trackers."""
     return RunFolder(run).path / "tracking"
 
 
@@ -70,7 +70,7 @@ def lock_path(run: str) -> Path:
 
 
 def make_tracking_folder(run: str) -> Path:
-    """Make it if need be; for its owner only. Raises OSError."""
+    """Make it if it does not exist; for its owner only. Raises OSError."""
     folder = tracking_folder(run)
     private_folder(folder)
     return folder

@@ -100,7 +100,7 @@ def _varint(number: int) -> bytes:
 
 
 def _single(value: float) -> float:
-    """A value that single precision can hold: what is too large is infinite."""
+    """A value that single precision can hold: a value that is too large becomes infinite."""
     try:
         struct.pack("<f", value)
     except OverflowError:

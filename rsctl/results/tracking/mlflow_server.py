@@ -29,8 +29,8 @@ _STATUS = {
 
 
 class MlflowServer:
-    """See Tracker. A run is found again by its tag `rsctl.run`; a value that a server has already
-    is not added by it a second time.
+    """See Tracker. A run is found by its tag `rsctl.run`; a value that a server has already is not
+    added by it a second time.
     """
 
     seconds_between = 2.0
@@ -127,7 +127,9 @@ class MlflowServer:
 
     @contextmanager
     def _answers(self) -> Iterator[None]:
-        """Calls to the server; see first that it is there, for its client would try for minutes."""
+        """Calls to the server; first checks that it answers, since its client would try for
+        minutes.
+        """
         from mlflow.exceptions import MlflowException
 
         parts = urlsplit(self._uri)
@@ -152,6 +154,6 @@ def _check_reachable(host: str, port: int) -> None:
 
 
 def _name(tag: str) -> str:
-    """A name that MLflow takes: one that is also a path."""
+    """A name that MLflow accepts: it must be a path, too."""
     is_path = posixpath.normpath(tag) == tag and not tag.startswith(("/", "."))
     return (tag if is_path else tag.replace("/", "_"))[:_LONGEST_NAME]

@@ -30,7 +30,7 @@ _UNWATCHED_SECONDS = 15.0
 
 
 def send(run: str, follow: bool) -> None:
-    """Send a run to its trackers, each in a thread; returns at once if another process does."""
+    """Send a run to its trackers, each in a thread; returns immediately if another process does."""
     store = Store()
     record = store.get(run)
     store.close()

@@ -61,7 +61,7 @@ def missing_report(job: Job) -> list[Finding]:
 
 
 def _contents(store: Store, run: RunRecord, samples: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Names and contents, the result last: it says that all are there."""
+    """Names and contents, the result last: it says that all files exist."""
     fields = msgspec.to_builtins(run)
     result = {**{name: fields[name] for name in _RESULT}, "samples": finite(dict(samples))}
     found = [("job.yaml", run.spec)] if run.spec is not None else []

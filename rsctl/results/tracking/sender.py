@@ -1,4 +1,4 @@
-"""Sends what the store has of a run to one of its trackers, from the tracker's cursor on."""
+"""Sends a run's data in the store to one of its trackers, from the tracker's cursor on."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sender:
     def step(self) -> bool:
         """Send a thousand values at most, if that is due; whether there may be more to send now.
 
-        Raises what trackers raise, and then the next call sends the same again.
+        Raises the errors of trackers; then the next call sends the same data again.
         """
         run = self._known()
         if run is None or self.cursor.is_complete:
@@ -59,8 +59,8 @@ class Sender:
         return False
 
     def failed(self, problem: str) -> None:
-        """Record that a call failed; what it was to send is sent again by the next one."""
-        self._tracker = None  # what has failed may be in any state
+        """Record that a call failed; the next one sends the same data again."""
+        self._tracker = None  # after a failure it may be in any state
         self._write(replace(self.cursor, problem=sanitize_line(one_line(problem)), tried=now()))
 
     def _known(self) -> RunRecord | None:
@@ -98,7 +98,7 @@ class Sender:
             self._save(cursor)
 
     def _send_headlines(self, tracker: Tracker, run: RunRecord) -> None:
-        """The series of metrics that the chief does not log: what its steps are is known now."""
+        """The series of metrics that the chief does not log: its steps are known now."""
         names = self._store.without_chief(run.run)
         events: dict[str, list[MetricEvent]] = {name: [] for name in names}
         for _, metric in self._store.metrics(run.run) if names else ():
@@ -122,7 +122,7 @@ class Sender:
 
 
 def is_sent(run: RunRecord, planned: PlannedTracker) -> bool:
-    """Whether a run's metrics go to a tracker: those of a rehearsal stay on this machine."""
+    """Whether a run's metrics go to a tracker: the results of a rehearsal stay on this machine."""
     is_local = planned.kind == "tensorboard" and "://" not in planned.location
     return is_local or not is_rehearsed(run.run)
 

@@ -1,9 +1,9 @@
 """TensorBoard: event files in a folder a run, on this machine or in a bucket.
 
-A file on this machine grows; what a killed process has written beyond its cursor is cut off and
-written again. An object in a bucket cannot grow, so it is replaced by a longer one, from a copy in
-the run's folder, until it has a megabyte; then the next one begins. TensorBoard reads the files of
-a folder in the order of their names.
+A file on this machine grows; data of a killed process beyond its cursor is cut off and written
+again. An object in a bucket cannot grow, so it is replaced by a longer one, from a copy in the
+run's folder, until it has a megabyte; then the next one begins. TensorBoard reads the files of a
+folder in the order of their names.
 
 The result stands at the end. What comes after it takes its place, and the result is written again.
 """
@@ -106,7 +106,7 @@ class TensorBoardBucket:
 
 
 def _drop_result(state: State) -> None:
-    """Have what is written next take the place of a result that was written before."""
+    """Let the next write replace a result that was written before."""
     if _BEFORE_RESULT in state:
         state["size"] = state.pop(_BEFORE_RESULT)
 
@@ -139,7 +139,7 @@ def last_records(run: TrackedRun, result: Result) -> bytes:
 
 
 def append(file: Path, data: bytes, state: State) -> int:
-    """Write after what the state knows of, over what a killed process has left there.
+    """Write after the data recorded in the state, over later data of a killed process.
 
     Returns where these data begin. Raises OSError.
     """

@@ -5,7 +5,7 @@ its own, which ends when its client has sent all, and the next one asks the serv
 
 With WANDB_MODE=offline nothing is sent: each session leaves a folder `offline-run-…` below the
 run's, or below WANDB_DIR, and `wandb sync` sends them, all to the one run. With `disabled` nothing
-is done at all. Sessions are few then: what comes within minutes goes into one.
+is done at all. Sessions are few then: data that arrives within minutes goes into one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _RETRIES = 2
 
 class WandbProject:
     """See Tracker. A run is found by its id. Its rows are numbered from the run's beginning, and
-    the client drops those whose number is not higher than what the server has, so a row that is
-    sent again is not there twice.
+    the client drops rows whose number is not higher than the server's last one, so a row that is
+    sent again is not stored twice.
     """
 
     seconds_between = 30.0
@@ -155,11 +155,11 @@ def _parts(location: str) -> tuple[str | None, str, str]:
 
 
 def _name(tag: str) -> str:
-    """A name that W&B takes; those that begin with an underscore are its own."""
+    """A name that W&B takes; names that begin with an underscore are its own."""
     return tag.lstrip("_") or "value"
 
 
 def _require(is_there: bool, what: str) -> None:
-    """Raise TrackerError if the server has not what it was sent."""
+    """Raise TrackerError if the server does not have the data that it was sent."""
     if not is_there:
         raise TrackerError(f"the W&B server did not accept the run's {what}")

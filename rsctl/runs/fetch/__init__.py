@@ -1,1 +1,1 @@
-"""Brings home what a run has left: outputs, checkpoints, logs and artifacts, into one folder."""
+"""Downloads the results of a run: outputs, checkpoints, logs and artifacts, into one folder."""

@@ -1,9 +1,9 @@
 """Unpacks an untrusted `.tar.gz`: only regular files are extracted, all below one folder.
 
-It is read twice: first all that it says of its members, against the limits, then what was chosen.
-A link to a file of the archive becomes a copy of that file. A symbolic link to a folder of it is
-returned to the caller, who makes it once all is written. Other links, devices and pipes are left
-out and shown. No link is made here, and no member's mode or owner is kept.
+It is read twice: first the headers of all members, to check the limits, then the selected files. A
+link to a file of the archive becomes a copy of that file. A symbolic link to a folder of it is
+returned to the caller, who makes it after all files are written. Other links, devices and pipes are
+left out and shown. No link is made here, and no member's mode or owner is kept.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_NAMES, _MOST_FOLDERS = 256 << 20, 64 << 20  # bytes of all members' names 
 _LEAST_LIMIT, _LIMIT_FACTOR = Size(10 << 30), 100
 _CORRUPT = (
     *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError),
-    *(LookupError, RecursionError, MemoryError),  # what tarfile raises for some broken headers
+    *(LookupError, RecursionError, MemoryError),  # exceptions of tarfile for some broken headers
 )
 
 
@@ -45,7 +45,7 @@ class Content(NamedTuple):
     sizes: dict[str, int]
     links: dict[str, str]
     folders: dict[str, str]
-    """The folders that other links lead to."""
+    """The targets of links to folders."""
     findings: list[Finding]
 
 
@@ -81,7 +81,7 @@ def unpack(
 
 
 class _Archive(NamedTuple):
-    """An archive by its name for people, and how many bytes may come out of it."""
+    """An archive: its displayed name, and the maximum number of unpacked bytes."""
 
     file: IO[bytes]
     name: str
@@ -189,7 +189,7 @@ def _is_folder(name: str, ordered: Sequence[str]) -> bool:
 
 
 def _target(content: Content, name: str) -> str:
-    """The file that a name stands for, through links; something else if there is none."""
+    """The member that a name stands for, through links; it may not be a file."""
     for _ in range(_MOST_LINKS):
         if name in content.sizes or name not in content.links:
             return name
@@ -200,7 +200,7 @@ def _target(content: Content, name: str) -> str:
 def _write_files(
     archive: _Archive, content: Content, paths: Mapping[str, str], version: str
 ) -> list[IndexEntry]:
-    """Write each file under its path, and under those of the links that lead to it."""
+    """Write each file under its path, and under the paths of the links to it."""
     context = archive.context
     names: dict[str, list[str]] = {}
     for chosen in paths:
@@ -239,7 +239,7 @@ def _write(
 
 
 class _Names:
-    """Counts what the names of an archive's members take, before anything is made of them."""
+    """Limits the total length of the names in an archive, before paths are made of them."""
 
     def __init__(self, archive: str) -> None:
         self._archive = archive
@@ -247,7 +247,7 @@ class _Names:
         self._folders: set[str] = set()
 
     def take(self, member: tarfile.TarInfo) -> bool:
-        """Whether the member has a usable name. Raises RsctlError where all are too much."""
+        """Whether the member has a usable name. Raises RsctlError if the total is too large."""
         if not _is_usable(member):
             return False
         self._names += len(member.name) + len(member.linkname)
@@ -270,9 +270,9 @@ def _is_usable(member: tarfile.TarInfo) -> bool:
 
 
 class _Metered:
-    """An unpacked stream that gives only so many bytes beyond those that were granted.
+    """An unpacked stream with a limit on the bytes beyond those that were granted.
 
-    What describes a member is read into memory as a whole, however long it says it is.
+    tarfile reads a member's header into memory as a whole, however long it claims to be.
     """
 
     def __init__(self, source: IO[bytes], name: str) -> None:
@@ -288,12 +288,12 @@ class _Metered:
         return block
 
     def grant(self, content: int) -> None:
-        """The content of a member comes next."""
+        """Grant the bytes of a member's content, which comes next."""
         self._left = _HEADERS + content + tarfile.RECORDSIZE
 
 
 def _members(archive: _Archive) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """The members one by one, as far as the limit goes; nothing is kept of those before."""
+    """The members one by one, up to the limit; earlier ones are not kept in memory."""
     archive.file.seek(0)
     with gzip.GzipFile(fileobj=archive.file, mode="rb") as stream:
         metered = _Metered(stream, archive.name)  # type: ignore[arg-type]
@@ -312,7 +312,7 @@ def _members(archive: _Archive) -> Iterator[tuple[tarfile.TarFile, tarfile.TarIn
 
 
 def _plain(name: str) -> str:
-    """A member's name without the parts that mean nothing; what leads upwards stays in it."""
+    """A member's name in its shortest form; a `..` that leads above the top stays in it."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     kept: list[str] = []
     for part in parts:

@@ -12,7 +12,7 @@ _STRONGEST_FIRST = ("sha256", "sha1", "md5", "crc32c", "crc32")
 
 
 class Digest:
-    """The best digest that is known of some content and can be computed here.
+    """The best known digest of some content that can be computed here.
 
     `algorithm` is None if there is none: then only the size can be checked.
     """
@@ -34,7 +34,7 @@ class Digest:
 
     @property
     def fits(self) -> bool:
-        """Whether the content was what it should be, as far as can be seen."""
+        """Whether the content matches, as far as it can be checked."""
         return self._state is None or self._state.hexdigest() == self._expected
 
 

@@ -25,7 +25,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Directory:
-    """DIR of `rsctl get`, made if need be. Its methods raise RsctlError."""
+    """DIR of `rsctl get`, made if it does not exist. Its methods raise RsctlError."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Directory:
         os.close(self._root)
 
     def open_index(self) -> int:
-        """The file that has what was fetched, open for reading and appending."""
+        """The index file of fetched files, open for reading and appending."""
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with explained(INDEX):
             return os.open(INDEX, flags, 0o666, dir_fd=self._root)
@@ -76,13 +76,13 @@ class Directory:
             return os.open(_name(path), flags, dir_fd=folder)
 
     def open_part(self, path: str) -> int:
-        """The file for what there is of a file that is not complete, for reading and writing."""
+        """The part file of an incomplete download, for reading and writing."""
         with explained(path), self._folder(path, make=True) as folder:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             return os.open(_name(part_file(path)), flags, 0o666, dir_fd=folder)
 
     def open_new_part(self, path: str) -> int:
-        """The same, empty."""
+        """The part file, emptied."""
         with explained(path), self._folder(path, make=True) as folder:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             name = _name(part_file(path))
@@ -93,7 +93,7 @@ class Directory:
                 return os.open(name, flags, 0o666, dir_fd=folder)
 
     def drop_part(self, path: str) -> None:
-        """Have no such file."""
+        """Remove the part file if it exists."""
         with suppress(OSError, RsctlError), self._folder(path, make=False) as folder:
             os.unlink(_name(part_file(path)), dir_fd=folder)
 
@@ -165,12 +165,12 @@ class Directory:
 
 
 class FolderFull(RsctlError):
-    """There is no space for more."""
+    """The disk is full."""
 
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Raise RsctlError for what goes wrong with a file in here."""
+    """Raise RsctlError for errors of a file in this folder."""
     try:
         yield
     except OSError as problem:

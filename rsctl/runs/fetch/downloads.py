@@ -20,7 +20,7 @@ from rsctl.runs.fetch.sources import DownloadSource
 _BLOCK = 1 << 20
 _TRIES = 3  # of a file that changes, or arrives damaged
 _SYNCED_FROM = 1 << 20  # a crash of the machine must not leave these half-written
-_CONTINUED_FROM = _BLOCK  # what is smaller comes again from its start
+_CONTINUED_FROM = _BLOCK  # a smaller file starts again from its beginning
 
 State = Literal["fetched", "unchanged"]
 
@@ -36,12 +36,14 @@ class Task(NamedTuple):
     def version(self) -> str:
         """The object, and its version."""
         text = f"{self.source.location}|{self.found.name}|{self.found.version}"
-        return text.encode(errors="backslashreplace").decode()  # names of files may be any bytes
+        return text.encode(errors="backslashreplace").decode()  # file names may be any bytes
 
 
 @dataclass
 class DownloadContext:
-    """Shared state of all downloads. `advance` gets the bytes that have arrived, or had before."""
+    """Shared state of all downloads. `advance` gets the number of bytes that have arrived, now or
+    in an earlier call.
+    """
 
     directory: Directory
     index: Index
@@ -51,11 +53,11 @@ class DownloadContext:
 
 
 class Stopped(Exception):
-    """Another download met what ends them all."""
+    """An error of another download ends all of them."""
 
 
 def fetch_file(task: Task, context: DownloadContext) -> tuple[IndexEntry, State]:
-    """Have a file in its place. Raises RsctlError and Stopped."""
+    """Download a file unless it exists. Raises RsctlError and Stopped."""
     for attempt in range(1, _TRIES + 1):
         try:
             return _fetch_version(task, context)
@@ -71,7 +73,7 @@ def fetch_file(task: Task, context: DownloadContext) -> tuple[IndexEntry, State]
 
 
 def receive_part(task: Task, context: DownloadContext) -> Digest:
-    """Have all of a file in the part beside it, checked. Raises RsctlError and Stopped."""
+    """Download a whole file into its part file, and check it. Raises RsctlError and Stopped."""
     for _ in range(_TRIES):
         try:
             return _receive(task, context)
@@ -135,7 +137,7 @@ def _receive(task: Task, context: DownloadContext) -> Digest:
 
 
 def _kept(file: int, size: int, digest: Digest, context: DownloadContext) -> int:
-    """How much of a file is there from an earlier call, taken into its digest."""
+    """The size of the part from an earlier call, whose bytes go into the digest."""
     position = os.fstat(file).st_size
     if position > size:
         os.ftruncate(file, 0)
@@ -174,7 +176,7 @@ def _receive_rest(
 
 
 def _hash_file(file: int, digest: Digest, context: DownloadContext) -> bool:
-    """Whether a file here has the content that it should have."""
+    """Whether a file here has the expected content."""
     try:
         while block := os.read(file, _BLOCK):
             _check(context)

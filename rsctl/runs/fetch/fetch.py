@@ -1,4 +1,4 @@
-"""Brings all that a run has left into one folder, several files at a time."""
+"""Downloads all results of a run into one folder, several files at a time."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ _POLL_SECONDS = 0.2
 
 
 class FetchedFile(msgspec.Struct, kw_only=True):
-    """A file that is home: its path, size in bytes, and the checksum that it was compared by.
+    """A downloaded file: its path, its size in bytes, and the checksum that was compared.
 
-    `checksum` is None if the location has none that can be computed: then its size fits.
-    `link` is the path of a folder, below the same folder as `path`, if it is a link to that.
+    `checksum` is None if the location has none that can be computed: then only the size was
+    compared. `link` is the path of a folder, below the same folder as `path`, if it is a link to
+    that.
     """
 
     path: str
@@ -77,7 +78,7 @@ class FetchSelection:
 
 @dataclass
 class FetchProgress:
-    """How far it is: files and bytes that are home, and how many there will be."""
+    """The progress: downloaded files and bytes, and the totals."""
 
     files: int = 0
     bytes: int = 0
@@ -86,7 +87,7 @@ class FetchProgress:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def advance(self, count: int) -> None:
-        """So many bytes more are home."""
+        """Add downloaded bytes."""
         with self._lock:
             self.bytes += count
 
@@ -101,7 +102,7 @@ class Fetched:
     exit_code: ExitCode = ExitCode.SUCCEEDED
 
     def add_problem(self, problem: RsctlError) -> None:
-        """Note why one file is not home."""
+        """Record why one file was not downloaded."""
         self.findings += problem.findings
         if self.exit_code is ExitCode.SUCCEEDED:
             self.exit_code = problem.exit_code
@@ -132,7 +133,7 @@ def fetch(
 
 
 def _require_outside(path: Path, locations: Iterable[ResultLocation]) -> None:
-    """A folder within what is brought into it would be brought into itself."""
+    """Reject a destination inside the results: it would be copied into itself."""
     there = Path(os.path.realpath(path))
     for location in locations:
         source = location.source
@@ -249,7 +250,7 @@ def _linked(path: str, target: str, where: str, context: DownloadContext) -> Fet
 def _fetch_archive(
     task: Task, location: ResultLocation, choice: FetchSelection, context: DownloadContext
 ) -> tuple[list[FetchedFile], list[Finding]]:
-    """Have an archive's files; the archive itself is here only until they are."""
+    """Unpack an archive's files; the archive itself is removed afterwards."""
     where = f"{location.source.location.rstrip('/')}/{location.archive}"
     known = context.index.find_unpacked(location.folder, task.version, choice.include)
     if known is not None:
@@ -282,7 +283,7 @@ def _run(
     fetched: Fetched,
     show: Callable[[], object],
 ) -> None:
-    """Do all of it; what is wrong with one file keeps no other from coming."""
+    """Run all downloads; an error of one file does not stop the others."""
     pool = ThreadPoolExecutor(_THREADS)
     done: SimpleQueue[Future[Any]] = SimpleQueue()  # `wait` looks at all that are left, each time
     shown = 0.0
@@ -317,7 +318,7 @@ def _take(future: Future[Any], fetched: Fetched) -> None:
 
 
 def _ends_all(problem: RsctlError) -> bool:
-    """Whether no other file would come either."""
+    """Whether the error affects all other files too."""
     is_general = problem.exit_code in (ExitCode.ENVIRONMENT, ExitCode.REFUSED)
     codes = {finding.code for finding in problem.findings}
     lacking = any(code.startswith("credentials") or code == "clock" for code in codes)

@@ -1,10 +1,10 @@
 """The index of a run's files in a folder: `.rsctl-get`, one JSON object per line, the last one
 counts.
 
-{run}                                      whose results these are
-{path, version, size, modified, checksum}  a file that is complete
-{path, part: version}                      of which version the part beside it is
-{archive, version, files: [{path, …}], links: {path: folder}}     an archive that was unpacked
+{run}                                      the run of these results {path, version, size, modified,
+checksum}  a file that is complete {path, part: version}                      the version of the
+part beside it {archive, version, files: [{path, …}], links: {path: folder}}     an archive that was
+unpacked
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class IndexEntry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Unpacked(msgspec.Struct, kw_only=True):
-    """An unpacked archive: the version, the selection, and the existing files of it."""
+    """An unpacked archive: the version, the selection, and its existing files."""
 
     archive: str
     version: str
@@ -58,7 +58,7 @@ class Index:
             raise
 
     def close(self) -> None:
-        """Leave it to others."""
+        """Release it for other processes."""
         os.close(self._file)
 
     def part(self, path: str) -> str | None:
@@ -75,7 +75,7 @@ class Index:
     def add(
         self, path: str, version: str, found: os.stat_result, checksum: str | None
     ) -> IndexEntry:
-        """Note a file that is complete."""
+        """Record a complete file."""
         entry = self.entry(path, version, found, checksum)
         self._files[path] = entry
         self._write(entry)
@@ -98,7 +98,7 @@ class Index:
         return entry if entry and entry.version == version and self._is_there(entry) else None
 
     def add_unpacked(self, unpacked: Unpacked) -> None:
-        """Note an archive that was unpacked."""
+        """Record an unpacked archive."""
         self._unpacked[unpacked.archive] = unpacked
         self._write(unpacked)
 
@@ -142,7 +142,7 @@ class Index:
             self._write({"run": run})
 
     def _read(self, line: bytes) -> str | None:
-        """Take a line; the run, if it has that. One that is damaged is passed over."""
+        """Take a line; returns its run, if it names one. A damaged line is skipped."""
         try:
             value = msgspec.json.decode(line)
             if "run" in value:

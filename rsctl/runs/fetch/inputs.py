@@ -1,4 +1,6 @@
-"""Where a job's inputs are: an object, those below a prefix, a local file or folder, or shards."""
+"""The locations of a job's inputs: an object, all objects below a prefix, a local file or folder,
+or shards.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from rsctl.runs.fetch.locations import ResultLocation
 from rsctl.runs.fetch.sources import BucketSource, DownloadSource, FileSource, FolderSource
 
 _FEW = 16
-"""Files that are looked for each by its name: what else is in their folder may be much."""
+"""Files that are looked up by name, because their folder may have many others."""
 
 
 def input_location(name: str, location: str, endpoints: Endpoints) -> ResultLocation:
-    """Where an input is, and the folder that it comes to. Raises RsctlError, also if it is empty.
+    """The source of an input, and its destination folder. Raises RsctlError, also if it is empty.
 
-    What a location names last is what it is called there; shards keep their names.
+    An input has the last part of its location as its name there; shards keep their names.
     """
     if shards.has_range(location):
         folder, pattern = shards.split_folder(location)
@@ -32,7 +34,7 @@ def input_location(name: str, location: str, endpoints: Endpoints) -> ResultLoca
 
 
 def _whole(location: str, endpoints: Endpoints) -> tuple[DownloadSource, str]:
-    """The files of a location, and the folder that they come to: none for a single file."""
+    """The files of a location, and their destination folder: none for a single file."""
     if "://" not in location:
         path = Path(location)
         if path.is_dir():
@@ -80,7 +82,7 @@ class ShardSource:
         yield from found.values()
 
     def _listed(self) -> Iterator[StoredObject]:
-        """The source's files, or those of few names."""
+        """The source's files, or only the named ones."""
         if len(self._names) > _FEW:
             return self._source.files()
         return chain.from_iterable([found] if (found := self.find(n)) else [] for n in self._names)

@@ -1,7 +1,8 @@
-"""Links to folders, such as `latest -> step-500`: which are made, and what is chosen by them. Pure.
+"""Links to folders, such as `latest -> step-500`: the links to make, and the files they select.
+Pure.
 
-A link is made beside the files of its folder, so that they do not come twice; a pattern that fits
-the path of a file through a link chooses that file too.
+A link is made next to its folder, so that files are not downloaded twice; a pattern that matches
+the path of a file through a link selects that file too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 class FolderLinks:
     """The links of one location, whose files are below `folder`.
 
-    `targets` are the folders that they lead to, below `folder` as they are; empty is all of it.
+    `targets` are the folders that they lead to, relative to `folder`; empty for `folder` itself.
     """
 
     def __init__(self, folder: str, targets: Mapping[str, str]) -> None:
@@ -24,7 +25,7 @@ class FolderLinks:
             self._links.setdefault(target, []).append(link)
 
     def chooses(self, is_chosen: Callable[[str], bool], path: str) -> bool:
-        """Whether a file is chosen by its path, or by one through a link."""
+        """Whether a file is selected by its path, or by a path through a link."""
         return is_chosen(path) or any(
             is_chosen(link + path[len(folder) :])
             for folder in (_folders(path) if self._links else ())
@@ -32,12 +33,12 @@ class FolderLinks:
         )
 
     def to(self, paths: Iterable[str]) -> dict[str, str]:
-        """The links to folders that have one of these files, and where each leads."""
+        """The links to folders that contain one of these files, and the target of each."""
         filled = self._filled(paths)
         return {link: target for link, target in self._targets.items() if target in filled}
 
     def empty(self, paths: Iterable[str]) -> list[str]:
-        """The links to folders that have none of these files."""
+        """The links to folders that contain none of these files."""
         filled = self._filled(paths)
         return [link for link, target in self._targets.items() if target not in filled]
 

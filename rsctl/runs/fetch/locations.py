@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union
 
@@ -20,8 +20,8 @@ _ARCHIVE = ".tar.gz"
 
 
 class ResultLocation(NamedTuple):
-    """One location of results. `folder` is where it comes to; `archive` is the name of the file
-    of the source that is unpacked there, None if all files come as they are.
+    """One location of results. `folder` is its destination; `archive` is the name of the source
+    file that is unpacked there, None if all files are copied unchanged.
     """
 
     kind: Kind
@@ -29,19 +29,29 @@ class ResultLocation(NamedTuple):
     source: DownloadSource
     archive: str | None = None
     others: tuple[str, ...] = ()
-    """Locations of their own below this one, as prefixes of its names."""
+    """The other locations below this one, as prefixes of its names."""
 
 
 def locations_of(
-    run: str, results: Mapping[str, str], endpoints: Endpoints, region: str | None
+    run: str,
+    results: Mapping[str, str],
+    endpoints: Endpoints,
+    region: str | None,
+    source_of: Callable[[str], DownloadSource] | None = None,
 ) -> list[ResultLocation]:
-    """All locations of a run; `results` are its results by what they are. Raises RsctlError."""
+    """All locations of a run; `results` are its results by kind. Raises RsctlError.
+
+    `source_of` is the target's own way to the paths of its jobs.
+    """
     found = []
     for name, location in results.items():
         kind: ResultKind = name if name in ("outputs", "checkpoints") else "artifacts"  # type: ignore
         folder = kind if kind == name else f"artifacts/{name}"
         parent, archive = _split_archive(location)
-        source = _open(parent, endpoints, region)
+        if source_of is not None and "://" not in parent:
+            source = source_of(parent)
+        else:
+            source = _open(parent, endpoints, region)
         others = () if archive else tuple(_below(location, results))
         found.append(ResultLocation(kind, folder, source, archive, others))
     return [*found, ResultLocation("logs", "logs", _logs(run))]
@@ -71,7 +81,7 @@ def _open(location: str, endpoints: Endpoints, region: str | None) -> DownloadSo
 
 
 def _below(location: str, results: Mapping[str, str]) -> list[str]:
-    """Where other results are below a location, so that nothing comes home twice."""
+    """The other results below a location, so that nothing is downloaded twice."""
     base = f"{location.rstrip('/')}/"
     inside = [other.rstrip("/") for other in results.values() if other.startswith(base)]
     return [other[len(base) :] for other in inside if len(other) > len(base)]

@@ -28,7 +28,7 @@ class FileNameRules(NamedTuple):
 
 
 def part_file(path: str) -> str:
-    """The path beside a file that its content has until it is complete."""
+    """The path of a file's content until it is complete."""
     folder, _, _ = path.rpartition("/")
     name = f".{_hash(path)}.part"
     return f"{folder}/{name}" if folder else name
@@ -78,7 +78,7 @@ def _local(part: str, system: FileNameRules) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """As percent signs; a byte that is not UTF-8, which Python has as a surrogate, as itself."""
+    """Percent-encode a character; a byte that is not UTF-8, in Python a surrogate, as that byte."""
     is_byte = "\udc80" <= found[0] <= "\udcff"
     encoded = found[0].encode(errors="surrogateescape" if is_byte else "surrogatepass")
     return "".join(f"%{byte:02X}" for byte in encoded)

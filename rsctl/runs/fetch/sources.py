@@ -1,4 +1,4 @@
-"""Where results are: below a prefix of a bucket, or in a folder of this machine."""
+"""The sources of results: a prefix of a bucket, or a folder on this machine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _BLOCK = 1 << 20
 class DownloadSource(Protocol):
     """Some files, whose names are relative. All methods raise RsctlError.
 
-    `location` is for people, `findings` what was left out of the list. `links` are, once it was
-    listed, links to folders in it: the folder of each by the link's name, empty for all of it.
+    `location` is for display, `findings` name the entries that the list omits. After listing,
+    `links` has the links to folders in it: the folder of each by the link's name, empty for the
+    whole source.
     """
 
     location: str
@@ -29,7 +30,7 @@ class DownloadSource(Protocol):
         """All of them."""
 
     def find(self, name: str) -> StoredObject | None:
-        """One of them as it is now; None if it is gone."""
+        """The present state of a file; None if it does not exist."""
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
         """The known checksums of a file's content, in hexadecimal by algorithm."""
@@ -72,10 +73,10 @@ class BucketSource:
 
 
 class FolderSource:
-    """See Source: the files below a folder, with what links to files in it lead to.
+    """See Source: the files below a folder, and the targets of links to files in it.
 
-    Links to folders in it are in `links`. Links that lead elsewhere, and what is not a file, are
-    left out and shown.
+    Links to folders in it are in `links`. Links that lead elsewhere, and entries that are not
+    files, are left out and shown.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -177,7 +178,7 @@ class FolderSource:
 
 
 class FileSource(FolderSource):
-    """See Source: files of one folder by their names, each read up to the size that it had.
+    """See Source: named files of one folder, each read up to its size at the start.
 
     They may grow meanwhile, as logs do.
     """

@@ -1,4 +1,4 @@
-"""How several values become one: the aggregates that a metric may name."""
+"""The aggregates that a metric may name: functions from several values to one."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
 def over_replicas(values: Sequence[float], aggregate: str) -> float:
     """One value of the replicas' values at one step.
 
-    `last` is an order in time, which replicas at one step do not have: the median is taken. A value
-    that is not finite is the result, so that one replica's divergence shows.
+    `last` needs an order in time, which replicas at one step do not have: then the median is used.
+    A value that is not finite is the result, so that one replica's divergence shows.
     """
     strange = next((value for value in values if not math.isfinite(value)), None)
     if strange is not None:

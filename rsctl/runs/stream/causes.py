@@ -13,7 +13,7 @@ from rsctl.node import stderr_tail
 from rsctl.runs.stream.service_causes import SERVICE_CAUSES, cause
 
 LOST_PEER = "peer"
-"""The code of the cause that is an effect: another replica had failed before."""
+"""The code of a cause that is an effect of another replica's earlier failure."""
 
 _CUDA_LIBRARY = (
     r"lib(?:cudart|cublas(?:Lt)?|cudnn|cufft|curand|cusolver|cusparse(?:Lt)?|cupti|nvrtc|nvJitLink"

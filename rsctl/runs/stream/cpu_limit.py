@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 BURST_SECONDS = 0.5
-"""CPU seconds that may be used at once."""
+"""CPU seconds that may be used without a pause."""
 
 PER_CHARACTER = 5e-6
 """CPU seconds that each character of the input adds, up to `BURST_SECONDS`."""
@@ -54,7 +54,7 @@ class CpuLimit:
 class _Alarm:
     def __init__(self) -> None:
         self.is_armed = False
-        self.ring = self._ring  # one object, by which `signal` knows it again
+        self.ring = self._ring  # one object, to compare with the result of `signal`
 
     def _ring(self, _number: int, _frame: FrameType | None) -> None:
         if self.is_armed:

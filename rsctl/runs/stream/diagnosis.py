@@ -102,12 +102,12 @@ def _is_noise(line: str) -> bool:
 
 
 def _begins_traceback(line: str) -> bool:
-    """Whether a traceback begins here that does not stand inside the one of an exception group."""
+    """Whether a traceback begins here that is not inside an exception group's traceback."""
     return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
 
 
 def _first_of_chain(lines: list[str], starts: list[int]) -> int:
-    """The last traceback, with those that it was raised from."""
+    """The last traceback, with the tracebacks of its causes."""
     chosen = starts[-1]
     for start in reversed(starts[:-1]):
         between = "\n".join(lines[start:chosen])
@@ -126,8 +126,8 @@ def known_causes(
 ) -> list[Finding]:
     """Known causes of a failure, the most specific first, each with a remedy.
 
-    `reported` is what the target's own error has about the replica. It counts where `lines`, the
-    end of the log, have no known cause: a container that never started has no log.
+    `reported` is the target's own error text about the replica. It counts if `lines`, the end of
+    the log, have no known cause: a container that never started has no log.
     """
     killer = killer or Killer()
     found = [_ended_by(killer.command)] if killer.command else []
@@ -143,8 +143,8 @@ def known_causes(
 
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:
-    """Known causes that a text has, the most specific first, each with a remedy."""
-    text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # a job's lines may be made to be slow
+    """Known causes in a text, the most specific first, each with a remedy."""
+    text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # hostile lines can make a regex slow
     findings: list[Finding] = []
     for table in (CAUSES, GENERAL_CAUSES):
         for known in find_known_errors(table, text):
@@ -156,7 +156,7 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 
 
 def _signal_of(exit_code: int) -> str | None:
-    """The signal that an exit code stands for, as shells and container engines have it."""
+    """The signal that an exit code stands for, as in shells and container engines."""
     try:
         return Signals(exit_code - 128).name if exit_code > 128 else None
     except ValueError:
@@ -172,7 +172,7 @@ def _ended_by(command: str) -> Finding:
 
 
 def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
-    """The cause for a SIGKILL of an unknown sender."""
+    """The cause for a SIGKILL whose sender is unknown."""
     if out_of_memory:
         how = "it was killed by SIGKILL, and " if is_killed else ""
         return note(
@@ -183,8 +183,8 @@ def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
     if out_of_memory is False:
         return note(
             "killed",
-            "it was killed by SIGKILL; the sender is unknown, but it was not the kernel "
-            "because of exhausted memory",
+            "it was killed by SIGKILL; the sender is unknown, but the kernel killed no process "
+            "there to free memory",
             "find out who kills processes there: a user, a script, the platform",
         )
     return note(

@@ -1,4 +1,4 @@
-"""The events of a run, as they travel from a target to the terminal, to NDJSON and to the store.
+"""The events of a run, from a target to the terminal, to NDJSON and to the store.
 
 `time` is always RFC 3339 in UTC with microseconds, 27 characters, so that times sort as text.
 """
@@ -77,10 +77,11 @@ class FindingEvent(msgspec.Struct, tag="finding", kw_only=True, frozen=True):
 
 
 class Failure(msgspec.Struct, kw_only=True, frozen=True):
-    """The first failure of a job: who, how, when, its last lines, and what is known about it.
+    """The first failure of a job: the replica, how and when it failed, its last lines, and their
+    known causes.
 
-    `causes` pair a known cause with its remedy. `log` is whose log has it, where that is another
-    replica's: mpirun brings what all ranks write to the chief.
+    `causes` pair a known cause with its remedy. `log` is the replica whose log has the failure, if
+    it is another one: mpirun brings the output of all ranks to the chief.
     """
 
     replica: str
@@ -94,7 +95,7 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class UnnamedFailure(msgspec.Struct, kw_only=True, frozen=True):
-    """A replica that has failed, and the platform does not say which; `text` is what it says."""
+    """A failed replica that the platform does not name; `text` is the platform's text."""
 
     exit_code: int
     signal: Optional[str] = None
@@ -104,8 +105,8 @@ class UnnamedFailure(msgspec.Struct, kw_only=True, frozen=True):
 class Attempt(msgspec.Struct, kw_only=True):
     """A start of the job that ended and was followed by another one; `attempt` counts from 1.
 
-    `failure` is its first failure, None if nothing in it failed of its own, as when machines were
-    taken away.
+    `failure` is its first failure, None if nothing in it failed by itself, for example if machines
+    were taken away.
     """
 
     attempt: int
@@ -135,12 +136,12 @@ class TriedPlacement(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
-    """The last event: how the run ended, as far as the one who watched it knows.
+    """The last event: how the run ended, as far as its watcher knows.
 
-    `run` is None if it did not come to a run. `results` are the locations of its outputs, its
-    checkpoints and, on clouds, its model. `cost` is a RunCost where machines are billed.
-    `attempts` are the starts before the last one, whose number is `attempt`; `placements` are where
-    it was tried, if it had more than one.
+    `run` is None if no run was created. `results` are the locations of its outputs, its checkpoints
+    and, on clouds, its model. `cost` is a RunCost where machines are billed. `attempts` are the
+    starts before the last one, whose number is `attempt`; `placements` are the tried placements, if
+    it had more than one.
     """
 
     time: str

@@ -12,13 +12,13 @@ from rsctl.transport import LANGUAGES
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
 _HIDDEN = frozenset(
-    {"node", "telemetry", "exit", "exits", "finding", "versions", "steps"}
+    {"node", "telemetry", "exit", "exits", "finding", "versions", "steps", "stall", "rank"}
 )  # shown otherwise
 
 
 class LineFormat:
-    """Formats log lines. Prefixes are as wide as the longest name of the replicas it begins with,
-    and these have their colours in that order.
+    """Formats log lines. Prefixes are as wide as the longest of the replica names given first, and
+    these get their colours in that order.
     """
 
     def __init__(self, color: bool, replicas: list[str]) -> None:
@@ -41,7 +41,7 @@ class LineFormat:
         return "".join(parts)
 
     def _prefix(self, name: str) -> str:
-        """The prefix of a replica, or of a rank, which has its replica's colour."""
+        """The prefix of a replica or of a rank; a rank has its replica's colour."""
         if len(name) > self._width:
             self._width = len(name)
             self._prefixes.clear()
@@ -105,7 +105,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: list[float], width: int = 20) -> str:
-    """The last values as bars from the lowest to the highest, those that are not finite as `x`."""
+    """The last values as bars from the lowest to the highest; values that are not finite as `x`."""
     shown = [value / 2 for value in values[-width:]]  # so that no difference is infinite
     finite = [value for value in shown if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)

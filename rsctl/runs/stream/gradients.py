@@ -26,15 +26,15 @@ LastValues = Mapping[str, Mapping[str, float]]
 class Gradients(msgspec.Struct, kw_only=True):
     """The work of the reducers for a run so far.
 
-    `operations` and `bytes` are of one rank, the one that has most, and `seconds` the longest that
-    a rank had a gradient in flight. `wire_seconds` is the least that the links allow for as much
-    with these reducers. `ring_seconds` is what a ring of the workers would have needed: the least
-    that the links allow it, and as many seconds beside the wire as were measured here, since late
-    ranks and busy cores hold up a ring too. It is a model, and kind to the ring, which has more
-    steps to an operation. `gbps` is what the slowest rank sent meanwhile, in Gbit/s, and
-    `link_gbps` what its link has. What depends on the link is None if nobody knows it. `stalled`
-    is the part of that time, of 1, in which a rank had to wait for room. `latest_rank` is the one
-    that the reducers wait for most, by `late_ms` a block.
+    `operations`, `bytes` and `seconds`, the time with a gradient in flight, are each of the rank
+    that has most. `wire_seconds` is the minimum time for these bytes on the links with these
+    reducers. `ring_seconds` is the time of a ring of the workers: its minimum on the links, plus
+    the seconds beside the wire that were measured here, since late ranks and busy cores delay a
+    ring too. It is a model, and it favours the ring, which has more steps in an operation. `gbps`
+    is the rate at which the slowest rank sent, in Gbit/s, and `link_gbps` the rate of its link.
+    Fields that depend on the link are None if its rate is unknown. `stalled` is the fraction of
+    that time in which a rank had to wait for room. `latest_rank` is the rank that the reducers wait
+    for most, by `late_ms` a block.
     """
 
     operations: int
@@ -82,7 +82,7 @@ class GradientPool(NamedTuple):
     reducer_gbps: Optional[float] = None
 
     def links(self) -> Links | None:
-        """The links, where they are known and each worker has one rank."""
+        """The links, if they are known and each worker has one rank."""
         if not self.gbps or not self.reducer_gbps or self.ranks != self.nodes:
             return None
         reducer = goodput(self.reducer_gbps * 1e9)

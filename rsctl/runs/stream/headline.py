@@ -26,7 +26,7 @@ CHIEF = "worker-0"
 """The replica whose values count."""
 
 _OPEN_STEPS = 16
-"""Steps by which replicas may be apart and still be put together."""
+"""The maximum distance in steps between replicas whose values are combined."""
 
 _NO_SPEC = MetricSpec()
 
@@ -48,9 +48,9 @@ class MetricStep(msgspec.Struct, array_like=True):
 class Headline(msgspec.Struct, array_like=True):
     """The statistics of one metric so far, in bounded memory; `count` is of all replicas.
 
-    `last` with its `time` and `step`, and `best` are of the values that are final: the chief's, or
-    those of steps that are closed. `steps` are the open ones, in the order of their first value;
-    `numbers` counts the values without a step by replica.
+    `last` with its `time` and `step`, and `best` are from final values: the chief's values, or the
+    values of closed steps. `steps` are the open steps, in the order of their first value; `numbers`
+    counts the values without a step by replica.
     """
 
     count: int = 0
@@ -63,7 +63,7 @@ class Headline(msgspec.Struct, array_like=True):
     numbers: dict[str, int] = {}
 
     def add(self, event: MetricEvent, spec: MetricSpec) -> list[MetricEvent]:
-        """Take a value; returns those of the series that are final with it."""
+        """Take a value; returns the values of the series that become final."""
         self.count += 1
         if is_chief(event.replica):
             if not self.is_chiefs:

@@ -24,11 +24,11 @@ _LONG_AGO = "0001-01-01T00:00:00.000000Z"
 
 
 class JournalWriter:
-    """Appends what a replica printed, stamped with the time of its arrival.
+    """Appends a replica's output, stamped with the time of its arrival.
 
-    But for the times, what it writes does not depend on the pieces in which the output arrives.
-    When the disk is full it is `full`: what comes is lost, counted in `lost_bytes`, and the job
-    goes on.
+    Except for the times, the file does not depend on the pieces in which the output arrives. When
+    the disk is full, `full` is true: further output is lost and counted in `lost_bytes`, and the
+    job continues.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class JournalWriter:
         self.lost_bytes = 0
 
     def feed(self, stream: Stream, data: bytes) -> bytes:
-        """Take a chunk of output; returns the whole lines in it, longer ones broken."""
+        """Take a chunk of output; returns the whole lines in it, with long lines split."""
         data = _with_breaks(self._partial[stream] + data)
         lines, end, self._partial[stream] = data.rpartition(b"\n")
         if end:
@@ -84,7 +84,7 @@ class JournalWriter:
 
 
 def _with_breaks(lines: bytes) -> bytes:
-    """Break lines that are longer than MAX_LINE; a rank's mark stands before each piece."""
+    """Split lines that are longer than MAX_LINE; each piece begins with the rank's mark."""
     if len(lines) <= MAX_LINE or all(len(line) <= MAX_LINE for line in lines.split(b"\n")):
         return lines
     return b"\n".join(piece for line in lines.split(b"\n") for piece in _pieces(line))
@@ -99,11 +99,11 @@ def _pieces(line: bytes) -> Iterator[bytes]:
 
 
 class JournalCopy:
-    """Writes a log whose lines have their times already, such as one that a cloud has kept.
+    """Writes a log whose lines already have times, such as a log from a cloud.
 
-    It begins by cutting the file off at `size` bytes, which a killed writer may have passed. Times
-    must not go back within a file: a line that comes late stays where it was appended, and gets
-    the time of the line before.
+    First it truncates the file to `size` bytes: a killed writer may have written more. Times must
+    not go back within a file: a late line stays where it was appended, and gets the time of the
+    line before it.
     """
 
     def __init__(self, path: Path, size: int) -> None:

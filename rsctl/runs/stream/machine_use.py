@@ -15,21 +15,23 @@ _COUNTERS = ("node.net_tx_bytes", "node.net_rx_bytes")
 
 
 class MachineUse:
-    """The last telemetry of each worker. Bytes a second are those between its last two readings."""
+    """The last telemetry of each worker. Bytes per second are the mean between its last two
+    readings.
+    """
 
     def __init__(self) -> None:
         self._last: dict[str, dict[str, MetricEvent]] = {}
         self._rates: dict[str, dict[str, float]] = {}
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take events; it leaves out what is not telemetry of a worker."""
+        """Take events; ignores all that are not telemetry of a worker."""
         for event in events:
             if isinstance(event, MetricEvent) and _SHOWN.fullmatch(event.name):
                 self._take(event)
 
     def format(self) -> str:
-        """`CPU 3.8 cores  GPU 97 %, 61 GB of 80 GB  network 1.2 GB/s out, 1.1 GB/s in`, the mean
-        of the workers; empty while nothing is known.
+        """`CPU 3.8 cores  GPU 97 %, 61 GB of 80 GB  network 1.2 GB/s out, 1.1 GB/s in`, the mean of
+        the workers; empty without telemetry.
         """
         parts = []
         if cpu := self._values("node.cpu_percent"):
@@ -80,7 +82,7 @@ class MachineUse:
 
 
 def _rate(before: MetricEvent, after: MetricEvent) -> float | None:
-    """Bytes a second; None for a counter that began again, and for damaged times."""
+    """Bytes a second; None for a counter that was reset, and for damaged times."""
     try:
         seconds = seconds_between(before.time, after.time)
     except ValueError:

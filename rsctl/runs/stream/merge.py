@@ -1,8 +1,8 @@
-"""Merges sources that are each in order of time into one stream in order of time.
+"""Merges sources, each in order of time, into one stream in order of time.
 
-Each source is read a block at a time, so memory does not grow with the length of the logs. What
-is older than every source's frontier leaves; the sort merges the sources' heads, which are runs
-that are already in order.
+Each source is read a block at a time, so memory does not grow with the length of the logs. Events
+older than every source's frontier are returned; the sort merges the sources' buffers, which are
+already in order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOW_WATER = 200  # lines left of a source below which its next block is read
 
 
 class Timed(Protocol):
-    """Anything with a time."""
+    """An object with a time."""
 
     @property
     def time(self) -> str:
@@ -36,7 +36,7 @@ class EventSource(Protocol[T_co]):
 
 
 class OrderedMerge(Generic[T]):
-    """Merges sources; keeps of each what others have yet to catch up with."""
+    """Merges sources; buffers each source's events until the others have reached their time."""
 
     def __init__(self, sources: Sequence[EventSource[T]]) -> None:
         self._sources = sources

@@ -1,4 +1,4 @@
-"""The regex of one metric: the numbers that it finds, and those that it misses."""
+"""The regex of one metric: the numbers that it finds, and the numbers that it misses."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class MatchedNumber(NamedTuple):
 
 
 class Pattern:
-    """A metric's regex, and the CPU time that is left to it.
+    """A metric's regex, and its remaining CPU time.
 
-    `no_number` is the first text that it took for the number and that is not one. `missed` is the
-    first NaN or infinity that stands where the number does in other lines, and that the regex does
-    not take: a group such as `([0-9.]+)` cannot.
+    `no_number` is the first matched text that is not a number. `missed` is the first NaN or
+    infinity in the place of the number that the regex does not match: a group such as `([0-9.]+)`
+    cannot match it.
     """
 
     def __init__(self, name: str, regex: str) -> None:
@@ -38,7 +38,7 @@ class Pattern:
         self._strange: re.Pattern[str] | None = None
 
     def is_in(self, texts: Sequence[str]) -> bool:
-        """Whether any of these texts has a match, or a number that is missed."""
+        """Whether any of these texts has a match, or a missed number."""
         return any(self._compiled.search(text) or self._misses(text) for text in texts)
 
     def read(self, text: str) -> Iterator[MatchedNumber]:
@@ -56,7 +56,7 @@ class Pattern:
             self.missed = self._misses(text)
 
     def _learn(self, text: str, match: re.Match[str]) -> None:
-        """Note what stands before the number, by the first that is found."""
+        """Remember the text before the number, from the first match."""
         if self._strange is None:
             before = _LITERAL.search(text[: match.start(self._group)])
             literal = before[0] if before else ""

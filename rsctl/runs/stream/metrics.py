@@ -19,15 +19,15 @@ from rsctl.runs.stream.structured import structured as structured
 
 T = TypeVar("T")
 
-_MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
-_NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
+_MATCH_LIMIT = 4096  # characters of a line that are matched against a user's regex
+_NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus", "ranks"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
 _PARTS = ("transport", "reducer")
 _RANKS = range(1 << 16)
 _GPUS = range(1000)
 _MOST_FINDINGS = 20
 _NUMBER_GROUP = r"([-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|nan|inf))"
-_STEPS = 2.0**63  # what the store and JSON readers take as an integer
+_STEPS = 2.0**63  # the limits of an integer in the store and for JSON readers
 
 
 class MetricSpec(msgspec.Struct, frozen=True):
@@ -44,13 +44,13 @@ class MetricSpec(msgspec.Struct, frozen=True):
 
 
 MACHINES = ("node.", "cloud.")
-"""The prefixes of metrics of machines: those that nodes report themselves, and that clouds do."""
+"""The prefixes of metrics of machines, as reported by nodes and by clouds."""
 
 
 def metric_findings(
     metrics: Mapping[str, MetricSpec], last: Mapping[str, Mapping[str, float]], is_success: bool
 ) -> list[Finding]:
-    """The findings on metrics of a run that has ended, with their last values by replica.
+    """The findings on metrics of a run that has ended; `last` has the last values by replica.
 
     A metric that was never seen is reported only if the run has succeeded. Undeclared metrics may
     diverge, too.
@@ -70,7 +70,7 @@ def metric_findings(
 
 
 def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
-    """A metric without a value; names with a dot are those that rsctl itself measures."""
+    """A metric without a value; rsctl itself measures the names with a dot."""
     if spec.regex:
         message = f"metric {name} has no value: its regex matches no number in the log"
         remedy = "compare the regex with `rsctl logs`; --grep tests one"
@@ -129,7 +129,7 @@ class MetricReader:
         return found
 
     def _report(self, finding: Finding) -> None:
-        """Each problem once, and of a log that is full of them not all."""
+        """Each problem once, up to a limit."""
         if finding.message not in self._reported and len(self._reported) < _MOST_FINDINGS:
             self._reported.add(finding.message)
             self._findings.append(finding)
@@ -143,6 +143,7 @@ class MetricReader:
         elif record["rsctl"] == "telemetry":
             yield from _named_values(line, record, "node.")
             yield from _gpu_values(line, record.get("gpus"))
+            yield from _rank_values(line, record.get("ranks"))
             for part in _PARTS:
                 yield from _part_values(line, part, record.get(part))
 
@@ -164,7 +165,7 @@ class MetricReader:
     def _within_time(
         self, pattern: Pattern, texts: list[str], function: Callable[[], T]
     ) -> T | None:
-        """Run a pattern on texts within its time; None if it took too long, and is switched off."""
+        """Run a pattern on texts within its time; None if it took too long and was switched off."""
         try:
             return pattern.limit.run(sum(map(len, texts)), function)
         except TooSlow:
@@ -192,7 +193,7 @@ def _missed(name: str, text: str) -> Finding:
 
 
 def _not_metrics(record: Mapping[str, Any]) -> Iterator[Finding]:
-    """The entries in a line of metrics that are not metrics."""
+    """The invalid entries in a line of metrics."""
     for name, raw in record.items():
         if name in _NOT_METRICS:
             continue
@@ -224,8 +225,15 @@ def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
             yield from _named_values(line, named, f"node.gpu{gpu['index']}.")
 
 
+def _rank_values(line: LogEvent, ranks: Any) -> Iterator[MetricEvent]:
+    for rank in ranks if isinstance(ranks, list) else []:
+        if isinstance(rank, dict) and type(rank.get("rank")) is int and rank["rank"] in _RANKS:
+            named = {name: value for name, value in rank.items() if name != "rank"}
+            yield from _named_values(line, named, f"node.rank{rank['rank']}.")
+
+
 def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent]:
-    """The report of one part of a node; `late` has how long others wait for some ranks."""
+    """The report of one part of a node; `late` is how long others wait for some ranks."""
     if not isinstance(fields, dict):
         return
     yield from _named_values(line, fields, f"node.{part}.")

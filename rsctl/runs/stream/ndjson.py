@@ -22,7 +22,7 @@ def json_of(value: Any) -> bytes:
 def finite(value: Any) -> Any:
     """Plain data in which numbers that are not finite are `"nan"`, `"inf"` or `"-inf"`.
 
-    JSON has no number for them, and null would not tell a loss that diverged from none.
+    JSON has no number for them, and null would not distinguish a diverged loss from no loss.
     """
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

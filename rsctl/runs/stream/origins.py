@@ -32,7 +32,7 @@ _REPORTS = tuple(
         rf"Remote daemon: \[\S{{1,100}}\] on node {_HOST}",
     )
 )
-"""In the order of what they show: that of the process that failed before that of its launcher."""
+"""The failed process's own report before its launcher's report."""
 
 _TAG = re.compile(rf"\[\d{{1,5}},(?:mpirank:)?{_RANK}(?:,{_HOST})?\]<std(?:err|out)>:? ?")
 _TAGGED_TRACEBACK = re.compile(

@@ -28,7 +28,7 @@ class ProgressBarFile:
         self._next_write = 0.0
 
     def keep(self, text: bytes) -> None:
-        """Keep what has been printed since the last line end, at most twice a second."""
+        """Store the output since the last line end, at most twice a second."""
         state = text[-_MAX_BYTES:] if b"\r" in text else b""
         if state == self._kept or (state and monotonic() < self._next_write):
             return

@@ -1,4 +1,4 @@
-"""Reads which rank wrote a line, where several share a replica's log; see runtime/rank_marks.py."""
+"""Reads the rank that wrote a line, if several share a replica's log; see runtime/rank_marks.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _JSON_MARK = re.compile(_KEY + r'(worker-[0-9]{1,5}/[0-9]{1,4})"\}$')
 def take_mark(replica: str, text: str) -> tuple[str | None, str]:
     """The rank that wrote a line of a replica's log, such as `worker-0/3`, and the line itself.
 
-    None if no rank is named. The chief's log has what mpirun brings from all workers; in other
-    logs only the replica's own ranks count.
+    None if no rank is named. The chief's log has the output that mpirun brings from all workers; in
+    other logs only the replica's own ranks count.
     """
     if text.startswith(_BEGINS):
         match = _MARK.match(text)
@@ -33,7 +33,7 @@ def take_mark(replica: str, text: str) -> tuple[str | None, str]:
 
 
 def leading_mark(line: bytes) -> bytes:
-    """The mark that a line of a log begins with, and the space behind it; empty without one."""
+    """The mark at the beginning of a line of a log, with the space after it; empty if none."""
     match = _LEADING.match(line)
     return match[0] if match else b""
 

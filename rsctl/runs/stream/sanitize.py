@@ -15,6 +15,17 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and other strings: titles, links, clipboard
     r"|\x1b[ -/]*[0-~]"
 )
+INVISIBLE = (
+    "\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
+    "\U000110bd\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""The characters that have no width of their own or change the direction of writing, as part of a
+character class: Unicode's category Cf and what is `Default_Ignorable_Code_Point`, but for variation
+selectors, which emoji have.
+"""
+
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -32,9 +43,9 @@ def sanitize(text: str) -> str:
 def sanitize_line(text: str) -> str:
     """A line of a log, or another text of one line, as a terminal may show it.
 
-    Escape sequences are removed, of a progress bar's states only the last that is not blank is
-    kept, and other control characters, those that change the direction of writing among them, are
-    shown escaped.
+    Escape sequences are removed. Of a progress bar's states only the last one that is not blank is
+    kept. Other control characters, such as those that change the direction of writing, are shown
+    escaped.
     """
     if text.isprintable():
         return text
@@ -47,6 +58,37 @@ def sanitize_line(text: str) -> str:
     return _CONTROL.sub(_escaped, text)
 
 
+def sanitize_text(text: str) -> str:
+    """A text of one line that has names and values of a job beside words of rsctl.
+
+    Like `sanitize_line`, but a carriage return of a name or a value does not remove what is before
+    it, such as a verdict.
+    """
+    return sanitize_line(text.replace("\r", "\\x0d"))
+
+
+def sanitize_document(text: str) -> str:
+    """A text of one line for a file that a CI system shows: invisible characters are escaped, too.
+
+    With them a name could look like another name, or text stand in another order.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _INVISIBLE.sub(_escaped, sanitize_text(text))
+
+
+def escape_invisible(text: str) -> str:
+    """The text with visible escapes in place of invisible characters; line ends stay."""
+    return text if text.isascii() else _INVISIBLE.sub(_escaped, text)
+
+
+def escape_control(text: str) -> str:
+    """The text with visible escapes in place of invisible and control characters, line ends too."""
+    return _CONTROL.sub(_escaped, escape_invisible(text)).replace("\n", "\\n")
+
+
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,4 +1,4 @@
-"""Causes of failed jobs that services are about: buckets, clouds, model hubs, trackers."""
+"""Causes of failed jobs that concern services: buckets, clouds, model hubs, trackers."""
 
 from __future__ import annotations
 

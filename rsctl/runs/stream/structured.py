@@ -30,12 +30,12 @@ def may_be_structured(text: str) -> bool:
 
 
 def is_structured(text: str) -> bool:
-    """Whether a line begins as a structured line does, be it complete or not."""
+    """Whether a line begins like a structured line, complete or not."""
     return text.startswith(STRUCTURED) or ('rsctl"' in text and _BEGINNING.match(text) is not None)
 
 
 def structured(text: str) -> dict[str, Any] | None:
-    """The structured line that a log line is, or None. Its `rsctl`, a text, says which kind.
+    """The log line as a structured line, or None. Its `rsctl`, a text, is the kind.
 
     Bare `NaN`, `Infinity`, `nan` and `inf`, which Python and JavaScript print, are taken as the
     texts `nan`, `inf` and `-inf`.
@@ -53,7 +53,7 @@ def structured(text: str) -> dict[str, Any] | None:
 def unread_line(text: str) -> Finding | None:
     """Why a line that was meant to be structured is not read; None for all other lines.
 
-    Lines of metrics, which scripts print, are known wherever they stand in a line.
+    Metrics, which scripts print, are recognised at any position in a line.
     """
     match = _METRICS_ANYWHERE.search(text) if may_be_structured(text) else None
     if match is not None:
@@ -70,7 +70,7 @@ def _unread(message: str | None) -> Finding | None:
 
 
 def _reason(text: str, found: re.Match[str]) -> str | None:
-    """Why this mention of metrics gives none; None if the line is read."""
+    """Why this text yields no metrics; None if the line is read."""
     record = structured(text)
     before = text[: found.start()].strip()
     if record is not None and (record["rsctl"] == "metrics" or before != "{"):

@@ -26,13 +26,13 @@ _IN_LOG = re.compile(
     r"\b(epoch|step|iter(?:ation)?)s?\s*[:=#]?\s*[\[(]?\s*(\d{1,12})\s*(?:/|of)\s*(\d{1,12})\b",
     re.IGNORECASE,
 )
-_LINE = 400  # characters of a line that are looked at
+_LINE = 400  # characters of a line that are examined
 _WINDOW = 60
 _MOST_SERIES = 50
 
 
 class Goal(NamedTuple):
-    """How much a training is asked to do, as far as its arguments say."""
+    """The number of steps or epochs of a training, as far as its arguments say."""
 
     steps: Optional[float] = None
     epochs: Optional[float] = None
@@ -71,7 +71,7 @@ class _Series:
         return self.points[-1][1]
 
     def rate(self) -> float | None:
-        """A second; None while nothing is known."""
+        """The rate per second; None while it is unknown."""
         (start, first), (end, last) = self.points[0], self.points[-1]
         try:
             seconds = seconds_between(start, end)
@@ -81,7 +81,7 @@ class _Series:
 
 
 class TrainingProgress:
-    """The step, the rate and the time left of a run, by its events."""
+    """The step, the rate and the remaining time of a run, by its events."""
 
     def __init__(self, goal: Goal) -> None:
         self._goal = goal
@@ -90,7 +90,7 @@ class TrainingProgress:
         self._logged_steps = _Series()
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take events; those of other replicas than the chief count if it logs no steps."""
+        """Take events; other replicas' events count if the chief logs no steps."""
         for event in events:
             if isinstance(event, MetricEvent):
                 self._add_metric(event)
@@ -98,7 +98,7 @@ class TrainingProgress:
                 self._add_line(event)
 
     def format(self) -> str:
-        """`step 120 of 300  8.3 steps/s  0:22 left`; empty while nothing is known."""
+        """`step 120 of 300  8.3 steps/s  0:22 left`; empty while it is unknown."""
         steps, epochs = self._step_series(), self._epochs
         parts, left = [], None
         if epochs.points:
@@ -142,7 +142,7 @@ class TrainingProgress:
 
 
 def _of(series: _Series, goal: float | None) -> str:
-    """The goal; nothing if it was passed, since it is then of something else."""
+    """The goal; nothing if it was exceeded, since it then counts something else."""
     return f" of {goal:,.10g}" if goal and series.last <= goal else ""
 
 

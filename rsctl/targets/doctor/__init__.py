@@ -1,4 +1,4 @@
-"""Checks of what a submission needs; they change nothing."""
+"""Checks of the requirements of a submission; they change nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of a machine, and of what the target of a job must have for it."""
+"""The checks of a machine, and of the requirements of a job on its target."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def environment_checks(target: str | None) -> Iterator[Check]:
 
 
 def job_checks(submission: Submission) -> Iterator[Check]:
-    """For a job: this machine, and what its target must have for it at each of its placements."""
+    """For a job: this machine, and the job's requirements on its target at each placement."""
     from rsctl.targets.doctor.machine import machine_checks
 
     yield from machine_checks(submission.plan.target)

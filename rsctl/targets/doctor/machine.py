@@ -1,4 +1,4 @@
-"""This machine: Python, what is installed beside rsctl, Docker, the store."""
+"""This machine: Python, the installed packages beside rsctl, Docker, the store."""
 
 from __future__ import annotations
 

@@ -15,9 +15,11 @@ from typing import NamedTuple, Optional, Protocol
 from rsctl.node.process_tree import tree
 from rsctl.node.rank import oom_kills
 from rsctl.node.roles import ROLE_HOSTS
+from rsctl.node.stall.evidence import EVIDENCE_DIR
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.diagnosis import Killer
+from rsctl.targets.local.asking import ask_processes
 from rsctl.targets.local.endings import role_of
 from rsctl.targets.local.ports import ReservedPort
 
@@ -34,7 +36,7 @@ class ReplicaCommand(NamedTuple):
 
 
 class ReplicaExit(NamedTuple):
-    """The exit code of a replica, and what is known of its cause."""
+    """The exit code of a replica, and the known facts about its cause."""
 
     exit_code: int
     reason: Optional[str] = None
@@ -53,11 +55,14 @@ class Backend(Protocol):
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
         """Ask replicas to end, or end them; the values are the process ids of their commands."""
 
+    def ask(self, replicas: Collection[str], number: int) -> None:
+        """Ask the nodes of replicas to report what their ranks do, in their logs."""
+
     def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """The exit of a replica whose command ended with this code."""
 
     def clean_up(self) -> None:
-        """Leave nothing of the run behind; harmless if nothing is there."""
+        """Remove everything that belongs to the run; harmless if there is nothing."""
 
 
 class ProcessBackend:
@@ -85,8 +90,8 @@ class ProcessBackend:
         self._oom_kills: int | None = None
 
     def prepare(self, attempt: int) -> None:
-        """Reserve ports of its own for every attempt: for the rendezvous, for each reducer, and in
-        a job with roles for each of their replicas and of the other workers.
+        """Reserve separate ports for every attempt: for the rendezvous, for each reducer, and in a
+        job with roles for each of their replicas and of the other workers.
         """
         self._oom_kills = oom_kills()  # of the memory group that this process and replicas share
         self._release_ports()
@@ -94,7 +99,7 @@ class ProcessBackend:
             self._ports.append(ReservedPort())
 
     def command(self, replica: str, attempt: int) -> ReplicaCommand:
-        """The request's command, its environment completed by what only this machine knows."""
+        """The request's command, with values in its environment that only this machine knows."""
         command = self._commands[replica]
         env = {n: v for n, v in os.environ.items() if not belongs_to_contract(n)}
         env |= {
@@ -109,6 +114,7 @@ class ProcessBackend:
         if self._with_address:
             env[ROLE_HOSTS] = self._role_hosts([rendezvous, *others[self._reducers :]])
         env["TMPDIR"] = str(self._folder.path / replica / "tmp")
+        env[EVIDENCE_DIR] = str(self._folder.path / replica / "evidence")
         return ReplicaCommand(command["argv"], command["cwd"], env)
 
     def _role_hosts(self, ports: list[str]) -> str:
@@ -125,6 +131,10 @@ class ProcessBackend:
                 continue
             for pid in {*processes_of(self._run, replica), *_descendants(launcher), launcher}:
                 _signal(pid, signal.SIGKILL)
+
+    def ask(self, replicas: Collection[str], number: int) -> None:
+        """By the named pipes of their launchers."""
+        ask_processes(self._run, replicas, number)
 
     def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """A negative code is the signal that killed it."""
@@ -164,7 +174,7 @@ def _with_address(description: RunDescription) -> list[str]:
 def reap_orphans(children: Collection[int] = ()) -> None:
     """Reap adopted processes that have ended, so that no zombies pile up.
 
-    The ends of `children` are left to whoever waits for those.
+    The ends of `children` are left to the code that waits for those.
     """
     if sys.platform != "linux":  # elsewhere no process adopts orphans
         return

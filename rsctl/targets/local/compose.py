@@ -1,8 +1,8 @@
-"""Target `compose`: every replica a container on this machine, on a network of its own."""
+"""Target `compose`: every replica is a container on this machine, in a separate network."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rsctl.findings import Finding, error
@@ -10,10 +10,11 @@ from rsctl.images.events import Show
 from rsctl.images.findings import image_findings
 from rsctl.job.job import Job
 from rsctl.job.options import compose_options
-from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
 from rsctl.targets.chief import chief_job
 from rsctl.targets.inputs import planned
 from rsctl.targets.local import docker, rendering
+from rsctl.targets.local.asking import ask_containers
 from rsctl.targets.local.composefile import (
     common_env,
     compose_file,
@@ -81,16 +82,29 @@ class ComposeTarget(LocalTarget):
             inputs=planned(input_plans(job, run, self.info.name)),
         )
 
+    def ask_nodes(self, run: str, replicas: Sequence[str], number: int) -> None:
+        """See `rsctl.api.debug.AskableTarget`."""
+        for command in ask_containers(run, replicas, number):
+            command.wait()
+
+    def enter(
+        self, run: str, replica: str, command: list[str], is_terminal: bool
+    ) -> NodeCommand | None:
+        """See Enterable."""
+        from rsctl.targets.local.enter import container_command
+
+        return container_command(run, replica, command, is_terminal)
+
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
         return mounted_results(plan["request"]["compose"])
 
     def preflight(self, submission: Submission) -> list[Finding]:
-        """Whether docker, its engine and compose are there."""
+        """Whether docker, its engine and compose are available."""
         return docker.missing()
 
     def prepare(self, submission: Submission, show: Show) -> None:
-        """Make the folders that are mounted, and build the image unless it is there."""
+        """Make the mounted folders, and build the image unless it exists."""
         make_run_folders(submission.plan.run, submission.job)
         make_open_folder(submission.plan.run, "ready")
         if submission.plan.image.reference is None:

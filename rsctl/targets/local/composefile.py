@@ -37,7 +37,7 @@ def container_name(run: str, replica: str) -> str:
 def compose_file(
     job: Job, run: str, image: str, share: rendering.Share, lock_memory: bool
 ) -> dict[str, Any]:
-    """One service a replica, on a network of its own. `$` is doubled, as compose wants it."""
+    """One service for each replica, in a separate network. `$` is doubled, as compose wants it."""
     limits = {"core": 0, **({"memlock": -1} if lock_memory else {})}
     services = {
         f"worker-{index}": _worker(job, run, image, share, index)
@@ -105,7 +105,7 @@ def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) 
 
 
 def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
-    """Neither the script's environment nor its data are a reducer's affair."""
+    """Reducers get neither the script's environment nor its data."""
     env = {**rendering.reducer_env(job), **_network_env(job)}
     return {
         **_service(job, run, image, share.ranks[-1], "reducer", index),
@@ -144,7 +144,7 @@ def _identity(job: Job, run: str, role: str, index: int) -> dict[str, Optional[s
 
 
 def _role_hosts(job: Job) -> dict[str, Optional[str]]:
-    """Every container has an address of its own, so that one port serves all."""
+    """Every container has its own address, so all can use the same port."""
     if not job.roles:
         return {}
     names = {"worker": rendering.worker_names(job)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from signal import SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM
 from time import time
@@ -15,6 +15,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.diagnosis import Killer
 from rsctl.targets.local import docker
+from rsctl.targets.local.asking import ask_containers
 from rsctl.targets.local.backend import ReplicaCommand, ReplicaExit
 from rsctl.targets.local.composefile import container_name, project_name
 
@@ -39,8 +40,8 @@ class ContainerBackend:
     def prepare(self, attempt: int) -> None:
         """Create the network and the containers, none of them started.
 
-        Compose reads what the plan leaves open from its standard input: as variables of its own
-        environment, PATH or DOCKER_HOST of a job would change what compose does.
+        Compose reads values that the plan leaves open from its standard input: in its own
+        environment, PATH or DOCKER_HOST of a job would change compose itself.
         """
         with suppress(OSError):  # it is for people to read
             self._file.write_text(yaml.safe_dump(self._content, sort_keys=False))
@@ -63,10 +64,14 @@ class ContainerBackend:
         if names:
             docker.run(["docker", "kill", "--signal", "KILL" if hard else "TERM", *names])
 
+    def ask(self, replicas: Collection[str], number: int) -> None:
+        """By a program in each container."""
+        ask_containers(self._run, replicas, number)  # the supervisor reaps them later
+
     def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """Docker's information on the container's end.
 
-        It may have none of a kill by the kernel because the whole machine was out of memory.
+        It may not know of a kill by the kernel because the whole machine was out of memory.
         """
         fields = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}"
         name = container_name(self._run, replica)

@@ -27,8 +27,12 @@ class Endings:
         return all(name in ended for name in self._workers)
 
     def goes_on(self, replica: str) -> bool:
-        """Whether it is left alone when the workers have ended."""
+        """Whether it continues when the workers have ended."""
         return self._roles.get(role_of(replica)) == "by-itself"
+
+    def is_needed(self, replica: str) -> bool:
+        """Whether workers may need it until they have ended."""
+        return replica not in self._workers and not self.goes_on(replica)
 
     def may_be_in_the_wake(self, replica: str) -> bool:
         """Whether it may have failed because the workers were ending."""

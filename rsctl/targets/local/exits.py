@@ -9,9 +9,11 @@ from time import monotonic
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.runs.failures import believable, first_failure
+from rsctl.runs.failures import believable, first_failure, without_node
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.stalls.findings import collapse_finding
+from rsctl.runs.stalls.verdict_type import Verdict
 from rsctl.runs.stream.events import Failure, now
 from rsctl.targets.local.backend import ReplicaExit
 from rsctl.targets.local.endings import Endings, role_of
@@ -26,16 +28,21 @@ class AttemptOutcome(msgspec.Struct):
     state: JobState
     reason: str | None = None
     failure: Failure | None = None
+    may_restart: bool = True
 
 
 class ReplicaExits:
     """The exits of one attempt; records the state in which each replica ended.
 
-    `stop_state` is that of a job which is ended from outside, by a cancel or its time limit.
+    `stop_state` is the state of a job that is ended from outside, by a cancel or its time limit.
     """
 
     def __init__(self, folder: RunFolder, description: RunDescription, recorder: Recorder) -> None:
         self.stop_state: JobState | None = None
+        self.early_end: AttemptOutcome | None = None
+        """How the attempt ends that rsctl ends for a stall or a rule of `watch`."""
+        self.collapse: Verdict | None = None
+        """Who called another collective than the others, where ranks failed by that."""
         self._folder = folder
         self._description = description
         self._recorder = recorder
@@ -48,9 +55,18 @@ class ReplicaExits:
     def __contains__(self, replica: str) -> bool:
         return replica in self._exits
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the attempt has begun to end."""
+        return bool(self._failed or self._exits or self.stop_state or self.early_end)
+
     def add_reports(self, reports: Iterable[Failure]) -> None:
         """Take failures that ranks report in their replicas' logs."""
         self._reports += reports
+
+    def restarted_in_place(self, replica: str) -> None:
+        """Drop what this node has reported: torchrun has started its ranks again."""
+        self._reports = without_node(self._reports, replica)
 
     def add(self, replica: ReplicaProcess, exited: ReplicaExit) -> None:
         """Take the exit of a replica; whether some failures count is for `judge` to decide."""
@@ -92,17 +108,27 @@ class ReplicaExits:
             return [name for name in replicas if not self._endings.goes_on(name)]
         return []
 
+    def first_to_end(self) -> list[str]:
+        """The replicas that are asked to end where the job is stopped: those which are needed while
+        the workers save their state, such as reducers, follow when the workers have ended.
+        """
+        return [name for name in self._description.replicas if not self._endings.is_needed(name)]
+
     def outcome(self) -> AttemptOutcome:
-        """The attempt's, once all have ended; records which of them failed in another's wake."""
+        """The attempt's end, after all have ended; records which failed because others ended."""
         if self.stop_state is JobState.EXPIRED:
             return AttemptOutcome(
                 JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s"
             )
         if self.stop_state:
             return AttemptOutcome(self.stop_state)
+        if self.early_end is not None:
+            return self.early_end
         if not self._failed:
             return AttemptOutcome(JobState.SUCCEEDED)
         first = self._first_failure()
+        if self.collapse is not None:
+            first = self._with_collapse(first, self.collapse)
         if first.replica not in self._failed:
             self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
         for name in self._failed:
@@ -115,6 +141,13 @@ class ReplicaExits:
         reason = f"{first.replica} failed with exit code {first.exit_code}"
         return AttemptOutcome(JobState.FAILED, reason, first)
 
+    def _with_collapse(self, first: Failure, collapse: Verdict) -> Failure:
+        """The failure of the rank that differed, which may not have been the first to end."""
+        own = [report for report in self._reports if report.replica in collapse.replicas[:1]]
+        if own and first.replica not in collapse.replicas[:1]:
+            first = first_failure(own, self._folder)
+        return msgspec.structs.replace(first, causes=[collapse_finding(collapse), *first.causes])
+
     def _first_failure(self) -> Failure:
         before = [report for report in self._reports if not self._was_stopped_before(report)]
         reports = believable(before, {*self._failed, *self._stopped_at}, self._exits)
@@ -124,8 +157,8 @@ class ReplicaExits:
     def _was_stopped_before(self, report: Failure) -> bool:
         """Whether a rank failed after its node had been asked to end.
 
-        One that had failed before may be the first all the same: its launcher ends later than it,
-        and that of a rank which only lost this one may be faster.
+        A rank that had failed before may still be the first: its launcher ends later than the rank,
+        and the launcher of a rank that only lost this one may end earlier.
         """
         stopped_at = self._stopped_at.get(report.log or report.replica)
         return stopped_at is not None and report.time >= stopped_at
@@ -140,6 +173,8 @@ class ReplicaExits:
 
     def _state_of_stopped(self, replica: ReplicaProcess, code: int) -> tuple[JobState, str]:
         """How a replica ended that had been asked to end, and why it was asked."""
+        if self.early_end is not None:
+            return JobState.CANCELLED, f"stopped: {self.early_end.reason}"
         if self.stop_state:
             return JobState.CANCELLED, f"stopped: the job was {self.stop_state.value}"
         if self._failed:

@@ -28,7 +28,7 @@ _REPLICA = "worker-0"  # whose metrics they are
 def copy_inputs(
     description: RunDescription, recorder: Recorder, check: Callable[[], object]
 ) -> None:
-    """Have all copies; `check` is called meanwhile, and ends it by what it raises.
+    """Make all copies; `check` is called meanwhile, and can end this by an exception.
 
     Raises RsctlError.
     """

@@ -1,5 +1,4 @@
-"""Inputs on this machine: what replicas find, what is mounted, what is copied first. Pure but for
-the sizes of local files."""
+"""Inputs on this machine: paths, mounts and copies. Pure except for the sizes of local files."""
 
 from __future__ import annotations
 
@@ -118,7 +117,7 @@ def _size(given: GivenInput) -> Optional[int]:
 
 
 def _files(path: str) -> Iterator[str]:
-    """A file, or those below a folder."""
+    """A file, or the files below a folder."""
     if not os.path.isdir(path):
         yield path
     for root, _, names in os.walk(path):

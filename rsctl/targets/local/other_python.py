@@ -1,7 +1,7 @@
-"""Processes under another environment's Python, which has nothing of rsctl and keeps it so.
+"""Processes under another environment's Python, which does not have rsctl and stays without it.
 
-rsctl's runtime, which needs the standard library only, lies in the run's folder and is found by
-PYTHONPATH; nothing else of rsctl's own environment is visible to the job.
+rsctl's runtime, which needs the standard library only, is in the run's folder and is found by
+PYTHONPATH; the job cannot see the rest of rsctl's own environment.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def python_env(job: Job, run: str) -> dict[str, Optional[str]]:
 
 
 def write_runtime(job: Job, run: str) -> None:
-    """Write what the job's own Python runs of rsctl into the run's folder. Raises OSError."""
+    """Write the parts of rsctl for the job's own Python into the run's folder. Raises OSError."""
     if process_options(job).python is None or not job.run.is_launched:
         return
     folder = run_directory(run) / _FOLDER
@@ -63,7 +63,7 @@ def write_runtime(job: Job, run: str) -> None:
 
 
 def path_findings(job: Job) -> Iterator[Finding]:
-    """Whether the job's own Python is there, as far as a look at the file shows."""
+    """Whether the job's own Python exists, as far as its file shows."""
     python = process_options(job).python
     if python is None or (os.path.isfile(python) and os.access(python, os.X_OK)):
         return

@@ -5,46 +5,70 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import ExitReports, runtime_finding
+from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.stalls.reports import NodeReport, StallReports
 from rsctl.runs.step_times import reported_steps
+from rsctl.runs.stragglers import StragglerMonitor
 from rsctl.runs.stream.events import Failure, LogEvent, now
 from rsctl.runs.stream.metrics import MetricReader, MetricSpec
 from rsctl.runs.stream.rank_marks import take_mark, without_marks
 from rsctl.runs.versions import reported_versions
+from rsctl.runs.watch_rules import Trip, WatchRules, WatchSpec
 
 
 class OutputScanner:
-    """Records what it finds in new lines of output, each finding once."""
+    """Records metrics, exits and findings in new lines of output, each finding once."""
 
-    def __init__(self, metrics: Mapping[str, MetricSpec], recorder: Recorder) -> None:
+    def __init__(
+        self,
+        metrics: Mapping[str, MetricSpec],
+        recorder: Recorder,
+        watch: Mapping[str, WatchSpec],
+    ) -> None:
         self._reader = MetricReader(metrics)
         self._recorder = recorder
         self._exits = ExitReports({})
+        self.restarted: list[str] = []
+        """Nodes that have started their ranks again since the list was last emptied."""
         self._findings: list[Finding] = []  # replicas tend to find the same
+        self._stalls = StallReports()
+        self.node_reports: list[NodeReport] = []
+        """The reports of nodes since the list was last emptied."""
+        self._rules, self._stragglers = WatchRules(watch), StragglerMonitor()
+        self.trips: list[Trip] = []
+        """The rules of `watch` that have held since the list was last emptied."""
 
     def begin_attempt(self) -> None:
         """New launchers start, with new keys."""
         self._exits.locks.clear()
 
     def scan(self, replica: str, lines: bytes) -> list[Failure]:
-        """Record what whole lines of a replica show; the exits that its ranks report in them."""
+        """Record the data in whole lines of a replica; returns the exits that its ranks report."""
         events = self._candidates(replica, lines)
         failures = []
         for event in events:
             self._exits.announced(event)
             if failure := self._exits.read(event):
                 failures.append(failure)
+            if restarts_in_place(event):
+                failures = without_node(failures, replica)
+                self.restarted.append(replica)
             finding = runtime_finding(event)
             if finding and finding not in self._findings:
                 self._findings.append(finding)
                 self._recorder.finding(finding, replica)
+            if report := self._stalls.read(event):
+                self.node_reports.append(report)
             if versions := reported_versions(event):
                 self._recorder.versions(replica, versions)
             if steps := reported_steps(event):
                 self._recorder.steps(steps)
         for metrics in self._reader.read_all(events):
             self._recorder.metrics(metrics)
+            self.trips += self._rules.read(metrics)
+            for straggler, where in self._stragglers.read(metrics):
+                self._recorder.finding(straggler, where)
         for finding in self._reader.take_findings():
             self._recorder.finding(finding)
         return failures

@@ -14,7 +14,7 @@ _MOST_PER_CORE = 4
 def oversubscription(job: Job, pools: list[Pool], world_size: int, cores: int) -> Iterator[Finding]:
     """A warning where more than four processes share a core, with the key to lower.
 
-    Each rank is a Python with torch of its own, some 300 MB, and all start at the same time.
+    Each rank is a separate Python with torch, about 300 MB, and all start at the same time.
     """
     workers, reducers = count_of_role(pools, "worker"), count_of_role(pools, "reducer")
     ranks = world_size if job.run.launcher in ("torchrun", "mpi") else workers

@@ -1,4 +1,4 @@
-"""Ports for the services of jobs on this machine: two jobs at once never get the same."""
+"""Ports for the services of jobs on this machine: concurrent jobs never share one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rsctl.findings import ExitCode, RsctlError, error
 MOST = 2
 """How many ports in a row can be had."""
 
-_RANGE = range(20000, 30000, MOST + 1)  # below the ports that the kernel gives by itself
+_RANGE = range(20000, 30000, MOST + 1)  # below the ports that the kernel assigns
 
 
 class ReservedPort:
     """A free TCP port that no other job on this machine gets while it lives.
 
-    `span` ports from it on, `MOST` at the most, are free and reserved with it. The one after those
-    is the mark: it is bound, which one process alone can do, whoever it belongs to, and nobody
-    listens there. A process that ends has no reservations.
+    `span` ports from it on, at most `MOST`, are free and reserved with it. The next port is the
+    mark: the job binds it, which only one process of any user can do, and does not listen there. A
+    process that ends has no reservations.
     """
 
     def __init__(self, span: int = 1) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from shutil import which
 from typing import Any, Optional
@@ -14,11 +15,12 @@ from rsctl.job.job import Job
 from rsctl.job.options import process_options
 from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
-from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
 from rsctl.targets.chief import chief_job, worker_job
 from rsctl.targets.inputs import input_env, planned
 from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
+from rsctl.targets.local.asking import ask_processes
 from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.inputs import disk_findings, input_plans
 from rsctl.targets.local.other_python import path_findings, probe, python_env, write_runtime
@@ -105,7 +107,7 @@ class ProcessTarget(LocalTarget):
         return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if self.host.gpus else {}
 
     def _reducer(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
-        """rsctl-launch knows by its role what to start."""
+        """rsctl-launch derives the command from the node's role."""
         return {
             "replica": f"reducer-{index}",
             "role": "reducer",
@@ -148,6 +150,19 @@ class ProcessTarget(LocalTarget):
         except OSError as problem:
             raise unwritable(run_directory(submission.plan.run), problem) from None
 
+    def ask_nodes(self, run: str, replicas: Sequence[str], number: int) -> None:
+        """See `rsctl.api.debug.AskableTarget`."""
+        ask_processes(run, replicas, number)
+
+    def enter(
+        self, run: str, replica: str, command: list[str], is_terminal: bool
+    ) -> NodeCommand | None:
+        """See Enterable. The command ends with the run, as all that has its variables does."""
+        from rsctl.targets.local.enter import process_command
+
+        del is_terminal
+        return process_command(run, replica, command or [os.environ.get("SHELL") or "sh"])
+
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
         env = plan.get("env", {})
@@ -182,7 +197,7 @@ def _script_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optiona
 
 
 def _mpi_findings(job: Job) -> Iterator[Finding]:
-    """mpirun takes all of these nodes for one: they share this machine's addresses."""
+    """mpirun treats all of these nodes as one: they share this machine's addresses."""
     if job.run.launcher == "mpi" and job.workers.count > 1:
         message = "mpirun treats the nodes of target process as one, because all are this machine"
         remedy = "set workers.count: 1 and workers.processes, or use target compose"
@@ -190,7 +205,7 @@ def _mpi_findings(job: Job) -> Iterator[Finding]:
 
 
 def _role_findings(job: Job) -> Iterator[Finding]:
-    """A role of an image of its own is a program of this machine here."""
+    """A role with its own image is a program of this machine here."""
     for name, role in job.roles.items():
         if role.image is None:
             continue

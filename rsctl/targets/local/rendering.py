@@ -13,7 +13,15 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Pool, merged_pools
 from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
 from rsctl.targets.roles import role_job
-from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_findings, user_env
+from rsctl.targets.stalls import stall_env, stall_findings
+from rsctl.targets.variables import (
+    comm_env,
+    grace_env,
+    reducers_env,
+    secret_names,
+    tls_findings,
+    user_env,
+)
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,10 @@ def _shown(gpus: tuple[int, ...]) -> str | None:
 
 
 def share_out(job: Job, host_gpus: int, host_cpus: float) -> Share:
-    """GPUs as they are asked for, or in equal parts where there are too few.
+    """GPUs as requested, or in equal parts if there are too few.
 
-    Never one GPU for two workers: NCCL cannot share one between nodes. Roles get what the workers
-    leave, in the order of the job file.
+    Never one GPU for two workers: NCCL cannot share one between nodes. Roles get the remaining
+    GPUs, in the order of the job file.
     """
     workers = job.workers.count
     wanted = [_wanted(chief_job(job)), *[_wanted(job)] * (workers - 1)]
@@ -125,15 +133,20 @@ def supervision(job: Job) -> dict[str, Any]:
     limits = job.limits
     given = {
         "timeout": float(limits.timeout) if limits.timeout else None,
+        "grace": float(limits.grace) if limits.grace else None,
         "retries": limits.most_restarts,
+        "stall": float(limits.stall) if limits.stall is not None else None,
+        "on_stall": limits.on_stall if limits.on_stall != "notify" else None,
         "ends": {n: role.ends for n, role in job.roles.items() if role.ends != "with-workers"},
     }
-    shown = {name: value for name, value in given.items() if value}
+    shown = {name: value for name, value in given.items() if value or name == "stall"}
+    shown = {name: value for name, value in shown.items() if value is not None}
     return {"supervisor": shown} if shown else {}
 
 
 def restart_findings(job: Job) -> Iterator[Finding]:
     """Findings on restarts that are left to the target."""
+    yield from stall_findings(job)
     if job.limits.restarts == "platform":
         message = "only rsctl restarts jobs on this machine, so the job is not restarted"
         yield note("restarts", message, None, "limits.restarts")
@@ -217,13 +230,14 @@ def launched_roles(job: Job) -> list[str]:
 
 def role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     """The variables of only a role's replicas, from the role's job."""
-    return {"OMP_NUM_THREADS": str(share.threads), **user_env(job)}
+    return {"OMP_NUM_THREADS": str(share.threads), **user_env(job), **stall_env(job)}
 
 
 def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     """A worker's own variables; None for a secret, which travels outside the request."""
     threads: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
-    return {**threads, **user_env(job), **comm_env(job, bool(reducer_count(job)))}
+    comm = comm_env(job, bool(reducer_count(job)))
+    return {**threads, **user_env(job), **comm, **stall_env(job), **grace_env(job)}
 
 
 def secrets_of(job: Job) -> tuple[str, ...]:

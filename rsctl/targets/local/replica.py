@@ -22,7 +22,7 @@ _ANNOUNCEMENT = f'{STRUCTURED}exits"'.encode()
 
 
 class ReplicaProcess:
-    """Starts the command at once; its output goes to the log and to its reader."""
+    """Starts the command immediately; its output goes to the log and to its reader."""
 
     def __init__(
         self, name: str, command: ReplicaCommand, log: Path, selector: selectors.BaseSelector
@@ -56,7 +56,7 @@ class ReplicaProcess:
         return self.process.poll() is None
 
     def read(self, stream: Stream, pipe: int) -> bytes:
-        """Take what is in a pipe into the log; returns the whole lines of it."""
+        """Move the content of a pipe into the log; returns its whole lines."""
         data = _read(pipe)
         if data == b"":
             self._close_pipe(stream)

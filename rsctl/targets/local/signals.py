@@ -1,4 +1,4 @@
-"""The signals to a supervisor: two cancel its job, that of a closed terminal is ignored."""
+"""The signals to a supervisor: two cancel its job, and it ignores a closed terminal's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Cancelled(Exception):
 class Signals:
     """Handles this process's signals. Each of them, a child's end too, wakes the selector.
 
-    The selector's key has the data None; what its file has must be read, and says nothing more.
+    The selector's key has the data None; its file must be read, but its content has no meaning.
     """
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
@@ -40,7 +40,7 @@ class Signals:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """For what does not look at the selector: raises Cancelled in it, at once."""
+        """For code that does not use the selector: raises Cancelled in it immediately."""
         self._is_interruptible = True
         try:
             if self.is_cancelled:

@@ -1,4 +1,4 @@
-"""A copy of a job's source in the run's folder, for what its script writes beside itself."""
+"""A copy of a job's source in the run's folder, for files that its script writes next to itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FOLDER = "source"
 
 
 def working_directory(job: Job, run: str, replica: str) -> str:
-    """Where a replica of a job's own program runs."""
+    """The working folder of a replica of a job's own program."""
     if not job.image.source:
         return str(run_directory(run) / replica)
     if process_options(job).workdir == "copy":
@@ -23,7 +23,7 @@ def working_directory(job: Job, run: str, replica: str) -> str:
 
 
 def copy_source(job: Job, run: str) -> None:
-    """Copy what an image would get of the source, where the job asks for it. Raises OSError."""
+    """Copy the source that an image would get, if the job requests it. Raises OSError."""
     if not job.image.source or process_options(job).workdir != "copy":
         return
     from rsctl.images.context import source_entries

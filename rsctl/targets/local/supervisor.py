@@ -1,20 +1,22 @@
 """The process that runs one local job: it outlives the command line that submitted it.
 
 It starts the replicas, keeps their output, ends the job when the workers have ended or the first
-has failed, restarts it as often as the spec allows, and writes everything down. It is one loop
-over one selector: no threads, and no more memory for a longer log.
+has failed, restarts it as often as the spec allows, and records everything. It is one loop over one
+selector: no threads, and no more memory for a longer log.
 """
 
 from __future__ import annotations
 
 import os
 import selectors
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from time import monotonic
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.stalls.findings import is_output, stall_failure, stall_finding, verdict_replica
+from rsctl.runs.stalls.monitor import StallMonitor
 from rsctl.runs.stream.events import Attempt, now
 from rsctl.targets.local.backend import Backend, reap_orphans
 from rsctl.targets.local.exits import AttemptOutcome, ReplicaExits
@@ -41,12 +43,19 @@ class Supervisor:
         self._description = description
         self._backend = backend
         self._recorder = recorder
-        self._scanner = OutputScanner(description.metrics, recorder)
+        self._scanner = OutputScanner(description.metrics, recorder, description.watch)
         self._selector = selectors.DefaultSelector()
-        self._deadline = monotonic() + description.timeout if description.timeout else None
+        self._grace = description.grace or GRACE_SECONDS
+        self._deadline = self._last_moment()
         self._disk_full = False
+        self._stalls = StallMonitor(description.stall, self._ask)
         self._begin_attempt()
         self._signals = Signals(self._selector)
+
+    def _last_moment(self) -> float | None:
+        """When the job is asked to end because of its time limit, which is the end of its grace."""
+        timeout, grace = self._description.timeout, self._description.grace or 0.0
+        return monotonic() + timeout - grace if timeout else None
 
     def run(self) -> JobState:
         """All attempts; returns and records the job's final state."""
@@ -74,7 +83,7 @@ class Supervisor:
                 return self._exits.outcome()
             except RsctlError as problem:
                 return self._start_failure(problem)
-            if outcome.state is not JobState.FAILED:
+            if outcome.state is not JobState.FAILED or not outcome.may_restart:
                 break
             reason = f"{outcome.reason}; attempt {attempt + 1} of {last}"
             if attempt < last:
@@ -94,6 +103,7 @@ class Supervisor:
             self._drain()
         finally:
             self._clean_up()
+        self._exits.collapse = self._stalls.collapse()
         return self._exits.outcome()
 
     def _begin_attempt(self) -> None:
@@ -101,6 +111,7 @@ class Supervisor:
         self._replicas: dict[str, ReplicaProcess] = {}
         self._kill_at: float | None = None
         self._exits = ReplicaExits(self._folder, self._description, self._recorder)
+        self._stalls.begin_attempt()
 
     def _start(self, attempt: int) -> None:
         self._prepare(attempt)
@@ -138,6 +149,8 @@ class Supervisor:
                 self._scan(replica, replica.read(stream, key.fd))
                 self._check_clock()
         self._record_exits()
+        self._check_rules()
+        self._check_progress()
         reap_orphans([replica.process.pid for replica in self._replicas.values()])
         self._check_clock()
         self._recorder.flush_if_due()
@@ -147,8 +160,15 @@ class Supervisor:
         return max(0.0, min([_TICK_SECONDS, *times]))
 
     def _scan(self, replica: ReplicaProcess, lines: bytes) -> None:
-        """Take what new lines of a replica show; note where they found no space on the disk."""
-        self._exits.add_reports(self._scanner.scan(replica.name, lines))
+        """Record the data in new lines of a replica, and whether the disk had no space for them."""
+        reports = self._scanner.scan(replica.name, lines)
+        while self._scanner.restarted:
+            self._exits.restarted_in_place(self._scanner.restarted.pop())
+        self._exits.add_reports(reports)
+        if is_output(lines):
+            self._stalls.output(monotonic())
+        while self._scanner.node_reports:
+            self._stalls.report(self._scanner.node_reports.pop(0))
         if replica.journal.full and not self._disk_full:
             self._disk_full = True
             for other in self._replicas.values():
@@ -162,13 +182,13 @@ class Supervisor:
         self._exits.judge()
         self._stop(self._exits.no_longer_needed())
 
-    def _stop(self, names: Iterable[str]) -> None:
-        """Ask those that still run to end, once, and set the time after which they are made to."""
+    def _stop(self, names: Iterable[str], grace: float = GRACE_SECONDS) -> None:
+        """Ask running replicas to end, once; after `grace` seconds they are killed."""
         running = self._running()
         asked = {name: running[name] for name in names if name in running}
         asked = {name: replica for name, replica in asked.items() if not replica.stopped_at}
         if asked:
-            self._kill_at = monotonic() + GRACE_SECONDS
+            self._kill_at = monotonic() + grace
             self._end(asked, hard=False)
 
     def _end(self, replicas: dict[str, ReplicaProcess], hard: bool) -> None:
@@ -183,13 +203,43 @@ class Supervisor:
             if self._signals.is_cancelled:
                 self._exits.stop_state = JobState.CANCELLED
                 self._recorder.state(JobState.CANCELLING)
-                self._stop(self._replicas)
+                self._stop(self._exits.first_to_end(), self._grace)
             elif self._deadline and monotonic() > self._deadline:
                 self._exits.stop_state = JobState.EXPIRED
-                self._stop(self._replicas)
+                self._stop(self._exits.first_to_end(), self._grace)
         if self._kill_at and monotonic() > self._kill_at:
             self._kill_at = monotonic() + GRACE_SECONDS
             self._end({n: r for n, r in self._running().items() if r.stopped_at}, hard=True)
+
+    def _ask(self, replicas: Collection[str], number: int) -> None:
+        self._backend.ask(replicas, number)
+
+    def _check_progress(self) -> None:
+        """Report a stall once, and end the attempt if the job wants that."""
+        if self._exits.is_ending:
+            return
+        verdict = self._stalls.judge(self._running(), monotonic())
+        if verdict is None:
+            return
+        action = self._description.on_stall
+        self._recorder.finding(stall_finding(verdict, self._description), verdict_replica(verdict))
+        if action != "notify":
+            failure = stall_failure(verdict, self._description)
+            why, may_restart = verdict.message, action == "restart"
+            self._end_early(AttemptOutcome(JobState.FAILED, why, failure, may_restart))
+
+    def _check_rules(self) -> None:
+        """Report each rule of `watch` that holds, and end the job if one asks for that."""
+        while self._scanner.trips:
+            trip = self._scanner.trips.pop(0)
+            self._recorder.finding(trip.finding, trip.replica)
+            if trip.fails and not self._exits.is_ending:
+                message = trip.finding.message
+                self._end_early(AttemptOutcome(JobState.FAILED, message, trip.failure(), False))
+
+    def _end_early(self, outcome: AttemptOutcome) -> None:
+        self._exits.early_end = outcome
+        self._stop(self._replicas)
 
     def _drain(self) -> None:
         """Read the rest of the pipes, but do not wait for a stray child that holds one open."""

@@ -1,4 +1,4 @@
-"""Starts a supervisor as a process of its own, and is that process's program."""
+"""Starts a supervisor as a separate process, and is that process's program."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from rsctl.targets.local.supervisor import Supervisor
 def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -> None:
     """Start the supervisor of a run and hand it the run's lock.
 
-    `secrets` reach it by a pipe, its standard input, and go on to the replicas that name them.
-    They are variables of the job, so they are never part of the supervisor's own environment.
+    `secrets` reach it by a pipe, its standard input, and it passes them to the replicas that name
+    them. They are variables of the job, so they are never part of the supervisor's own environment.
     """
     with folder.supervisor_log.open("ab") as log, _cancels_kept():
         supervisor = subprocess.Popen(
@@ -60,8 +60,8 @@ def _read_secrets() -> dict[str, str]:
 
 @contextmanager
 def _cancels_kept() -> Iterator[None]:
-    """A child that is started here gets a signal only once it is ready to understand it, and
-    what interrupts this process leaves no child whose id is not written down.
+    """A child that is started here gets signals only after it can handle them, and an interruption
+    of this process never leaves a child whose id is not recorded.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, KEPT_SIGNALS)
     try:

@@ -13,16 +13,17 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.images.events import Show
 from rsctl.job.job import Job
-from rsctl.runs.final_state import final_state, final_states
+from rsctl.runs.final_state import final_state, final_states, with_final_state
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable
 from rsctl.runs.home import private_folder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.stream.events import Cursor, Event
+from rsctl.runs.stream.events import Cursor, Event, StateEvent, now
 from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import LocalMachine, this_host
 from rsctl.targets.local.input_copies import remove_copies
 from rsctl.targets.local.inputs import copies
+from rsctl.targets.stalls import stall_seconds, watch_specs
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0
 """How long a supervisor may take to acknowledge a cancellation."""
 _END_SECONDS = 20.0
-"""How long it may then take to end the job: twice its grace, and the time to clean up."""
+"""How long it may then take to end the job beside its own grace, with the time to clean up."""
 
 
 class LocalTarget:
@@ -44,12 +45,12 @@ class LocalTarget:
 
     @property
     def host(self) -> LocalMachine:
-        """This machine, looked at once."""
+        """This machine, examined only once."""
         self._host = self._host or this_host()
         return self._host
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
-        """Write the submission down and start its supervisor; a run that has one is left alone."""
+        """Store the submission and start its supervisor; does nothing for a run that has one."""
         from rsctl.targets.local.supervisor_process import start_supervisor
 
         folder = RunFolder(submission.plan.run)
@@ -64,11 +65,11 @@ class LocalTarget:
             os.close(lock)  # the supervisor has its own hold on it
 
     def prepare(self, submission: Submission, show: Show) -> None:
-        """Make what the replicas need before they start. Raises RsctlError."""
+        """Prepare the requirements of the replicas. Raises RsctlError."""
         make_run_folders(submission.plan.run, submission.job)
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
-        """Nothing to have, where there are no containers."""
+        """Do nothing: there are no containers."""
         del submission, show
         return None
 
@@ -144,25 +145,35 @@ class LocalTarget:
         state = JobState.CANCELLED if is_cancelled else JobState.FAILED
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)
         recorder.close()
+        if final_state(known.run) is None:  # then only the store can have it, or nothing has
+            self._require_end(store, known.run, state, reason)
+
+    def _require_end(self, store: Store, run: str, state: JobState, reason: str) -> None:
+        """Record the end of a run in the store. Raises StoreError: a caller would wait for ever."""
+        code = int(state.exit_code)
+        store.record(run, StateEvent(time=now(), state=state, exit_code=code, reason=reason))
 
     def poll(self, run: str) -> bool:
-        """See whether it has ended; one whose supervisor was killed has."""
+        """See whether it has ended; one whose supervisor was killed has.
+
+        Raises DiskFull if the end of a run cannot be recorded.
+        """
         if RunFolder(run).is_supervised():
             return False
-        self.reconcile(run)
+        self._reconcile_on_full_disk(run)
         store = _open_store()
         record = store.get(run)
         store.close()
-        return record is None or record.state.is_final
+        return record is None or with_final_state(record).state.is_final
 
     def collect(self, run: str) -> None:
-        """All of it is here: the supervisor writes it down as it comes."""
+        """Do nothing: the supervisor writes the log as it arrives."""
 
     def release(self, run: str) -> None:
-        """Nothing is held: the supervisor is a process of its own."""
+        """Do nothing: the supervisor is a separate process."""
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
-        """None: what there is to see is in folders."""
+        """None: the results are in folders."""
         del url, plan
         return {}
 
@@ -173,8 +184,8 @@ class LocalTarget:
     def cancel(self, run: str) -> None:
         """Ask the supervisor to end the job; clean up after a run that has lost it.
 
-        A supervisor that does not react in time, as seen by a later call or by `events`, is
-        killed, and what it leaves is cleaned up.
+        A supervisor that does not react in time, as seen by a later call or by `events`, is killed,
+        and its processes and files are cleaned up.
         """
         self._cancelled.setdefault(run, monotonic())
         self._escalate(run)
@@ -189,11 +200,20 @@ class LocalTarget:
             return
         record = _open_store().get(run)
         has_heard = record is not None and record.state is JobState.CANCELLING
-        if record is None or record.state.is_final or (has_heard and waited < _END_SECONDS):
+        if record is None or record.state.is_final:
+            return
+        if has_heard and waited < _END_SECONDS + _grace_of(run):
             return
         supervisor = RunFolder(run).supervisor()
         if supervisor is not None and supervisor != os.getpid():
             _send(supervisor, signal.SIGKILL)
+
+
+def _grace_of(run: str) -> float:
+    try:
+        return RunFolder(run).description().grace or 0.0
+    except (OSError, msgspec.DecodeError):
+        return 0.0
 
 
 def _send(process: int, number: signal.Signals) -> bool:
@@ -215,7 +235,7 @@ def make_run_folders(run: str, job: Job) -> None:
 
 
 def make_open_folder(run: str, name: str) -> None:
-    """A folder of the run that replicas may write to, whichever user they are.
+    """A folder of the run that replicas of any user may write to.
 
     The run's folder around it stays private. Raises RsctlError.
     """
@@ -240,12 +260,16 @@ def _description(submission: Submission) -> RunDescription:
         request=plan.request,
         replicas=replica_names(plan.pools),
         timeout=supervision.get("timeout"),
+        grace=supervision.get("grace"),
         retries=supervision.get("retries", 0),
         metrics=metric_specs(job),
         source=str(job.image.source) if job.image.source else None,
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
         copies=copies(job, plan.target),
         roles=dict.fromkeys(job.roles, "with-workers") | supervision.get("ends", {}),
+        stall=stall_seconds(job),
+        on_stall=job.limits.on_stall,
+        watch=watch_specs(job),
     )
 
 

@@ -54,7 +54,7 @@ def _adopted_run(target: str, url: str, job: JobDescription) -> RunRecord:
 
 
 def _run_id(name: str, url: str) -> str:
-    """An id like those of our own runs, from what the job is called and a hash of its URL."""
+    """An id in the form of run ids, from the job's name and a hash of its URL."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     plain = plain if plain[:1].isalpha() else f"job-{plain}".strip("-")
     number = int.from_bytes(hashlib.sha256(url.encode()).digest()[:8], "big")

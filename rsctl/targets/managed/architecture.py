@@ -1,4 +1,4 @@
-"""Machines with Arm processors, and images that are not for them. Pure."""
+"""Machines with Arm processors, and images for other processors. Pure."""
 
 from __future__ import annotations
 

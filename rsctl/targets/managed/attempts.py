@@ -1,8 +1,8 @@
 """Counts a job's attempts, records why each ended, and ends a job that has had too many.
 
-Not every service reports how often it has restarted a job. So attempts are counted by what can be
-seen of it: by the service's own count where there is one, by a job that is being started after it
-ran, and by the first line that `rsctl-launch` prints in each container.
+Not every service reports how often it has restarted a job. So attempts are counted by their signs:
+the service's own count if there is one, a job that is starting after it ran, and the first line
+that `rsctl-launch` prints in each container.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class AttemptTracker:
     def add_failure(self, failure: Failure) -> None:
         """A rank's report of its exit belongs to the attempt that its container began in.
 
-        The log may well come later than the state.
+        The log may arrive later than the state.
         """
         progress = self._progress
         number = progress.starts.get(failure.replica, progress.attempt)
@@ -77,7 +77,7 @@ class AttemptTracker:
             self._explain(earlier[0], [failure])
 
     def _begin(self, number: int, time: str, reason: str | None) -> None:
-        """The attempt so far has ended, as one that was followed by another."""
+        """Record the end of the present attempt, which another one follows."""
         progress = self._progress
         why = reason or (_AGAIN_ON_SPOT if self._is_spot else _AGAIN)
         ended = Attempt(attempt=progress.before + progress.attempt, ended=time, reason=why)

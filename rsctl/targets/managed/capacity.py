@@ -22,8 +22,8 @@ def lack_of_capacity(
 ) -> str | None:
     """Why there was no capacity for a job that has ended; None if that is not what ended it.
 
-    That is for want of machines or quota, which the cloud reports, or because the job had not run
-    within `limits.queue`, be it rsctl or the cloud that ended it for that.
+    The reason is too few machines or too little quota, as the cloud reports, or that the job did
+    not start within `limits.queue`; then rsctl or the cloud ended it.
     """
     if progress.restarted_too_often or progress.cost_too_much:
         return None

@@ -1,8 +1,8 @@
 """Collects a job's states, log and measurements into the run's folder and the store, once each.
 
-It works in small steps, so that who follows a run can do so in one thread. How far it has come is
-stored in one transaction with the metrics; what a collector wrote that was killed between two
-steps is cut off by the next one, and read again.
+It works in small steps, so that a caller can follow runs in one thread. Its progress is stored in
+one transaction with the metrics. If a collector is killed between two steps, the next one cuts off
+its unfinished output, and reads it again.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from rsctl.targets.managed.measurements import CloudMeasurements
 from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import CollectorProgress, kept_progress
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
-from rsctl.targets.managed.status_poller import StatusPoller, stamped
+from rsctl.targets.managed.stall_collector import StallCollector
+from rsctl.targets.managed.status_poller import StatusPoller, kept_description, stamped
 
 _REPORTED_AFTER = 3
 _VISIBLE_AFTER = 60.0
-"""Seconds until all of a cloud knows of a new job."""
+"""Seconds until all parts of a cloud know a new job."""
 
 
 class Collector:
@@ -70,6 +71,7 @@ class Collector:
             self._attempts,
             self._report,
             self._status_timer.expire,
+            StallCollector(kept_description(folder), self._report, self._poller.end_early),
         )
 
     @property
@@ -79,7 +81,7 @@ class Collector:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come by this collector: on a full disk the log is left out."""
+        """Whether this collector will add nothing more: on a full disk it leaves out the log."""
         return self.is_complete or self._has_end_without_log
 
     @property
@@ -90,14 +92,14 @@ class Collector:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job has ended, as far as was seen."""
+        """Whether the job has ended, as of the last poll."""
         return self._progress.state is not None and self._progress.state.is_final
 
     def step(self) -> bool:
-        """Ask what is due, at most a few requests; whether lines of the log came.
+        """Make the requests that are due, at most a few; returns whether log lines arrived.
 
-        Raises RsctlError for what will not pass by itself; a cloud that cannot be reached is
-        reported as a finding, and asked again later.
+        Raises RsctlError for a permanent error; a cloud that cannot be reached is reported as a
+        finding, and asked again later.
         """
         if self.is_over or not self._retry_timer.is_due():
             return False
@@ -113,7 +115,7 @@ class Collector:
             if self._is_disk_full:
                 self._poll_final_state()
                 return False
-            self._poll_status()  # before the log: what the job wrote before its end is then in it
+            self._poll_status()  # before the log, which then has all output from before the end
             if self.is_complete:
                 return False
             has_lines = self._collect_log()
@@ -132,12 +134,12 @@ class Collector:
         return has_lines
 
     def poll_now(self) -> None:
-        """Have the next step poll the status. Another thread than that of `step` may call it."""
+        """Let the next step poll the status. Another thread than the one of `step` may call it."""
         self._is_requested = True
         self._status_timer.expire()
 
     def abandon(self, reason: str) -> None:
-        """The job is gone with its cloud: what is not here by now is lost."""
+        """The job no longer exists, nor does its cloud: data that is not here by now is lost."""
         ended = self._progress.state if self.has_ended else None
         state = ended or JobState.FAILED
         why = self._progress.reason if ended else reason
@@ -151,7 +153,7 @@ class Collector:
         self._keep()
 
     def close(self) -> None:
-        """Leave it to others, who read again what a step has brought that was interrupted."""
+        """Release the run; the next collector reads the data of an interrupted step again."""
         if not self._is_in_step:
             with suppress(DiskFull):
                 self._keep()
@@ -159,7 +161,7 @@ class Collector:
         self._log.close()
 
     def _poll_status(self) -> None:
-        """Ask for the job's status, if that is due, and record what has changed."""
+        """Ask for the job's status, if that is due, and record changes."""
         if self.has_ended and self._status is not None and self._is_explained(self._status):
             return
         if self._end_here is not None or not self._status_timer.is_due():
@@ -218,9 +220,9 @@ class Collector:
         return True
 
     def _poll_final_state(self) -> None:
-        """Ask for the job's status where the disk is full: only its end can be written down.
+        """Ask for the job's status on a full disk: only its end can be recorded.
 
-        What was not collected stays in the cloud, for a command that finds space.
+        Data that was not collected stays in the cloud, for a command that finds space.
         """
         if not self._status_timer.is_due():
             return
@@ -233,7 +235,7 @@ class Collector:
     def _is_gone(self, problem: RsctlError) -> bool:
         """Whether the cloud reports that there is no such job.
 
-        Of a job that was just made, one part of a cloud may not know yet. Raises Unreachable.
+        A part of the cloud may not know a new job yet. Raises Unreachable.
         """
         if NOT_FOUND not in [finding.code for finding in problem.findings]:
             return False
@@ -242,11 +244,11 @@ class Collector:
         return True
 
     def _is_explained(self, status: JobStatus) -> bool:
-        """Whether it is known why the job ended; the reports of ranks come first."""
+        """Whether the reason for the job's end is known; the reports of ranks come first."""
         return status.is_settled or bool(self._progress.failures)
 
     def _store_final_state(self, status: JobStatus) -> None:
-        """The store knows at once; the stream of events ends when the log is complete."""
+        """Update the store immediately; the stream of events ends when the log is complete."""
         self._store.record(self._run.run, final_event(status))
 
     def _collect_log(self) -> bool:
@@ -262,7 +264,7 @@ class Collector:
             self._recorder.finding(finding, replica)
 
     def _take_measurements(self) -> None:
-        """The cloud's own measurements; they are stored before facts are made of them."""
+        """Collect the cloud's own measurements; they are stored before facts are made of them."""
         if measured := self._measurements.fetch():
             self._metrics += measured
             self._keep()
@@ -274,7 +276,7 @@ class Collector:
             return
         if not self._is_explained(status):
             return
-        with suppress(Unreachable):  # why it ended, and the last metrics, may come after the end
+        with suppress(Unreachable):  # the reason and the last metrics may arrive after the end
             self._status = status = self._attempts.count(self._poller.status())
             self._take_measurements()
         self._measurements.update_facts(self._status)
@@ -288,7 +290,7 @@ class Collector:
         self._keep()
 
     def _keep(self) -> None:
-        """Write down how far it is, with the metrics that were found on the way."""
+        """Store the progress, with the metrics that were found."""
         self._progress.sizes = {**self._log.sizes(), STATES: _size(self._folder)}
         metrics, self._metrics, self._log.metrics = self._metrics + self._log.metrics, [], []
         # One transaction: apart, a crash between the two would store metrics twice, or never.

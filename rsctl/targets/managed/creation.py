@@ -1,4 +1,4 @@
-"""Creates a run's job in the cloud; one whose sender was interrupted is not lost."""
+"""Creates a run's job in the cloud; a job is not lost if its sender is interrupted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from time import sleep
 from typing import Any
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import is_ending, request_cancel
 from rsctl.runs.store import Store
 from rsctl.targets.base import Unanswered
@@ -19,7 +20,7 @@ _FIND_TRIES, _FIND_SECONDS = 3, 2.0  # for a job that may be listed only a momen
 
 
 class JobCreator:
-    """Creates the job of a run by a service, and records where it is."""
+    """Creates the job of a run at a service, and records its URL."""
 
     def __init__(self, run: str, service: JobService) -> None:
         self._run, self._service, self._store = run, service, Store()
@@ -32,10 +33,11 @@ class JobCreator:
     ) -> None:
         """Send a request, `planned` with its placeholders resolved.
 
-        An interruption waits for the answer: a request that is under way may make a job however
-        soon its sender has gone. Then the job is cancelled, or else recorded and left to run.
-        Raises RsctlError, Unanswered where there may be a job all the same.
+        An interruption waits for the answer: a request in progress may create a job even after its
+        sender has ended. Then the job is cancelled; if that fails, it is recorded and continues.
+        Raises RsctlError; Unanswered if a job may exist.
         """
+        RunFolder(self._run).note_request()
         with ThreadPoolExecutor(1) as threads:
             creation = threads.submit(self._service.create, self._run, request)
             try:
@@ -49,7 +51,7 @@ class JobCreator:
                 raise
 
     def _locate(self, url: str) -> None:
-        """Record where the job is; cancels it if the run was asked to end in the meantime."""
+        """Record the job's URL; cancels the job if its cancellation was requested meanwhile."""
         self._store.locate(self._run, url)
         if is_ending(self._store, self._run):
             cancel_job(self._service.open(url))
@@ -70,7 +72,7 @@ class JobCreator:
             raise Unanswered(self._run, problem) from None
 
     def _find(self, planned: Mapping[str, Any]) -> str:
-        """The URL of the run's job, when the answer that had it was lost. Raises Unanswered."""
+        """The URL of the run's job after a lost answer. Raises Unanswered."""
         for _ in range(_FIND_TRIES):
             try:
                 url = answer_of(lambda: self._service.find(planned, self._run))

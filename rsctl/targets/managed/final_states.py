@@ -66,7 +66,7 @@ def _failures(
 ) -> list[Failure]:
     """The failed replicas of a failed job, as its log reports them, and then the cloud.
 
-    Where neither names one, the log's last lines are asked.
+    If neither names one, the log's last lines decide.
     """
     if status.state is not JobState.FAILED:
         return []
@@ -91,10 +91,10 @@ def _record_cause(status: JobStatus, first: Failure | None, recorder: Recorder) 
 def _all_succeeded(
     status: JobStatus, progress: CollectorProgress, pools: list[Pool], recorder: Recorder
 ) -> None:
-    """The ends of a job's replicas that has succeeded.
+    """Record the ends of a succeeded job's replicas.
 
-    Reducers and roles that end with the workers are stopped when these have ended: of their exit
-    codes nobody knows. Some reducers may have been lost before, where the workers can do without.
+    Reducers and roles that end with the workers are stopped when these have ended: their exit codes
+    are unknown. Some reducers may have been lost before, if the workers can continue without them.
     """
     time = status.time
     lost = {failure.replica: failure.exit_code for failure in reversed(progress.failures)}
@@ -125,7 +125,7 @@ def _end_replicas(
     first: Failure | None,
     recorder: Recorder,
 ) -> None:
-    """The replicas' ends, as far as they follow from the job's and from what was reported."""
+    """Record the replicas' ends, as far as they follow from the job's end and from the reports."""
     codes = {failure.replica: failure.exit_code for failure in reversed(failures)}
     if failures and first is not None:
         codes.setdefault(first.replica, first.exit_code)
@@ -144,7 +144,7 @@ def _end_replicas(
 
 
 def _with_reason(failure: Failure, reason: str | None) -> Failure:
-    """A replica of which nothing else is known is explained by the cloud's reason."""
+    """The cloud's reason explains a replica without any other data."""
     if failure.lines or not reason:
         return failure
     return msgspec.structs.replace(failure, lines=reason.splitlines()[-_MOST_LINES:])

@@ -13,8 +13,8 @@ _VERTEX = re.compile(r"(?:[\w-]{1,60}-)?workerpool([01])-(?:\w{1,40}-)?(\d{1,5})
 def replica_on(host: str, pools: list[Pool]) -> str | None:
     """The replica on `algo-2`, `cmle-training-workerpool1-4442549cc4-0` or `worker-1`.
 
-    None for a host of another form, and for `algo-N` of a job of several pools: which pool a host
-    is of then stands in its log alone.
+    None for a host of another form, and for `algo-N` of a job with several pools: then only the log
+    names the host's pool.
     """
     names = replica_names(pools)
     if host in names:

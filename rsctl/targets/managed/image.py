@@ -1,4 +1,4 @@
-"""Has a planned image in its registry, built on this machine or in the cloud."""
+"""Provides a planned image in its registry, built on this machine or in the cloud."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rsctl.targets.base import Submission
 
 
 def ensure_planned_image(submission: Submission, show: Show) -> str | None:
-    """Have the plan's image; what the request has in place of its tag, None if it has no image.
+    """Provide the plan's image; the reference for the request, None if the plan has no image.
 
     Where this machine has no builder, the target's cloud builds. Raises RsctlError.
     """

@@ -8,7 +8,7 @@ STOCK_OUT = "stock-out"
 """The code of a finding that the cloud has too few machines at the moment."""
 
 NO_CAPACITY = frozenset({STOCK_OUT, "quota"})
-"""The codes of findings by which a job finds no machines where it is, and may elsewhere."""
+"""The codes of findings that a job gets no machines where it is, but may elsewhere."""
 
 MORE_MEMORY = f"{LESS_MEMORY}, or a machine with more memory"
 """The remedy for a replica that ran out of memory."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, JobState
-from rsctl.runs.failures import ExitReports, runtime_finding
+from rsctl.runs.failures import ExitReports, restarts_in_place, runtime_finding, without_node
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
@@ -22,11 +22,12 @@ from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror
 from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import SERVICE, CloudJob, JobLog
+from rsctl.targets.managed.stall_collector import StallCollector
 
 _MOST_CLOCK_SKEW = timedelta(minutes=10)
 
 Report = Callable[..., None]
-"""Takes a finding, and the replica that it is about if there is one."""
+"""Takes a finding, and its replica if it has one."""
 
 
 class LogCollector:
@@ -45,10 +46,11 @@ class LogCollector:
         attempts: AttemptTracker,
         report: Report,
         poll_now: Callable[[], None],
+        stalls: StallCollector,
     ) -> None:
         self._run, self._job = run, job
         self._progress, self._recorder, self._attempts = progress, recorder, attempts
-        self._report, self._poll_now = report, poll_now
+        self._report, self._poll_now, self._stalls = report, poll_now, stalls
         self._mirror = LogMirror(folder, progress.sizes)
         self._reader = MetricReader(run.metrics_spec)
         self._exits = ExitReports(progress.locks)
@@ -65,18 +67,21 @@ class LogCollector:
             log.finish(ended)
         lines = log.read()
         if not lines:
+            if ended is None:
+                self._stalls.judge(pools)
             return False
         self._mirror.write(lines)
         events = [event for line in lines if (event := self._examine(line))]
         for metrics in self._reader.read_all(events):
             self.metrics += metrics
+            self._stalls.read_metrics(metrics)
         for finding in self._reader.take_findings():
             self._report(finding)
         self._progress.cursor = log.cursor()
         return True
 
     def is_complete(self, pools: list[Pool]) -> bool:
-        """Whether all has been read of a job that has ended."""
+        """Whether the whole log of an ended job has been read."""
         return self._log(pools).is_complete
 
     def sizes(self) -> dict[str, int]:
@@ -95,7 +100,7 @@ class LogCollector:
         return self._opened
 
     def _examine(self, line: LogEvent) -> LogEvent | None:
-        """Take what a line shows beyond its text and metrics; the line, if a replica wrote it."""
+        """Take a line's data besides text and metrics; returns the line if a replica wrote it."""
         if line.replica == SERVICE:
             self._record_service_message(line)
             return None
@@ -109,8 +114,11 @@ class LogCollector:
         self._exits.announced(event, max(1, self._progress.starts.get(line.replica, 0)))
         if failure := self._exits.read(event):
             self._attempts.add_failure(failure)
+        if restarts_in_place(event):
+            self._progress.failures = without_node(self._progress.failures, line.replica)
         if finding := runtime_finding(event):
             self._report(finding, line.replica)
+        self._stalls.read(event)
         if versions := reported_versions(event):
             self._recorder.versions(line.replica, versions)
         if steps := reported_steps(event):
@@ -119,7 +127,7 @@ class LogCollector:
         return event
 
     def _note(self, noticed: Finding | None, replica: str) -> None:
-        """Keep what the cloud's own part has noticed in a line, each code once."""
+        """Keep the facts that the cloud's own code found in a line, each code once."""
         if noticed and noticed.code not in [known.code for known in self._progress.noticed]:
             self._progress.noticed.append(noticed)
             self._report(noticed, replica)

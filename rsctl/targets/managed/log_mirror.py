@@ -1,4 +1,4 @@
-"""The logs of a run as they are copied here, one journal a replica."""
+"""The local copies of a run's logs, one journal for each replica."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LogMirror:
         self._journals: dict[str, JournalCopy] = {}
 
     def write(self, lines: Iterable[LogEvent]) -> None:
-        """Append lines; those of the service itself are not for here. Raises RsctlError."""
+        """Append lines, except lines of the service itself. Raises RsctlError."""
         by_replica: dict[str, list[LogEvent]] = {}
         for line in lines:
             if line.replica != SERVICE:

@@ -19,14 +19,14 @@ MEASURED = "cloud."
 """The prefix of the cloud's own measurements."""
 
 CONSOLE = "console"
-"""The name of the fact that has the job's page in the cloud's console."""
+"""The name of the fact with the job's page in the cloud's console."""
 
 
 class CloudMeasurements:
     """The measurements of one job and its `facts`.
 
-    They are asked for now and then and at the end, since some clouds charge for them. `report`
-    gets findings for the user.
+    They are requested now and then and at the end, since some clouds charge for them. `report` gets
+    findings for the user.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CloudMeasurements:
         return measured
 
     def stored(self, status: JobStatus | None) -> None:
-        """The store has what was fetched: facts are made of it."""
+        """Derive facts after the store has the fetched measurements."""
         self._latest = self._store.latest(self._run.run, MEASURED)
         self.update_facts(status)
 
@@ -79,7 +79,7 @@ class CloudMeasurements:
         immediately.
         """
         facts = status.facts if status else []
-        if is_rehearsed(self._run.run):  # of which the cloud's console knows nothing
+        if is_rehearsed(self._run.run):  # the cloud's console does not have it
             return [fact for fact in facts if fact.name != CONSOLE]
         for fact in facts:
             if fact.name == CONSOLE:

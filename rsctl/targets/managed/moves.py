@@ -1,4 +1,4 @@
-"""Takes a run on to its next placement where there is no capacity: one job after the other.
+"""Moves a run to its next placement if there is no capacity: one job after the other.
 
 The order of steps ensures that only one job exists. A run leaves a placement when its job there
 has ended or was refused; then the store has the next placement; then the job is created there. A
@@ -38,13 +38,13 @@ Create = Callable[[PlannedPlacement], None]
 
 
 class Mover:
-    """Sends a run to the placement where it is, and on from there."""
+    """Sends a run to its present placement, and to the next ones."""
 
     def __init__(self, run: str, create: Create) -> None:
         self._run, self._create = run, create
 
     def send(self) -> None:
-        """Create the job at the present placement; where there is no capacity, at one of the next.
+        """Create the job at the present placement or, without capacity there, at one of the next.
 
         Raises NoCapacity if there is none at the last, Unanswered, and RsctlError if it is refused
         for another reason.
@@ -74,10 +74,10 @@ class Mover:
         self._send_or_fail()
 
     def resume(self, settled_after: float) -> None:
-        """Go on with a run that was killed between two placements: it has no job that can be found.
+        """Continue a run that was killed between two placements and has no job that can be found.
 
-        A request that was sent before may be carried out for `settled_after` seconds. The first
-        placement is that of its submission, which is not sent again by others. Raises RsctlError.
+        An earlier request may still be executed for `settled_after` seconds. Only the submission
+        itself sends the request of the first placement. Raises RsctlError.
         """
         with closing(Store()) as store:
             present = current_placement(store, self._run)
@@ -105,7 +105,7 @@ class Mover:
     def _leave(
         self, store: Store, present: CurrentPlacement, end: PlacementEnd
     ) -> CurrentPlacement | None:
-        """Write down that the run leaves a placement and begins the next; None if it may not."""
+        """Record that the run leaves a placement and begins the next; None if it may not."""
         record = store.get(self._run)
         if record is None or present.is_last or is_ending(store, self._run):
             return None
@@ -133,7 +133,7 @@ class Mover:
         return go_on(store, self._run, present, end, progress, number + 1)
 
     def _nowhere(self, store: Store, problem: NoCapacity) -> NoCapacity:
-        """The last refusal, with where else it was tried."""
+        """The last refusal, with the other tried placements."""
         record = store.get(self._run)
         tried = (
             [str(placement) for placement in record.placements if placement.began] if record else []
@@ -156,7 +156,7 @@ class Mover:
         self._keep(store, recorder, progress)
 
     def _finish(self, store: Store, state: JobState, reason: str) -> None:
-        """The run ends without a job at the placement where it is."""
+        """End the run without a job at its present placement."""
         recorder = Recorder(RunFolder(self._run), store)
         progress = kept_progress(store, self._run) or CollectorProgress()
         recorder.attempt = progress.before + progress.attempt

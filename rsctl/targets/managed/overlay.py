@@ -19,7 +19,7 @@ _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 def apply_overlay(
     body: dict[str, Any], overlay: Union[Mapping[str, Any], list[Any]], path: str
 ) -> dict[str, Any]:
-    """The body with the patch applied to it; the body itself stays as it is.
+    """The body with the patch applied to it; does not change the body itself.
 
     `path` is the overlay's key path. Raises RsctlError naming the entry that does not apply.
     """
@@ -35,7 +35,7 @@ def apply_overlay(
 
 
 def names(overlay: Any, value: str) -> bool:
-    """Whether a patch has this very text somewhere as a value: it is the user's own then."""
+    """Whether a patch has exactly this text as a value: then it comes from the user."""
     if isinstance(overlay, Mapping):
         return any(names(item, value) for item in overlay.values())
     if isinstance(overlay, (list, tuple)):
@@ -57,7 +57,7 @@ def _merged(target: Any, patch: Any) -> Any:
 
 
 def _patched(document: Any, entry: Any, path: str) -> Any:
-    import jsonpatch  # not for those who have no such overlay
+    import jsonpatch  # only for jobs with such an overlay
     import jsonpointer
 
     _check_entry(entry, path)

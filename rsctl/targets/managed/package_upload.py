@@ -18,9 +18,9 @@ from rsctl.targets.base import Submission
 
 
 def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> None:
-    """Have the package that the request names in the staging bucket; most jobs have none.
+    """Upload the package that the request names to the staging bucket; most jobs have none.
 
-    Raises RsctlError, also if its files are not those of the plan any more.
+    Raises RsctlError, for example if its files have changed since the plan.
     """
     package, target = submission.package, submission.plan.target
     if package is None:

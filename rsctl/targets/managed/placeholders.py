@@ -20,14 +20,14 @@ _Path = tuple[Union[str, int], ...]
 
 
 class ImagePlaceholder(NamedTuple):
-    """Where a request names an image."""
+    """The position of an image in a request."""
 
     path: _Path
     name: Any
 
 
 class Variable(NamedTuple):
-    """An environment variable of a request, and where its value is."""
+    """An environment variable of a request, and the position of its value."""
 
     path: _Path
     name: Any

@@ -20,7 +20,7 @@ _KEPT = ("alternatives", "tracking")
 def planned_placement(
     submission: Submission, first: Submission, image: str | None, request: dict[str, Any]
 ) -> PlannedPlacement:
-    """A submission to one placement by a request, whose image is there by a reference."""
+    """A submission to one placement: its request, and the reference of its image."""
     plan, of_run = msgspec.to_builtins(submission.plan), msgspec.to_builtins(first.plan)
     kept = {name: of_run[name] for name in _KEPT if name in of_run} | {"request": request}
     return PlannedPlacement(
@@ -35,10 +35,10 @@ def planned_placement(
 
 
 def secrets_of(run: RunRecord, placement: PlannedPlacement) -> dict[str, str]:
-    """The secrets of a placement's request, where another process than this has submitted the run.
+    """The secrets of a placement's request, if another process has submitted the run.
 
-    Its own token is made anew, values of the job's variables are taken from the environment again,
-    by the job file that is kept with the run. Raises RsctlError for those that are not there.
+    The run's own token is generated again. The values of the job's variables are read from the
+    environment again, as the stored job file says. Raises RsctlError for missing variables.
     """
     names = [secret for _, secret in placement.placeholders if secret]
     job = None

@@ -1,4 +1,4 @@
-"""When something is polled again: at growing intervals."""
+"""The time of the next poll, at growing intervals."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from time import monotonic
 
 
 class PollTimer:
-    """Is due at once, and after each poll when an interval has passed that grows.
+    """Is due immediately, and again when an interval has passed that grows with each poll.
 
     Intervals are in seconds, and multiplied by `time_scale`.
     """
@@ -27,16 +27,16 @@ class PollTimer:
         self._due = clock()
 
     def is_due(self) -> bool:
-        """Whether it is time."""
+        """Whether a poll is due."""
         return self._clock() >= self._due
 
     def restart(self, is_news: bool = False) -> None:
-        """A poll was made; after news the next is due soon."""
+        """Record a poll; after changes the next is due soon."""
         self._interval = (
             self._first if is_news else min(self._interval * self._growth, self._longest)
         )
         self._due = self._clock() + self._interval
 
     def expire(self) -> None:
-        """Be due at once, and soon again."""
+        """Make the next poll due immediately, and another one soon."""
         self._interval, self._due = self._first, self._clock()

@@ -20,19 +20,19 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
     """The point from which the next collector of a run continues; the store keeps it with the
     metrics.
 
-    `cursor` is the log reader's own. `sizes` are the bytes of each replica's log, and of the
-    states under their own name, that belong to it: what a killed collector wrote beyond them is
-    cut off and read again. `state`, `attempt` and `reason` are those recorded last, `failures` the
-    exits that ranks have reported in this attempt, `measured` until when the cloud's measurements
-    have been fetched. `waiting_since` is since when the job waits for capacity, and
-    `waited_too_long` that it was cancelled for that. `running_since` is since when it costs, and
-    `cost_too_much` that it was cancelled for what it had cost.
+    `cursor` is the log reader's own. `sizes` are the valid bytes of each replica's log, and of the
+    states under their own name: data beyond them comes from a killed collector, and is cut off and
+    read again. `state`, `attempt` and `reason` are the last recorded ones, `failures` the exits
+    that ranks have reported in this attempt, `measured` the end of the fetched measurements.
+    `waiting_since` is the time when the job began to wait for capacity, and `waited_too_long` says
+    that rsctl cancelled it for that. `running_since` is the time when its costs began, and
+    `cost_too_much` says that rsctl cancelled it for its cost.
 
-    `attempt` counts from 1, `attempts` are those before it; `before` are the run's starts in
-    placements that it has left, whose jobs had numbers of their own. `restarts` is how often the
-    job was being started after it had run, `starts` how often each replica's container has begun,
-    `locks` what proves the reports of its launchers, and `restarted_too_often` that the job was
-    cancelled for that. Once `is_complete`, nothing is asked any more.
+    `attempt` counts from 1, `attempts` are the attempts before it; `before` is the number of the
+    run's starts in earlier placements, whose jobs had their own numbers. `restarts` is how often
+    the job started again after it had run, `starts` how often each replica's container has started,
+    `locks` proves the reports of its launchers, and `restarted_too_often` says that rsctl cancelled
+    the job for its restarts. After `is_complete`, no more requests are made.
     """
 
     cursor: dict[str, Any] = {}
@@ -56,17 +56,18 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
     attempts: list[Attempt] = []
     restarted_too_often: bool = False
     before: int = 0
+    ended_early: Optional[str] = None
     is_complete: bool = False
 
     def enter(self, state: JobState, reason: str | None) -> bool:
-        """Take over the state that the job is in now; whether that is news."""
+        """Take over the job's present state; returns whether it has changed."""
         if (state, reason) == (self.state, self.reason) and not self.is_new_attempt:
             return False
         self.state, self.reason, self.is_new_attempt = state, reason, False
         return True
 
     def begin(self, attempt: int) -> None:
-        """A new attempt starts afresh."""
+        """Begin a new attempt, without the data of the former one."""
         self.failures, self.running = [], []
         self.attempt, self.is_new_attempt = attempt, True
 
@@ -84,6 +85,6 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
 
 
 def kept_progress(store: Store, run: str) -> CollectorProgress | None:
-    """How far a run has been collected; None if nothing of it has been."""
+    """The stored progress of collecting a run; None if nothing has been collected."""
     kept = store.progress(run)
     return msgspec.json.decode(kept, type=CollectorProgress) if kept else None

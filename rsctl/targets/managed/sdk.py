@@ -16,9 +16,9 @@ AnyJob = Union[Job, str, "PathLike[str]"]
 
 
 def planned(job: AnyJob, target: str, run: str | None) -> Submission:
-    """All that a job file or a job would send, with a run id of its own unless one is given.
+    """The submission of a job file or a job, with a new run id unless one is given.
 
-    Raises RsctlError with all that is wrong with the job.
+    Raises RsctlError with all errors of the job.
     """
     if run is not None:
         require_run_id(run)

@@ -1,4 +1,4 @@
-"""Calls of an SDK as data: one description that is both carried out and printed as Python."""
+"""Calls of an SDK as data: one description that is both executed and printed as Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CodeExpression(NamedTuple):
 
 
 def secret(name: str) -> CodeExpression:
-    """How printed code obtains what a plan does not show."""
+    """How printed code obtains values that a plan does not show."""
     return CodeExpression("token" if name == TOKEN else f"os.environ[{_literal(name)}]")
 
 
@@ -56,9 +56,9 @@ def python_code(value: Any, indent: int = 0) -> str:
 
 
 def invalid_names(value: Any) -> Iterator[str]:
-    """The functions and arguments that no call in Python can have, in quotes.
+    """The functions and arguments that are not valid names in Python, in quotes.
 
-    They are keys of a request, which an overlay may have given any text.
+    They are keys of a request, to which an overlay can give any text.
     """
     if isinstance(value, SdkCall):
         for name in (*value.function.split("."), *value.arguments):
@@ -103,7 +103,7 @@ def imports(modules: Mapping[str, set[str]]) -> list[str]:
 
 
 def has_code(value: Any, text: str) -> bool:
-    """Whether a piece of code begins some value's code; other texts may well have it in them."""
+    """Whether a piece of code begins some value's code; other texts may contain it."""
     if isinstance(value, CodeExpression):
         return value.text.startswith(text)
     if isinstance(value, SdkCall):

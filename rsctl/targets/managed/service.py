@@ -1,7 +1,7 @@
 """The contract of a cloud's job service: the part that differs from cloud to cloud.
 
-`target.ManagedTarget` does the rest: it keeps the log and the states in the run's folder, the
-metrics in the store, and sees to it that only one process a run asks the cloud.
+`target.ManagedTarget` does the rest: it keeps the log and the states in the run's folder and the
+metrics in the store, and ensures that only one process asks the cloud about a run.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from rsctl.targets.base import Pool
 T = TypeVar("T")
 
 Measured = Mapping[str, Mapping[str, float]]
-"""By replica, the last value of each metric that begins with `cloud.`, less that."""
+"""By replica, the last value of each metric whose name begins with `cloud.`, by the rest of the
+name.
+"""
 
 
 NOT_FOUND = "not-found"
-"""The code of the finding that there is no such job; the end of a run that had one."""
+"""The code of the finding that the job does not exist; it ends a run that had a job."""
 
 
 class Unreachable(Exception):
-    """The cloud gave no answer, or asks to be asked later: nothing is wrong with the job.
+    """The cloud gave no answer, or asks the client to retry later: the job itself has no error.
 
-    Text: who gave none, and what happened. Whoever collects tries again later, and reports it.
+    The text names the service and the problem. The collector tries again later, and reports it.
     """
 
 
 class NoCapacity(RsctlError):
-    """A job was not created since there are no machines for it there, or none by the quota."""
+    """A job was not created: its machines are not available there, or not within the quota."""
 
 
 SERVICE = ""
@@ -44,18 +46,18 @@ SERVICE = ""
 class JobLog(Protocol):
     """Reads a job's log to its end, every line once.
 
-    It decides itself when a request is due (`read` returns None at once if none is), reads again
-    over what is recent for lines that came late, and leaves out those it has given before.
+    It decides itself when a request is due (otherwise `read` returns None immediately), reads
+    recent lines again to find late ones, and leaves out the lines that it has already returned.
     """
 
     def read(self) -> list[LogEvent] | None:
         """The next lines in order of time, also of SERVICE; None if it is not time to ask again.
 
-        At most one request. Raises Unreachable, or RsctlError for what will not pass by itself.
+        At most one request. Raises Unreachable, or RsctlError for a permanent error.
         """
 
     def finish(self, ended: str) -> None:
-        """The job ended at this time: read to the end, and on until no late lines are expected.
+        """The job ended at this time: read to the end, and until no late lines are expected.
 
         The wait counts from `ended`, so that the log of an old job is complete immediately.
         """
@@ -71,13 +73,13 @@ class JobLog(Protocol):
 class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
-    `time` is since when the state is so, `started` when it began to run, if it has. `reason` is a
-    text for people, such as why it is still queued. `failed` are the replicas that have failed by
-    the cloud's report, not those that were stopped in their wake; their `lines` are what it
-    reports of each, their `causes` come from others. `unnamed` is one that has failed where the
-    cloud does not say which: its log shows it. Of a job that has succeeded, all replicas of
-    `ended_roles` have ended by themselves. `findings` are reported once each, such as a quota
-    that is full. A job that has ended is not `is_settled` while the cloud has yet to report why.
+    `time` is the time when it entered the state, `started` when it began to run, if it has.
+    `reason` is a text for people, such as why it is still queued. `failed` are the replicas that
+    failed by the cloud's report, not the ones that were stopped as a result; their `lines` are the
+    report on each, their `causes` come from other sources. `unnamed` is a failed replica that the
+    cloud does not name: its log identifies it. All replicas of the `ended_roles` of a succeeded job
+    have ended by themselves. `findings` are reported once each, such as a quota that is full.
+    `is_settled` is false for an ended job until the cloud has reported the reason.
     """
 
     state: JobState
@@ -94,7 +96,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
 
 class JobDescription(msgspec.Struct, kw_only=True):
-    """A job that was submitted elsewhere, as far as the cloud knows. `run` is ours, if any."""
+    """A job that was submitted elsewhere, by the cloud's data. `run` is its run id, if any."""
 
     name: str
     created: str
@@ -109,19 +111,19 @@ class CloudJob(Protocol):
     url: str
 
     def status(self) -> JobStatus:
-        """How it is now. One request, or a few."""
+        """The present status. One request, or a few."""
 
     def describe(self) -> JobDescription:
         """The kind of fact."""
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> JobLog:
-        """Its log, from a cursor on; from the beginning if that is empty."""
+        """Its log, from a cursor on; from the beginning if the cursor is empty."""
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
         """The cloud's own measurements after a time; names start with `cloud.`."""
 
     def notice(self, line: LogEvent) -> Finding | None:
-        """Facts in a line of the log beyond its text, such as that the wrong plugin is loaded."""
+        """Facts that a line of the log shows, such as that the wrong plugin is loaded."""
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
@@ -132,14 +134,14 @@ class CloudJob(Protocol):
         """
 
     def cancel(self) -> None:
-        """Ask it to end; one that has ended is left as it is."""
+        """Ask it to end; does not change a job that has ended."""
 
 
 class JobService(Protocol):
-    """Where jobs are created and found.
+    """Creates and finds jobs.
 
-    `settled_after` are the seconds after which a create that was sent by a process which has gone,
-    and whose job is not found, may be sent again: 0 if the job's name keeps it to one.
+    `settled_after` are the seconds after which the create request of an ended process may be sent
+    again if its job is not found: 0 if the job's name prevents a second job.
     """
 
     settled_after: float
@@ -147,15 +149,15 @@ class JobService(Protocol):
     def create(self, run: str, request: dict[str, Any]) -> str:
         """Send the request, its image and secrets filled in; the URL of the job.
 
-        Idempotent by the run's id: a job of this run that is there already is the answer, also
-        after an answer was lost. Raises RsctlError, NoCapacity if machines are lacking; Unanswered
-        if there may be a job all the same.
+        Idempotent by the run's id: returns the job of this run if it already exists, also after a
+        lost answer. Raises RsctlError; NoCapacity if machines are not available; Unanswered if a
+        job may exist.
         """
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """The URL of the job that was created for a run, or None; `request` is the plan's.
 
-        For a submission that was killed before it got the answer.
+        For a submission that was killed before the answer arrived.
         """
 
     def open(self, url: str) -> CloudJob:
@@ -163,7 +165,7 @@ class JobService(Protocol):
 
 
 def answer_of(call: Callable[[], T]) -> T:
-    """The answer of a call that is not repeated later. Raises RsctlError if there is none."""
+    """The answer of a call that is not repeated. Raises RsctlError if there is no answer."""
     try:
         return call()
     except Unreachable as problem:

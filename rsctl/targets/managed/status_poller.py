@@ -1,4 +1,4 @@
-"""Polls a job's status, and cancels one that waits for capacity or costs more than it may."""
+"""Polls a job's status, and cancels a job beyond its limit of waiting for capacity or of cost."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WAITING = (JobState.QUEUED, JobState.STARTING)
 
 
 class StatusPoller:
-    """Asks how the job is; one that is cancelled for a limit of its own has expired.
+    """Polls the status; a job that rsctl cancelled for one of its limits has expired.
 
-    `keep` writes `progress` down.
+    `keep` stores `progress`.
     """
 
     def __init__(
@@ -34,19 +34,25 @@ class StatusPoller:
         keep: Callable[[], None],
     ) -> None:
         self._job, self._progress, self._keep = job, progress, keep
-        description = _description(folder)
+        description = kept_description(folder)
         self._cost = _cost_limit(description, run)
         self._spent_before = sum(placement.dollars or 0.0 for placement in run.placements)
         self._longest_wait = description.queue if description else None
         self._is_cancelled = False
 
     def status(self) -> JobStatus:
-        """How the job is now. Raises Unreachable and RsctlError."""
+        """The job's present status. Raises Unreachable and RsctlError."""
         status = self._job.status()
         if not status.state.is_final:
             self._limit_wait(status)
             self._limit_cost(status)
         return self._with_limits(status)
+
+    def end_early(self, reason: str) -> None:
+        """Cancel the job for a stall or a rule of `watch`. Raises Unreachable and RsctlError."""
+        self._progress.ended_early = reason
+        self._keep()  # if this process is killed, the next one knows why
+        self._job.cancel()
 
     def _limit_wait(self, status: JobStatus) -> None:
         progress = self._progress
@@ -63,7 +69,7 @@ class StatusPoller:
             self._is_cancelled = True
 
     def _limit_cost(self, status: JobStatus) -> None:
-        """All time since it first ran counts: its machines may stay while it is restarted."""
+        """All time since it first ran counts: it may keep its machines during a restart."""
         progress = self._progress
         if status.state is JobState.RUNNING:
             progress.running_since = progress.running_since or stamped(status.time)
@@ -76,6 +82,9 @@ class StatusPoller:
 
     def _with_limits(self, status: JobStatus) -> JobStatus:
         """The status; expired, with the reason, if one of rsctl's limits has ended the job."""
+        if self._progress.ended_early and status.state is JobState.CANCELLED:
+            reason = f"ended by rsctl: {self._progress.ended_early}"
+            return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)
         why = self._reason(status.state)
         if why is None:
             return status
@@ -108,13 +117,14 @@ def _spent(cost: CostLimit, since: str) -> float:
 
 
 def _cost_limit(description: RunDescription | None, run: RunRecord) -> CostLimit | None:
-    """The limit of the run, at what its machines cost where it is."""
+    """The limit of the run, with the cost of its machines at its placement."""
     limit = description.cost if description else None
     here = run.plan.get("cost", {}).get("per_hour") if run.placements else None
     return limit if limit is None or here is None else replace(limit, per_hour=float(here))
 
 
-def _description(folder: RunFolder) -> RunDescription | None:
+def kept_description(folder: RunFolder) -> RunDescription | None:
+    """The description of a run; None for a job that was submitted elsewhere."""
     try:
         return folder.description()
     except (OSError, msgspec.DecodeError):

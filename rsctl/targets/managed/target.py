@@ -26,6 +26,7 @@ from rsctl.targets.base import (
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import CloudJob, JobService, cancel_job
+from rsctl.targets.stalls import stall_seconds, watch_specs
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
@@ -45,22 +46,22 @@ class ManagedTarget:
     info: TargetInfo
 
     def __init__(self) -> None:
-        # A watcher belongs to the thread that made it, as its connection to the store does.
+        # A watcher belongs to the thread that made it, like its connection to the store.
         self._watchers: dict[tuple[str, int], RunWatcher] = {}
         self._secrets: dict[str, dict[str, str]] = {}
         """The secrets of runs that this process has submitted, for their further placements."""
 
     def service(self, endpoints: Endpoints) -> JobService:
-        """The job service at some endpoints; equal ones have the same."""
+        """The job service at some endpoints; equal endpoints share one service."""
         raise NotImplementedError
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
-        """When rsctl itself ends a job that is restarted; None if the service counts."""
+        """The number of restarts after which rsctl ends a job; None if the service counts."""
         del submission
         return None
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
-        """The request for a run's placement by its number from 2: another job than those before."""
+        """The request for a run's placement by its number from 2: it makes a new job."""
         raise NotImplementedError
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
@@ -86,7 +87,7 @@ class ManagedTarget:
             os.close(lock)
 
     def _provide(self, submission: Submission, show: Show) -> str | None:
-        """Have the image and the package where the job will find them; the image's reference."""
+        """Provide the image and the package for the job; returns the image's reference."""
         from rsctl.targets.managed.package_upload import upload_package
 
         image = submission.plan.image.reference or self.have_image(submission, show)
@@ -163,20 +164,20 @@ class ManagedTarget:
             self.release(run)
 
     def reconcile(self, run: str) -> None:
-        """Look at the job; a submission that was killed is found again, or given up."""
+        """Update the run; finds the job of a killed submission, or records that none exists."""
         watcher = self._watcher(run)
         if not watcher.step() and watcher.has_ended:
             watcher.collect()
 
     def poll(self, run: str) -> bool:
-        """Ask the cloud what is due to be asked."""
+        """Make the requests to the cloud that are due."""
         is_over = self._watcher(run).step()
         if is_over:
             self.release(run)
         return is_over
 
     def collect(self, run: str) -> None:
-        """Have all that is known by now of the run's log and metrics here."""
+        """Bring the run's log and metrics on this machine up to date."""
         self._watcher(run).collect()
 
     def tail(self, run: str, lines: int) -> Cursor:
@@ -198,7 +199,7 @@ class ManagedTarget:
                 watcher.poll_now()
 
     def release(self, run: str) -> None:
-        """Leave the run's job to others: it is kept for the next call in this thread otherwise."""
+        """Release the run's job, which is otherwise kept for the next call in this thread."""
         watcher = self._watchers.pop((run, get_ident()), None)
         if watcher is not None:
             watcher.close()
@@ -220,13 +221,19 @@ class ManagedTarget:
     def _have_job(self, run: str) -> CloudJob | None:
         """The run's job; continues a move between two placements that was interrupted.
 
-        For the holder of the run's lock. Raises RsctlError.
+        Records a run as failed that will have no job. For the holder of the run's lock.
+        Raises RsctlError.
         """
+        from rsctl.targets.managed.job_finder import give_up_if_lost
+
         job = self.find_job(run)
         record = _open_store().get(run)
-        if job is not None or record is None or record.state.is_final or not record.placements:
+        if job is not None or record is None:
             return job
         service = self._service_of(run)
+        give_up_if_lost(record, _open_store(), service)
+        if record.state.is_final or not record.placements:
+            return None
         settled_after = service.settled_after * endpoints_of(run).time_scale
         self._mover(run).resume(settled_after)
         return self.find_job(run)
@@ -265,6 +272,9 @@ def _description(submission: Submission, restarts: RestartLimit | None) -> RunDe
         queue=float(job.limits.queue) if job.limits.queue else None,
         restarts=restarts,
         cost=_cost_limit(plan),
+        stall=stall_seconds(job),
+        on_stall=job.limits.on_stall,
+        watch=watch_specs(job),
     )
 
 

@@ -23,10 +23,10 @@ _GONE = "its emulator has ended; rsctl has removed the rest of the job"
 
 
 class RunWatcher:
-    """Takes the run's lock if it can have it, and keeps it until it is closed.
+    """Takes the run's lock if it is free, and keeps it until it is closed.
 
     `find_job` finds the run's job, or makes it if the run is between two placements; None if there
-    is none (yet). `move` takes a run to its next placement whose job has ended for want of
+    is none (yet). `move` takes a run to its next placement if its job has ended for lack of
     capacity.
     """
 
@@ -54,16 +54,16 @@ class RunWatcher:
             return True
         collector = self._open()
         if collector is not None:
-            self._end_with_emulator(collector)  # whose key, too, is gone with it
+            self._end_with_emulator(collector)  # first: an ended emulator has no key either
             collector.step()
             self._end_with_emulator(collector)
             self._go_on(collector)
         return self._is_over()
 
     def collect(self) -> None:
-        """Collect until nothing new comes; after the job's end until the log is complete.
+        """Collect until there is nothing new; after the job's end until the log is complete.
 
-        Where another process collects, that is left to it. Raises RsctlError.
+        Does nothing if another process collects. Raises RsctlError.
         """
         if self._is_over():
             return
@@ -80,12 +80,12 @@ class RunWatcher:
         return self._collector is not None and self._collector.has_ended
 
     def poll_now(self) -> None:
-        """A request was sent to the job: poll soon for its effect."""
+        """Poll soon for the effect of a request that was sent to the job."""
         if self._collector is not None:
             self._collector.poll_now()
 
     def close(self) -> None:
-        """Let go of the run, so that another process may collect it."""
+        """Release the run, so that another process may collect it."""
         if self._collector is not None:
             self._collector.close()
         if self._lock is not None:
@@ -93,14 +93,14 @@ class RunWatcher:
         self._store.close()
 
     def _end_with_emulator(self, collector: Collector) -> None:
-        """A rehearsal's cloud ends when all is here; should it be gone before, so is the job."""
+        """End a rehearsal's emulator when all data is here; if it ended before, the job is lost."""
         if collector.is_complete:
             emulator.end(self._folder.run)
         elif emulator.is_lost(self._folder.run):
             collector.abandon(_GONE)
 
     def _go_on(self, collector: Collector) -> None:
-        """Take the run to its next placement, if there was no capacity for it at this one."""
+        """Move the run to its next placement if there was no capacity at this one."""
         end = collector.end_of_placement
         if end is not None:
             collector.close()
@@ -108,7 +108,7 @@ class RunWatcher:
             self._move(self._folder.run, end)
 
     def _open(self) -> Collector | None:
-        """The collector, if this process can have the lock and the run has a job."""
+        """The collector, if this process can take the lock and the run has a job."""
         if self._collector is None and monotonic() >= self._try_at:
             self._try_at = monotonic() + _TRY_SECONDS
             self._try_to_open()
@@ -146,7 +146,7 @@ def _until_quiet(collector: Collector, time_scale: float) -> None:
 
 
 def _is_complete(store: Store, run: RunRecord) -> bool:
-    """Whether all is here, or the run never came to a job."""
+    """Whether all data is here, or the run never had a job."""
     progress = kept_progress(store, run.run)
     if progress is None:
         return run.state.is_final and run.url == f"{run.target}://{run.run}"

@@ -26,7 +26,7 @@ _DIGEST = len("@sha256:") + 64
 
 
 def account_findings(job: Job) -> Iterator[Finding]:
-    """Whether region, role and image go together."""
+    """Check that region, role and image belong together."""
     options = sagemaker_options(job)
     if options.first_region is None:
         remedy = "set it, such as us-east-1"

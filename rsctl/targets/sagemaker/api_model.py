@@ -1,4 +1,4 @@
-"""AWS's own model of CreateTrainingJob, and what of a request it does not allow.
+"""AWS's own model of CreateTrainingJob, and the parts of a request that it does not allow.
 
 botocore checks types, required members and minima before it sends. Patterns, enums and maxima are
 in its model too, but only the service checks them: here they are known before anything is sent.
@@ -48,7 +48,7 @@ _ONE_LINE = {".*": r"[^\n\r\u0085\u2028\u2029]*", ".+": r"[^\n\r\u0085\u2028\u20
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """One type of the model, under the names that it has there."""
+    """One type of the model, with the model's names."""
 
     type: str
     required: list[str] = []
@@ -63,7 +63,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class ApiModel(msgspec.Struct, frozen=True):
-    """The shapes of the request, and of which botocore they are."""
+    """The shapes of the request, and the version of botocore that has them."""
 
     botocore: str
     shapes: dict[str, Shape]
@@ -85,7 +85,7 @@ class Problem(NamedTuple):
 
 @cache
 def model() -> ApiModel:
-    """The model that rsctl carries."""
+    """The model in rsctl."""
     return msgspec.json.decode(FILE.read_bytes(), type=ApiModel)
 
 
@@ -161,7 +161,7 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _short(value: Any) -> str:
-    """A value for a message; one that may be long or hostile is shown by its beginning."""
+    """A value for a message; only the beginning of a long or hostile value."""
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
 

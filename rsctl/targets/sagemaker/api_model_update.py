@@ -15,7 +15,7 @@ _KEPT = ("type", "required", "enum", "min", "max", "pattern")
 
 
 def from_botocore() -> dict[str, Any]:
-    """The content of api_model.json, by the botocore that is installed."""
+    """The content of api_model.json, from the installed botocore."""
     import botocore
     from botocore.loaders import Loader
 
@@ -26,7 +26,7 @@ def from_botocore() -> dict[str, Any]:
 
 
 def _keep(name: str, shapes: dict[str, Any], kept: dict[str, Any]) -> None:
-    """Add a shape and all that it is made of."""
+    """Add a shape and all of its parts."""
     if name in kept:
         return
     shape = shapes[name]

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.estimate.costs.billing import Billing
-from rsctl.targets.sagemaker.request import DEFAULT_TIMEOUT
+from rsctl.targets.sagemaker.request import DEFAULT_TIMEOUT, STOPPING_SECONDS
 
-STOPPING_SECONDS = 120.0
 _SPOT = "at the on-demand price; for spot machines SageMaker bills fewer seconds"
 
 

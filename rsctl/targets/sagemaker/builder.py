@@ -73,7 +73,7 @@ class CodeBuild:
         return digest_of(end, recipe)
 
     def _stage(self, context: Upload, log: BuildLog) -> str:
-        """Have the context in the staging bucket, as BUCKET/KEY."""
+        """Upload the context to the staging bucket; its BUCKET/KEY."""
         name, key = self._staging.bucket, self._staging.folder + object_name(context)
         message = f"uploading the context to s3://{name}, {context.size} bytes"
         bucket = S3Bucket(
@@ -101,7 +101,7 @@ class CodeBuild:
                 raise
 
     def _follow(self, identity: str, log: BuildLog) -> Build:
-        """Show phases and log until the build has ended and no more of its log comes."""
+        """Show phases and log until the build has ended and its log is complete."""
         stream, shown, quiet = LogStream(self._aws), 0, 0
         for _ in self._retries.polls():
             answer = self._aws.request("codebuild", "batch_get_builds", {"ids": [identity]})

@@ -11,7 +11,7 @@ from rsctl.targets.sagemaker.options import SageMakerOptions
 
 PROJECT = "rsctl-build"
 DIGEST = "RSCTL_DIGEST"
-"""The variable that the build exports the digest by."""
+"""The variable in which the build exports the digest."""
 
 BUILDSPEC = f"""\
 version: 0.2
@@ -110,11 +110,11 @@ def build_request(
 
 
 def _registries(recipe: Recipe) -> list[str]:
-    """The hosts of the base, of those that a Dockerfile names, and of the repository."""
+    """The hosts of the base, of the images in a Dockerfile, and of the repository."""
     names = {name.partition("/")[0] for name in (recipe.base, recipe.repository or "")}
     return sorted(names | (recipe.dockerfile_base.registries if recipe.dockerfile_base else set()))
 
 
 def build_role(options: SageMakerOptions) -> str:
-    """The role that CodeBuild takes."""
+    """The role for CodeBuild."""
     return options.build_role or options.role or ""

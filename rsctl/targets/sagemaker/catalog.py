@@ -23,7 +23,7 @@ def reducer_machine(catalog: Catalog, worker_gbps: float | None) -> Machine:
     """The machine for reducers of such workers, in Gbit/s.
 
     The smallest of the catalogue's reducer family that is as fast as a worker, so that there are
-    never more reducers than workers; the fastest of them if none is, or if nothing is known.
+    never more reducers than workers. If none is as fast, or if the rate is unknown: the fastest.
     """
     fastest = catalog.machines[catalog.reducer]
     fast_enough = [

@@ -1,4 +1,4 @@
-"""Inputs as SageMaker's channels: where data comes from, and where the script finds it. Pure."""
+"""Inputs as SageMaker's channels: the source of data, and its path for the script. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel
 from rsctl.targets.sagemaker.options import ChannelOptions, sagemaker_options
 
 CHIEF = "chief"
-"""The name of the chief's instance group, where it differs from the other workers."""
+"""The name of the chief's instance group, if it differs from the other workers'."""
 
 WORKERS = "workers"
 """The name of the workers' instance group."""
@@ -35,7 +35,7 @@ _PLAIN = ChannelOptions()
 def channels(
     job: Job, instance_groups: Sequence[str], package: Optional[Package] = None
 ) -> list[dict[str, Any]]:
-    """`InputDataConfig`; of the instance groups, reducers get no data where the API allows that.
+    """`InputDataConfig`; the reducers' instance group gets no data if the API allows that.
 
     Either all channels name instance groups or none does, and a file system's cannot.
     """
@@ -100,7 +100,7 @@ def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str,
 
 
 def _mounted(name: str, job: Job) -> dict[str, Any]:
-    """In mode File, which has to be said where the job's other channels have another."""
+    """In mode File, set explicitly in case the job's other channels use another mode."""
     options = sagemaker_options(job).file_systems[name]
     source = {
         "FileSystemId": options.id,

@@ -1,4 +1,4 @@
-"""Checks of a job's limits, inputs and options against what SageMaker can do. Pure."""
+"""Checks of a job's limits, inputs and options against SageMaker's features. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from rsctl.targets.sagemaker.request import (
     DEFAULT_TIMEOUT,
     JOB_TAG,
     RUN_TAG,
+    STOPPING_SECONDS,
 )
 from rsctl.targets.sagemaker.request_values import milliseconds
 from rsctl.targets.sagemaker.roles import role_checks
+from rsctl.targets.stalls import cloud_stall_findings
 from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
@@ -115,6 +117,9 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
     if limits.timeout is None:
         message = f"SageMaker ends the job after {DEFAULT_TIMEOUT // _DAY} day, its default"
         yield note("timeout", message, "set limits.timeout", "limits")
+    if limits.grace is not None:
+        yield from _grace(resolved.job)
+    yield from cloud_stall_findings(resolved.job, "SageMaker")
     if limits.restarts == "platform":
         message = "by default, SageMaker restarts a job only after an interruption of spot machines"
         yield note("restarts", message, None, "limits.restarts")
@@ -135,6 +140,22 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
             "remove limits.queue",
             "limits.queue",
         )
+
+
+def _grace(job: Job) -> Iterator[Finding]:
+    """SageMaker sends SIGTERM and, 120 s later, SIGKILL: StopTrainingJob, MaxRuntimeInSeconds and
+    interruptions of spot machines alike.
+    """
+    path = "limits.grace"
+    if not job.run.is_launched or job.run.package is not None:
+        message = "limits.grace is not used: rsctl-launch is not in the container"
+        yield note("unused", message, None, path)
+    elif float(job.limits.grace or 0) > STOPPING_SECONDS:
+        message = (
+            f"SageMaker gives a job that is cancelled or interrupted {STOPPING_SECONDS:g} s; "
+            "limits.grace applies before limits.timeout only"
+        )
+        yield note("grace", message, None, path)
 
 
 def _spot(job: Job) -> Iterator[Finding]:
@@ -180,7 +201,7 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _reserved_findings(job: Job) -> Iterator[Finding]:
-    """The channel of a package is the request's own."""
+    """Check that no input has the name of the channel that rsctl adds for a package."""
     file_systems = sagemaker_options(job).file_systems
     sources = {"inputs": [*job.inputs], f"{_OPTIONS}.file_systems": [*file_systems]}
     for key, names in sources.items():

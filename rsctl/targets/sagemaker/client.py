@@ -1,4 +1,4 @@
-"""Where training jobs are created and found."""
+"""Creates and finds training jobs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SageMakerService:
         """Send CreateTrainingJob; see JobService.create.
 
         A name is unique in its account and region, so of two requests for a run only one becomes
-        a job; where an answer was lost, the job of this name shows whether it was carried out.
+        a job; after a lost answer, the job with this name shows whether the request was executed.
         """
         body = request["body"]
         address = JobAddress(str(request["region"]), str(body["TrainingJobName"]))
@@ -100,7 +100,7 @@ class SageMakerService:
 
 
 def _create(aws: Aws, body: Mapping[str, Any]) -> AwsError | None:
-    """Send the request; the error that its name is taken, or None. Raises NoAnswer, RsctlError."""
+    """Send the request; returns the error if its name is taken. Raises NoAnswer, RsctlError."""
     try:
         aws.request("sagemaker", "create_training_job", body, retry=False)
     except AwsError as problem:

@@ -58,7 +58,7 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _without_launcher(resolved: ResolvedPools) -> Finding:
-    """Reducers or `comm:` in a job whose containers run no rsctl-launch."""
+    """Check for reducers or `comm:` in a job whose containers do not run rsctl-launch."""
     job = resolved.job
     what, remedy = unlaunched(job)
     if job.run.package is not None and job.comm.backend == "smddp":
@@ -147,7 +147,7 @@ def _smddp_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _smddp_machine_findings(machine: str, image: str, path: str) -> Iterator[Finding]:
-    """Version 1 of the library knows p3 too; later ones keep all-reduce on p3dn, as it is."""
+    """Version 1 of the library also supports p3; later versions support only all-reduce on p3dn."""
     version = _version(image)
     remedy = "set comm.backend: auto, or use one of these machines"
     if machine in _SMDDP_V1_MACHINES and version is not None and version <= _SMDDP_V1_LAST:
@@ -166,7 +166,7 @@ def _smddp_machine_findings(machine: str, image: str, path: str) -> Iterator[Fin
 
 
 def _version(image: str) -> tuple[int, ...] | None:
-    """PyTorch's version by the tag of an image of AWS."""
+    """PyTorch's version in the tag of an AWS image."""
     match = re.search(r":v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?", image.rpartition("/")[2])
     return tuple(int(part or 0) for part in match.groups()) if match else None
 

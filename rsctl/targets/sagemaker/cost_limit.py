@@ -14,7 +14,7 @@ from rsctl.targets.sagemaker.pools import GROUPS
 
 
 def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
-    """The job with a time limit that keeps it below its cost, where it has none."""
+    """The job with a time limit that keeps it below its cost limit, if it has no time limit."""
     pools = [
         Pool(role=GROUPS.get(name, name), count=count, machine=machine.name)
         for name, machine, count in resolved.groups

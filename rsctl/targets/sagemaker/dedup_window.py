@@ -1,14 +1,14 @@
-"""Deduplication of log events: which have been read, and from where on to read again.
+"""Deduplication of log events: the events that have been read, and the time to read again from.
 
 Events come late: a host's agent sends them in batches, and hosts lag behind each other. So every
-pass over the log begins before the newest event that is known, and events that were read before
-are known by their ids. How far before: as far as it costs no further request, since a page holds
-many events; where lines come in floods some seconds, and now and then two minutes.
+pass over the log begins before the newest known event, and the ids of read events are kept. A pass
+begins as far back as it can without a further request, since a page holds many events; in a flood
+of lines it begins some seconds back, and now and then two minutes.
 
-A cursor cannot have all ids. For the others it has how far each stream was read, since an
-agent sends the events of one stream in their order. That is not enough for what is newest: a
-batch that arrives in the middle of a pass is read from there on, and its beginning by the next
-pass. Up to where a stream has been read without such a gap is its `low`.
+A cursor cannot have all ids. For the other events it has the last read time of each stream, since
+an agent sends the events of one stream in their order. That is not enough for the newest events: if
+a batch arrives in the middle of a pass, this pass reads its later part, and the next pass its
+beginning. The `low` of a stream is the time up to which it has been read without such a gap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 SHALLOW, GAPS, DEEP, DEEPEST = 10_000, 30_000, 120_000, 300_000
 """How far back passes go, in milliseconds: in a flood, for gaps, now and then, and at most."""
 
-_FREE = 2000  # events that are read again, and ids that a cursor has, without a thought
+_FREE = 2000  # events that are always read again, and ids that a cursor always has
 _MOST_IN_CURSOR = 20_000  # ids
 _MOST = 200_000  # events whose ids are kept
 _MOST_MARKS = 2000  # streams
@@ -53,9 +53,9 @@ class DedupWindow:
         self.newest = max([self.newest, *(index * _SLICE for index in self._slices)])
 
     def take(self, identity: str, stream: str, time: int, ingested: int) -> bool:
-        """Whether an event is new; from now on it is known.
+        """Whether an event is new; records it.
 
-        A host's clock may run ahead, so an event is not newer than the service has it.
+        A host's clock may run ahead, so an event's time is limited by the service's time.
         """
         key = event_key(identity)
         # Ids from before `sure` did not fit into the cursor. The stream's order stands in for them.
@@ -78,7 +78,7 @@ class DedupWindow:
         return True
 
     def begin(self, is_deep: bool) -> int:
-        """Where the pass that begins now starts; what no pass needs any more is forgotten."""
+        """Begin a pass: the time where it starts; removes entries that no pass needs."""
         self._forget()
         count, start = 0, self.newest - SHALLOW
         for index in self._newest_first():
@@ -97,7 +97,7 @@ class DedupWindow:
         return self._start
 
     def end(self) -> None:
-        """The pass has come to its end: what was known when it began has no gap where it read."""
+        """End the pass: events known at its start now have no gap in the part that it read."""
         # The marks of the pass's begin, not those of now: a batch that came in the middle of the
         # pass may have events before the point where the pass already was.
         for stream, mark in self._reached.items():
@@ -131,7 +131,8 @@ class DedupWindow:
         }
 
     def _newest_ids(self, gap: int, without: set[bytes]) -> tuple[dict[int, set[bytes]], int]:
-        """As many of the newest ids as a cursor may have, by slice; and from when on they are all.
+        """The newest ids, as many as a cursor may have, by slice; and from which time they are
+        complete.
 
         A cursor has more room for those since the first gap, which will be read again.
         """
@@ -150,7 +151,7 @@ class DedupWindow:
         return {stream: (time, frozenset(ids)) for stream, (time, ids) in self._marks.items()}
 
     def _first_gap(self) -> int:
-        """From where on there may be unread events before ones that were read."""
+        """The time from which unread events may exist before read ones."""
         gaps = [
             self._low(stream)
             for stream, (time, _) in self._marks.items()
@@ -179,7 +180,7 @@ class DedupWindow:
 
 
 def event_key(identity: str) -> bytes:
-    """An event's id as it is kept."""
+    """An event's id as a hash."""
     return hashlib.blake2b(identity.encode(), digest_size=_ID_BYTES).digest()
 
 

@@ -36,7 +36,7 @@ def event_time(value: Any) -> str:
 
 
 def describe_job(answer: Answer, region: str, run: str | None) -> JobDescription:
-    """The job. What its request has under the name of a secret is left out."""
+    """The job. Its request's values under names of secrets are left out."""
     body = {key: answer[key] for key in _OF_REQUEST if key in answer}
     for key in ("Environment", "HyperParameters"):
         if key in body:
@@ -55,7 +55,7 @@ def _shown(name: str, value: str) -> str | None:
 
 
 def run_of(aws: Aws, answer: Answer) -> str | None:
-    """The run of rsctl's that a job belongs to, or None; looks at its tags where it must.
+    """The run of rsctl that a job belongs to, or None; reads the job's tags if necessary.
 
     Raises NoAnswer.
     """
@@ -67,7 +67,7 @@ def run_of(aws: Aws, answer: Answer) -> str | None:
         tags = aws.request("sagemaker", "list_tags", {"ResourceArn": arn}, retry=False)
     except NoAnswer:
         raise
-    except RsctlError:  # to read tags is a permission of its own
+    except RsctlError:  # reading tags needs a separate permission
         return None
     found = [str(tag["Value"]) for tag in tags.get("Tags", ()) if tag.get("Key") == RUN_TAG]
     return found[0] if found else None

@@ -2,7 +2,7 @@
 
 The messages come from real answers (tests/fixtures/real/cloud_errors.json has them with their
 sources); of them only the code is documented, and of the reason of a failure not even its kind. So
-patterns are searched in messages, and what is unknown is shown as AWS says it.
+rsctl searches messages for patterns, and shows unknown messages unchanged.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def find_known(
 ) -> KnownError | None:
     """The known error for a code and message; None if there is none.
 
-    The code comes from a refusal, or is the kind of a FailureReason. `blocks` has by machine type
-    which block of the spec names it: `chief`, `workers`, `reducers`.
+    The code comes from a refusal, or is the kind of a FailureReason. `blocks` maps a machine type
+    to the block of the spec that names it: `chief`, `workers`, `reducers`.
     """
     known_error = find_known_error(_KNOWN, message, code)
     if known_error is None and code == "ResourceLimitExceeded":
@@ -228,7 +228,7 @@ def _quota(message: str, blocks: Mapping[str, str]) -> KnownError:
 
 
 def missing(name: str, region: str) -> Finding:
-    """There is no such job."""
+    """The job does not exist."""
     return error(
         "not-found",
         f"SageMaker has no training job {name} in {region}",
@@ -237,7 +237,7 @@ def missing(name: str, region: str) -> Finding:
 
 
 def name_taken(name: str) -> Finding:
-    """The name belongs to a job that is not of this run."""
+    """The name belongs to a job of another run."""
     return error(
         "name-taken",
         f"a training job named {name} already exists, and does not belong to this run",

@@ -31,7 +31,7 @@ _OPTIONS = "targets.sagemaker"
 
 
 class _Argument(NamedTuple):
-    """An option of the script and its value; `problem` is why a hyperparameter cannot say it."""
+    """An option of the script and its value; `problem` is why it cannot be a hyperparameter."""
 
     name: str
     value: Any
@@ -41,7 +41,7 @@ class _Argument(NamedTuple):
 def estimator_hyperparameters(
     job: Job, run: str, machine: Optional[str], package: str
 ) -> dict[str, str]:
-    """The hyperparameters of a job whose package is at an S3 URI; the spec's own win."""
+    """The hyperparameters of a job whose package is at an S3 URI; the spec's own override them."""
     contract: dict[str, Any] = {
         "sagemaker_submit_directory": package,
         "sagemaker_program": str(job.run.script or job.run.module),
@@ -128,7 +128,7 @@ def _program_findings(job: Job) -> Iterator[Finding]:
 
 
 def _arguments(job: Job) -> Iterator[_Argument]:
-    """The arguments as options with one value each, numbers as they stand in the spec."""
+    """The arguments as options with one value each, numbers as written in the spec."""
     given = job.run.args if isinstance(job.run.args, dict) else {}
     words = script_arguments(job)
     while words:

@@ -1,6 +1,6 @@
 """The FailureReason of a training job: a text of at most 1024 characters, as findings. Pure.
 
-It is a kind (`AlgorithmError: `, `ClientError: `, …) and what the container has written to
+It is a kind (`AlgorithmError: `, `ClientError: `, …) and the container's text in
 /opt/ml/output/failure, where rsctl's runtime names the replica. The kinds come from real answers
 and are not documented; an unknown text is shown unchanged.
 """
@@ -33,7 +33,7 @@ _RANK = re.compile(r"\brank (\d{1,6})\b")
 def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Failure]:
     """The replica that failed, if the text names it or its host, or if there is only one.
 
-    The text is written by a container: a replica that the job does not have is not believed.
+    A container writes the text: a replica that the job does not have is ignored.
     """
     kind, text = _split(str(answer.get("FailureReason") or ""))
     found = unnamed_failure(answer)
@@ -62,7 +62,7 @@ def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Fa
 def unnamed_failure(answer: Mapping[str, Any]) -> UnnamedFailure | None:
     """The failed container that the text describes; None if none failed.
 
-    `AlgorithmError` is a container's; other kinds are the service's, but for an exit code.
+    `AlgorithmError` means a container; other kinds mean the service, unless there is an exit code.
     """
     kind, text = _split(str(answer.get("FailureReason") or ""))
     code = _OF_CONTAINER.search(text) or (_CODE.search(text) if kind != CLIENT_ERROR else None)

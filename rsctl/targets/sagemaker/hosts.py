@@ -2,15 +2,14 @@
 
 A stream is called JOB/algo-N-EPOCH, and a host that is started again, after a spot interruption,
 gets a new one. In a job of one group, algo-N is worker-(N-1), since the runtime numbers the hosts
-so. Of a job of several groups neither the stream nor any answer of the service has the group of a
-host: the runtime's first line has,
+so. In a job of several groups, neither the stream nor any answer of the service names the group of
+a host. The runtime's first line does,
 
     {"rsctl": "node", "replica": "reducer-1", "host": "algo-3"}
 
 and counts for its stream only (in a rehearsal its host may be an address). Foreign images have no
-such line. Their hosts are named by a guess that stays the same: those that are unknown, by
-number, get the names that are not taken, workers first. Where all others have reported theirs,
-that is no guess.
+such line. Their hosts get names by a stable guess: unknown hosts, by number, get the free names,
+workers first. If all other hosts have reported their names, it is certain.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from rsctl.runs.stream.metrics import structured
 from rsctl.targets.base import Pool, replica_names
 
 _STREAM = re.compile(r"algo-([1-9]\d{0,5})(?:-(\d{1,20}))?")
-_KEPT_PER_HOST = 2  # streams: what comes late of the last one, while the next has begun
+_KEPT_PER_HOST = 2  # streams: late lines of the last one, after the next has begun
 
 
 class Hosts:
-    """Streams and their replicas. `kept` is what `cursor` of an earlier reader gave."""
+    """Streams and their replicas. `kept` is the `cursor` of an earlier reader."""
 
     def __init__(self, job: str, pools: list[Pool], kept: Mapping[str, Any] | None = None) -> None:
         self._prefix = f"{job}/"
@@ -79,13 +78,13 @@ class Hosts:
         return named[number]
 
     def guessed(self) -> dict[str, str]:
-        """The hosts that have a name only by guess, such as `algo-2`."""
+        """The hosts with a guessed name, such as `algo-2`."""
         known = self.by_host()
         hosts = {self.number(stream) or 0: name for stream, name in _in_order(self._guessed)}
         return {f"algo-{n}": name for n, name in sorted(hosts.items()) if n not in known}
 
     def by_host(self) -> dict[int, str]:
-        """The replicas of the hosts that are known, by number; of a host, its last stream's."""
+        """The replicas of the known hosts, by number; for each host, the last stream's."""
         if self._is_uniform:
             return dict(enumerate(self._names, start=1))
         return {self.number(stream) or 0: name for stream, name in _in_order(self._reported)}

@@ -45,8 +45,8 @@ INFO = TargetInfo(
         price_list="rsctl.targets.sagemaker.prices:sagemaker_prices",
     ),
     billing="rsctl.targets.sagemaker.billing:billing_of",
-    # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries what is
-    # throttled. These are ours, to stay out of that.
+    # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries throttled
+    # calls. rsctl chose these rates to avoid throttling.
     quota=Quota(60, 120.0),
     schemes=frozenset({"s3"}),
     input_modes=frozenset({"mount", "copy", "stream", "shards"}),
@@ -62,6 +62,7 @@ INFO = TargetInfo(
         ),
     },
     honoured=frozenset({"chief", "roles"}),
+    reuses_machines=frozenset({"keep_alive"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "efa"}),
     transport_with_accelerators=AutomaticTransport(

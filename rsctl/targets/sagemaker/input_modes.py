@@ -1,4 +1,4 @@
-"""Inputs on SageMaker: which of its input modes brings each, and where the script finds it. Pure.
+"""Inputs on SageMaker: the input mode of each, and its path for the script. Pure.
 
 `mount` is FastFile, which shows objects as files that are read as they are opened; `copy` is File;
 `stream` is FastFile too, or Pipe where `targets.sagemaker` says so. Of shards that are copied each
@@ -30,7 +30,7 @@ _OURS: dict[str, InputMode] = {"FastFile": "mount", "File": "copy", "Pipe": "str
 
 
 def channel_mode(job: Job, given: GivenInput) -> Optional[str]:
-    """The InputMode of an input's channel; None for that of the whole job."""
+    """The InputMode of an input's channel; None for the whole job's mode."""
     own = _channel(job, given).mode
     if given.mode is None:
         return own
@@ -49,7 +49,7 @@ def channel_uri(given: GivenInput) -> str:
 
 
 def input_plans(job: Job) -> list[InputPlan]:
-    """The inputs as they come to the nodes."""
+    """The inputs as the nodes get them."""
     return [_input_plan(job, job_input) for job_input in inputs_of(job, "sagemaker")]
 
 

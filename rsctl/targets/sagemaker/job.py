@@ -26,8 +26,8 @@ from rsctl.targets.sagemaker.status_transitions import state_of
 class SageMakerJob:
     """See rsctl.targets.managed.service.CloudJob.
 
-    What is asked again and again is one try a call; what a user waits for, `describe` and
-    `cancel`, is tried until there is an answer.
+    Repeated requests are tried once per call; `describe` and `cancel`, for which a user waits, are
+    tried until there is an answer.
     """
 
     def __init__(self, address: JobAddress, aws: Aws) -> None:
@@ -74,7 +74,7 @@ class SageMakerJob:
     def measure(self, after: str | None, pools: list[Pool]) -> list[MetricEvent]:
         """See CloudJob.measure.
 
-        Of a job with reducers, those machines whose streams have reported their replica.
+        For a job with reducers, only machines whose streams have reported their replica.
         """
         start = after or self._created
         if start is None:

@@ -21,7 +21,7 @@ class JobAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """How the job is called by every command."""
+        """The job's URL in all commands."""
         return f"sagemaker://{self.region}/{self.name}"
 
     @property

@@ -1,8 +1,8 @@
-"""When the next page of a log may be requested: polling intervals within the API's quota.
+"""The time of the next request for a page of a log: intervals within the API's quota.
 
-FilterLogEvents has a quota of 5 requests a second for an account and region, which others use too.
-So at most two a second while there are further pages, and else one in 1 to 10 seconds: soon
-where lines come, and as long after many pages as these have taken.
+FilterLogEvents has a quota of 5 requests a second for an account and region, which other clients
+use too. So rsctl makes at most two a second while there are further pages, and otherwise one in 1
+to 10 seconds: soon while lines arrive, and after many pages as long as these have taken.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PageTimer:
         self._wait = _SHORTEST
         self._backoff = 0.0
         self._has_lines = self._is_finishing = False
-        self._deep_at = clock()  # what another reader left may have been late
+        self._deep_at = clock()  # another reader may have left late lines
 
     def is_due(self) -> bool:
         """Whether a request may be made."""
@@ -40,7 +40,7 @@ class PageTimer:
         self._after(_PAGE)
 
     def pass_ended(self, pages: int, has_lines: bool) -> None:
-        """So many pages have been read to their end; whether they held anything new."""
+        """A pass of so many pages has ended; `has_news` says whether they had new lines."""
         self._backoff = 0.0
         self._has_lines = self._has_lines or has_lines
         longest = _LONGEST if self._has_lines else _LONGEST_AT_START
@@ -49,12 +49,14 @@ class PageTimer:
         self._after(max(self._wait, min(pages * _PAGE, _LONGEST) if pages > 1 else 0.0))
 
     def back_off(self) -> None:
-        """There was no answer, or one that asks to come later."""
+        """Record a missing answer, or an answer that asks the client to retry later."""
         self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF), _LONGEST_BACKOFF)
         self._after(self._backoff * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
 
     def finish(self) -> None:
-        """The job has ended: ask at once, unless it backs off, and then often."""
+        """The job has ended: the next request is due immediately, unless it backs off, and then
+        often.
+        """
         self._is_finishing = True
         self._wait = _SHORTEST
         if not self._backoff:

@@ -27,8 +27,8 @@ GROUP = "/aws/sagemaker/TrainingJobs"
 """The log group of all training jobs; it does not exist before an account's first job has logged.
 """
 
-_LATE = 30.0  # seconds after the end in which lines may still come
-_OLD = 120.0  # seconds after which no clock is so wrong that they may
+_LATE = 30.0  # seconds after the end in which lines may still arrive
+_OLD = 120.0  # the same, with the largest error of a clock
 _PAGE = 10_000
 _MOST_REPEATS = 5
 
@@ -36,8 +36,8 @@ _MOST_REPEATS = 5
 class TrainingLog:
     """See rsctl.targets.managed.service.JobLog.
 
-    What comes late is found if it is in the log at most a minute later than what is read then; in
-    a log of few lines five minutes.
+    It finds late lines that arrive in the log at most a minute after the lines read at that time;
+    in a log with few lines, five minutes.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class TrainingLog:
         return lines
 
     def _end(self, current: _Pass) -> list[LogEvent]:
-        """A pass has come to its end; the last one gives what still waited for a name."""
+        """End a pass; the last one returns the lines that still waited for a name."""
         self._pass, self._held_before = None, {}
         self._window.end()
         self._timer.pass_ended(current.pages, current.has_news)
@@ -153,7 +153,7 @@ class TrainingLog:
 class _Pass:
     """One reading of the log, page by page, from a time on (milliseconds since 1970).
 
-    `is_last`: it began when nothing late was to be expected any more.
+    `is_last`: it began when late lines were no longer expected.
     """
 
     start: int
@@ -172,7 +172,7 @@ class _Pass:
     def continues(self, token: str | None) -> bool:
         """Whether there is a further page, even after an empty one.
 
-        A token that comes again and again leads nowhere.
+        A token that repeats does not lead to a further page.
         """
         self.repeats = self.repeats + 1 if token == self.token else 0
         self.token = token

@@ -5,8 +5,8 @@ container as one file, /opt/ml/input/config/hyperparameters.json. So all argumen
 are written as one JSON list, cut into pieces of `PIECE` characters: the entries
 `rsctl_arguments_0`, `rsctl_arguments_1`, …; joined in the order of their numbers they are the list.
 `rsctl-launch --arguments-from hyperparameters` reads them there. All machines have the same
-ContainerArguments; where a chief or a role has its own, the JSON is an object, in which each list
-has the name of an instance group, and `ALL_OTHERS` that of the rest.
+ContainerArguments; where a chief or a role has its own, the JSON is an object, in which the key of
+each list is the name of an instance group, or `ALL_OTHERS` for the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REFERENCE = ["--arguments-from", "hyperparameters"]
 """The replacement command line of `rsctl-launch`."""
 
 ALL_OTHERS = "*"
-"""The name of the groups that are not named."""
+"""The key for all groups without their own key."""
 
 PIECE = 256
 """Characters in each. The model allows 2500, the documentation's text 256: this is both."""
@@ -64,7 +64,7 @@ def as_hyperparameters(arguments: list[str] | dict[str, list[str]]) -> dict[str,
 
 
 def decode_arguments(body: Mapping[str, Any], group: str = ALL_OTHERS) -> list[str]:
-    """The arguments of a group's containers, wherever they travel; what is damaged is left."""
+    """The arguments of a group's containers, from either place; damaged ones are unchanged."""
     arguments = (body.get("AlgorithmSpecification") or {}).get("ContainerArguments") or []
     if arguments != REFERENCE:
         return list(arguments)

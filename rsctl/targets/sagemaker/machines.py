@@ -33,9 +33,9 @@ _EC2_ONLY = {"c6in", "c6gn", "c7gn", "c8gn", "hpc6a", "hpc7a", "hpc7g"}
 class ResolvedPools(NamedTuple):
     """A job whose `auto`s are settled, its machines, and the findings about them.
 
-    `worker` is None if there is none that fits, `reducer` also if there are no reducers; then an
-    error is among the findings. `chief` is there where the first worker differs from the others,
-    `roles` has the machines of the job's own roles. `job.reducers.count` is a number.
+    `worker` is None if no machine fits, with an error among the findings; `reducer` also if there
+    are no reducers. `chief` is set if the first worker differs from the others, `roles` has the
+    machines of the job's own roles. `job.reducers.count` is a number.
     """
 
     job: Job
@@ -59,9 +59,9 @@ class ResolvedPools(NamedTuple):
 
     @property
     def groups(self) -> list[tuple[str, Machine, int]]:
-        """The names of the instance groups, their machines, and how many of these each has.
+        """The names of the instance groups, their machines, and the number of machines in each.
 
-        One alone is no group in the request.
+        A single group is not a group in the request.
         """
         others = self.job.workers.count - (1 if self.chief else 0)
         found = [
@@ -74,7 +74,7 @@ class ResolvedPools(NamedTuple):
 
 
 def resolve_pools(job: Job) -> ResolvedPools:
-    """Choose what the job leaves open."""
+    """Choose the machines that the job does not name."""
     catalog = load("sagemaker")
     job = _with_devices(job, catalog)
     worker, findings = _worker(job, catalog)
@@ -98,9 +98,9 @@ def resolve_pools(job: Job) -> ResolvedPools:
 
 
 def named_machine(value: str | list[str] | PerTarget | None, key: str) -> tuple[str | None, str]:
-    """The machine type that a key names for SageMaker, if any, and the path where it does so.
+    """The machine type that a key names for SageMaker, if any, and its key path.
 
-    Of several it is the first.
+    If it names several, the first.
     """
     if isinstance(value, PerTarget):
         return first_of(value_on(value, "sagemaker")), f"{key}.sagemaker"
@@ -156,7 +156,7 @@ def _accelerator_findings(job: Job, machine: Machine, path: str) -> Iterator[Fin
 def _roles(
     job: Job, catalog: Catalog, workers: list[Finding]
 ) -> tuple[dict[str, Machine], list[Finding]]:
-    """The machines of the job's own roles; `workers` is what is found about the workers'."""
+    """The machines of the job's own roles; `workers` are the findings about the workers'."""
     machines: dict[str, Machine] = {}
     findings: list[Finding] = []
     for name in job.roles:
@@ -245,7 +245,7 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
 
 
 def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
-    """Machines in place of the workers': as many ranks start on each, whichever it becomes."""
+    """Check alternatives to the workers' machine: each must start the same number of ranks."""
     names = sagemaker_options(resolved.job).instance_preferences
     if names and len(resolved.groups) > 1:
         yield _preferences_of_groups(resolved)
@@ -256,7 +256,7 @@ def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _preferences_of_groups(resolved: ResolvedPools) -> Finding:
-    """Preferences beside instance groups, which exclude each other."""
+    """Check for preferences together with instance groups: they exclude each other."""
     if resolved.roles:
         condition, other = "if all nodes are workers", "roles"
     elif resolved.chief:

@@ -1,8 +1,8 @@
 """CloudWatch's metrics of a job's machines, by GetMetricData.
 
 SageMaker writes one value a minute for each machine: in percent of one core or one GPU, so that a
-machine with 8 GPUs has up to 800. AWS bills each metric asked for, not each value: to ask for
-60 machines once a minute is dearer than to ask for all at the end.
+machine with 8 GPUs has up to 800. AWS bills each requested metric, not each value: requests for 60
+machines once a minute cost more than one request for all values at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rsctl.targets.sagemaker.description import event_time
 from rsctl.targets.sagemaker.status_transitions import current_time
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
-"""Where the machines' metrics are, each with the dimension Host=JOB/algo-N."""
+"""The namespace of the machines' metrics, each with the dimension Host=JOB/algo-N."""
 
 _ALL = {
     "CPUUtilization": "cloud.cpu_percent",
@@ -39,7 +39,7 @@ _MOST_PAGES = 20
 
 
 class _Query(NamedTuple):
-    """One metric of one machine, and what we call it."""
+    """One metric of one machine, and its name in rsctl."""
 
     host: str
     metric: str
@@ -47,7 +47,7 @@ class _Query(NamedTuple):
     name: str
 
     def as_request(self, identity: str) -> dict[str, Any]:
-        """As GetMetricData takes it."""
+        """The query for GetMetricData."""
         dimensions = [{"Name": "Host", "Value": self.host}]
         metric = {"Namespace": NAMESPACE, "MetricName": self.metric, "Dimensions": dimensions}
         stat = {"Metric": metric, "Period": _PERIOD, "Stat": "Average"}
@@ -69,9 +69,8 @@ class CloudWatchMetrics:
     ) -> list[MetricEvent]:
         """The values after a time, in order; `hosts` are the replicas by algo-N.
 
-        Values come some minutes late, so what this object has seen before it looks through again.
-        While the job goes on, the last whole minute is not given yet. Raises Unreachable, or
-        RsctlError.
+        Values arrive some minutes late, so this object reads earlier minutes again. While the job
+        runs, the last whole minute is not returned yet. Raises Unreachable, or RsctlError.
         """
         start = self._after - _LATE if self._after else after
         self._first, self._after = self._first or after, self._after or after
@@ -86,7 +85,7 @@ class CloudWatchMetrics:
         for first in range(0, len(queries), _MOST_METRICS):
             part = queries[first : first + _MOST_METRICS]
             results += self._ask(part, start, end)
-        # Only now that all calls went well: what is taken for given is not asked for again.
+        # Only after all calls succeeded: values recorded as returned are not requested again.
         events = [event for query, result in results for event in self._new(query, result)]
         events.sort(key=lambda event: (event.time, event.replica, event.name))
         if events:
@@ -126,7 +125,7 @@ class CloudWatchMetrics:
             raise Unreachable(str(problem)) from None
 
     def _new(self, query: _Query, result: Mapping[str, Any]) -> Iterator[MetricEvent]:
-        """The values of one metric that were not given before."""
+        """The values of one metric that were not returned before."""
         values = zip(result.get("Timestamps", ()), result.get("Values", ()), strict=False)
         for moment, value in sorted(values):
             until = self._until.get((query.host, query.metric), self._first)

@@ -55,7 +55,7 @@ class FileSystem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InstancePlacement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the machines stand, on UltraServers only."""
+    """The placement of the machines, on UltraServers only."""
 
     multiple_jobs: Annotated[
         bool, Meta(description="Allow other jobs on the same UltraServer.")
@@ -228,7 +228,7 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def first_region(self) -> Optional[str]:
-        """The region, or of several the one that is tried first; a plan is for one alone."""
+        """The region, or the first of several; a plan has only one."""
         return first_of(self.region)
 
 

@@ -1,6 +1,6 @@
 """Checks of what an overlay changes in a request: pools that the containers cannot run in. Pure.
 
-The service would take it, start the machines, and bill them until rsctl-launch has refused.
+The service would accept it, start the machines, and bill them until rsctl-launch has refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def patch_findings(
 ) -> Iterator[Finding]:
     """`before` is the body without the patch; `pools` and `ranks` are those with it.
 
-    `ranks` has those on each node of the pools of workers.
+    `ranks` has the ranks on each node of the pools of workers.
     """
     if body.get("ResourceConfig") == before.get("ResourceConfig"):
         return
@@ -62,7 +62,7 @@ def _strange_groups(names: list[str], known: list[str]) -> Finding:
 
 
 def _reducer_findings(resolved: ResolvedPools, pools: list[Pool]) -> Iterator[Finding]:
-    """The environment has whether there are reducers, and what authenticates them."""
+    """Check that a patch keeps reducers: only the environment enables them, and has their token."""
     count = sum(pool.count for pool in pools if pool.role == "reducer")
     if count and not resolved.reducers:
         noun = "reducer" if count == 1 else "reducers"
@@ -74,7 +74,7 @@ def _reducer_findings(resolved: ResolvedPools, pools: list[Pool]) -> Iterator[Fi
 
 
 def _rank_findings(resolved: ResolvedPools, workers: Pool, ranks: int) -> Iterator[Finding]:
-    """Ranks follow from the spec's accelerators, which a patch of the machine leaves as it is."""
+    """The number of ranks follows from the spec's accelerators, which a patch does not change."""
     if not resolved.job.workers.accelerator or not workers.accelerator:
         return
     if Accelerator(workers.accelerator).ranks_per_node < ranks:

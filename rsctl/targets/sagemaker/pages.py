@@ -12,7 +12,7 @@ _OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 
 
 def pages_of(url: str) -> dict[str, str]:
-    """By what they show; none for a run that has no job yet, or is not on the public AWS."""
+    """The pages by kind; none for a run that has no job yet, or is not in the public partition."""
     try:
         address = parse_url(url)
     except RsctlError:
@@ -20,7 +20,7 @@ def pages_of(url: str) -> dict[str, str]:
     if address.region.startswith(_OTHER_PARTITIONS):
         return {}
     home = f"https://{address.region}.console.aws.amazon.com/cloudwatch/home"
-    # CloudWatch's page has what follows the # encoded twice, with $ in the place of %.
+    # In CloudWatch's URL the part after the # is encoded twice, with $ in place of %.
     group, stream = (quote(quote(text, ""), "").replace("%", "$") for text in (
         _GROUP, f"{address.name}/"))  # fmt: skip
     name_filter = quote("?logStreamNameFilter=", "").replace("%", "$")

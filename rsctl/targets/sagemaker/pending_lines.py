@@ -1,6 +1,6 @@
-"""Log lines of CloudWatch, held back until it is known which replica their stream belongs to.
+"""Log lines of CloudWatch, held back until their stream's replica is known.
 
-They wait for a limited time and up to a limited number; then their host is named by a guess.
+They wait for a limited time and up to a limited number; then their host gets a guessed name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LogEntry(NamedTuple):
 
 
 class PendingLogLines:
-    """Turns log entries into lines, in the order in which they come.
+    """Turns log entries into lines, in the order of arrival.
 
     `wait_factor` scales how many seconds a line waits for its host's replica.
     """
@@ -55,7 +55,7 @@ class PendingLogLines:
         self._since: dict[str, float] = {}
 
     def take(self, event: LogEntry) -> list[LogEvent]:
-        """The lines that can be given now that this event is here; none while its stream waits."""
+        """The lines that can be returned after this event; none while its stream waits."""
         stream = event.stream
         self._hosts.examine(stream, event.text)
         replica = self._hosts.replica(stream)
@@ -64,7 +64,7 @@ class PendingLogLines:
         return [*self._release(stream), *_lines(event, replica)]
 
     def take_overdue(self) -> list[LogEvent]:
-        """Lines that have waited for too long."""
+        """The lines that have waited for too long."""
         now = self._clock()
         late = [
             stream for stream, since in self._since.items() if now - since >= self._longest_wait
@@ -72,7 +72,7 @@ class PendingLogLines:
         return [line for stream in late for line in self._release(stream)]
 
     def take_all(self) -> list[LogEvent]:
-        """All lines that wait: nothing more will come."""
+        """All waiting lines, after the last event."""
         return [line for stream in list(self._waiting) for line in self._release(stream)]
 
     def oldest_waiting(self) -> dict[str, int]:
@@ -80,7 +80,7 @@ class PendingLogLines:
         return {stream: min(e.time for e in events) for stream, events in self._waiting.items()}
 
     def waiting_ids(self) -> set[bytes]:
-        """The events that wait, as a window knows them."""
+        """The keys of the waiting events, as in the window."""
         return {event_key(event.id) for events in self._waiting.values() for event in events}
 
     def _wait(self, event: LogEntry) -> list[LogEvent]:

@@ -12,13 +12,14 @@ from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 
 GROUPS = {CHIEF: "worker", WORKERS: "worker", REDUCERS: "reducer"}
 """The roles of the instance groups that rsctl's own requests have, and rsctl-launch knows. A group
-of another name has the nodes of a role of the job's own, which is called so."""
+with another name has the nodes of the job's own role with this name.
+"""
 
 _ROLE = re.compile(r"[a-z][a-z0-9]{0,15}(-[a-z][a-z0-9]{0,15})?")
 
 
 def pools_of(request: Mapping[str, Any]) -> list[Pool]:
-    """The job's pools. Groups that are not rsctl's own are one pool of workers, algo-1 first."""
+    """The job's pools. Groups with foreign names are one pool of workers, algo-1 first."""
     if own := own_groups_of(request):
         return [
             _pool(

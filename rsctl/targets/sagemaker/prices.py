@@ -1,6 +1,6 @@
 """Prices of SageMaker training by AWS's Price List API, `pricing:GetProducts`.
 
-Its service AmazonSageMaker has one product for each machine, region and component; those of
+Its service AmazonSageMaker has one product for each machine, region and component; products of
 training have the usage type `REGION-Train:MACHINE`, such as USE1-Train:ml.p4d.24xlarge.
 `TrainingPlanUpfrontFee` is not an hourly price. Spot machines are not in it.
 """

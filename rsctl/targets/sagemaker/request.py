@@ -1,10 +1,10 @@
 """The body of CreateTrainingJob for a job. Pure, without AWS's libraries.
 
-Where all nodes are workers alike it has InstanceType and InstanceCount, so that warm pools work;
-with reducers, roles or a chief of its own kind it is a heterogeneous cluster of the groups `chief`,
-`workers`, `reducers` and one for each role, by its name, which run the same image. What the spec
-leaves open is left out, but for `DEFAULT_TIMEOUT`, the volume that machines without disks must
-have, and where outputs go.
+If all nodes are equal workers, it has InstanceType and InstanceCount, so that warm pools work. With
+reducers, roles or a different chief it is a heterogeneous cluster of the groups `chief`, `workers`,
+`reducers` and one for each role, by its name, which run the same image. It leaves out fields that
+the spec does not set, except `DEFAULT_TIMEOUT`, the volume that machines without disks must have,
+and the location of outputs.
 """
 
 from __future__ import annotations
@@ -26,16 +26,20 @@ from rsctl.targets.sagemaker.request_values import milliseconds, whole_seconds, 
 from rsctl.targets.sagemaker.resources import resource_config
 from rsctl.targets.sagemaker.roles import stopped_roles
 from rsctl.targets.sagemaker.tracking import experiment_of
-from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
+from rsctl.targets.stalls import stall_env
+from rsctl.targets.variables import TOKEN, comm_env, grace_env, reducers_env, user_env
 
 DEFAULT_TIMEOUT = 86_400
 """Seconds that a job runs at most by default: SageMaker's own, a day."""
 
 DEFAULT_SPOT_WAIT = 86_400
-"""Seconds that a spot job waits for capacity in all, unless its spec has another time."""
+"""Total seconds that a spot job waits for capacity, unless its spec has another time."""
+
+STOPPING_SECONDS = 120.0
+"""Seconds between SIGTERM and SIGKILL for a job that is stopped (StoppingCondition in the API)."""
 
 RUN_TAG = "rsctl:run"
-"""The tag that has the run's id, by which its job is found again."""
+"""The tag with the run's id, for finding its job."""
 
 JOB_TAG = "rsctl:job"
 
@@ -61,7 +65,7 @@ def render_body(
 ) -> Rendered:
     """The body for a run with an image.
 
-    `package` is `image.source`, `python_package` where `run.package` is.
+    `package` is `image.source`, `python_package` the location of `run.package`.
     """
     job = resolved.job
     arguments = container_arguments(job)
@@ -100,7 +104,8 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     job, has_reducers = resolved.job, bool(resolved.reducers)
     if job.run.package is not None:  # the images' toolkit sets variables of its own
         return {**user_env(job)}
-    env: Env = {**user_env(job), **comm_env(job, has_reducers)}
+    env: Env = {**user_env(job), **comm_env(job, has_reducers), **stall_env(job)}
+    env |= _soft_stop_env(job)
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}
@@ -111,8 +116,18 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     return env | reducers_env(job, has_reducers)
 
 
+def _soft_stop_env(job: Job) -> Env:
+    """SageMaker sends SIGTERM at its time limit, 120 s before SIGKILL; nodes that need more time
+    ask their ranks to end by themselves before.
+    """
+    timeout, grace = job.limits.timeout, job.limits.grace
+    if timeout is None or grace is None or float(grace) <= STOPPING_SECONDS:
+        return grace_env(job)
+    return grace_env(job, float(timeout) + STOPPING_SECONDS - float(grace))
+
+
 def _checkpoint_dir(job: Job) -> str:
-    """Without `checkpoints` SageMaker keeps nothing of its folder for them, but the outputs."""
+    """Without `checkpoints` SageMaker does not keep its folder for them, only the outputs."""
     if job.checkpoints is None:
         return f"{OUTPUT_DIR}/checkpoints"
     return sagemaker_options(job).checkpoint_path or CHECKPOINT_DIR
@@ -177,7 +192,7 @@ def _profiler(job: Job, run: str) -> dict[str, Any]:
 
 
 def _stopping(resolved: ResolvedPools) -> dict[str, Any]:
-    """For spot, `limits.queue` is what the job waits for capacity beyond its running time."""
+    """For spot, `limits.queue` is the wait for capacity beyond the job's running time."""
     limits = resolved.job.limits
     timeout = whole_seconds(limits.timeout) or DEFAULT_TIMEOUT
     queue = whole_seconds(limits.queue)
@@ -237,7 +252,7 @@ def _experiment(job: Job, run: str) -> dict[str, Any] | None:
 
 
 def _tags(job: Job, run: str) -> list[dict[str, str]]:
-    """The user's, then ours, by which a job is known again."""
+    """The user's tags, then rsctl's, which identify the job."""
     own = {RUN_TAG: run, JOB_TAG: job.name}
     return [{"Key": k, "Value": v} for k, v in {**sagemaker_options(job).tags, **own}.items()]
 

@@ -47,7 +47,7 @@ def _with_secrets(body: dict[str, Any], secrets: Mapping[str, str]) -> dict[str,
 
 
 def _all_problems(body: dict[str, Any]) -> Iterator[Problem]:
-    """The rules take for granted what the model checks."""
+    """The rules rely on the checks of the model."""
     wrong = list(problems(body))
     yield from wrong
     if all(problem.kind in ("size", "range", "pattern", "enum") for problem in wrong):
@@ -75,7 +75,7 @@ def _field(problem: Problem) -> str:
 
 
 def _identity(before: dict[str, Any], body: dict[str, Any]) -> Iterator[Finding]:
-    """A run is found again by its name and its tag."""
+    """rsctl finds a run by its name and its tag."""
     if body.get("TrainingJobName") != before["TrainingJobName"]:
         message = "it changes TrainingJobName, which is the run ID"
         yield error(

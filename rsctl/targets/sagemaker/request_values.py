@@ -8,12 +8,12 @@ from typing import Any
 
 
 def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields but those that are None, or an empty mapping or list."""
+    """The fields without those that are None, or an empty mapping or list."""
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 
 
 def whole_seconds(duration: float | None) -> int:
-    """Whole seconds, never less than was asked for; 0 for None."""
+    """Whole seconds, rounded up; 0 for None."""
     return math.ceil(duration or 0)
 
 

@@ -14,7 +14,7 @@ from rsctl.targets.sagemaker.request_values import whole_seconds, without_empty
 from rsctl.targets.sagemaker.rules import machine_types
 
 _DEFAULT_VOLUME_GB = 30
-"""The volume of a machine without disks: what the SageMaker SDK takes too."""
+"""The volume of a machine without disks, equal to the SageMaker SDK's default."""
 
 
 def resource_config(resolved: ResolvedPools) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _group(name: str, machine: Machine, count: int) -> dict[str, Any]:
 
 
 def _volume(job: Job, machines: list[str]) -> int | None:
-    """Gigabytes of each machine's volume; a machine that has disks of its own gets none."""
+    """Gigabytes of each machine's volume; a machine with its own disks gets none."""
     if job.workers.disk:
         return math.ceil(job.workers.disk / 1e9)
     return None if all(has_own_disks(name) for name in machines) else _DEFAULT_VOLUME_GB

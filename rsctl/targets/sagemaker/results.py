@@ -1,4 +1,4 @@
-"""Where a training job's results are, by its request. Pure.
+"""The locations of a training job's results, by its request. Pure.
 
 Source: the SDK's ModelTrainer (`output_path`) and its pipeline steps, which build the same paths;
 uncompressed results are folders of the same names.

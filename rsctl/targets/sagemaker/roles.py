@@ -26,7 +26,7 @@ def stopped_roles(job: Job) -> list[str]:
 
 
 def role_checks(resolved: ResolvedPools) -> Iterator[Finding]:
-    """Findings on what roles cannot have of their own."""
+    """Findings on settings that roles cannot have separately."""
     yield from _toolkit(resolved.job)
     for name in resolved.job.roles:
         yield from _of_its_own(resolved.job, name)
@@ -35,8 +35,9 @@ def role_checks(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _toolkit(job: Job) -> Iterator[Finding]:
-    """Version 2 of AWS's SDK takes instance groups with MPI and smddp only; the toolkit of the
-    images would else start ranks on each group by itself."""
+    """Version 2 of AWS's SDK takes instance groups with MPI and smddp only; otherwise the images'
+    toolkit would start ranks on each group by itself.
+    """
     if job.roles and job.run.package is not None and job.run.launcher == "torchrun":
         message = "torchrun in SageMaker's images also starts ranks on the nodes of roles"
         remedy = "set run.launcher: mpi, or none for a program that reads its instance group"

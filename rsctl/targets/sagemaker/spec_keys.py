@@ -15,7 +15,7 @@ Path = tuple[str | int, ...]
 
 
 class SpecKey(NamedTuple):
-    """A key path of the spec, and the remedy for what is wrong there."""
+    """A key path of the spec, and the remedy for errors in its value."""
 
     path: str
     remedy: str
@@ -82,7 +82,7 @@ _FIELDS: dict[str, SpecKey] = {
 
 
 def spec_key_of(path: Path, body: dict[str, Any], job: Job) -> SpecKey:
-    """The key that a field of a body comes from, as closely as is known."""
+    """The most specific known key that a field of a body comes from."""
     listed = _listed(path, body, job)
     if listed is not None:
         return listed
@@ -109,7 +109,7 @@ def _below(found: SpecKey, rest: list[str], job: Job) -> SpecKey:
 
 
 def _listed(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
-    """For an item of a list, the key that it was made of."""
+    """For an item of a list, the key that it comes from."""
     if len(path) > 1 and path[0] in ("InputDataConfig", "Tags"):
         return _channel(path, body, job) if path[0] == "InputDataConfig" else _tag(path, body, job)
     if path[:2] == ("ResourceConfig", "InstanceGroups") and len(path) > 3:

@@ -31,7 +31,7 @@ _REASONS = {
 
 
 def status_of(answer: Answer, address: JobAddress) -> JobStatus:
-    """The job's status, with what is known of its costs and phases."""
+    """The job's status, with its costs and phases as far as known."""
     state = state_of(answer)
     time = event_time(state_start(answer, state))
     has_failed = state is JobState.FAILED
@@ -50,7 +50,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
 
 
 def _ended_roles(answer: Answer) -> tuple[str, ...]:
-    """All containers of a job have ended, but for those that rsctl-launch has stopped."""
+    """The roles of a succeeded job that ended by themselves: rsctl-launch stopped the others."""
     stopped = str((answer.get("Environment") or {}).get(STOPPED_ROLES) or "").split(",")
     roles = dict.fromkeys(pool.role for pool in pools_of(answer))
     return tuple(role for role in roles if role not in ("reducer", *stopped))
@@ -66,7 +66,7 @@ def _reason(answer: Answer, state: JobState) -> str | None:
 
 
 def _phases(answer: Answer) -> list[Fact]:
-    """Each phase with its seconds; for people, those of one kind added up."""
+    """Each phase with its seconds; for people, phases of one kind are added up."""
     until = answer.get("TrainingEndTime") or current_time()
     phases = active_phases(phases_of(answer))
     if not phases:

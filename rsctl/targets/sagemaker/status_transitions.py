@@ -52,12 +52,12 @@ class Phase(NamedTuple):
     message: str
 
     def seconds(self, until: datetime) -> float:
-        """How long it lasted; up to `until` if it still does."""
+        """Its duration; up to `until` if it still lasts."""
         return max(0.0, ((self.end or until) - self.start).total_seconds())
 
 
 def phases_of(answer: Mapping[str, Any]) -> list[Phase]:
-    """All transitions, in order; those without a time are left out."""
+    """All transitions with a time, in order."""
     return [
         Phase(
             str(entry.get("Status", "")),
@@ -73,8 +73,8 @@ def phases_of(answer: Mapping[str, Any]) -> list[Phase]:
 def state_of(answer: Mapping[str, Any]) -> JobState:
     """The job's state. The secondary status is the more exact one about its end.
 
-    A status that is unknown yet is running once it has been training, and else starting: the
-    model announces that more may come.
+    An unknown status means running after training has begun, and otherwise starting: the model says
+    that new statuses may be added.
     """
     primary, secondary = answer.get("TrainingJobStatus"), answer.get("SecondaryStatus", "")
     found = _STATES.get(secondary)
@@ -91,7 +91,7 @@ def _unknown(answer: Mapping[str, Any]) -> JobState:
 
 
 def state_start(answer: Mapping[str, Any], state: JobState) -> Any:
-    """When the job entered the state that it is in."""
+    """The time when the job entered its present state."""
     start: Any = None
     for phase in reversed(phases_of(answer)):
         if _STATES.get(phase.status, state) is not state:
@@ -120,5 +120,5 @@ def _is_end(phase: Phase) -> bool:
 
 
 def current_time() -> datetime:
-    """Now, for a phase that still lasts."""
+    """The present, for a phase that still lasts."""
     return datetime.now(timezone.utc)

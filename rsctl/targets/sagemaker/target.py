@@ -57,7 +57,7 @@ class SageMakerTarget(ManagedTarget):
     info = INFO
 
     def render(self, job: Job, run: str) -> Submission:
-        """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
+        """The call of CreateTrainingJob. Raises RsctlError with all errors of the job."""
         resolved = _resolve(job)
         findings = _resolution_findings(resolved)
         artifacts = _Artifacts() if _has_error(findings) else _plan_artifacts(resolved)
@@ -101,7 +101,7 @@ class SageMakerTarget(ManagedTarget):
         )
 
     def preflight(self, submission: Submission) -> list[Finding]:
-        """Whether there are credentials; what they allow is seen at the first call."""
+        """Whether there are credentials; the first call shows their permissions."""
         from rsctl.clients.aws import Aws
 
         try:
@@ -202,7 +202,7 @@ def _architecture(resolved: ResolvedPools) -> list[Finding]:
 
 
 def _follows(finding: Finding, earlier: list[Finding]) -> bool:
-    """Whether an error that is known already is why a field of the request is wrong or missing."""
+    """Whether a known error explains why a field of the request is wrong or missing."""
     path = finding.path or ""
     known = [each.path for each in earlier if each.is_error and each.path]
     return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in known)

@@ -3,8 +3,8 @@ Pure.
 
 Its runners start `sagemaker_mpi_num_of_processes_per_host` processes on each node, torchrun's too,
 and without that one for each GPU, otherwise one for each NeuronCore, otherwise one. Only the
-toolkits of PyTorch's images read `sagemaker_torch_distributed_enabled`; those of other frameworks
-start the program once on each node.
+toolkits of PyTorch's images read `sagemaker_torch_distributed_enabled`; the toolkits of other
+frameworks start the program once on each node.
 
 Sources: aws/sagemaker-training-toolkit@3383937, runner.py and environment.py;
 aws/sagemaker-pytorch-training-toolkit, training.py; aws/sagemaker-tensorflow-training-toolkit,

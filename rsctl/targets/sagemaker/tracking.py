@@ -1,4 +1,4 @@
-"""The key `sagemaker` of `tracking:`, an experiment that a job's request makes it part of."""
+"""The key `sagemaker` of `tracking:`, an experiment that the job's request names."""
 
 from collections.abc import Iterator
 from typing import Annotated, Optional

@@ -1,7 +1,7 @@
 """Whether NCCL's traffic goes over EFA, by the lines that NCCL and its plugin print.
 
-NCCL prints them with NCCL_DEBUG=INFO only; without them nothing is known here. They
-are those that AWS's own tests look for (deep-learning-containers, test/efa).
+NCCL prints them with NCCL_DEBUG=INFO only; without them nothing is known here. AWS's own tests look
+for the same lines (deep-learning-containers, test/efa).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def notice(text: str) -> Finding | None:
 
 
 def facts(plan: Mapping[str, Any], noticed: Iterable[Finding]) -> list[Fact]:
-    """Whether the transport that was asked for is in use, where it is EFA and the log shows it."""
+    """Whether the requested transport is in use, if it is EFA and the log shows it."""
     image = plan.get("image")
     transport = image.get("transport") if isinstance(image, Mapping) else None
     codes = {finding.code for finding in noticed}

@@ -1,1 +1,1 @@
-"""For who writes a target: the conformance suite and a small target to start from."""
+"""For authors of targets: the conformance suite and a small target to start from."""

@@ -8,8 +8,7 @@
         job_keys = {"image": {"uri": "python:3.12"}, "targets": {"mycloud": {"zone": "a"}}}
 
         @pytest.fixture(autouse=True)
-        def cloud(self, monkeypatch):  # an emulator, or what else the target asks
-            ...
+        def cloud(self, monkeypatch):  # an emulator, or another service of the target ...
 
 The jobs of the suite run a few lines of `python3` on one node, with launcher `once`. Fixtures:
 `rsctl_home` is a store of the test's own, `target` the installed target.

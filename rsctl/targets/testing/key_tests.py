@@ -58,7 +58,7 @@ class Planned:
 
 
 class KeyTests(Suite):
-    """Every key changes what is planned, or a finding names it."""
+    """Every key changes the plan, or a finding names it."""
 
     repository: ClassVar[Optional[str]] = None
     """Where an image that rsctl builds is pushed; None where it need not be."""
@@ -169,7 +169,7 @@ def _filled(sample: Sample, values: Values) -> Sample:
 
 
 def _option_samples(options: type[msgspec.Struct]) -> dict[str, Any]:
-    """A value other than the default for each option of which the type says what it can be."""
+    """A value other than the default for each option whose type lists its values."""
     samples = {}
     for field in msgspec.structs.fields(options):
         value = _other_value(field.type, field.default)

@@ -39,7 +39,7 @@ class PlanTests(Suite):
         assert options() == options()
 
     def test_refused_keys_have_remedies(self, tmp_path: Path, target: Target) -> None:
-        """Each is an error of its key that names the target and what to do instead."""
+        """Each is an error of its key that names the target and has a remedy."""
         job = self.job(tmp_path, COUNT)
         for path, (_, _, values) in target.info.refused.items():
             value = min(values) if values else "other than the default"
@@ -60,7 +60,7 @@ class PlanTests(Suite):
     def test_render_is_pure(
         self, plan: Callable[..., Submission], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """No network; neither the clock nor the environment changes what is rendered."""
+        """No network; neither the clock nor the environment changes the submission."""
         run = new_run_id("suite")
         first = shown(plan(run=run))
         with monkeypatch.context() as patch:
@@ -85,7 +85,7 @@ class PlanTests(Suite):
         assert [pool.role for pool in made.pools][:1] == ["worker"]
 
     def test_secrets_are_not_shown(self, plan: Callable[..., Submission]) -> None:
-        """A secret is None in the plan, and is among the names of what is filled in."""
+        """A secret is None in the plan, and its name is among the placeholders' names."""
         submission = plan()
         assert submission.plan.env["TOKEN"] is None
         assert "TOKEN" in submission.secrets
@@ -118,7 +118,7 @@ class PlanTests(Suite):
             assert counts == {"worker": 2, "reducer": 2}
 
     def test_placements_are_planned_in_their_order(self, tmp_path: Path, target: Target) -> None:
-        """A target that tries several regions plans a request of its own for each."""
+        """A target that tries several regions plans a separate request for each."""
         if not target.info.has_placements:
             return
         regions = self.regions or tuple(catalog.load(self.target_name).regions[:2])

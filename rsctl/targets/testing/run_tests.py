@@ -171,9 +171,13 @@ class RunTests(Suite):
             return
         run = self.submit(target, planned)
         lines = log_lines(self.follow(target, run))
-        for replica in ("worker-0", "worker-1"):
-            own = [line.text for line in lines if line.replica == replica]
-            assert own == [f"line {number}" for number in range(LINES)]
+        chief, other = (
+            [line.text for line in lines if line.replica == replica]
+            for replica in ("worker-0", "worker-1")
+        )
+        assert chief == [f"line {number}" for number in range(LINES)]
+        assert other == chief[: len(other)]
+        assert other or target.info.is_managed  # a cloud may end the other nodes with the chief
         assert stored(run).state is JobState.SUCCEEDED
 
     def test_a_job_is_adopted(
@@ -197,7 +201,7 @@ class RunTests(Suite):
         assert stored(adopted.run).state is JobState.SUCCEEDED
 
     def test_results(self, plan: Callable[..., Submission], target: Target) -> None:
-        """Locations by what they hold, from the stored plan alone."""
+        """Locations by their content, from the stored plan alone."""
         known = msgspec.to_builtins(plan().plan)
         for name, location in target.results(known).items():
             assert name in ("outputs", "checkpoints", "model")

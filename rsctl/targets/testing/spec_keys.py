@@ -52,12 +52,13 @@ OF_RSCTL = {
     "target": "it names the target",
     "targets": "the target's own options have a test of their own",
     "tracking": "rsctl sends the run's metrics there",
+    "watch": "rsctl judges the metrics that it reads by it",
     "metrics": "rsctl reads them from the log, which has a test of its own",
     "matrix": "rsctl makes a job of each cell",
     "gate": "rsctl gate judges by it",
     "model": "rsctl advise works with it",
 }
-"""Keys that no target has to honour, with who does."""
+"""Keys that no target must honour, with the part of rsctl that does."""
 
 _SCRIPT = {"run": {"command": None, "script": "train.py"}}
 _MODULE_ALONE = {"run": {"command": None, "module": "train", "launcher": "none"}}
@@ -65,6 +66,7 @@ _IMAGE = {"image": {"uri": "{image}", "base": None, "source": None}}
 _RANKS = {"run": {"command": None, "script": "train.py", "launcher": "torchrun"}}
 _SEVERAL = {**_RANKS, "workers": {"count": 2}}
 _REDUCED = {**_SEVERAL, "reducers": {"count": 1}}
+_LOCAL = {**_SEVERAL, "comm": {"local_steps": 8}}
 _ROLE = {"workers": {"count": 2}, "roles": {"data": {"command": ["true"]}}}
 _INPUT = {"inputs": {"data": {"uri": "{location}"}}}
 
@@ -121,7 +123,16 @@ SAMPLES = (
     Sample("comm.backend", "gloo", _SEVERAL),
     Sample("comm.bucket_mb", 7, _SEVERAL),
     Sample("comm.compression", "bf16", _REDUCED),
+    Sample("comm.compression", "int8", _REDUCED),
+    Sample("comm.compression", "fp8", _REDUCED),
+    Sample("comm.hook", "package.hooks:reduce", _SEVERAL),
+    Sample("comm.local_steps", 8, _REDUCED),
+    Sample("comm.outer.optimizer", "sgd", _LOCAL),
+    Sample("comm.outer.lr", 0.5, _LOCAL),
+    Sample("comm.outer.momentum", 0.5, _LOCAL),
+    Sample("comm.fragments", 4, _LOCAL),
     Sample("comm.on_reducer_loss", "fallback", _REDUCED),
+    Sample("comm.debug", "off", _SEVERAL),
     Sample("inputs", {"data": "{location}"}),
     Sample("inputs.data.uri", "{other_location}", _INPUT),
     Sample("inputs.data.mode", "copy", _INPUT),
@@ -132,7 +143,12 @@ SAMPLES = (
     Sample("limits.queue", "30m"),
     Sample("limits.retries", 2),
     Sample("limits.restarts", 2),
+    Sample("limits.grace", "1m", {"limits": {"timeout": "1h"}}),
+    Sample("limits.stop_signal", "USR1"),
+    Sample("limits.restarts_in_place", 2, _RANKS),
     Sample("limits.spot", True),
+    Sample("limits.stall", "5m"),
+    Sample("limits.on_stall", "fail"),
     Sample("limits.cost", "50 USD", {"limits": {"timeout": "1h"}}),
 )
 

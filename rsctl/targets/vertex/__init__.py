@@ -1,1 +1,3 @@
-"""Vertex AI custom jobs. `target` is the target; what renders is pure, `client` makes the calls."""
+"""Vertex AI custom jobs. `target` is the target; the code that renders is pure, `client` makes the
+calls.
+"""

@@ -1,7 +1,7 @@
 """The fields of a CustomJob in v1 of the API, from its public description (2026-11).
 
 A kind is a scalar (`string`, `bool`, `int32`, `int64`, `duration`), `map` of texts, the name of a
-message or of an enum below, `[KIND]` a list, or `output`: what only the service writes.
+message or of an enum below, `[KIND]` a list, or `output`: a field that only the service writes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How Vertex AI bills a CustomJob. Pure.
 
-Machines cost Compute Engine's price and a fee, as long as they are the job's (its documentation,
-"Vertex AI pricing"). The API does not document whether a restart resets `timeout`.
+Machines cost Compute Engine's price and a fee for as long as they belong to the job (its
+documentation, "Vertex AI pricing"). The API does not document whether a restart resets `timeout`.
 """
 
 from __future__ import annotations

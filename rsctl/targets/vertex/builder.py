@@ -48,8 +48,8 @@ class CloudBuild:
     def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
         """Build and push; the digest. Raises RsctlError.
 
-        A build of the same recipe that runs already is joined instead of starting another. Only a
-        build that this call started is cancelled by Ctrl-C.
+        If a build of the same recipe is in progress, it is followed instead of starting another.
+        Only a build that this call started is cancelled by Ctrl-C.
         """
         log = BuildLog(show)
         before = self._find(recipe)
@@ -73,7 +73,7 @@ class CloudBuild:
         return digest_of(end, recipe)
 
     def _start(self, recipe: Recipe, log: BuildLog, before: set[str]) -> Build:
-        """The build that was started; if an answer is lost, the one that did not exist before.
+        """The build that was started; after a lost answer, the build that did not exist before.
 
         So a lost answer never starts a second build.
         """
@@ -93,7 +93,7 @@ class CloudBuild:
         raise no_answer(urlsplit(self._builds).netloc, "the build could not be started")
 
     def _create(self, request: dict[str, Any]) -> Build | None:
-        """The build, or None if there is no telling whether it was created."""
+        """The build, or None if it is unknown whether it was created."""
         try:
             answer = self._google.request(
                 "POST", self._builds, retry=False, path=_FIELD, json=request
@@ -115,7 +115,7 @@ class CloudBuild:
         return [build for build in builds if recipe.reference in build.get("images", ())]
 
     def _follow(self, build: str, log: BuildLog) -> Build:
-        """Show the log until the build has ended and all of its log has come."""
+        """Show the log until the build has ended and its log is complete."""
         name, read, quiet = f"{self._staging.folder}logs/log-{build}.txt", 0, 0
         for _ in self._retries.polls():
             state: Build = self._google.request("GET", f"{self._builds}/{build}").json()

@@ -48,5 +48,5 @@ def build_request(
 
 
 def tag_of(recipe: Recipe) -> str:
-    """The tag that a build is found again by."""
+    """The tag for finding a build again."""
     return f"rsctl-{recipe.digest}"

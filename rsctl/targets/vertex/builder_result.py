@@ -44,7 +44,7 @@ _KNOWN = (
 
 
 def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
-    """The digest of what a successful build has pushed. Raises RsctlError if it has none."""
+    """The image digest that a successful build has pushed. Raises RsctlError if it has none."""
     for image in build.get("results", {}).get("images", ()):
         if image.get("name") == recipe.reference and DIGEST.fullmatch(image.get("digest", "")):
             return str(image["digest"])

@@ -22,14 +22,14 @@ _REGION = re.compile(r"([a-z]+)-[a-z]+[0-9]{1,2}")
 
 
 class FlexStart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which GPUs can be had by flex start, and the longest running time in seconds."""
+    """The GPUs that are available by flex start, and the longest running time in seconds."""
 
     gpus: list[str]
     longest: int
 
 
 class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`rules.yaml`; `default_quotas` are, by quota, numbers and the regions that have it."""
+    """`rules.yaml`; `default_quotas` are numbers by quota, each with its regions."""
 
     multi_regions: dict[str, str]
     reduction_server: str
@@ -55,7 +55,7 @@ class VertexRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.reduction_server.format(multi_region=self.multi_region(region))
 
     def default_quota(self, quota: str, region: str) -> int | None:
-        """How many of something a project may use in a region by default; None if not known."""
+        """The default quota of a project in a region; None if unknown."""
         for number, regions in self.default_quotas.get(quota, {}).items():
             if region in regions or "*" in regions:
                 return number

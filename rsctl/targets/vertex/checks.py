@@ -55,14 +55,15 @@ def node_findings(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding
 
 
 def disk_gb(size: Size) -> int:
-    """A boot disk in the GB of the API, none less than what was asked for."""
+    """A boot disk in the GB of the API, never less than requested."""
     return -(-int(size) // _GB)
 
 
 def boot_disk(job: Job, role: str) -> Optional[str]:
-    """The type of a role's boot disks, the roles `chief`, `workers` and `reducers` among them.
+    """The type of a role's boot disks; roles include `chief`, `workers` and `reducers`.
 
-    One type for all does not mean the reducers'; the chief has the workers' unless it has its own.
+    A single type for all does not apply to reducers; the chief has the workers' type unless it has
+    its own.
     """
     given = vertex_options(job).boot_disk
     if given is None or isinstance(given, str):
@@ -188,7 +189,7 @@ def _environment(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding]
 
 
 class QuotaPool(NamedTuple):
-    """Nodes that count against quotas: the key of how many they are, and what each is."""
+    """Nodes that count against quotas: the key of their number, and their machine."""
 
     key: str
     nodes: int
@@ -197,7 +198,7 @@ class QuotaPool(NamedTuple):
 
 
 def quota_findings(job: Job, pools: list[QuotaPool]) -> Iterator[Finding]:
-    """More of one quota than a project has by default."""
+    """A usage beyond a project's default quota."""
     region = vertex_options(job).first_region or ""
     is_preemptible = strategy_of(job) in ("SPOT", "FLEX_START")
     wanted: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Vertex AI's job service by REST: a custom job is created once, and found again."""
+"""Vertex AI's job service by REST: it creates a custom job once, and finds it later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNTIL_LISTED = "3"  # seconds
 
 
 class VertexService:
-    """Custom jobs of the projects that the user's credentials open. Threads can share it."""
+    """Custom jobs of the projects that the user's credentials can access. Threads can share it."""
 
     settled_after = 300.0
 
@@ -39,7 +39,7 @@ class VertexService:
         """Create the job, unless this run has one already; its URL. Raises RsctlError.
 
         The API has no idempotency token. So the job has the run's id as a label, and jobs with it
-        are listed before each try: a call whose answer was lost may have been carried out.
+        are listed before each try: a call whose answer was lost may have been executed.
         """
         parent, identity = ProjectRegion.of_request(request), _Identity.of(request, run)
         google = self._google(parent.project, self._retries.tries)
@@ -84,7 +84,7 @@ class VertexService:
 
 
 class _Identity(NamedTuple):
-    """By which labels a job is known: those of its run and, beyond the first, of its placement."""
+    """The labels that identify a job: its run and, after the first, its placement."""
 
     run: str
     placement: Optional[str]
@@ -104,7 +104,7 @@ class _Identity(NamedTuple):
 def _find_again(
     google: Google, parent: ProjectRegion, identity: _Identity, problem: RsctlError | None
 ) -> JobAddress | None:
-    """The job, also after `problem`: where an answer was lost, that stays the problem."""
+    """The job; if this search fails after a lost answer, `problem` is raised."""
     try:
         return _find(google, parent, identity)
     except RsctlError:
@@ -116,9 +116,9 @@ def _find_again(
 def _create(
     google: Google, parent: ProjectRegion, body: dict[str, Any], run: str
 ) -> JobAddress | RsctlError:
-    """The job, or what to raise if there is no further try; Unanswered if it may be there.
+    """The job, or the error to raise if there is no further try; Unanswered if the job may exist.
 
-    Raises RsctlError where another try would be as vain.
+    Raises RsctlError if another try would also fail.
     """
     try:
         url = parent.jobs_url(google.endpoints)

@@ -13,7 +13,7 @@ from rsctl.targets.vertex.scheduling import scheduling
 
 
 def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
-    """The job with a time limit that keeps it below its cost, where it has none."""
+    """The job with a time limit that keeps it below its cost limit, if it has no time limit."""
     chief, reducers = chief_job(job), resolved.reducers
     nodes = ((chief, resolved.chief, 1), (job, resolved.machine, job.workers.count - 1))
     pools = [

@@ -1,7 +1,7 @@
-"""Deduplication of log entries that are read again: which of the recent ones have been given.
+"""Deduplication of log entries that are read again: the recent entries that have been returned.
 
-Entries may become visible later than others that are younger. So what is recent is read again, and
-hashes of 64 bits distinguish it from what was given before.
+Entries may become visible later than younger ones. So recent entries are read again, and hashes of
+64 bits distinguish new entries from returned ones.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _FORGOTTEN = 4 * MOST
 
 
 class DedupWindow:
-    """The entries that have been given already.
+    """The entries that have already been returned.
 
-    `settled` is the time before which all has been given, with nine digits as `nanosecond_time`.
+    `settled` is the time before which all entries have been returned, with nine digits as
+    `nanosecond_time`.
     """
 
     def __init__(self, cursor: Mapping[str, Any], created: str) -> None:
@@ -41,7 +42,7 @@ class DedupWindow:
         return len(self._given)
 
     def take(self, time: str, insert_id: str) -> bool:
-        """Note an entry; whether it has not been given before."""
+        """Note an entry; returns whether it is new."""
         # An insertId is unique only among the entries of one timestamp.
         key = _hash(f"{time}/{insert_id}")
         is_new = key not in self._given and key not in self._forgotten_set
@@ -59,16 +60,16 @@ class DedupWindow:
             self._forget(key)
 
     def has_room(self) -> bool:
-        """Whether to read on beyond what is noted.
+        """Whether to read beyond the noted entries.
 
-        Some room is kept for what comes late between entries that another reader has noted.
+        Some room is kept for late entries between the entries that another reader has noted.
         """
         kept = 0 if self.is_resumed else PAGE
         return len(self._given) + PAGE + kept <= MOST
 
     @property
     def is_resumed(self) -> bool:
-        """Whether another reader has noted entries that this one has not seen yet."""
+        """Whether another reader has noted entries that this reader has not read yet."""
         return _UNKNOWN in self._given.values()
 
     def forget_unseen(self) -> None:
@@ -85,7 +86,7 @@ class DedupWindow:
 
     @property
     def middle(self) -> str:
-        """The time that half of the noted entries are older than."""
+        """The median time of the noted entries."""
         times = sorted(self._given.values())
         return (times[len(times) // 2] if times else "") or self.settled
 

@@ -157,7 +157,7 @@ def _quota(google: Google, project: str, region: str, quota: str, needed: int) -
 
 
 def _limit(metric: dict[str, Any], region: str) -> int | None:
-    """The limit of a region: its own bucket, otherwise the one for all; numbers arrive as text."""
+    """A region's limit: its own bucket, otherwise the bucket for all; numbers arrive as text."""
     found: dict[str, int] = {}
     for limit in metric.get("consumerQuotaLimits", []):
         for bucket in limit.get("quotaBuckets", []):

@@ -11,7 +11,8 @@ from rsctl.job.job import Job
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.node.roles import AWAITED_ROLES
 from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
-from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
+from rsctl.targets.stalls import stall_env
+from rsctl.targets.variables import TOKEN, comm_env, grace_env, reducers_env, user_env
 from rsctl.targets.vertex.options import vertex_options
 
 
@@ -23,12 +24,13 @@ def container_env(
 ) -> dict[str, Optional[str]]:
     """The variables of every container, in all roles; None for a secret.
 
-    All of a pool have one environment, so that rsctl-launch finds out who each of them is. A
-    vendor's container with `run.package` has the platform's own variables, AIP_MODEL_DIR and the
-    like, and of rsctl's only those that no other stands for. `pool_roles` are the roles by the
-    names of their worker pools.
+    All replicas of a pool share one environment, so rsctl-launch finds out which replica it is on.
+    A vendor's container with `run.package` has the platform's own variables, such as AIP_MODEL_DIR,
+    and only those of rsctl's that have no counterpart. `pool_roles` are the roles by the names of
+    their worker pools.
     """
-    env = {**user_env(job), **comm_env(job, has_own_reducers)}
+    env = {**user_env(job), **comm_env(job, has_own_reducers), **stall_env(job)}
+    env |= _soft_stop_env(job)
     env |= input_env(input_plans(job))
     env |= {POOL_ROLES: write_pool_roles(pool_roles)} if pool_roles else {}
     if awaited := awaited_roles(job):
@@ -49,10 +51,19 @@ def container_env(
     return env | reducers_env(job, has_own_reducers)
 
 
-def input_plans(job: Job) -> list[InputPlan]:
-    """The inputs as they come to the nodes.
+def _soft_stop_env(job: Job) -> dict[str, Optional[str]]:
+    """Nodes ask their ranks to end before the time limit: Google documents no signal before it."""
+    timeout, grace = job.limits.timeout, job.limits.grace
+    if job.run.package is not None:
+        return {}
+    return grace_env(job, float(timeout) - float(grace) if timeout and grace else None)
 
-    A copy is made of the mounted bucket: that needs neither credentials nor a client in the image.
+
+def input_plans(job: Job) -> list[InputPlan]:
+    """The inputs as the nodes get them.
+
+    A copy is made from the mounted bucket: that needs neither credentials nor a client in the
+    image.
     """
     return [_input_plan(job_input) for job_input in inputs_of(job, "vertex")]
 
@@ -91,7 +102,7 @@ def awaited_roles(job: Job) -> list[str]:
 
 
 def outputs_of(job: Job, run: str) -> Optional[str]:
-    """Where results go, as a gs:// location without a slash at its end; None if unset."""
+    """The location of results, as gs:// without a slash at its end; None if unset."""
     if job.outputs:
         return str(job.outputs).rstrip("/")
     staging = vertex_options(job).staging
@@ -99,5 +110,5 @@ def outputs_of(job: Job, run: str) -> Optional[str]:
 
 
 def mounted(location: str) -> str:
-    """Where the containers see a gs:// location: all buckets are mounted below /gcs."""
+    """The path of a gs:// location in the containers: all buckets are mounted below /gcs."""
     return location.replace("gs://", "/gcs/", 1).rstrip("/")

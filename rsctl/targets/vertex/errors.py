@@ -1,7 +1,7 @@
-"""Errors of Vertex AI for a job that it refuses or that failed, with what to do about them.
+"""Errors of Vertex AI for a job that it refuses or that failed, with their remedies.
 
-The patterns are of messages that its documentation has or that users report; any other message is
-shown as it is.
+The patterns match messages in its documentation or in users' reports; any other message is shown
+unchanged.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ INFO = TargetInfo(
         )
     },
     honoured=frozenset({"chief", "roles"}),
+    reuses_machines=frozenset({"persistent_resource"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "reduction-server", "fast-socket"}),
     transport_with_reducers=AutomaticTransport(

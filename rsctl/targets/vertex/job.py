@@ -25,7 +25,7 @@ from rsctl.targets.vertex.transport_status import notice, reduction_server_facts
 
 _REQUESTED = ("displayName", "jobSpec", "labels", "encryptionSpec")
 _MEASURED_AFTER = 120.0
-"""Seconds after which the measurements of all nodes can be expected to be there."""
+"""Seconds after which the measurements of all nodes are expected to be available."""
 
 
 class VertexJob:
@@ -40,11 +40,11 @@ class VertexJob:
         self._job: dict[str, Any] = {}
 
     def status(self) -> JobStatus:
-        """How it is now."""
+        """The present status."""
         return status_of(self._get(), self._address, self._clock.now(), self._time_scale)
 
     def describe(self) -> JobDescription:
-        """The description of the job, as far as the job itself shows it."""
+        """The description of the job, as far as its resource shows it."""
         job = self._get()
         body = {key: _without_secrets(job[key]) for key in _REQUESTED if key in job}
         labels = job.get("labels") or {}
@@ -89,7 +89,7 @@ class VertexJob:
         return reduction_server_facts(measured, plan, noticed)
 
     def cancel(self) -> None:
-        """Ask it to end; one that has ended is left as it is."""
+        """Ask it to end; does not change a job that has ended."""
         url = f"{self._address.resource_url(self._patient.endpoints)}:cancel"
         answer = self._patient.request("POST", url, ok=(200, 400), json={})
         if answer.status_code == 400 and not self.status().state.is_final:
@@ -116,7 +116,7 @@ class VertexJob:
 
 
 def _without_secrets(value: Any) -> Any:
-    """A part of a job, its variables without their values: which are secrets is unknown."""
+    """A part of a job, its variables without values: it is unknown which are secrets."""
     if isinstance(value, list):
         return [_without_secrets(item) for item in value]
     if not isinstance(value, dict):

@@ -25,7 +25,7 @@ class ProjectRegion(NamedTuple):
 
     @classmethod
     def of_request(cls, request: Mapping[str, Any]) -> ProjectRegion:
-        """Where a plan's request goes. Raises RsctlError."""
+        """The destination of a plan's request. Raises RsctlError."""
         url = str(request.get("url", ""))
         match = _PATH.fullmatch(urlsplit(url).path)
         if match is None:
@@ -64,7 +64,7 @@ class JobAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """How rsctl names it."""
+        """Its URL in rsctl."""
         return f"vertex://{self.parent.project}/{self.parent.region}/{self.id}"
 
     def resource_url(self, endpoints: Endpoints) -> str:

@@ -34,7 +34,7 @@ def _seconds(name: str, start: float, end: float) -> Fact:
 
 
 def _shells(uris: Any, roles: Roles) -> dict[str, str]:
-    """Where a shell in each replica opens, by replica; only what a browser may be sent to."""
+    """The page with a shell in each replica, by replica; only URLs that are safe to open."""
     if not isinstance(uris, dict):
         return {}
     return {

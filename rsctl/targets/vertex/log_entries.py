@@ -27,7 +27,7 @@ _DEEPEST = 20
 def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
     """The time, with nine digits, and the insert id, which together identify an entry.
 
-    Raises ValueError for what is no entry.
+    Raises ValueError if it is not an entry.
     """
     if not isinstance(entry, dict):
         raise ValueError("not an object")
@@ -91,7 +91,7 @@ def _runtime_line(payload: dict[str, Any], severity: str) -> str:
 
 
 def _with_integers(value: Any, depth: int = 0) -> Any:
-    """Integers, where a double came back for one."""
+    """Convert doubles back to the integers that they were."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
         return int(value)
     if depth > _DEEPEST:

@@ -2,7 +2,7 @@
 
 Cloud Logging answers 60 such requests a minute for a whole project, from all clients, and this
 limit cannot be raised. One job's log takes at most half of it, and all jobs that a process watches
-take less than the whole: those that have ended come first, since they need one request each.
+take less than the whole. Ended jobs come first, since they need one request each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PER_MINUTE = 30.0
 _LEAST_PER_MINUTE = 4.0
 _BURST = 10
 _RECOVERY = 1.0
-"""Requests a minute that are won back with each answer, after a refusal has halved the rate."""
+"""Requests a minute that each answer adds again after a refusal has halved the rate."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 2.0, 8.0
 _LONGEST_QUIET_WAIT, _QUIET = 20.0, 600.0
@@ -28,7 +28,7 @@ _OF_PROJECT, _OF_LIVE_JOBS = 56, 44
 
 
 class ProjectRateLimiter:
-    """Limits what this process asks for all jobs of a project. Times as in RateLimiter."""
+    """Limits this process's requests for all jobs of a project. Times as in RateLimiter."""
 
     def __init__(self, factor: float) -> None:
         self._minute = 60.0 * factor
@@ -79,7 +79,7 @@ class LogRateLimiter:
         self._paid_until = max(self._paid_until, now) + self._gap
 
     def answered(self, now: float, has_news: bool, has_more: bool) -> None:
-        """It was answered; with less news the next one comes later, with more to come at once."""
+        """Record an answer; the next request is due now if there is more, otherwise later."""
         self._refusals = 0
         self.served = now
         self._rate = min(self._rate + _RECOVERY, PER_MINUTE)
@@ -100,7 +100,7 @@ class LogRateLimiter:
         self._due = now + self._factor * random.uniform(bound / 2, bound)  # noqa: S311 - jitter
 
     def not_before(self, time: float) -> None:
-        """There is nothing to be had until then."""
+        """Nothing new is expected until then."""
         self._due = max(self._due, time)
 
     def not_after(self, time: float) -> None:

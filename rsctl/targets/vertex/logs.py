@@ -1,9 +1,9 @@
 """Reads a job's log from Cloud Logging, every line once.
 
 One page is read at a time, in rounds: a round begins at a time and follows the pages to the end of
-the log. Where little is recent a round begins before all of that, and so sees what came late.
-After a flood it begins where the last one ended, and only now and then further back; and where
-more is recent than can be noted, it waits until the older half of that has settled.
+the log. If there are few recent entries, a round begins before all of them, and so finds late ones.
+After a flood it begins where the last one ended, and only now and then further back. If there are
+more recent entries than can be noted, it waits until the older half of them has settled.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class VertexLog:
         if answer.status_code == 429:
             self._back_off(answer)
             return None
-        if answer.status_code == 400 and reading.token:  # it is good for a while only
+        if answer.status_code == 400 and reading.token:  # it is valid only for a while
             self._round = None
             return None
         if is_transient(answer):
@@ -120,7 +120,7 @@ class VertexLog:
             or oldest >= 2 * self._settled_after
             or self._is_last(now)
         )
-        # Some entries may claim to be of the future.
+        # Some entries may have a time in the future.
         since = window.settled if is_whole else min(window.newest, timestamp(now))
         return _Round(since, now, is_whole)
 
@@ -144,7 +144,7 @@ class VertexLog:
         return answer
 
     def _back_off(self, answer: Any) -> None:
-        """Raises Unreachable if it has gone on for long."""
+        """Raises Unreachable if the problem has lasted for long."""
         now = self._clock.now()
         self._limiter.refused(now)
         if now - self._limiter.served > _REPORTED_AFTER * self._factor:
@@ -156,7 +156,7 @@ class VertexLog:
         for entry in page.get("entries") or []:
             try:
                 time, insert_id = entry_key(entry)
-            except ValueError:  # the service has none such, so there is nothing to show
+            except ValueError:  # the service has no such log, so there is nothing to show
                 continue
             times.append(time)
             if self._window.take(time, insert_id):
@@ -168,7 +168,7 @@ class VertexLog:
         return lines
 
     def _settle(self, reading: _Round, times: list[str]) -> None:
-        """Move on the time before which nothing is expected, as far as this round has come."""
+        """Advance the time before which nothing is expected, by the progress of this round."""
         if not reading.is_whole or (reading.token and not times):
             return
         until = timestamp(reading.started - self._settled_after)
@@ -177,7 +177,7 @@ class VertexLog:
         self._window.settle(until)
 
     def _schedule(self, reading: _Round, times: list[str], has_news: bool) -> None:
-        """Decide what is read next, and when."""
+        """Decide the next request and its time."""
         now = self._clock.now()
         is_last = self._is_last(reading.started)
         is_recent = bool(times) and max(times) > timestamp(reading.started - self._settled_after)
@@ -201,7 +201,7 @@ class VertexLog:
 
     @property
     def _settled_after(self) -> float:
-        """Longer where reading so much again costs no further request."""
+        """Longer if reading more again costs no further request."""
         if len(self._window) > _CHEAP:
             return self._least_settled
         return max(_SETTLED_WHERE_CHEAP * self._factor, self._least_settled)

@@ -39,7 +39,7 @@ def is_tpu(accelerator: Accelerator) -> bool:
 
 
 def named_machine(given: str | list[str] | PerTarget | None) -> str | None:
-    """The machine that a spec names for this target, first; None to have one chosen."""
+    """The first machine that a spec names for this target; None to let rsctl choose one."""
     name = first_of(value_on(given, "vertex"))
     return None if name == "auto" else name
 
@@ -123,7 +123,7 @@ def _unknown_accelerator(accelerator: Accelerator) -> Finding:
 
 
 def _combination(machine: Machine, accelerator: Accelerator | None) -> Iterator[Finding]:
-    """Whether these GPUs, so many of them, go with the machine."""
+    """Check that the machine can have this number of these GPUs."""
     if machine.fits(accelerator):
         return
     if machine.accelerator:
@@ -150,7 +150,7 @@ def _combination(machine: Machine, accelerator: Accelerator | None) -> Iterator[
 
 
 def _impossible(accelerator: Accelerator) -> Finding:
-    """No machine has so many, or none has any."""
+    """The error if no machine has that many, or any."""
     retired = catalog().gpus[accelerator.type].retired
     if retired:
         return _retired(accelerator, retired)
@@ -172,7 +172,7 @@ def _retired(accelerator: Accelerator, why: str) -> Finding:
 
 
 def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -> Iterator[Finding]:
-    """Whether the GPUs still exist, exist in the region, and can be had without a reservation."""
+    """Check that the GPUs still exist, exist in the region, and need no reservation."""
     if accelerator is None:
         return
     gpu, region = gpus_of(machine, accelerator), vertex_options(job).first_region

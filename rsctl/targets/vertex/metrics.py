@@ -12,18 +12,18 @@ from rsctl.targets.vertex.pools import Roles, replica_of
 from rsctl.targets.vertex.timestamps import event_time, timestamp
 
 Query = Callable[[str, dict[str, str]], dict[str, Any]]
-"""GET of a path of the service with a query; the answer's JSON, {} where there is no such thing."""
+"""GET of a path of the service with a query; the answer's JSON, {} if it does not exist."""
 
 PERIOD = 60.0
-"""Seconds between two measurements, and the shortest that they can be put together by."""
+"""Seconds between two measurements, and the shortest period for aggregation."""
 
-_SHORTEST = 0.1  # of an emulator's, where all times are shorter
+_SHORTEST = 0.1  # for an emulator, where all times are shorter
 _LONGEST = 2 * 3600.0
 _PAGES = 20
 
 
 class _Kind(NamedTuple):
-    """One of the service's metrics, and what it is here."""
+    """One of the service's metrics, and its name in rsctl."""
 
     type: str
     name: str
@@ -42,7 +42,7 @@ _KINDS = (
 
 
 class MonitoringInterval(NamedTuple):
-    """From when to when, in seconds since 1970."""
+    """A time span, in seconds since 1970."""
 
     start: float
     end: float
@@ -64,10 +64,10 @@ def measure(
 ) -> list[MetricEvent]:
     """The measurements of a span, in order of time. One request for each metric, or a few.
 
-    `roles` are those of the job's worker pools.
+    `roles` are the roles of the job's worker pools.
 
-    Utilizations are parts of 1; where a node has several of a thing it is their mean. What the
-    nodes receive and send is in bytes a second.
+    Utilizations are fractions of 1; for a node with several devices, the mean. The nodes' received
+    and sent data is in bytes per second.
     """
     events = [
         event for kind in _KINDS for event in _of_kind(query_service, address, span, kind, roles)

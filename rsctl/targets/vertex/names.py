@@ -14,12 +14,12 @@ from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.options import VertexOptions, vertex_options
 
 RUN_LABEL = "rsctl-run"
-"""The label by which a run's job is found again."""
+"""The label for finding a run's job."""
 
 JOB_LABEL = "rsctl-job"
 
 PLACEMENT_LABEL = "rsctl-placement"
-"""The label with the placement's number, by which a run's second job and further ones differ."""
+"""The label with the placement's number, which distinguishes a run's second and further jobs."""
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PROJECT = r"[a-z0-9][a-z0-9.:-]*"
@@ -53,7 +53,7 @@ _RESERVED = (RUN_LABEL, JOB_LABEL, PLACEMENT_LABEL)
 
 
 def labels_of(job: Job, run: str) -> dict[str, str]:
-    """The job's labels: the user's, and those by which rsctl finds it again."""
+    """The job's labels: the user's, and the labels by which rsctl finds it."""
     return {**vertex_options(job).labels, RUN_LABEL: run, JOB_LABEL: job.name}
 
 
@@ -70,7 +70,7 @@ def experiment_name(options: VertexOptions, run: Optional[str] = None) -> str:
 
 
 def name_findings(job: Job) -> Iterator[Finding]:
-    """Names that Vertex AI would refuse, and names that need another one beside them."""
+    """Find names that Vertex AI would refuse, and names that require another key."""
     options = vertex_options(job)
     yield from _required(options)
     yield from _forms(options)
@@ -155,7 +155,7 @@ def _companions(options: VertexOptions) -> Iterator[Finding]:
 
 
 def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
-    """Resources that a full name puts into another region than the job's."""
+    """Find resources whose full name has another region than the job."""
     for key in ("tensorboard", "encryption_key"):
         location = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
         if location and options.first_region and location[1] != options.first_region:

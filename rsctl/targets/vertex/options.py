@@ -11,7 +11,7 @@ BootDisk = Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]
 
 
 class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the names of one domain are resolved."""
+    """The resolution of the names of one domain."""
 
     project: Annotated[Text, Meta(description="Project of the network that resolves the domain.")]
     network: Annotated[Text, Meta(description="Name of that network.")]
@@ -158,7 +158,7 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def first_region(self) -> Optional[str]:
-        """The region, or of several the one that is tried first; a plan is for one alone."""
+        """The region, or the first of several; a plan has only one."""
         return first_of(self.region)
 
 

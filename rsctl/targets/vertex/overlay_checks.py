@@ -1,4 +1,4 @@
-"""Checks of what an overlay makes of a request: fields of the API, and pools. Pure.
+"""Checks of a request after its overlay: fields of the API, and pools. Pure.
 
 Pools that the containers cannot run in Vertex AI would take, and bill their machines until
 rsctl-launch has refused.
@@ -25,7 +25,7 @@ _Path = tuple[Union[str, int], ...]
 def patch_findings(
     before: dict[str, Any], body: dict[str, Any], has_own_reducers: bool, ranks: tuple[int, int]
 ) -> Iterator[Finding]:
-    """`before` is the body without the patch; so many ranks a node of each pool by default."""
+    """`before` is the body without the patch; `ranks` is the default per node of each pool."""
     if body != before:
         yield from _field_findings(body)
     pools = specs_of(body)
@@ -55,7 +55,7 @@ def patch_findings(
 
 
 def world_size(body: dict[str, Any], ranks: tuple[int, int]) -> int:
-    """The ranks of all workers; so many a node of each pool where the arguments do not have it."""
+    """The ranks of all workers; for a pool whose arguments do not say it, the default per node."""
     return sum(
         count_of(pool) * (ranks_in(_arguments(pool)) or default)
         for pool, default in zip(specs_of(body), ranks, strict=False)
@@ -63,7 +63,7 @@ def world_size(body: dict[str, Any], ranks: tuple[int, int]) -> int:
 
 
 def chief_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The chief's container, or what runs its package; empty if it has none."""
+    """The chief's container or package; empty if it has neither."""
     pools = specs_of(body)
     chief = pools[_CHIEF] if pools else {}
     container = chief.get("containerSpec") or chief.get("pythonPackageSpec")
@@ -83,7 +83,7 @@ def variables_of(container: dict[str, Any]) -> dict[str, str | None]:
 
 
 def images_in(body: dict[str, Any]) -> Iterator[ImagePlaceholder]:
-    """Where the request names images, the one that runs Python packages too."""
+    """The positions of images in the request, including the image that runs Python packages."""
     for path, name, container in _containers(body):
         key = "imageUri" if name == "containerSpec" else "executorImageUri"
         yield ImagePlaceholder((*path, key), container.get(key))
@@ -108,7 +108,7 @@ def _containers(body: dict[str, Any]) -> Iterator[tuple[_Path, str, dict[str, An
 
 
 def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
-    """A field that is unknown may be one that the API has got since."""
+    """An unknown field may be newer than rsctl's description of the API."""
     from rsctl.targets.vertex.proto_json import UNKNOWN_NAME, MalformedJson, read_job
 
     try:
@@ -124,13 +124,13 @@ def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _of_roles(body: dict[str, Any]) -> list[int]:
-    """The numbers of the pools that rsctl's requests have for roles of the job."""
+    """The numbers of the pools that rsctl uses for the job's roles."""
     named = read_pool_roles(str(variables_of(chief_of(body)).get(POOL_ROLES) or ""))
     return [number for number in _ROLES if f"workerpool{number}" in named]
 
 
 def _idle_launcher(number: int, pool: dict[str, Any], busy: set[int]) -> Iterator[Finding]:
-    """`busy` are the pools in which rsctl-launch has something to start."""
+    """`busy` are the pools in which rsctl-launch starts a process."""
     if _arguments(pool)[:1] != ["--launcher"] or number in busy:
         return
     remedy = "give it a separate image and command, or make it a role with roles.NAME"
@@ -141,7 +141,7 @@ def _idle_launcher(number: int, pool: dict[str, Any], busy: set[int]) -> Iterato
 
 
 def _rank_findings(number: int, pool: dict[str, Any], default: int) -> Iterator[Finding]:
-    """Ranks follow from the spec's accelerators, which a patch of the machine leaves as it is."""
+    """The number of ranks follows from the spec's accelerators, which a patch does not change."""
     machine = pool.get("machineSpec")
     machine = machine if isinstance(machine, dict) else {}
     has, ranks = accelerator_of(machine), ranks_in(_arguments(pool)) or default

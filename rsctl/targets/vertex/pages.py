@@ -17,7 +17,7 @@ _TENSORBOARD = re.compile(r"projects/[^/]+/locations/(?P<region>[a-z0-9-]+)/tens
 
 
 def pages_of(url: str, body: Mapping[str, Any]) -> dict[str, str]:
-    """By what they show; none for a run that has no job yet."""
+    """The pages by kind; none for a run that has no job yet."""
     try:
         address = JobAddress.of_url(url)
     except RsctlError:

@@ -1,13 +1,14 @@
 """Resolves a job's pools: machines, ranks and reducers, with all findings about the job. Pure.
 
-`resolve_pools` finds everything at once; the request is then only written down.
+`resolve_pools` decides everything; the code for the request only writes the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Optional
+
+import msgspec
 
 from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error
@@ -35,12 +36,11 @@ from rsctl.targets.vertex.roles import RolePool, pool_roles, resolve_roles
 from rsctl.targets.vertex.scheduling import scheduling_findings, strategy_of
 
 
-@dataclass(frozen=True)
-class ResolvedPools:
+class ResolvedPools(msgspec.Struct, frozen=True):
     """The workers' machine, the ranks on each, the reducers if there are any, and other roles.
 
     `pool_roles` are the roles by the names of their worker pools, as the containers need them.
-    `chief` and `chief_processes` are the first worker's: of most jobs, those of all.
+    `chief` and `chief_processes` are the first worker's: in most jobs equal to all others'.
     """
 
     machine: Machine
@@ -49,7 +49,7 @@ class ResolvedPools:
     chief: Machine
     chief_processes: int
     roles: Sequence[RolePool] = ()
-    pool_roles: Mapping[str, str] = field(default_factory=dict)
+    pool_roles: Mapping[str, str] = {}
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -141,7 +141,7 @@ def _pool_findings(
 
 
 def ranks_of(job: Job) -> int:
-    """How many ranks each worker has: one for each GPU, or one, also for TPUs."""
+    """The number of ranks on each worker: one for each GPU, otherwise one, also for TPUs."""
     workers = job.workers
     if workers.processes != "auto":
         return workers.processes

@@ -1,8 +1,8 @@
 """Maps Vertex AI's worker pools to roles, replicas and pools. Pure.
 
 Pool 0 has the chief, pool 1 the other workers. Pool 2 is for parameter servers or reducers, pool 3
-for evaluators, as the platform itself calls them in TF_CONFIG; roles of other names are there too,
-and the request's variable RSCTL_POOL_ROLES has them. Source: "Distributed training" of the
+for evaluators, as the platform itself calls them in TF_CONFIG; roles with other names use them too,
+and the request's variable RSCTL_POOL_ROLES lists them. Source: "Distributed training" of the
 platform's documentation.
 """
 
@@ -28,7 +28,7 @@ _PS, _EVALUATOR = "ps", "evaluator"
 
 
 def roles_of(job: Any) -> Roles:
-    """The roles of a CustomJob's pools; of one that was made elsewhere, the platform's names."""
+    """The roles of a CustomJob's pools; for a job that was made elsewhere, the platform's names."""
     env = chief_variables(job)
     has_reducers = has_googles_reducers(job) or env.get("RSCTL_REDUCER_KIND") == "rsctl"
     named = read_pool_roles(str(env.get(POOL_ROLES) or ""))
@@ -37,7 +37,7 @@ def roles_of(job: Any) -> Roles:
 
 
 def replica_of(task: Any, roles: Roles) -> str | None:
-    """`worker-3` for `workerpool1-2`; None for what is not a replica, such as `service`."""
+    """`worker-3` for `workerpool1-2`; None for a name that is not a replica, such as `service`."""
     match = _TASK.fullmatch(task) if isinstance(task, str) else None
     if match is None:
         return None
@@ -46,7 +46,7 @@ def replica_of(task: Any, roles: Roles) -> str | None:
 
 
 def key_of_role(role: str) -> str:
-    """The block of the spec that a role's pool is made of."""
+    """The block of the spec for a role's pool."""
     return f"{role}s" if role in (_WORKER, _REDUCER) else f"roles.{role}"
 
 
@@ -85,7 +85,7 @@ def specs_of(job: Any) -> list[dict[str, Any]]:
 
 
 def chief_variables(job: Any) -> dict[str, Any]:
-    """The variables of what the chief of a CustomJob runs."""
+    """The variables of the chief's container or package in a CustomJob."""
     specs = specs_of(job)
     pool = specs[0] if specs else {}
     container = pool.get("containerSpec") or pool.get("pythonPackageSpec")
@@ -122,9 +122,9 @@ def _pool(role: str, count: int, machine: Any) -> Pool:
 
 
 def accelerator_of(machine: dict[str, Any]) -> Accelerator | None:
-    """A machineSpec's accelerators as the spec names them, where the catalogue knows the API's.
+    """A machineSpec's accelerators by their names in the spec, if the catalogue has the API's name.
 
-    Of TPUs those of one host: the request names their machine and the topology.
+    For TPUs the accelerators of one host: the request names their machine and the topology.
     """
     catalog, kind = load("vertex"), str(machine.get("acceleratorType") or "")
     host = catalog.machines.get(str(machine.get("machineType") or ""))

@@ -2,8 +2,8 @@
 
 A machine has no price there: each vCPU, each GiB and each accelerator has one, by family, such as
 "Vertex AI: Training/Pipelines on A3 Instance Core in Iowa". These are with Vertex AI's fee; the
-"management fee" that has SKUs of its own is for machines that Compute Engine bills, such as spot
-ones, which are not in this list.
+"management fee" with separate SKUs is for machines that Compute Engine bills, such as spot ones,
+which are not in this list.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PART = re.compile(
 _GPU = re.compile(rf"{_ON}(NVIDIA .+?)(?: GPU)?(?: running)? in .*", re.I)
 
 _Prices = dict[tuple[str, str], float]
-"""Dollars an hour by what has the price and by region."""
+"""Dollars per hour by unit (vCPU, GiB, accelerator) and by region."""
 
 
 def vertex_prices(endpoints: Endpoints) -> PriceTable:
@@ -82,7 +82,7 @@ def _words(name: str) -> str:
 
 
 def _dollars(sku: Mapping[str, Any]) -> float | None:
-    """The price of one unit, by the last tier of what holds now."""
+    """The price of one unit, by the last tier of the present prices."""
     try:
         rates = sku["pricingInfo"][-1]["pricingExpression"]["tieredRates"]
         price = rates[-1]["unitPrice"]
@@ -116,7 +116,7 @@ def _table(prices: _Prices) -> PriceTable:
 
 
 def _of_machine(machine: Machine, region: str, prices: _Prices) -> Optional[float]:
-    """The sum of its parts; None if one has no price there."""
+    """The sum of the prices of its parts; None if a part has no price there."""
     family = machine.name.partition("-")[0].upper()
     parts = [(f"{family} core", float(machine.vcpus)), (f"{family} ram", machine.memory_gib)]
     if machine.accelerators:

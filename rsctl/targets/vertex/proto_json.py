@@ -1,8 +1,8 @@
 """JSON of proto3 to plain values and back, as Google's REST front end reads it.
 
-Read are names in both spellings, enums as names and as numbers, 64-bit integers as text and as
-numbers, null as nothing. What comes out has camelCase names, names of enums, and texts for 64-bit
-integers.
+It reads names in both spellings, enums as names and as numbers, 64-bit integers as text and as
+numbers, and null as a missing field. Its output has camelCase names, names of enums, and texts for
+64-bit integers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
 
 
 UNKNOWN_NAME = "Invalid JSON payload received. Unknown name "
-"""The beginning of the text about a field that the API did not have when its fields were read."""
+"""The beginning of the text about a field that rsctl's description of the API does not have."""
 
 
 class MalformedJson(ValueError):
@@ -28,7 +28,7 @@ class MalformedJson(ValueError):
 
 
 def read_job(content: Any) -> dict[str, Any]:
-    """A CustomJob from a request's body. Raises Malformed, with all that is wrong."""
+    """A CustomJob from a request's body. Raises Malformed, with all errors."""
     problems: list[str] = []
     job = _message(content, "CustomJob", "custom_job", problems)
     if problems:
@@ -52,7 +52,7 @@ def seconds(duration: str) -> float:
 
 
 def snake(name: str) -> str:
-    """A field's name as protos spell it."""
+    """A field's name in the spelling of protos."""
     return re.sub(r"([A-Z])", r"_\1", name).lower()
 
 

@@ -8,8 +8,9 @@ resource availability".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from rsctl.estimate.catalog import Machine
 from rsctl.estimate.catalog.sizing import reducers_for
@@ -27,8 +28,7 @@ _COUNT = "reducers.count"
 _KINDS: dict[str, Kind] = {"reduction-server": "google", "rsctl": "rsctl"}
 
 
-@dataclass(frozen=True)
-class ReducerPool:
+class ReducerPool(msgspec.Struct, frozen=True):
     """A reducer pool: Google's Reduction Server, or rsctl's own reducers."""
 
     kind: Kind
@@ -42,20 +42,22 @@ class ReducerPool:
 
 
 def kind_of(job: Job) -> Kind | None:
-    """Whose reducers the job's are; None if it has none, or if nothing in it would use them."""
+    """The kind of the job's reducers; None if it has none, or if nothing in it would use them."""
     if not job.reducers.count or job.workers.count == 1:
         return None
     if job.comm.backend == "rsctl":
         return "rsctl"
     if job.image.transport == "auto" and not job.run.is_launched:
-        # Nothing of rsctl is in the container, so only the image's own plugin can use them.
+        # The container does not have rsctl, so only the image's own plugin can use them.
         return "google" if job.workers.accelerator else None
     transport = choose_transport(job, "vertex").transport
     return _KINDS.get(transport)
 
 
 def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> ReducerPool | None:
-    """The reducer pool; None, with the reasons in `findings`, if there is none or can be none."""
+    """The reducer pool; None if there is none, or, with the reasons in `findings`, if it is
+    impossible.
+    """
     if not job.reducers.count:
         findings += _without(job)
         return None
@@ -174,7 +176,7 @@ def _reduction_server_rules(job: Job) -> Iterator[Finding]:
 
 
 def _own_transport(job: Job, worker: Machine) -> Iterator[Finding]:
-    """Machines that bring a plugin for NCCL of their own: asked for by number only."""
+    """Check machines with their own plugin for NCCL: reducers need an explicit number."""
     if not worker.own_transport:
         return
     message = f"{worker.name} has {worker.own_transport} with a separate plugin for NCCL"
@@ -191,7 +193,7 @@ def _own_transport(job: Job, worker: Machine) -> Iterator[Finding]:
 def _advised(
     job: Job, kind: Kind, worker: Machine, reducer: Machine, findings: list[Finding]
 ) -> int | None:
-    """How many of our own reducers advice would have; Reduction Server has a documented rule."""
+    """The number of rsctl's reducers by advice; Reduction Server has a documented rule."""
     if kind == "google" or job.reducers.count != "auto" or job.model is None:
         return None
     from rsctl.estimate.advice.automatic import automatic_reducers  # few plans need the model
@@ -204,7 +206,7 @@ def _advised(
 
 
 def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding]) -> int | None:
-    """How many reducers, and how that follows from the bandwidths."""
+    """The number of reducers, and its derivation from the bandwidths."""
     given, accelerator = job.reducers.count, job.workers.accelerator
     sent, taken = worker.bandwidth(accelerator), reducer.gbps
     if not sent or not taken:
@@ -229,7 +231,7 @@ def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding])
 
 
 def _least(worker: Machine, job: Job) -> Iterator[Finding]:
-    """It is not documented how much GPUs raise the bandwidth of a machine."""
+    """The documentation does not say how much GPUs raise the bandwidth of a machine."""
     accelerator = job.workers.accelerator
     if (
         accelerator

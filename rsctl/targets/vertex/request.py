@@ -34,9 +34,9 @@ _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
 class Entrypoint(NamedTuple):
-    """An image, and the command of its containers; none where the image has its own.
+    """An image, and the command of its containers; no command if the image has its own.
 
-    `package` is where `run.package` is, which the image installs.
+    `package` is the location of `run.package`, which the image installs.
     """
 
     image: str
@@ -45,7 +45,7 @@ class Entrypoint(NamedTuple):
 
 
 def url_of(job: Job) -> str:
-    """Where jobs are created."""
+    """The URL at which jobs are created."""
     options = vertex_options(job)
     return (
         f"https://{options.first_region}-aiplatform.googleapis.com/v1/projects/{options.project}"
@@ -54,7 +54,7 @@ def url_of(job: Job) -> str:
 
 
 def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
-    """The body. A variable whose value is a secret has a None, and the image its tag."""
+    """The body. The value of a secret variable is None, and the image has its tag."""
     body: dict[str, Any] = {
         "displayName": run,
         "labels": labels_of(job, run),
@@ -66,7 +66,7 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
 
 
 def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
-    """The variables of a job's containers, but for those of Reduction Server."""
+    """The variables of a job's containers, except Reduction Server's."""
     return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles)
 
 
@@ -144,7 +144,7 @@ def _worker_pool(
 
 
 def _needs_rdma_setup(job: Job, role: str, machine: Machine) -> bool:
-    """Whether rsctl-launch is to set NCCL's variables for RDMA, and to warn if it cannot."""
+    """Whether rsctl-launch sets NCCL's variables for RDMA, and warns if it cannot."""
     is_exchanging = job.workers.count > 1 and role in ("chief", "workers")
     return machine.nccl_setup == "gib" and job.run.is_launched and is_exchanging
 
@@ -161,7 +161,7 @@ def _role_pool(
 
 
 def _reducer_pool(job: Job, reducers: ReducerPool, container: dict[str, Any]) -> dict[str, Any]:
-    """Neither mounts nor reservations are a reducer's affair."""
+    """Reducers get neither mounts nor reservations."""
     own = [{"name": name, "value": str(value)} for name, value in job.reducers.env.items()]
     if reducers.kind == "google":
         container = {"imageUri": rules().reducer_image(str(vertex_options(job).first_region))}
@@ -185,7 +185,7 @@ def _reducer_pool(job: Job, reducers: ReducerPool, container: dict[str, Any]) ->
 def _container(
     job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint, processes: int
 ) -> dict[str, Any]:
-    """One for all roles: rsctl-launch knows by its role what to start."""
+    """One for all roles: rsctl-launch derives the command from the node's role."""
     container: dict[str, Any] = {"imageUri": entry.image, **_entry(job, entry, processes)}
     if job.run.package is not None:
         container = _python_package(job, entry)

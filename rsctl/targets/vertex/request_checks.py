@@ -1,4 +1,5 @@
-"""Checks of the request as it is sent, overlay included: what the service refuses or ignores. Pure.
+"""Checks of the request as it is sent, overlay included: values that the service refuses or
+ignores. Pure.
 
 Sources, all of the platform's documentation: boot disks and the network of RDMA machines,
 "Configure compute resources"; reservations, "Use reservations with training"; NFS, "Mount an NFS
@@ -51,7 +52,7 @@ def _machine(pool: dict[str, Any]) -> Machine | None:
 
 
 def _disks(pools: list[tuple[int, dict[str, Any]]], roles: Roles) -> Iterator[Finding]:
-    """Boot disks that machines do not take, once for each machine and type."""
+    """Boot disks that machines do not support, once for each machine and type."""
     wrong: dict[tuple[str, str], list[str]] = {}
     for number, pool in pools:
         kind, machine = _mapping(pool, "diskSpec").get("bootDiskType"), _machine(pool)

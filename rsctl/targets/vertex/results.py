@@ -1,9 +1,8 @@
 """The locations of a custom job's results, by its request. Pure.
 
-Scripts started by rsctl write to RSCTL_OUTPUT_DIR and RSCTL_CHECKPOINT_DIR, others where Vertex
-AI's own AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR point: `model`, `checkpoints`
-and `logs` below the job's baseOutputDirectory. Source: CustomJobSpec.base_output_directory of the
-API.
+Scripts started by rsctl write to RSCTL_OUTPUT_DIR and RSCTL_CHECKPOINT_DIR, others to Vertex AI's
+own AIP_MODEL_DIR, AIP_CHECKPOINT_DIR and AIP_TENSORBOARD_LOG_DIR: `model`, `checkpoints` and `logs`
+below the job's baseOutputDirectory. Source: CustomJobSpec.base_output_directory of the API.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ training" and "Understand the training service" of the platform's documentation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Optional
 
+import msgspec
 from msgspec.structs import replace
 
 from rsctl.estimate.catalog import Machine
@@ -31,8 +31,7 @@ PLATFORM_ROLES = {2: "ps", 3: "evaluator"}
 """The names of a pool's tasks in TF_CONFIG."""
 
 
-@dataclass(frozen=True)
-class RolePool:
+class RolePool(msgspec.Struct, frozen=True):
     """A role's worker pool. `job` is the role's job, `image` the role's own if any."""
 
     name: str
@@ -43,10 +42,10 @@ class RolePool:
 
 
 def place_roles(names: Iterable[str], has_reducers: bool) -> dict[str, int]:
-    """The pool of each role; one that is left without has no entry.
+    """The pool of each role; a role without a pool has no entry.
 
-    Reducers take pool 2. `ps` and `evaluator` get the pool where TF_CONFIG calls them so, the
-    others what is left, in the order of the job file.
+    Reducers take pool 2. `ps` and `evaluator` get the pool that has this name in TF_CONFIG; the
+    others get the remaining pools, in the order of the job file.
     """
     free = [3] if has_reducers else [2, 3]
     names = list(names)
@@ -72,9 +71,9 @@ def pool_roles(job: Job, has_reducers: bool) -> dict[str, str]:
 def resolve_roles(
     job: Job, worker: Optional[Machine], reducers: Optional[ReducerPool], workers: list[Finding]
 ) -> tuple[list[RolePool], list[Finding]]:
-    """The pools of all roles that have one, and what is wrong with the roles.
+    """The pools of all roles that have one, and the errors of the roles.
 
-    `worker` is the workers' machine, `workers` what is found about these.
+    `worker` is the workers' machine, `workers` are the findings about them.
     """
     pools: list[RolePool] = []
     findings: list[Finding] = []
@@ -103,7 +102,7 @@ def _is_like_workers(own: Job, machine: Machine, job: Job, worker: Optional[Mach
 
 
 def _without_reservation(job: Job) -> Job:
-    """A reservation is one of machines of the workers' kind."""
+    """A reservation applies to machines of the workers' kind."""
     options = replace(vertex_options(job), reservation=None)
     return with_options(job, INFO.name, options)
 

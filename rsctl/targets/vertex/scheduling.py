@@ -13,6 +13,7 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
 from rsctl.job.units import Duration
 from rsctl.runs.folder import RestartLimit
+from rsctl.targets.stalls import cloud_stall_findings
 from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.options import vertex_options
 
@@ -38,8 +39,8 @@ def strategy_of(job: Job) -> Optional[str]:
 def scheduling(job: Job) -> dict[str, Any]:
     """The field `scheduling`.
 
-    A rank that is started anew alone cannot join the others, so a restart is one of the whole job,
-    unless it is left to the service how it restarts.
+    A rank that restarts alone cannot join the others, so the whole job restarts, unless the job
+    leaves the kind of restart to the service.
     """
     limits, strategy = job.limits, strategy_of(job)
     fields: dict[str, Any] = {}
@@ -67,7 +68,8 @@ def seconds(duration: Duration) -> str:
 
 
 def restart_limit(job: Job, request: Mapping[str, Any]) -> RestartLimit | None:
-    """After how many restarts rsctl ends the job, and whether spot machines are taken away.
+    """The number of restarts after which rsctl ends the job, and whether spot machines are
+    preempted.
 
     `request` is the one that is sent.
     """
@@ -77,13 +79,15 @@ def restart_limit(job: Job, request: Mapping[str, Any]) -> RestartLimit | None:
 
 
 def scheduling_findings(job: Job) -> Iterator[Finding]:
-    """The settings of `limits` and the capacity that are not available."""
+    """The findings on `limits` and the capacity."""
     limits, strategy, capacity = job.limits, strategy_of(job), vertex_options(job).capacity
     if limits.timeout is None:
         message = (
             f"Vertex AI ends the job after {rules().default_timeout // _DAY} days, its default"
         )
         yield note("timeout", message, "set limits.timeout", "limits")
+    if limits.grace is not None:
+        yield from _grace(job)
     if limits.spot and strategy != "SPOT":
         message = f"limits.spot requests spot machines, but capacity requests {capacity}"
         yield error("capacity", message, "keep one of the two", _CAPACITY)
@@ -99,8 +103,28 @@ def scheduling_findings(job: Job) -> Iterator[Finding]:
     if strategy == "SPOT":
         yield from _spot(job)
     yield from _restarts(job)
+    yield from cloud_stall_findings(job, "Vertex AI")
     if strategy == "FLEX_START":
         yield from _flex_start(job)
+
+
+def _grace(job: Job) -> Iterator[Finding]:
+    """Google documents no signal, and no time, before it kills containers."""
+    path = "limits.grace"
+    if not job.run.is_launched or job.run.package is not None:
+        message = "limits.grace is not used: rsctl-launch is not in the container"
+        yield note("unused", message, None, path)
+    elif job.limits.timeout is None:
+        message = "Vertex AI does not announce the end of a job, which has no time limit of its own"
+        remedy = "set limits.timeout: rsctl-launch asks the ranks to end limits.grace before it"
+        yield warning("grace", message, remedy, path)
+    else:
+        message = (
+            "rsctl-launch asks the ranks to end this long before limits.timeout, counted from the "
+            "start of the container; Google does not document how much time a cancelled or "
+            "preempted job has"
+        )
+        yield note("grace", message, None, path)
 
 
 def _spot(job: Job) -> Iterator[Finding]:
@@ -119,7 +143,7 @@ def _spot(job: Job) -> Iterator[Finding]:
 
 
 def _restarts(job: Job) -> Iterator[Finding]:
-    """Who holds the job to the number of restarts: its API has a switch and no number."""
+    """Check the restarts; rsctl enforces their number, since the API has only a switch."""
     most, restart = job.limits.most_restarts, vertex_options(job).restart
     path = "limits.retries" if job.limits.restarts is None else "limits.restarts"
     if restart and most == 0:

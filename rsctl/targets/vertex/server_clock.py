@@ -1,4 +1,4 @@
-"""The time by Google's clock, as this machine's may be wrong."""
+"""The time by Google's clock, because this machine's clock may be wrong."""
 
 from __future__ import annotations
 

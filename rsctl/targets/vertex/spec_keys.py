@@ -68,7 +68,7 @@ _OF_JOB = {
 
 
 class FieldError(NamedTuple):
-    """One entry of the list: the request's field, the spec's key, and what is wrong."""
+    """One entry of the list: the request's field, the spec's key, and the error."""
 
     field: str
     path: str
@@ -76,9 +76,9 @@ class FieldError(NamedTuple):
 
 
 def field_errors(message: str, roles: Roles) -> list[FieldError]:
-    """The entries of a refusal that lists its errors; none if it is another text.
+    """The entries of a refusal that lists its errors; none for another text.
 
-    `roles` are those of the job's worker pools.
+    `roles` are the roles of the job's worker pools.
     """
     match = _LIST.search(message)
     if match is None:
@@ -91,7 +91,7 @@ def field_errors(message: str, roles: Roles) -> list[FieldError]:
 
 
 def key_of(field: str, roles: Roles) -> str:
-    """The key that sets a field: the most specific one known, otherwise all of the target's."""
+    """The key that sets a field: the most specific known key, otherwise the target's block."""
     field = field.removeprefix("custom_job.")
     pool = _POOL.match(field)
     if pool is None:

@@ -76,7 +76,9 @@ _QUEUE_REMEDY = (
 def status_of(
     job: dict[str, Any], address: JobAddress, at: float, factor: float = 1.0
 ) -> JobStatus:
-    """The status of a CustomJob; `at` is the present in seconds since 1970, `factor` the pace's."""
+    """The status of a CustomJob; `at` is the present in seconds since 1970, `factor` the factor of
+    simulated waits.
+    """
     raw = job.get("state")
     name = _BY_NUMBER.get(raw, "") if isinstance(raw, int) else str(raw or "JOB_STATE_QUEUED")
     known = _STATES.get(name, _State(JobState.RUNNING, f"its state is {name[:60]!r}"))
@@ -143,12 +145,12 @@ def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]
                 )
     for _, names in _low_on_memory(job, message):
         if len(names) == 1:  # of several, the text does not name which
-            code = 128 + signal.SIGKILL  # with which kernel and kubelet kill if memory is exhausted
+            code = 128 + signal.SIGKILL  # from the kernel and the kubelet if memory is exhausted
             yield Failure(replica=names[0], time=time, exit_code=code, signal="SIGKILL")
 
 
 def _low_on_memory(job: dict[str, Any], message: str) -> Iterator[tuple[str, list[str]]]:
-    """The pools or replicas that the text names, with the replicas that may be meant."""
+    """The pools or replicas that the text names, with their possible replicas."""
     for match in _LOW_MEMORY.finditer(message):
         for who in re.findall(r"workerpool\d(?:-\d+)?", match["who"]):
             name = replica_of(who, roles_of(job))
@@ -166,7 +168,7 @@ def _signal(code: int) -> str | None:
 def _findings(
     job: dict[str, Any], message: str, state: JobState, address: JobAddress, seconds: float
 ) -> Iterator[Finding]:
-    said = _EXITED.split(message, maxsplit=1)[0]  # what follows is of the job's own log
+    said = _EXITED.split(message, maxsplit=1)[0]  # the rest is from the job's own log
     for finding in explained(said, address.parent.region, roles_of(job), _strategy(job)):
         yield finding if state.is_final else _milder(finding)
     for match in _EXITED.finditer(message):
@@ -194,7 +196,7 @@ def _awaited(job: dict[str, Any]) -> list[str]:
 
 
 def _machine_key(job: dict[str, Any], task: str) -> str:
-    """The key of the machine that a pool, or a replica of it, is on."""
+    """The key of the machine of a pool, or of one of its replicas."""
     number = int(task[len("workerpool")])
     return f"{key_of_role(roles_of(job)[min(number, 3)])}.machine"
 

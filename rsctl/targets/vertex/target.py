@@ -54,7 +54,7 @@ class VertexTarget(ManagedTarget):
     info = INFO
 
     def render(self, job: Job, run: str) -> Submission:
-        """The CustomJob. Raises RsctlError with all that is wrong with the job."""
+        """The CustomJob. Raises RsctlError with all errors of the job."""
         resolved, findings = resolve_pools(job)
         if resolved is not None and job.limits.cost is not None:
             job = limited_by_cost(job, resolved)
@@ -89,7 +89,7 @@ class VertexTarget(ManagedTarget):
         return make_submission(plan, job, image, package, images_in(body), variables_in(body))
 
     def preflight(self, submission: Submission) -> list[Finding]:
-        """Whether there are credentials; what they allow is seen at the first call."""
+        """Whether there are credentials; the first call shows their permissions."""
         from rsctl.clients.google import google_credentials
 
         try:
@@ -115,7 +115,7 @@ class VertexTarget(ManagedTarget):
         return restart_limit(submission.job, submission.plan.request)
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
-        """See ManagedTarget: a label tells the jobs of one run apart."""
+        """See ManagedTarget: a label distinguishes the jobs of one run."""
         body = request["body"]
         labels = {**body["labels"], PLACEMENT_LABEL: str(number)}
         return {**request, "body": {**body, "labels": labels}}

@@ -1,4 +1,4 @@
-"""TPUs: the slice that a job asks for, and what of a job cannot be on one. Pure.
+"""TPUs: the slice that a job requests, and the settings that a slice does not support. Pure.
 
 A job with TPUs has one worker pool with one replica, which is one slice; a slice of several hosts
 is named by its topology. Source: "Train with TPU VMs" of the platform's documentation.
@@ -61,7 +61,7 @@ def several_replicas() -> Finding:
 
 
 def _launch_findings(job: Job, machine: Machine) -> Iterator[Finding]:
-    """rsctl-launch sees one node, and what drives TPUs starts its own processes."""
+    """rsctl-launch sees one node, and the libraries for TPUs start their own processes."""
     topology = str(topology_of(job, machine))
     hosts = _chips(topology) // machine.accelerators[0]
     if hosts > 1 and job.run.is_launched:
@@ -78,7 +78,7 @@ def _launch_findings(job: Job, machine: Machine) -> Iterator[Finding]:
 
 
 def _chips(topology: str) -> int:
-    """How many chips a slice has; those of one host at least."""
+    """The number of chips in a slice, at least one host's."""
     if not _FORM.fullmatch(topology):
         return 1
     return math.prod(int(each) for each in topology.split("x"))

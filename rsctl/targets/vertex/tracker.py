@@ -27,8 +27,8 @@ _STATES = {JobState.SUCCEEDED: "COMPLETE", JobState.CANCELLED: "CANCELLED"}
 
 
 class VertexExperiment:
-    """See Tracker. Names are given by the run's id and what is known is written whole, so nothing
-    can be there twice.
+    """See Tracker. Names come from the run's id and each write has all data, so nothing can be
+    stored twice.
     """
 
     seconds_between = 10.0
@@ -122,7 +122,7 @@ class VertexExperiment:
     def _have_context(
         self, name: str, shown: str, schema: str, metadata: dict[str, Any]
     ) -> dict[str, Any]:
-        """The context, made unless it is there."""
+        """The context, made if it does not exist."""
         body = {
             "displayName": shown,
             "schemaTitle": schema,

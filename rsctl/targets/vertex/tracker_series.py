@@ -1,8 +1,8 @@
 """Values over time of an experiment's run on Vertex AI, as google-cloud-aiplatform makes them.
 
 They are in the TensorBoard instance that backs the experiment: an experiment and a run there, with
-a time series a metric. A metadata artifact of the run's context says where, by which the SDK's
-`get_time_series_data_frame` finds them.
+a time series a metric. A metadata artifact of the run's context has their location, by which the
+SDK's `get_time_series_data_frame` finds them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rsctl.clients.google import body_of
 from rsctl.runs.tracker import MetricPoint, State
 
 BACKING = "backing_tensorboard_resource"
-"""Where the metadata of an experiment's context names its TensorBoard."""
+"""The key of the TensorBoard in the metadata of an experiment's context."""
 
 _SCHEMA = {"schemaTitle": "google.VertexTensorboardRun", "schemaVersion": "0.0.1"}
 _LABELS = {"vertex_tensorboard_experiment_source": "vertex_experiment"}
@@ -24,7 +24,7 @@ _LABELS = {"vertex_tensorboard_experiment_source": "vertex_experiment"}
 
 class VertexSeries(NamedTuple):
     """The run in its experiment's TensorBoard. A value that is written again at its step replaces
-    the one that is there. `call` sends a request to Vertex AI; `service` is its address.
+    the stored one. `call` sends a request to Vertex AI; `service` is its address.
     """
 
     call: Callable[..., Any]
@@ -38,7 +38,7 @@ class VertexSeries(NamedTuple):
         return f"{self.board}/experiments/{self.experiment}/runs/{self.run}"
 
     def begin(self, context: str) -> None:
-        """Make the run there, and have its metadata context name it."""
+        """Create the run there, and name it in its metadata context."""
         experiments = f"{self.board}/experiments"
         shown = {"displayName": self.experiment, "labels": _LABELS}
         self._have(experiments, "tensorboardExperimentId", self.experiment, shown)
@@ -99,7 +99,7 @@ class VertexSeries(NamedTuple):
 
 
 def _value(point: MetricPoint) -> dict[str, Any]:
-    """A value as the JSON of a protocol buffer, which has texts for what JSON has no number for."""
+    """A value as the JSON of a protocol buffer, which has texts for NaN and infinities."""
     value: float | str = point.value
     if not math.isfinite(point.value):
         value = "NaN" if math.isnan(point.value) else f"{'-' if point.value < 0 else ''}Infinity"

@@ -19,7 +19,7 @@ NAME = "reduction_server"
 
 _RECEIVED, _SENT = "network.received_bytes_per_s", "network.sent_bytes_per_s"
 _LEAST_TRAFFIC = 1e6
-"""Bytes a second that all workers together send at least if gradients travel at all."""
+"""The minimum bytes per second that all workers together send if they exchange gradients."""
 
 _SHARE = 0.1
 """The minimum part of the workers' sent bytes that reaches the reducers if they are used: with
@@ -70,8 +70,8 @@ def reduction_server_facts(
 ) -> list[Fact]:
     """The fact `reduction_server` of a job that has Google's reducers, or should try them.
 
-    Its value is {engaged: true | false | null, why, received_bytes_per_s, share}: what the reducers
-    receive together, and which part that is of what the workers send.
+    Its value is {engaged: true | false | null, why, received_bytes_per_s, share}: the bytes that
+    all reducers receive, and their share of the bytes that the workers send.
     """
     codes = {finding.code for finding in noticed}
     request = plan.get("request")

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "client.h"
+#include "groups.h"
 #include "reducer.h"
 #include "rsctl_core.h"
 #include "sums.h"
@@ -127,8 +128,9 @@ RSCTL_EXPORT void rsctl_client_free(void* client) { delete client_of(client); }
 
 RSCTL_EXPORT void rsctl_reduce_blocks(const uint8_t* blocks, uint32_t ranks, uint64_t count,
                                       uint8_t dtype, uint8_t op, uint8_t* result) {
+  const rsctl::PlainArithmetic plain;
   guarded([&] {
-    const uint64_t bytes = count * rsctl::item_bytes(dtype);
+    const uint64_t bytes = count / rsctl::item_numbers(dtype) * rsctl::item_bytes(dtype);
     std::vector<float> sum(count);
     rsctl::widen(sum.data(), blocks, count, dtype);
     for (uint32_t rank = 1; rank < ranks; ++rank)
@@ -137,4 +139,16 @@ RSCTL_EXPORT void rsctl_reduce_blocks(const uint8_t* blocks, uint32_t ranks, uin
     rsctl::narrow(result, sum.data(), count, dtype);
     return 1;
   });
+}
+
+RSCTL_EXPORT void rsctl_pack(uint8_t* block, const float* numbers, float* residual, uint64_t count,
+                             uint8_t dtype) {
+  const rsctl::PlainArithmetic plain;
+  rsctl::pack(block, numbers, residual, count, dtype);
+}
+
+RSCTL_EXPORT void rsctl_unpack(float* numbers, const uint8_t* block, uint64_t count,
+                               uint8_t dtype) {
+  const rsctl::PlainArithmetic plain;
+  rsctl::unpack(numbers, block, count, dtype);
 }

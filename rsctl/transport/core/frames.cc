@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "groups.h"
+
 namespace rsctl {
 
 Code known_code(uint32_t number) {
@@ -11,8 +13,9 @@ Code known_code(uint32_t number) {
 }
 
 std::string Header::describe() const {
-  const char* type = dtype == kFp32 ? "fp32" : dtype == kBf16 ? "bf16" : "fp16";
-  return std::to_string(total) + " bytes of " + type + (op == kSum ? " sum" : " avg");
+  static const char* const names[] = {"?", "fp32", "bf16", "fp16", "int8", "fp8"};
+  return std::to_string(total) + " bytes of " + names[item_bytes(dtype) ? dtype : 0] +
+         (op == kSum ? " sum" : " avg");
 }
 
 bool Header::same_operation(const Header& other) const {
@@ -21,8 +24,11 @@ bool Header::same_operation(const Header& other) const {
 }
 
 uint32_t item_bytes(uint8_t dtype) {
+  if (is_grouped(dtype)) return kGroupBytes;
   return dtype == kFp32 ? 4 : dtype == kBf16 || dtype == kFp16 ? 2 : 0;
 }
+
+uint32_t item_numbers(uint8_t dtype) { return is_grouped(dtype) ? kGroupNumbers : 1; }
 
 uint64_t chunks_of(uint64_t total, uint32_t chunk_bytes) {
   return std::max<uint64_t>(1, (total + chunk_bytes - 1) / chunk_bytes);

@@ -16,7 +16,7 @@ constexpr uint64_t kMaxTotal = uint64_t{1} << 40;
 constexpr uint32_t kMaxErrorBytes = 1024;
 
 enum Kind : uint8_t { kData = 5, kResult = 6, kHeartbeat = 7, kError = 8, kGoodbye = 9 };
-enum Dtype : uint8_t { kFp32 = 1, kBf16 = 2, kFp16 = 3 };
+enum Dtype : uint8_t { kFp32 = 1, kBf16 = 2, kFp16 = 3, kInt8 = 4, kFp8 = 5 };
 enum Op : uint8_t { kSum = 1, kAvg = 2 };
 
 enum class Code : uint32_t {
@@ -61,7 +61,9 @@ struct Header {
 static_assert(sizeof(Header) == 64, "a header has 64 bytes");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers are copied as they are");
 
-uint32_t item_bytes(uint8_t dtype);  // 0 if unknown
+uint32_t item_bytes(uint8_t dtype);    // of one number, or of a whole group; 0 if unknown
+uint32_t item_numbers(uint8_t dtype);  // how many numbers these bytes are
+inline bool is_grouped(uint8_t dtype) { return dtype == kInt8 || dtype == kFp8; }
 uint64_t chunks_of(uint64_t total, uint32_t chunk_bytes);
 
 // A peer sent what the protocol does not allow.

@@ -43,7 +43,9 @@ class PendingBlock {
 
  private:
   void add_next(const uint8_t* block);
-  size_t count() const { return header_.payload / item_bytes(header_.dtype); }
+  size_t count() const {
+    return size_t{header_.payload} / item_bytes(header_.dtype) * item_numbers(header_.dtype);
+  }
 
   Header header_;
   double since_;

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define RSCTL_CORE_ABI 3
+#define RSCTL_CORE_ABI 4
 #define RSCTL_TEXT_BYTES 2048
 
 uint32_t rsctl_core_abi(void);
@@ -89,7 +89,14 @@ void rsctl_client_read(void* client, rsctl_client_stats* stats);
 void rsctl_client_stop(void* client);  // waits until it has ended
 void rsctl_client_free(void* client);
 
-// For tests: what the reducer would make of `ranks` blocks of `count` numbers, one after another.
+// A worker's compression: `count` numbers become groups of 8 bits with a scale and back. `residual`
+// has as many numbers: it is added before, and keeps what rounding took away.
+void rsctl_pack(uint8_t* block, const float* numbers, float* residual, uint64_t count,
+                uint8_t dtype);
+void rsctl_unpack(float* numbers, const uint8_t* block, uint64_t count, uint8_t dtype);
+
+// What the reducer would make of `ranks` blocks of `count` numbers, one after another.
+// Workers that have lost their reducers add by it, too.
 void rsctl_reduce_blocks(const uint8_t* blocks, uint32_t ranks, uint64_t count, uint8_t dtype,
                          uint8_t op, uint8_t* result);
 

@@ -3,36 +3,15 @@
 #include <cstring>
 
 #include "frames.h"
+#include "groups.h"
+#include "versions.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
-// The loops are written for the compiler to vectorise, once for every processor of this kind and
-// once for those with wider registers.
-#if defined(__x86_64__)
-#define RSCTL_WIDE __attribute__((target("avx2")))
-#define RSCTL_HAS_WIDE (__builtin_cpu_supports("avx2"))
-#else
-#define RSCTL_WIDE
-#define RSCTL_HAS_WIDE false
-#endif
-#define RSCTL_INLINE inline __attribute__((always_inline))
-
 namespace rsctl {
 namespace {
-
-RSCTL_INLINE float as_float(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-RSCTL_INLINE uint32_t as_bits(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 
 struct Fp32 {
   using Item = uint32_t;
@@ -99,17 +78,10 @@ RSCTL_INLINE void narrow_loop(uint8_t* block, const float* sum, size_t count) {
   }
 }
 
-#define RSCTL_VERSIONS(name, Type, To, From)                                                      \
-  RSCTL_WIDE void name##_##Type##_wide(To to, From from, size_t n) { name##_loop<Type>(to, from, n); } \
-  void name##_##Type##_plain(To to, From from, size_t n) { name##_loop<Type>(to, from, n); }      \
-  void name##_##Type(To to, From from, size_t n) {                                                \
-    static const bool has_wide = RSCTL_HAS_WIDE;                                                  \
-    (has_wide ? name##_##Type##_wide : name##_##Type##_plain)(to, from, n);                       \
-  }
-#define RSCTL_ALL_VERSIONS(Type)                        \
-  RSCTL_VERSIONS(widen, Type, float*, const uint8_t*)   \
-  RSCTL_VERSIONS(add, Type, float*, const uint8_t*)     \
-  RSCTL_VERSIONS(narrow, Type, uint8_t*, const float*)
+#define RSCTL_ALL_VERSIONS(Type)                                                          \
+  RSCTL_VERSIONS(widen, Type, (float* to, const uint8_t* from, size_t n), (to, from, n))  \
+  RSCTL_VERSIONS(add, Type, (float* to, const uint8_t* from, size_t n), (to, from, n))    \
+  RSCTL_VERSIONS(narrow, Type, (uint8_t* to, const float* from, size_t n), (to, from, n))
 
 RSCTL_ALL_VERSIONS(Fp32)
 RSCTL_ALL_VERSIONS(Bf16)
@@ -118,10 +90,12 @@ RSCTL_ALL_VERSIONS(Fp16)
 }  // namespace
 
 void widen(float* sum, const uint8_t* block, size_t count, uint8_t dtype) {
+  if (is_grouped(dtype)) return widen_groups(sum, block, count / kGroupNumbers, dtype);
   (dtype == kFp32 ? widen_Fp32 : dtype == kBf16 ? widen_Bf16 : widen_Fp16)(sum, block, count);
 }
 
 void add(float* sum, const uint8_t* block, size_t count, uint8_t dtype) {
+  if (is_grouped(dtype)) return add_groups(sum, block, count / kGroupNumbers, dtype);
   (dtype == kFp32 ? add_Fp32 : dtype == kBf16 ? add_Bf16 : add_Fp16)(sum, block, count);
 }
 
@@ -131,12 +105,26 @@ void average(float* sum, size_t count, uint32_t ranks) {
 }
 
 void narrow(uint8_t* block, const float* sum, size_t count, uint8_t dtype) {
+  if (is_grouped(dtype)) return narrow_groups(block, sum, count / kGroupNumbers, dtype);
   (dtype == kFp32 ? narrow_Fp32 : dtype == kBf16 ? narrow_Bf16 : narrow_Fp16)(block, sum, count);
 }
 
 void set_plain_arithmetic() {
 #if defined(__x86_64__)
   _mm_setcsr(0x1f80);
+#endif
+}
+
+PlainArithmetic::PlainArithmetic() {
+#if defined(__x86_64__)
+  before_ = _mm_getcsr();
+#endif
+  set_plain_arithmetic();
+}
+
+PlainArithmetic::~PlainArithmetic() {
+#if defined(__x86_64__)
+  _mm_setcsr(before_);
 #endif
 }
 

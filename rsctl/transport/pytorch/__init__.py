@@ -13,6 +13,8 @@ ACTIVATES = (
     "RSCTL_COMM_BACKEND",
     "RSCTL_COMM_BUCKET_MB",
     "RSCTL_COMM_COMPRESSION",
+    "RSCTL_COMM_HOOK",
+    "RSCTL_COMM_LOCAL_STEPS",
     "RSCTL_MEASURE_STEPS",
     "RSCTL_RECORD_STEPS",
 )
@@ -24,6 +26,7 @@ def autoload() -> None:
 
     A failure is repeated, as an exception, when the script starts a process group.
     """
+    _arm()
     if not any(os.environ.get(name) for name in ACTIVATES):
         _watch()
         return
@@ -33,6 +36,18 @@ def autoload() -> None:
         attach(os.environ)
     except Exception as error:  # noqa: BLE001 - `import torch` must continue
         _refuse_later(error)
+
+
+def _arm() -> None:
+    """Let the node's launcher ask this rank what it does, if it wants to."""
+    if not os.environ.get("RSCTL_DEBUG_DIR"):
+        return
+    try:
+        from rsctl.transport.pytorch import inspection
+
+        inspection.arm(os.environ)
+    except Exception as error:  # noqa: BLE001 - no evidence must not mean no training
+        os.write(2, f"rsctl: cannot inspect this rank: {error}\n".encode(errors="replace"))
 
 
 def _watch() -> None:

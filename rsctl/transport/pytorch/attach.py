@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -13,7 +14,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from rsctl.transport.pytorch import backend, compiling, ddp, idle, recording, sharded, shutdown
 from rsctl.transport.pytorch.collectives import REDUCE_SCATTER_NAMES
-from rsctl.transport.pytorch.settings import read_settings
+from rsctl.transport.pytorch.outer import read_local_steps
+from rsctl.transport.pytorch.settings import (
+    BindingError,
+    CommSettings,
+    read_measure_settings,
+    read_settings,
+)
 from rsctl.transport.pytorch.wrapping import replace_function, with_findings, with_users_line
 
 _attached = False
@@ -27,7 +34,7 @@ def attach(environ: Mapping[str, str]) -> None:
     global _attached
     if _attached or not dist.is_available():
         return
-    comm = read_settings(environ)
+    comm = _settings(environ)
     recording.start(environ)
     _attached = True
     idle.watch()
@@ -36,13 +43,29 @@ def attach(environ: Mapping[str, str]) -> None:
     _replace_method("__init__", lambda real: ddp.wrap_constructor(real, comm))
     _replace_method("register_comm_hook", ddp.wrap_register_comm_hook)
     _replace_method("_register_builtin_comm_hook", ddp.wrap_register_builtin_comm_hook)
+    if comm.local is not None:
+        from rsctl.transport.pytorch import local_steps
+
+        local_steps.start(comm)
     if comm.reducers:
         for name in REDUCE_SCATTER_NAMES:
             replace_function(name, sharded.with_notice)
+        replace_function("all_reduce", lambda real: sharded.with_reducers(real, comm))
     if comm.backend == "rsctl" or comm.reducers:
         backend.register(comm)
         torch.compile = compiling.wrap_compile(torch.compile)
     shutdown.register_exit_handler(comm)
+
+
+def _settings(environ: Mapping[str, str]) -> CommSettings:
+    """The settings of the environment. A script that is measured takes no local steps."""
+    comm, local = read_settings(environ), read_local_steps(environ)
+    if local is None or read_measure_settings(environ) is not None:
+        return comm
+    if comm.compression not in ("none", "fp16", "bf16"):
+        message = f"{comm.compression} compresses gradients, and local steps exchange parameters"
+        raise BindingError("comm.compression", message, "Use none, fp16 or bf16.")
+    return dataclasses.replace(comm, local=local)
 
 
 def _replace_method(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:

@@ -15,8 +15,9 @@ _kept_out: list[tuple[type, tuple[str, ...]]] = []
 def keep_out(cls: type, names: Iterable[str]) -> None:
     """Have torch.compile call these methods of a class as they are, instead of tracing into them.
 
-    Dynamo takes a process group for an opaque object, and refuses its attributes. Importing Dynamo
-    takes seconds: it is done here only where the script has done it, else by `torch.compile`.
+    Dynamo treats a process group as an opaque object, and refuses its attributes. Importing Dynamo
+    takes seconds: this function does not import it unless the script has; `torch.compile` does it
+    later.
     """
     _kept_out.append((cls, tuple(names)))
     if "torch._dynamo" in sys.modules:

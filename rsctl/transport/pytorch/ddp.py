@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,9 @@ def wrap_constructor(real: Callable[..., Any], comm: CommSettings) -> Callable[.
         call = signature.bind(self, *args, **kwargs)
         buckets = _set_bucket_size(call.arguments, signature, comm)
         real(*call.args, **call.kwargs)
+        if comm.local is not None:
+            _take_local_steps(self)
+            return
         _register_hook(self, comm, buckets)
 
     return __init__
@@ -46,6 +50,7 @@ def wrap_register_comm_hook(real: Callable[..., Any]) -> Callable[..., Any]:
     def register_comm_hook(
         self: DistributedDataParallel, state: object, hook: Callable[..., Any]
     ) -> None:
+        _refuse_hook(hook)
         ours = _hooks.pop(self, None)
         ordered = powersgd.orders(state, hook)
         if ours is None:
@@ -67,6 +72,7 @@ def wrap_register_builtin_comm_hook(real: Callable[..., Any]) -> Callable[..., A
     }
 
     def _register_builtin_comm_hook(self: DistributedDataParallel, kind: Any) -> None:
+        _refuse_hook(equivalents[kind])
         ours = _hooks.pop(self, None)
         if ours is None:
             real(self, kind)
@@ -75,6 +81,28 @@ def wrap_register_builtin_comm_hook(real: Callable[..., Any]) -> Callable[..., A
         _report_script_hook(self, _name(equivalents[kind]), ours.buckets)
 
     return _register_builtin_comm_hook
+
+
+def _take_local_steps(model: DistributedDataParallel) -> None:
+    """Have a model exchange its parameters now and then, and no gradients."""
+    global wrapped_models
+    from rsctl.transport.pytorch import local_steps
+
+    training = local_steps.current()
+    assert training is not None  # noqa: S101
+    training.add(model)
+    local_steps.follow_data()
+    wrapped_models += 1
+
+
+def _refuse_hook(hook: Callable[..., Any]) -> None:
+    """Raise BindingError for a hook of the script where no gradients are exchanged."""
+    local = sys.modules.get("rsctl.transport.pytorch.local_steps")
+    if local is not None and local.current() is not None:
+        message = f"the script registers a hook for its gradients ({_name(hook)}), which do not "
+        message += "travel"
+        remedy = "Remove comm.local_steps, or have the script register no hook."
+        raise BindingError("comm.local_steps", message, remedy)
 
 
 def _set_bucket_size(

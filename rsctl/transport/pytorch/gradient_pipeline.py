@@ -20,7 +20,7 @@ from rsctl.transport.pytorch.host_buffers import (
     new_stream,
 )
 from rsctl.transport.pytorch.intra_node import IntraNode, WholeGradient
-from rsctl.transport.pytorch.operation import PendingOperations, TensorOperation
+from rsctl.transport.pytorch.operation import MakePacking, PendingOperations, TensorOperation
 from rsctl.transport.pytorch.reducer_loss import ReducerLoss
 
 _IN_FLIGHT = 2
@@ -52,7 +52,7 @@ class GradientPipeline:
         self.device = device
         self._intra_node = intra_node
         self._loss = loss
-        self._pending = PendingOperations()
+        self.pending = PendingOperations()
         # With nothing to do before the network, the caller's thread begins, and saves a switch.
         self._begins_at_once = isinstance(intra_node, WholeGradient) and device.type == "cpu"
         self._depth = 0 if isinstance(intra_node, WholeGradient) else _IN_FLIGHT
@@ -76,18 +76,19 @@ class GradientPipeline:
         last: bool = True,
         intra_node: IntraNode | None = None,
         timeout: float | None = None,
+        packing: MakePacking | None = None,
     ) -> torch.futures.Future[torch.Tensor]:
         """Begin to reduce a contiguous, flat tensor over all workers, in place.
 
         The future fails with RuntimeError, which names the reducer and the operation. Where `last`
         is false, more must follow: results may wait for it. `intra_node` replaces what happens
         inside the node. `timeout` is how many seconds may pass without progress, None for what
-        counted before.
+        counted before. `packing` makes the way to 8 bits of this rank's part.
         """
         self.hand_over()
         future = future_for(self.device)
         operation = TensorOperation(
-            tensor, wire, average, last, future, intra_node or self._intra_node
+            tensor, wire, average, last, future, intra_node or self._intra_node, packing
         )
         if self._stream is not None:
             operation.ready = torch.cuda.current_stream(self.device).record_event()
@@ -108,8 +109,8 @@ class GradientPipeline:
         if not self._thread.is_alive():
             return
         self._await_last()
-        if not self._pending.unfinished:
-            self._loss.wait_until_committed(self.transport, self._pending.begun)
+        if not self.pending.unfinished:
+            self._loss.wait_until_committed(self.transport, self.pending.begun)
         self._loss.is_closing = True
         self.transport.close()
         self._waiting.put(None)
@@ -119,7 +120,7 @@ class GradientPipeline:
     @property
     def operations(self) -> int:
         """How many operations have been begun."""
-        return self._pending.begun
+        return self.pending.begun
 
     def hand_over(self) -> None:
         """In a callback of a result: let another thread continue the work that the caller may wait
@@ -135,7 +136,7 @@ class GradientPipeline:
     def _await_last(self) -> None:
         """Before leaving: let operations end that no caller has waited for, and see them fail."""
         until = time.monotonic() + _LAST_SECONDS
-        while self._pending.unfinished and self.failure is None and time.monotonic() < until:
+        while self.pending.unfinished and self.failure is None and time.monotonic() < until:
             time.sleep(0.01)
 
     def _start_thread(self) -> None:
@@ -164,7 +165,7 @@ class GradientPipeline:
                 try:
                     operation = self._waiting.get(timeout=_POLL_SECONDS)
                 except queue.Empty:
-                    self._loss.poll(self.transport, self._pending)
+                    self._loss.poll(self.transport, self.pending)
                     continue
                 if operation is None:
                     return
@@ -197,16 +198,21 @@ class GradientPipeline:
         part = operation.intra_node.scatter(operation.tensor, operation.average)
         operation.part = part
         travels_itself = part.device.type == "cpu" and part.dtype == operation.wire
-        if travels_itself and not self._loss.may_recover:
+        dtype = DTYPES[operation.wire]
+        if operation.make_packing is not None:
+            packing = operation.packing = operation.make_packing(part)
+            packing.keeps, dtype = self._loss.may_recover, packing.kind
+            operation.sent = packing.pack(part)
+        elif travels_itself and not self._loss.may_recover:
             operation.sent = part
         else:
             operation.sent = host_copy(part, operation.wire)
-        self._pending.begin(operation)
+        self.pending.begin(operation)
         # A loss that is known by now is handled when the operation is finished.
         with contextlib.suppress(TransportError):
             operation.work = self.transport.all_reduce(
                 host_memory(operation.sent),
-                DTYPES[operation.wire],
+                dtype,
                 "avg" if operation.average else "sum",
             )
 
@@ -214,13 +220,15 @@ class GradientPipeline:
         if self.failure is not None:
             raise self.failure
         part, sent = operation.carried
-        self._loss.wait(self.transport, self._pending, operation)
-        if sent is not part:
+        self._loss.wait(self.transport, self.pending, operation)
+        if operation.packing is not None:
+            operation.packing.unpack(sent, part)
+        elif sent is not part:
             part.copy_(sent, non_blocking=True)
         operation.intra_node.gather(part, operation.tensor)
-        self._pending.end(operation)
+        self.pending.end(operation)
         releasable = self._loss.last_releasable(self.transport, operation.number)
-        self._pending.forget(releasable)
+        self.pending.forget(releasable)
 
     def _fail(self, operation: TensorOperation, error: Exception) -> None:
         """Fail an operation, and all that come after it: ranks may have different tensors now."""
@@ -232,7 +240,7 @@ class GradientPipeline:
                 self._loss.report_unless_reported(error)
                 self.transport.give_up()
         finally:
-            self._pending.end(operation)
+            self.pending.end(operation)
             self._call_back(lambda: operation.future.set_exception(failure))  # type: ignore[arg-type]
 
     def _call_back(self, settle: Callable[[], None]) -> None:

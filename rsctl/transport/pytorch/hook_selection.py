@@ -10,7 +10,8 @@ from torch.nn.parallel import DistributedDataParallel
 from rsctl.transport.pytorch import powersgd, recording
 from rsctl.transport.pytorch.hook import CommHook, SelectedHook
 from rsctl.transport.pytorch.host_buffers import COMPRESSED_DTYPES
-from rsctl.transport.pytorch.settings import BindingError, CommSettings
+from rsctl.transport.pytorch.named_hook import named_hook
+from rsctl.transport.pytorch.settings import REDUCED_ONLY, BindingError, CommSettings
 
 KEY = "comm.compression"
 
@@ -32,7 +33,7 @@ def select_hook(model: DistributedDataParallel, comm: CommSettings) -> SelectedH
         from rsctl.transport.pytorch.session import spans_all
 
         if spans_all(group):
-            return select_reducer_hook(group, device, comm)
+            return select_reducer_hook(model, device, comm)
         description = [f"{group.size()} of {dist.get_world_size()} workers", "by all-reduce"]
     else:
         description = [f"{group.size()} workers", f"backend {dist.get_backend(group)}"]
@@ -42,6 +43,16 @@ def select_hook(model: DistributedDataParallel, comm: CommSettings) -> SelectedH
 def _select_without_reducers(
     group: dist.ProcessGroup, device: torch.device, comm: CommSettings, description: list[str]
 ) -> SelectedHook:
+    if comm.hook is not None:
+        hook = named_hook(comm.hook, group)
+        return SelectedHook(hook, [*description, f"hook {comm.hook}"], "of the hook")
+    if comm.compression in REDUCED_ONLY:
+        raise BindingError(
+            KEY,
+            f"only reducers can add gradients of {comm.compression}, and "
+            f"{_without_reducers(group, comm)}",
+            "Set reducers.count, or comm.compression: bf16.",
+        )
     if comm.compression in COMPRESSED_DTYPES:
         _require_dtype(group, device, comm.compression)
         hook = CommHook(group, _HOOKS[comm.compression])
@@ -51,6 +62,12 @@ def _select_without_reducers(
         return SelectedHook(hook, description, powersgd.describe(comm))
     plain = CommHook(group, default_hooks.allreduce_hook) if recording.needs_hook() else None
     return SelectedHook(plain, description, "none")
+
+
+def _without_reducers(group: dist.ProcessGroup, comm: CommSettings) -> str:
+    if not comm.reducers:
+        return "this job has no reducers"
+    return f"this model's group has {group.size()} of {dist.get_world_size()} workers"
 
 
 def _require_dtype(group: dist.ProcessGroup, device: torch.device, compression: str) -> None:

@@ -50,10 +50,10 @@ def watch() -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     def stepped(*_: object) -> None:
+        # It stays: PyTorch does not allow a hook to be removed while it calls them.
         _Seen.trains = True
-        handle.remove()
 
-    handle = register_optimizer_step_post_hook(stepped)
+    register_optimizer_step_post_hook(stepped)
 
 
 def report_at_exit() -> None:

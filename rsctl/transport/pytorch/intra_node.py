@@ -99,7 +99,7 @@ class ShardedGradient:
 def intra_node(topology: Topology, device: torch.device, timeout: float | None = None) -> IntraNode:
     """The intra-node reduction for gradients on this device. All workers call this together.
 
-    `timeout` is that of its collectives, in seconds.
+    `timeout` is the timeout of its collectives, in seconds.
     """
     if not topology.has_two_levels:
         return WholeGradient()

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from rsctl.transport import QueuedAllReduce
 from rsctl.transport.pytorch.intra_node import IntraNode
+from rsctl.transport.pytorch.packing import Packing
+
+MakePacking = Callable[[torch.Tensor], Packing]
+"""Gives the way to 8 bits of this rank's part of a tensor."""
+
+_RECENT = 64
 
 
 @dataclass(eq=False)
@@ -16,8 +24,9 @@ class TensorOperation:
     """One all-reduce of a flat tensor, in place.
 
     `wire` is the dtype in which it travels. `last` says that nothing follows for a while. `ready`
-    is the moment on the GPU's stream at which the tensor is complete. `part` is what this rank
-    carries of it, `sent` the same in the host's memory, which becomes its result.
+    is the moment on the GPU's stream at which the tensor is complete. `packing` is the way to 8
+    bits, which replaces `wire`. `part` is what this rank carries of it, `sent` the same in the
+    host's memory, which becomes its result.
     """
 
     tensor: torch.Tensor
@@ -26,6 +35,8 @@ class TensorOperation:
     last: bool
     future: torch.futures.Future[torch.Tensor]
     intra_node: IntraNode
+    make_packing: MakePacking | None = None
+    packing: Packing | None = None
     ready: torch.cuda.Event | None = None
     number: int = 0
     part: torch.Tensor | None = None
@@ -47,6 +58,7 @@ class PendingOperations:
     def __init__(self) -> None:
         self._operations: dict[int, TensorOperation] = {}
         self._lock = threading.Lock()
+        self._recent: deque[tuple[int, int, str]] = deque(maxlen=_RECENT)
         self.begun = 0
         self.ended = 0
 
@@ -56,6 +68,14 @@ class PendingOperations:
             self.begun += 1
             operation.number = self.begun
             self._operations[operation.number] = operation
+            tensor = operation.tensor
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            self._recent.append((self.begun, tensor.numel(), dtype))
+
+    def recent(self) -> list[tuple[int, int, str]]:
+        """The last operations: number, elements, dtype."""
+        with self._lock:
+            return list(self._recent)
 
     def end(self, operation: TensorOperation) -> None:
         """An operation's result is in its tensor, or it has failed."""

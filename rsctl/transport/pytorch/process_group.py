@@ -48,7 +48,8 @@ DELEGATED = (
 )
 """All collectives of torch's process groups but all-reduce; a version of torch lacks some."""
 
-_OPS = {dist.ReduceOp.SUM: False, dist.ReduceOp.AVG: True}
+AVERAGES = {dist.ReduceOp.SUM: False, dist.ReduceOp.AVG: True}
+"""The operations that reducers have, and whether they average."""
 
 
 def create(store: Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
@@ -102,7 +103,7 @@ class ReducerGroup(dist.ProcessGroup):
         pipeline = self._open(tensor.device)
         flat = tensor.contiguous().view(-1)  # a copy, if it is not contiguous
         timeout = timeout_of(self, tensor.device)
-        average = _OPS[options.reduceOp.op]
+        average = AVERAGES[options.reduceOp.op]
         future = pipeline.reduce(flat, tensor.dtype, average=average, timeout=timeout)
         if self.in_order:
             result = future.wait()
@@ -127,7 +128,7 @@ class ReducerGroup(dist.ProcessGroup):
         """Before a collective: raise RuntimeError if one by the reducers has failed.
 
         Ranks may have different tensors since then, and may be at different collectives. Groups of
-        some of the workers never use reducers, and go on.
+        some of the workers never use reducers, and continue.
         """
         session.hand_over()
         failure = session.failure()
@@ -139,7 +140,7 @@ class ReducerGroup(dist.ProcessGroup):
             return "groups other than all workers"
         if not isinstance(tensors, torch.Tensor) and len(tensors) != 1:
             return "several tensors"
-        if options.reduceOp.op not in _OPS:
+        if options.reduceOp.op not in AVERAGES:
             return str(options.reduceOp.op).partition(".")[2].lower()
         return refusal(tensor)
 

@@ -131,6 +131,7 @@ class Recording:
             fields = {"part": number, "parts": len(parts), **summary(steps)}
             fields |= {"prefetches": self._prefetches, "world": int(os.environ["WORLD_SIZE"])}
             fields["bucket_mb"] = self.own_bucket_mb
+            fields |= self._begun.machine_use()
             fields["communicates"] = self.measure is None or self.measure.communicates
             emit("steps", {**fields, "buckets": part})
 

@@ -17,6 +17,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from rsctl.transport.frames import GROUP_BYTES
+from rsctl.transport.pytorch import packing
 from rsctl.transport.pytorch.collectives import all_gather, all_to_all
 from rsctl.transport.pytorch.topology import Topology
 
@@ -43,9 +45,9 @@ class Recovery:
     def settle(self, completed: int, can_go_on: bool, result: Callable[[int], torch.Tensor]) -> int:
         """Bring all to the last operation that anyone has finished, and return its number.
 
-        `completed` is the last that is finished here. `result` gives the host memory of an
-        operation: its result where it is finished, else where its result is to be written. Raises
-        RecoveryFailed if a worker cannot go on, or is gone.
+        `completed` is the last operation that is finished here. `result` gives the host memory of
+        an operation: its result if it is finished, otherwise the memory for its result. Raises
+        RecoveryFailed if a worker cannot continue, or has ended.
         """
         try:
             finished = self._exchange_progress(completed, can_go_on)
@@ -67,10 +69,14 @@ class Recovery:
             raise RecoveryFailed(f"rank {unwilling[0]} cannot continue")
         return [int(number) for number in last.tolist()]
 
-    def all_reduce(self, data: torch.Tensor, average: bool) -> None:
-        """Reduce flat host memory in topology, in the order of ranks and in fp32."""
+    def all_reduce(self, data: torch.Tensor, average: bool, packed: str | None = None) -> None:
+        """Reduce flat host memory in topology, in the order of ranks and in fp32.
+
+        `packed` is the compression of 8 bits of which the memory has groups, if it has.
+        """
         workers, size = len(self._ranks), data.numel()
-        share = -(-size // workers)
+        unit = GROUP_BYTES if packed else 1
+        share = -(-size // (workers * unit)) * unit
         if not share:
             return
         sent = data.new_zeros(share * workers)
@@ -78,18 +84,17 @@ class Recovery:
         received = torch.empty_like(sent)
         # As bytes, since not every version of gloo moves every dtype.
         all_to_all(_bytes(received), _bytes(sent), group=self._group)
-        total = _sum(received.view(workers, share))
-        if average:
-            total /= workers
+        parts = received.view(workers, share)
+        total = _sum(parts, average) if packed is None else packing.reduce(parts, packed, average)
         all_gather(_bytes(sent), _bytes(total.to(data.dtype)), group=self._group)
         data.copy_(sent[:size])
 
 
-def _sum(parts: torch.Tensor) -> torch.Tensor:
+def _sum(parts: torch.Tensor, average: bool) -> torch.Tensor:
     total = parts[0].to(torch.float32, copy=True)
     for part in parts[1:]:
         total += part.to(torch.float32)
-    return total
+    return total / len(parts) if average else total
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -77,8 +77,12 @@ class ReducerLoss:
         if not operation.settled:
             assert self._recovery is not None  # noqa: S101
             part, sent = operation.carried
-            sent.copy_(part)
-            self._recovery.all_reduce(sent, operation.average)
+            packing = operation.packing
+            kept = part if packing is None else packing.kept
+            assert kept is not None  # noqa: S101
+            sent.copy_(kept)
+            kind = None if packing is None else packing.kind
+            self._recovery.all_reduce(sent, operation.average, kind)
 
     def poll(self, transport: Transport, pending: PendingOperations) -> None:
         """Take part in a recovery that others need, while there is nothing to do here."""
@@ -94,7 +98,7 @@ class ReducerLoss:
     def wait_until_committed(self, transport: Transport, number: int) -> None:
         """Before leaving: wait until all workers have this operation's result.
 
-        Without recovery nobody will ask this worker for anything, and it does not wait.
+        Without recovery no other worker will need data from this one, and it does not wait.
         """
         until = time.monotonic() + _COMMIT_SECONDS
         while self.may_recover and transport.committed < number and time.monotonic() < until:

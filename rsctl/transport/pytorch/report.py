@@ -68,8 +68,13 @@ def emit_finding(severity: str, code: str, message: str, remedy: str) -> None:
 
 
 def report_error(error: BindingError) -> BindingError:
-    """Emit a finding that says what cannot be done; returns the error, to be raised."""
-    emit_finding("error", error.code, f"{error.key}: {error.message}", error.remedy)
+    """Emit a finding that says what cannot be done; returns the error, to be raised.
+
+    An error passes several wrappers on its way to the script. Only the first one reports it.
+    """
+    if not error.reported:
+        error.reported = True
+        emit_finding("error", error.code, f"{error.key}: {error.message}", error.remedy)
     return error
 
 

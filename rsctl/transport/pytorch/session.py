@@ -78,6 +78,11 @@ def open_session(device: torch.device, comm: CommSettings) -> ReducerSession:
     return _session
 
 
+def current() -> ReducerSession | None:
+    """The process's session, if it is open."""
+    return _session
+
+
 def failure() -> RuntimeError | None:
     """Why a collective of this process has failed by the reducers; None if none has."""
     return _failure or (None if _session is None else _session.pipeline.failure)

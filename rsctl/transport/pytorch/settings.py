@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rsctl.transport.pytorch.outer import LocalSteps
 
 BACKENDS = ("nccl", "gloo", "rsctl", "smddp")
-COMPRESSIONS = ("none", "fp16", "bf16", "powersgd")
+COMPRESSIONS = ("none", "fp16", "bf16", "int8", "fp8", "powersgd")
+REDUCED_ONLY = ("int8", "fp8")
+"""The compressions that only reducers can add."""
+
 REDUCER_BUCKET_MB = 64
 """DDP's default bucket size over reducers (MiB)."""
 
@@ -18,6 +25,7 @@ class BindingError(RuntimeError):
     """Something that the spec asks for cannot be done here. Raised in the script, after a finding.
 
     `key` is the key of the spec, `remedy` what to do about it, `code` that of the finding.
+    `reported` is whether the finding has been emitted.
     """
 
     def __init__(self, key: str, message: str, remedy: str, code: str = "comm-unapplied") -> None:
@@ -26,6 +34,7 @@ class BindingError(RuntimeError):
         self.message = message
         self.remedy = remedy
         self.code = code
+        self.reported = False
 
 
 @dataclass(frozen=True)
@@ -33,16 +42,19 @@ class CommSettings:
     """The `comm:` block and the reducers; None is what the spec leaves to us.
 
     `bucket_mb` is in MiB, as DDP's `bucket_cap_mb`. `powersgd_start` is the step from which
-    PowerSGD compresses, `powersgd_rank` the rank of its approximation.
+    PowerSGD compresses, `powersgd_rank` the rank of its approximation. `local` has the settings of
+    local steps, None for an exchange in each step. `hook` is MODULE:FUNCTION.
     """
 
     reducers: int = 0
     backend: str | None = None
     bucket_mb: int | None = None
     compression: str = "none"
+    hook: str | None = None
     fallback: bool = False
     powersgd_rank: int = 2
     powersgd_start: int = 100
+    local: LocalSteps | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,7 @@ def read_settings(environ: Mapping[str, str]) -> CommSettings:
         bucket_mb=_number(environ, "RSCTL_COMM_BUCKET_MB", "comm.bucket_mb", 1, _LARGEST_BUCKET_MB),
         compression=_choice(environ, "RSCTL_COMM_COMPRESSION", "comm.compression", COMPRESSIONS)
         or "none",
+        hook=environ.get("RSCTL_COMM_HOOK") or None,
         fallback=reducer_loss == "fallback",
         powersgd_rank=_number(environ, "RSCTL_POWERSGD_RANK", "run.env", 1, 1024) or 2,
         # Torch allows no compression in the first step together with error feedback.

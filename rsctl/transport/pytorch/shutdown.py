@@ -68,6 +68,7 @@ def _shut_down(comm: CommSettings) -> None:
     _close_session()
     recording.end()
     _warn_unused_compression(comm)
+    _warn_unused_local_steps()
     _warn_idle(comm)
     _wait_for_gloo()
     _fail_after_failure()
@@ -136,20 +137,23 @@ def _close_session() -> None:
         session.close_session()
 
 
+def _warn_unused_local_steps() -> None:
+    local = sys.modules.get("rsctl.transport.pytorch.local_steps")
+    if local is not None and getattr(sys, "last_value", None) is None:
+        local.report_unused()
+
+
 def _warn_unused_compression(comm: CommSettings) -> None:
-    """Warn of compression that was asked for and had no model to work on."""
+    """Warn of a compression or hook that was asked for and had no model to work on."""
     from rsctl.transport.pytorch import ddp
 
-    if (
-        comm.compression != "none"
-        and not ddp.wrapped_models
-        and dist.is_initialized()
-        and rank() == 0
-    ):
+    key, value = "compression", comm.compression
+    if comm.hook is not None:
+        key, value = "hook", comm.hook
+    if value != "none" and not ddp.wrapped_models and dist.is_initialized() and rank() == 0:
         emit_finding(
             "warning",
             "comm-unapplied",
-            f"comm.compression: {comm.compression} was not applied: the script made no "
-            "DistributedDataParallel",
-            "Remove comm.compression, or wrap the model in DistributedDataParallel.",
+            f"comm.{key}: {value} was not applied: the script made no DistributedDataParallel",
+            f"Remove comm.{key}, or wrap the model in DistributedDataParallel.",
         )

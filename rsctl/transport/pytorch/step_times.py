@@ -8,6 +8,7 @@ happens between two exchanges of gradients.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ class _Unread:
 class StepTimes:
     """The last steps of a training process, recorded bucket by bucket.
 
-    `data_seconds` is what the process has waited for data so far; whoever waits adds to it.
+    `data_seconds` is how long the process has waited for data so far; the code that waits adds to
+    it.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -74,6 +76,7 @@ class StepTimes:
         self._before: list[_Pending] = []
         self._data_before = 0.0
         self._seen = 0
+        self._use = MachineUse()
         self.data_seconds = 0.0
 
     @property
@@ -99,8 +102,16 @@ class StepTimes:
         layout = [b.bytes for b in complete[-1].buckets] if complete else []
         return [self._read(s) for s in complete if [b.bytes for b in s.buckets] == layout]
 
+    def machine_use(self) -> dict[str, float | None]:
+        """Since the warm-up: the cores that this process kept busy, and the part of the time in
+        which its first thread waited for a core that others used. None if that is unknown.
+        """
+        return self._use.fields()
+
     def _end_step(self) -> None:
         self._seen += 1
+        if self._seen == WARM_UP_STEPS:
+            self._use = MachineUse()
         if self._seen > WARM_UP_STEPS:
             data = self.data_seconds - self._data_before
             self._unread.append(_Unread(self._before, data, self._open))
@@ -119,6 +130,38 @@ class StepTimes:
             for bucket in step.buckets
         )
         return TimedStep(max(bucket.reduced for bucket in buckets), step.data, buckets)
+
+
+class MachineUse:
+    """The processor time of this process from the creation of this object on."""
+
+    def __init__(self) -> None:
+        self._begin = _use()
+
+    def fields(self) -> dict[str, float | None]:
+        """`cores` and `queued` of a `steps` line."""
+        wall, cpu, queued = (
+            None if now is None or before is None else now - before
+            for now, before in zip(_use(), self._begin, strict=True)
+        )
+        return {
+            "cores": round(cpu / wall, 3) if wall and cpu is not None else None,
+            "queued": round(queued / wall, 3) if wall and queued is not None else None,
+        }
+
+
+def _use() -> tuple[float, float, float | None]:
+    """Seconds of the clock, of all threads on cores, and of the first one waiting for a core.
+
+    The last is the second number of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst of
+    Linux).
+    """
+    try:
+        with open("/proc/self/schedstat") as file:
+            queued = int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return time.perf_counter(), time.process_time(), None
+    return time.perf_counter(), time.process_time(), queued
 
 
 def _is_complete(step: _Unread) -> bool:

@@ -18,8 +18,8 @@ Result = torch.futures.Future[list[torch.Tensor]]
 class ReducerWork(dist.Work):
     """An all-reduce under way. `result` is its future, with a list of its tensor.
 
-    PyTorch's own handle of a future does not raise in `wait`: its caller would go on with what the
-    tensor held before.
+    PyTorch's own handle of a future does not raise in `wait`: its caller would continue with the
+    former content of the tensor.
     """
 
     def __init__(self, result: Result, pipeline: GradientPipeline) -> None:
@@ -31,7 +31,7 @@ class ReducerWork(dist.Work):
         """Wait for the result; on a GPU the current stream waits for it.
 
         Raises RuntimeError if the all-reduce has failed, or has not ended after `timeout`, in which
-        case it goes on. Without a timeout that of the process group counts.
+        case it continues. Without a timeout the process group's timeout counts.
         """
         if timeout > _NO_LIMIT and not self._has_ended(timeout.total_seconds()):
             raise RuntimeError(f"the all-reduce has not ended after {timeout.total_seconds():g} s")

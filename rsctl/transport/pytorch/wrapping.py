@@ -88,7 +88,7 @@ def replace_function(name: str, wrap: Wrap) -> None:
     """Replace a function of torch.distributed wherever torch has already imported it."""
     real = getattr(dist, name)
     replacement: Callable[..., Any] = functools.wraps(real)(with_findings(wrap(real)))
-    if name not in REDUCE_SCATTER_NAMES:
+    if name not in (*REDUCE_SCATTER_NAMES, "all_reduce"):
         replacement = with_users_line(replacement)
     for module in [m for key, m in sys.modules.items() if key.startswith("torch.distributed")]:
         if getattr(module, "__dict__", {}).get(name) is real:

@@ -9,7 +9,7 @@ from rsctl.estimate.advice.calibration import UNCALIBRATED
 from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.interconnect import INTERCONNECTS
 from rsctl.estimate.advice.profile import even_profile
-from rsctl.estimate.advice.recommendation import Advice, make_advice
+from rsctl.estimate.advice.recommendation import Advice, interval, make_advice
 from rsctl.estimate.advice.situation import ReducerMachine, Situation
 from rsctl.estimate.advice.step import ExchangeSettings
 
@@ -43,7 +43,7 @@ def test_a_network_bound_job_gets_as_many_reducers_as_its_workers_can_use() -> N
     assert best.run_dollars == pytest.approx(10 * price)
     assert best.samples_per_second == pytest.approx(8 * 4 / best.step_seconds)
     assert (best.low, best.high) == pytest.approx(
-        (0.85 * best.step_seconds, 1.15 * best.step_seconds)
+        (best.step_seconds / 1.15, best.step_seconds / 0.85)
     )
     assert made.options[0].reducers == 8
     assert made.pool_sizes.saturating == 8
@@ -170,6 +170,43 @@ def test_what_would_help_instead_has_numbers() -> None:
     assert "gradients of two steps accumulated (no_sync), or twice the batch" in hints
 
 
+def test_what_changes_results_has_its_price_and_is_not_recommended() -> None:
+    plain = replace(SITUATION, settings=ExchangeSettings(may_compress=True))
+    made = advice(plain)
+    compressed, eight, local = made.changed_results
+    best = made.recommendation
+    assert [each.setting for each in made.changed_results] == [
+        "comm.compression=bf16",
+        "comm.compression=int8",
+        "comm.local_steps=32",
+    ]
+    assert eight.worker_bytes == pytest.approx(1e9 * 260 / 1024)
+    assert made.options[0].worker_bytes == pytest.approx(1e9)
+    assert (compressed.worker_bytes, local.worker_bytes) == pytest.approx((5e8, 1e9 / 32))
+    exchange = made.options[0].exchange_seconds
+    assert local.step_seconds == pytest.approx(0.1 + exchange / 32, rel=0.02)
+    rate = 8 * 20 + 8 * 1
+    assert local.dollars_per_1000_steps == pytest.approx(rate / 3.6 * local.step_seconds)
+    assert "unknown for this model" in local.loss
+    assert local.source == "DiLoCo, arXiv 2311.08105"
+    assert best.step_seconds > compressed.step_seconds > local.step_seconds
+    assert "local_steps" not in best.sentence + " ".join(hint.text for hint in made.hints)
+
+
+def test_the_step_of_a_job_with_local_steps() -> None:
+    local = ExchangeSettings(local_steps=10)
+    made = advice(replace(SITUATION, settings=local))
+    ring = next(option for option in made.every_option if option.topology == "ring")
+    usual = next(option for option in advice().every_option if option.topology == "ring")
+    assert ring.worker_bytes == pytest.approx(usual.worker_bytes / 10)
+    assert ring.step_seconds == pytest.approx(0.1 + usual.exchange_seconds / 10)
+    assert made.changed_results == []
+    # Each of ten fragments travels during one step, and takes longer than the step.
+    apart = advice(replace(SITUATION, settings=replace(local, fragments=10)))
+    hidden = next(option for option in apart.every_option if option.topology == "ring")
+    assert hidden.step_seconds == pytest.approx(max(0.1, usual.exchange_seconds / 10))
+
+
 def test_nccl_takes_the_faster_of_ring_and_tree() -> None:
     gpus = replace(
         CLUSTER, ranks=8, worker_bits=100e9, inside=INTERCONNECTS["a100-40gb"], workers=16
@@ -185,9 +222,58 @@ def test_nccl_takes_the_faster_of_ring_and_tree() -> None:
 def test_more_certain_once_calibrated() -> None:
     known = replace(UNCALIBRATED, fitted_from=("a", "b", "c"), median_error=0.03)
     made = make_advice(SITUATION, LARGE, known)
-    assert made.recommendation.high == pytest.approx(1.03 * made.recommendation.step_seconds)
+    assert made.recommendation.high == pytest.approx(made.recommendation.step_seconds / 0.97)
     assert made.assumptions[-1] == "calibrated on 3 runs: median error of step times 3.0%"
     assert advice().assumptions[-1] == ("not calibrated here: step times may differ by 15% or more")
+    one = make_advice(SITUATION, LARGE, replace(UNCALIBRATED, fitted_from=("a",)))
+    assert one.assumptions[-1] == (
+        "fitted to 1 run, which is too few to measure the error: step times may differ by 15% or "
+        "more"
+    )
+    assert one.recommendation.high == pytest.approx(one.recommendation.step_seconds / 0.85)
+
+
+@pytest.mark.parametrize("measured", [0.5, 1.0, 1.7])
+def test_the_interval_has_each_time_for_which_the_error_is_as_large(measured: float) -> None:
+    """The error is a part of the measured time."""
+    low, high = interval(1.0, 0.4)
+    assert (low <= measured <= high) == (abs(1.0 / measured - 1) <= 0.4)
+    assert interval(1.0, 5.0) == pytest.approx((1 / 6, 10.0))
+
+
+ONE_MACHINE = replace(
+    SITUATION, cluster=replace(CLUSTER, worker_bits=None, shared_cores=2, worker_cores=2)
+)
+
+
+@pytest.mark.parametrize(
+    ("cores", "factor", "said"),
+    [
+        (
+            0.98,
+            0.98 * 8 / 2,
+            "8 ranks share 2 cores, and each keeps 0.98 busy: the computation of a step takes 3.9 "
+            "times as long as measured",
+        ),
+        (0.01, 1.0, None),
+        (
+            None,
+            1.0,
+            "8 ranks share 2 cores: if they compute on the cores, a step takes 4 times as long or "
+            "longer",
+        ),
+    ],
+)
+def test_ranks_that_share_cores_compute_longer(
+    cores: float | None, factor: float, said: str | None
+) -> None:
+    profile = replace(even_profile(4000, 0.004), cores=cores)
+    made = make_advice(ONE_MACHINE, profile, UNCALIBRATED)
+    assert made.profile.step_seconds == pytest.approx(0.004 * factor)
+    assert made.recommendation.step_seconds >= 0.004 * factor
+    assert [a for a in made.assumptions if "share" in a] == ([said] if said else [])
+    apart = make_advice(SITUATION, profile, UNCALIBRATED)
+    assert apart.profile.step_seconds == 0.004
 
 
 def test_options_that_rsctl_cannot_choose_come_last_and_are_never_recommended() -> None:

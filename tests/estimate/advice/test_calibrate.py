@@ -71,7 +71,8 @@ def test_the_error_is_that_of_runs_that_were_not_fitted() -> None:
 def test_one_run_is_enough_and_none_is_not() -> None:
     (one,) = observe(TRUE, SHAPES[0])
     fitted = calibrate([one], UNCALIBRATED)
-    assert fitted.median_error == abs(one.error(fitted))
-    assert fitted.median_error < abs(one.error(UNCALIBRATED)) / 5
+    assert abs(one.error(fitted)) < abs(one.error(UNCALIBRATED)) / 5
+    assert fitted.median_error is None  # nothing was predicted that was not fitted to
+    assert fitted.error == UNCALIBRATED.error
     with pytest.raises(ValueError, match="no run"):
         calibrate([], UNCALIBRATED)

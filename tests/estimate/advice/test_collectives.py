@@ -62,6 +62,16 @@ def test_tree_sends_everything_twice_and_one_server_takes_n_times() -> None:
     assert central.bottleneck == "server's network"
 
 
+def test_a_single_worker_sends_its_gradients_to_its_reducer() -> None:
+    """It did so in benchmarks/advise, where the step was 0.61 s and the computation 0.26 s."""
+    found = exchange("pool", cpus(1, 1), K, IDEAL)
+    assert (found.topology, found.worker_bytes, found.reducer_bytes) == ("pool", K, K)
+    assert found.seconds == pytest.approx(K / cost_model.goodput(200e6), rel=0.01)
+    of_nccl = replace(cpus(1, 1), shares_work=False)
+    for cluster, topology in ((of_nccl, "pool"), (cpus(1), "ring"), (cpus(1), "pool")):
+        assert exchange(topology, cluster, K, IDEAL).topology == "none"
+
+
 @pytest.mark.parametrize(
     ("workers", "reducers", "topology", "expected"),
     [

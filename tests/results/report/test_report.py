@@ -10,12 +10,14 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from rsctl.bench.history_files import append_record
 from rsctl.bench.records import Benches
 from rsctl.findings import JobState, error
 from rsctl.results.report.svg import inline_svg
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure
 from rsctl.runs.stream.metrics import MetricSpec
+from tests.bench.test_history import record
 from tests.cli.conftest import Cli, MadeRun
 from tests.results.report.conftest import Make
 
@@ -352,3 +354,31 @@ def test_drawings_have_only_what_a_drawing_needs() -> None:
         '<svg viewBox="0 0 1 1" role="img" aria-label="a &quot;title&quot;"><g>'
         '<path d="M 1.2 2" /><text style="fill: var(--ink)">a &lt; b</text></g></svg>'
     )
+
+
+def test_a_history(rsctl: Cli) -> None:
+    values = [100.0, 101, 99, 100, 101, 99, 100, 100, 90, 91, 89, 90, 91, 89, 90, 90]
+    for number, value in enumerate(values):
+        append_record(record(number, [value, value - 1, value + 1]), "h.jsonl")
+        append_record(record(number % 3, [7.0], f"x{number}", metric="<b>loss</b>"), "h.jsonl")
+    done = rsctl("report", "--history", "h.jsonl", "--charts", "charts")
+    assert (done.code, done.err.splitlines()[1]) == (0, "charts: 2 files")
+    page = (rsctl.folder / "report.html").read_text()
+    parsed(page)
+    assert titles(page) == [
+        "throughput (workers.count=2)",
+        "&lt;b&gt;loss&lt;/b&gt; (workers.count=2)",
+    ]
+    assert "from 1 history." in page
+    assert "throughput (x/s) of 16 commits; steps: -10 % at 0000000." in page
+    assert "<b>loss" not in page
+    assert "Steps need at least 8 commits." in page
+    steps = page[page.index("Steps, latest first") :]
+    row = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", steps)
+    assert row[9:14] == ["0000000000", "2026-01-09", "-10 %", "worse", "&gt; 99.9 %"]
+
+
+def test_a_report_of_nothing(rsctl: Cli) -> None:
+    done = rsctl("report")
+    assert done.code == 2
+    assert "Missing argument 'RUN|BENCH...', or --history WHERE." in done.err

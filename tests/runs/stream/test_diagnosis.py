@@ -263,8 +263,8 @@ def test_without_a_message_the_way_it_ended_tells(
         (
             False,
             "killed",
-            "it was killed by SIGKILL; the sender is unknown, but it was not the kernel because of "
-            "exhausted memory",
+            "it was killed by SIGKILL; the sender is unknown, but the kernel killed no process "
+            "there to free memory",
         ),
         (
             True,

@@ -195,6 +195,38 @@ def test_runs_are_shown_on_a_full_disk_at_once(rsctl: Rsctl, small_disk: Path) -
     assert rsctl("forget", run).exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["status", "metrics", "bench"])
+def test_an_end_that_no_disk_can_keep_is_an_error_and_no_wait(
+    rsctl: Rsctl, small_disk: Path, command: str
+) -> None:
+    """A supervisor that is killed after the disk is full, down to the space kept for the end."""
+    rsctl.home, rsctl.env["RSCTL_HOME"] = small_disk, str(small_disk)
+    job = rsctl.write_job(bash="echo begun; sleep 600")
+    commands = {
+        "status": ("status", "@last", "--watch"),
+        "metrics": ("metrics", "@last", "--follow"),
+        "bench": ("bench", "run", job),
+    }
+    if command != "bench":
+        rsctl.detach(job)
+    cli = rsctl.start(*commands[command])
+    folder = small_disk / "runs"
+    [run] = wait_until(lambda: [path.name for path in folder.glob("*")])
+    rsctl.wait_for_log(run, "begun")
+    supervisor = rsctl.supervisor(run)
+    os.kill(supervisor, signal.SIGSTOP)
+    for name in ("outcome.json", "reserve"):
+        (folder / run / name).unlink()
+    filler = fill(small_disk)
+    os.kill(supervisor, signal.SIGKILL)
+    assert cli.wait(timeout=60) == 3
+    assert cli.stderr is not None
+    assert f"cannot use {small_disk}/runs.db: its disk is full" in cli.stderr.read()
+    filler.unlink()
+    assert rsctl.status(run)["state"] == "failed"
+    assert rsctl.processes(run) == []
+
+
 def test_a_run_can_be_cancelled_the_moment_it_is_known(rsctl: Rsctl) -> None:
     run = rsctl.detach(rsctl.write_job(bash=FOREVER))
     done = rsctl("cancel", run)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from time import time
 
 import msgspec
 import pytest
 
 from rsctl.findings import JobState
 from rsctl.job.job import Image, Job, RunBlock
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
@@ -65,14 +68,58 @@ def test_a_submission_that_was_interrupted_leaves_no_job(
     assert cloud.cancelled
 
 
+@pytest.mark.parametrize("settled_after", [0.0, 300.0])
 def test_a_submission_that_never_reached_the_cloud_is_given_up(
-    target: FakeTarget, run: str
+    cloud: FakeCloud, target: FakeTarget, run: str, settled_after: float
 ) -> None:
+    """Its request may take 30 seconds to arrive, and the service's own time to be listed."""
+    cloud.settled_after = settled_after
     Store().locate(run, f"vertex://{run}")
-    target.reconcile(run)  # it was created years ago, as far as its record says
+    requested_before(run, settled_after + 31)
+    target.reconcile(run)
     known = stored(run)
     assert (known.state, known.reason) == (JobState.FAILED, "it was killed before the job was sent")
     assert followed(target, run) == []
+
+
+@pytest.mark.parametrize("settled_after", [0.0, 300.0])
+def test_a_submission_may_yet_reach_the_cloud(
+    cloud: FakeCloud, target: FakeTarget, run: str, settled_after: float
+) -> None:
+    cloud.settled_after = settled_after
+    Store().locate(run, f"vertex://{run}")
+    requested_before(run, settled_after + 20)
+    target.reconcile(run)
+    assert stored(run).state is JobState.QUEUED
+
+
+def requested_before(run: str, age: float) -> None:
+    """The run's submission has sent its request so many seconds ago."""
+    then = time() - age
+    RunFolder(run).note_request()
+    os.utime(RunFolder(run).path / "requested", (then, then))
+
+
+def test_a_submission_that_has_sent_nothing_is_given_up_at_once(
+    target: FakeTarget, run: str
+) -> None:
+    Store().locate(run, f"vertex://{run}")
+    target.reconcile(run)
+    assert stored(run).state is JobState.FAILED
+
+
+def test_a_submission_has_just_sent_its_request(cloud: FakeCloud, target: FakeTarget) -> None:
+    run = submitted(cloud, target, Killed).run
+    cloud.created.clear()
+    target.reconcile(run)
+    assert stored(run).state is JobState.QUEUED
+
+
+def test_a_submission_that_is_cancelled_is_not_given_up(target: FakeTarget, run: str) -> None:
+    """It may be about to send its request: whoever cancels does not hold the run's lock."""
+    Store().locate(run, f"vertex://{run}")
+    target.cancel(run)
+    assert stored(run).state is JobState.QUEUED
 
 
 def test_a_job_that_was_submitted_elsewhere(cloud: FakeCloud, target: FakeTarget) -> None:

@@ -84,6 +84,20 @@ def test_the_quickstart_learns(rsctl: Rsctl) -> None:
 
 
 @pytest.mark.usefixtures("forked")
+def test_the_template_s_time_to_the_same_loss(rsctl: Rsctl) -> None:
+    assert rsctl("init", "bench", "mine").exit_code == 0
+    settings = ["matrix={'comm.local_steps': [1, 4]}", "workers.count=2", "reducers.count=0"]
+    settings += ["run.args.width=32", "run.args.every=4", "run.args.target=2.2"]
+    words = [word for setting in settings for word in ("--set", setting)]
+    done = rsctl("bench", "run", "mine/convergence.yaml", "-o", "json", *words)
+    assert done.exit_code == 0, done.stderr
+    assert len(done.result["cells"]) == 2
+    for cell in done.result["cells"]:
+        assert cell["metrics"]["seconds_to_loss"]["values"][0] > 0
+        assert cell["metrics"]["best_loss"]["values"][0] <= 2.2
+
+
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("job", "settings", "cells"),
     [

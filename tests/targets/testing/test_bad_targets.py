@@ -16,10 +16,9 @@ import pytest
 from rsctl.targets.testing.conformance import RunTests
 
 _TARGET = """
-from dataclasses import replace
 
 import msgspec
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from rsctl.findings import JobState
 from rsctl.runs.stream.events import LogEvent, StateEvent
@@ -30,7 +29,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     niceness: int = 0
 
 
-INFO = with_fields(
+INFO = replace(
     fake.INFO, name="bad", target="bad:TARGET", options="bad:Options"
 )
 
@@ -54,14 +53,14 @@ FAULTS = {
         """
     def render(self, job, run):
         return super().render(
-            with_fields(job, run=with_fields(job.run, launcher="once")), run
+            replace(job, run=replace(job.run, launcher="once")), run
         )
 """,
         {"test_no_key_is_ignored"},
     ),
     "it ignores image.base": (
         """
-    info = with_fields(
+    info = replace(
         INFO, unused={k: v for k, v in INFO.unused.items() if k != "image.base"}
     )
 """,
@@ -69,20 +68,20 @@ FAULTS = {
     ),
     "it runs one node of several": (
         """
-    info = with_fields(
+    info = replace(
         INFO, refused={k: v for k, v in INFO.refused.items() if k != "workers.count"}
     )
 
     def render(self, job, run):
         made = super().render(job, run)
         request = {**made.plan.request, "nodes": job.workers.count}
-        return replace(made, plan=with_fields(made.plan, request=request))
+        return replace(made, plan=replace(made.plan, request=request))
 """,
         {"test_several_nodes"},
     ),
     "it takes reducers and plans none": (
         """
-    info = with_fields(
+    info = replace(
         INFO,
         refused={
             k: v for k, v in INFO.refused.items() if k not in ("workers.count", "reducers.count")
@@ -90,12 +89,12 @@ FAULTS = {
     )
 
     def render(self, job, run):
-        once = with_fields(job, run=with_fields(job.run, launcher="once"))
+        once = replace(job, run=replace(job.run, launcher="once"))
         made = super().render(once, run)
-        plain = with_fields(job, run=with_fields(job.run, env={}))
+        plain = replace(job, run=replace(job.run, env={}))
         kept = msgspec.to_builtins(plain, enc_hook=str)
         request = {**made.plan.request, "job": kept}
-        return replace(made, plan=with_fields(made.plan, request=request))
+        return replace(made, plan=replace(made.plan, request=request))
 """,
         {"test_reducers_are_a_pool"},
     ),
@@ -104,7 +103,7 @@ FAULTS = {
     def render(self, job, run):
         made = super().render(job, run)
         request = {**made.plan.request, "niceness": 0}
-        return replace(made, plan=with_fields(made.plan, request=request))
+        return replace(made, plan=replace(made.plan, request=request))
 """,
         {"test_no_option_is_ignored"},
     ),
@@ -113,7 +112,7 @@ FAULTS = {
     def render(self, job, run):
         made = super().render(job, run)
         env = {**made.plan.env, "TOKEN": str(job.run.env["TOKEN"])}
-        return replace(made, plan=with_fields(made.plan, env=env))
+        return replace(made, plan=replace(made.plan, env=env))
 """,
         {"test_secrets_are_not_shown"},
     ),
@@ -121,7 +120,7 @@ FAULTS = {
         """
     def render(self, job, run):
         made = super().render(job, run)
-        return replace(made, job=with_fields(made.job, metrics={}))
+        return replace(made, job=replace(made.job, metrics={}))
 """,
         {"test_metrics_are_read"},
     ),
@@ -132,7 +131,7 @@ FAULTS = {
 
         made = super().render(job, run)
         request = {**made.plan.request, "at": time.time()}
-        return replace(made, plan=with_fields(made.plan, request=request))
+        return replace(made, plan=replace(made.plan, request=request))
 """,
         {"test_render_is_pure"},
     ),

@@ -130,6 +130,18 @@ def test_fallback_gives_the_same_numbers(
     assert "the workers continue without reducers from operation 6" in finding["message"]
 
 
+def test_fallback_gives_the_same_numbers_with_eight_bits(
+    run: Run, lose_a_reducer: Run, reducers: Run
+) -> None:
+    pools = [reducers(3), reducers(3)]
+    for pool in pools:
+        pool.environ["RSCTL_COMM_COMPRESSION"] = "int8"
+    undisturbed = run(*STEPS, ranks=3, **pools[0].environ)
+    ended = lose_a_reducer(pools[1], "fallback")
+    assert ended.digest == undisturbed.digest
+    assert [finding["code"] for finding in ended.printed("finding")] == ["reducer-lost"]
+
+
 def test_failure_names_reducer_and_operation(lose_a_reducer: Run, reducers: Run) -> None:
     ended = lose_a_reducer(reducers(3), "fail")
     assert ended.code == 1

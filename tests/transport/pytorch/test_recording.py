@@ -72,6 +72,8 @@ def test_a_script_is_ended_after_so_many_steps_and_none_of_its_gradients_travel(
     assert [bucket[0] for bucket in steps["buckets"]] == [72 * 4]
     assert all(ready == reduced for _, ready, reduced in steps["buckets"])
     assert steps["compute"] == steps["seconds"]
+    assert 0 < steps["cores"] < 100
+    assert 0 <= steps["queued"] <= 1
     assert 0 < steps["data"] < steps["seconds"]
     assert steps["prefetches"] is False
     assert ended.printed("finding") == []

@@ -44,7 +44,7 @@ def test_the_python_engine_and_the_workers_own_reducers(
     assert ended.some == pytest.approx(plain.some, rel=1e-5)
 
 
-@pytest.mark.parametrize("compression", ["bf16", "powersgd"])
+@pytest.mark.parametrize("compression", ["bf16", "powersgd", "int8", "fp8"])
 def test_compression_over_reducers(
     run: Run, reducers: Reducers, plain: Any, compression: str
 ) -> None:
@@ -57,6 +57,20 @@ def test_compression_over_reducers(
     counted = ended.printed("telemetry")[0]["transport"]
     assert counted["operations"] >= 4
     assert counted["reduced_bytes"] < 4 * GRADIENT_BYTES
+
+
+def test_a_gradient_scaler_over_1000_steps(run: Run, reducers: Reducers) -> None:
+    """An overflow on one rank is skipped on all; nothing of it stays in the rounding errors."""
+    pool = reducers(1)
+    script = ("scaled.py", "1000")
+    plain = run(*script)
+    ended = run(*script, **pool.environ, RSCTL_COMM_COMPRESSION="int8")
+    assert ended.digest != plain.digest
+    for ours, theirs in zip(ended.ranks, plain.ranks, strict=True):
+        assert ours["scales"] == theirs["scales"]
+        assert ours["scales"][1:4] == [4096.0, 2048.0, 2048.0]
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=0.02)
+        assert ours["grown_kb"] < 4096
 
 
 def test_gradients_of_a_dtype_that_reducers_do_not_know(run: Run, reducers: Reducers) -> None:
@@ -107,7 +121,7 @@ def test_the_backend_by_name(run: Run, reducers: Reducers) -> None:
         "backend rsctl: all-reduce of int64 does not use reducers",
         "backend rsctl: all-reduce of max does not use reducers",
         "sharded gradients (FSDP): reduce-scatter and all-gather do not use reducers; only an "
-        "all-reduce between nodes can use them (all_reduce_hook)",
+        "all-reduce between nodes can use them (hybrid sharding, or all_reduce_hook)",
     ]
 
 
@@ -115,3 +129,45 @@ def test_fsdp_between_nodes(run: Run, reducers: Reducers) -> None:
     ended = run("sharded.py", nodes=2, **reducers(2, lanes=2).environ)
     assert ended.ranks == [{"rank": rank, "same": True} for rank in range(4)]
     assert ended.messages[-1].startswith("sharded gradients (FSDP): reduce-scatter and all-gather")
+
+
+@pytest.mark.parametrize("api", ["fsdp1", "fsdp2"])
+def test_hybrid_sharding_between_nodes(run: Run, reducers: Reducers, api: str) -> None:
+    own = run("hybrid_sharded.py", api, nodes=2)
+    ended = run("hybrid_sharded.py", api, nodes=2, **reducers(2, lanes=2).environ)
+    assert [line["losses"] for line in ended.ranks] == [
+        pytest.approx(line["losses"], rel=1e-5) for line in own.ranks
+    ]
+    assert (
+        "sharded gradients (FSDP), all-reduce between nodes: 2 nodes of 2 workers (two levels), "
+        "2 reducers sum all of it, "
+    ) in "\n".join(ended.messages)
+    counted = [line["transport"] for line in ended.printed("telemetry")]
+    assert [line["operations"] for line in counted] == [4, 4]
+
+
+def test_a_hook_that_the_spec_names_reduces_by_the_reducers(run: Run, reducers: Reducers) -> None:
+    name = "torch.distributed.algorithms.ddp_comm_hooks.default_hooks:bf16_compress_hook"
+    pool = reducers(2)
+    own = run("train.py", "--backend", "gloo", RSCTL_COMM_COMPRESSION="bf16", **pool.environ)
+    named = {**pool.environ, "RSCTL_COMM_HOOK": name, "RSCTL_EPOCH": "1"}
+    ended = run("train.py", "--backend", "gloo", **named)
+    assert ended.some == pytest.approx(own.some, abs=0.01)
+    assert f", hook {name}, buckets of 64 MB, compression of the hook" in ended.messages[0]
+    counted = ended.printed("telemetry")[0]["transport"]
+    assert (counted["operations"], counted["reduced_bytes"]) == (4, 4 * GRADIENT_BYTES // 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module:hook", "cannot be imported: ModuleNotFoundError"),
+        ("torch.nn:no_such_hook", "cannot be imported: AttributeError"),
+        ("math:pi", "is a float, not a function"),
+    ],
+)
+def test_a_hook_that_cannot_be_used_is_refused(run: Run, name: str, message: str) -> None:
+    ended = run("train.py", "--backend", "gloo", RSCTL_COMM_HOOK=name)
+    assert ended.code == 1
+    finding = ended.printed("finding")[0]
+    assert finding["message"].startswith(f"comm.hook: {name} {message}")

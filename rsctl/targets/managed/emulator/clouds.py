@@ -1,4 +1,4 @@
-"""Which emulators of whole clouds there are, and how one is made."""
+"""The emulators of whole clouds, and how to make one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CloudEmulator(AbstractContextManager[Any], Protocol):
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Its URL."""
 
     @property
     def is_idle(self) -> bool:
@@ -71,8 +71,8 @@ def make_emulator(
 ) -> CloudEmulator:
     """An emulator, by its module and class.
 
-    `options` are its project and region, or its region alone, and `more_regions`. `behaviour`
-    are fields of its behaviour that are to be otherwise. Raises ValueError for one it lacks.
+    `options` are its project and region, or its region alone, and `more_regions`. `behaviour` are
+    the fields of its behaviour to change. Raises ValueError for an unknown field.
     """
     made: CloudEmulator = import_object(emulator)(folder, runner, **options)
     made.behaviour.change(dict(behaviour))

@@ -16,7 +16,7 @@ class Fault:
     `delay` in seconds comes first. Then one of: `cut="request"`, the connection ends half-way
     through what the client sends, and nothing is done; `status`, the vendor's error with `code` and
     `message`, and nothing is done; `cut="answer"`, it is done, and the answer is lost;
-    `cut="half"`, the answer breaks off half-way.
+    `cut="half"`, the connection ends half-way through the answer.
     """
 
     route: str
@@ -44,7 +44,7 @@ class Faults:
 
     @property
     def to_come(self) -> int:
-        """How many calls will have one."""
+        """The number of calls that will have a fault."""
         with self._lock:
             return sum(fault.times for fault in self._faults)
 

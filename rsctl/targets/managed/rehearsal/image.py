@@ -1,9 +1,10 @@
-"""The image of a rehearsed job: built here, without what only the vendors have."""
+"""The image of a rehearsed job: built here, without parts that only the vendors have."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.managed.emulator.nodes import Kind
@@ -13,7 +14,7 @@ NEEDS_VENDOR = ("reduction-server", "fast-socket", "efa")
 
 
 def replacement_transport(plan: Plan) -> Literal["rsctl", "none"]:
-    """The transport in place of one that cannot be had."""
+    """The transport in place of one that is not available."""
     return "rsctl" if any(pool.role == "reducer" for pool in plan.pools) else "none"
 
 

@@ -1,7 +1,7 @@
 """A job as it is rehearsed: options that only an account has, data, settings of the emulator.
 
-Pure but for checks of the data and of this machine. The request stays the cloud's:
-only options that the job does not have get default values, and each is named.
+Pure except for checks of the data and of this machine. The request stays the cloud's: only options
+that the job does not have get default values, and each is named.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RehearsedJob(NamedTuple):
 
 
 def complete_job(job: Job, target: str) -> RehearsedJob:
-    """The job, with defaults for the account's options that the target needs and it lacks."""
+    """The job, with defaults for missing options of the account that the target needs."""
     options, emulator = target_info(target).options_of(job), emulator_of(target)
     lacking = {n: v for n, v in emulator.defaults.items() if getattr(options, n) is None}
     options = replace(options, **lacking)

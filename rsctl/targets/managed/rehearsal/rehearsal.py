@@ -23,9 +23,8 @@ BEHAVIOURS = "docs/reference/behaviours.md says what each of them does"
 class Rehearsal:
     """How a cloud is rehearsed.
 
-    `runner` is what runs the nodes; `auto` is docker if an engine answers, else processes.
-    `behaviour` is how the emulator behaves, such as `{"stockouts": 2}`;
-    docs/reference/behaviours.md has all.
+    `runner` runs the nodes; `auto` is docker if an engine answers, otherwise processes. `behaviour`
+    is how the emulator behaves, such as `{"stockouts": 2}`; docs/reference/behaviours.md lists all.
     """
 
     runner: Literal["auto", "docker", "process"] = "auto"
@@ -50,6 +49,11 @@ class RehearsedTarget:
             raise unknown_behaviour(problem) from None
         self._runner = _kind(rehearsal.runner)
 
+    @property
+    def definition(self) -> str:
+        """The properties that make two rehearsals of a job the same: runner and behavior."""
+        return f"rehearsed: {self._runner} {sorted(self._behaviour.items())}"
+
     def complete(self, job: Job) -> RehearsedJob:
         """The job with defaults for values that need an account, and a note on that."""
         from rsctl.targets.managed.rehearsal.job import complete_job
@@ -64,10 +68,10 @@ class RehearsedTarget:
 
     @contextmanager
     def emulating(self, submission: Submission) -> Iterator[Submission]:
-        """Start the emulator, and yield what is sent to it; every command on the run finds it.
+        """Start the emulator, and yield the submission for it; every command on the run finds it.
 
-        The emulator ends if an error stops the submission. It lives on after an interruption, since
-        it may run a job already, and `cancel` decides.
+        The emulator ends if an error stops the submission. It continues after an interruption,
+        since it may already run a job, and `cancel` decides.
         """
         from rsctl.targets.managed.rehearsal.image import rehearsed_submission
         from rsctl.targets.managed.rehearsal.job import make_settings

@@ -48,7 +48,7 @@ def provide(
 ) -> None:
     """Copy all channels' files to the hosts that get them, into their folders by host's name.
 
-    Raises OSError that says what is missing.
+    Raises OSError that names the missing file.
     """
     for channel in channels:
         found, source = sorted(objects_of(objects, channel).items()), source_of(channel)

@@ -32,7 +32,7 @@ class Jobs:
     """The training jobs of one account and region.
 
     `start` is called with the record of each new job and whether its machines are warm, `stop` with
-    that of one that is to stop.
+    the record of a job that must stop.
     """
 
     def __init__(
@@ -224,9 +224,9 @@ def _no_objects(uri: str, region: str, role: str) -> str:
 def _update_refusal(
     record: JobRecord, wanted: Mapping[str, Any], pool: Mapping[str, Any]
 ) -> str | None:
-    """Why an update is refused; `pool` is what DescribeTrainingJob has of the warm pool.
+    """Why an update is refused; `pool` is the warm pool in DescribeTrainingJob's answer.
 
-    The rules are those of botocore's texts of UpdateTrainingJobRequest; the messages are ours.
+    The rules are from botocore's texts of UpdateTrainingJobRequest; the messages are rsctl's.
     """
     phase = record["SecondaryStatus"]
     if "RemoteDebugConfig" in wanted and phase not in _DEBUGGED:

@@ -33,7 +33,7 @@ DEFAULT_TYPE = "binary/octet-stream"
 def require_read(headers: Mapping[str, str], facts: Facts, prefix: str = "") -> None:
     """Raise Refused where a condition of a read does not hold; `prefix` is of one of a copy.
 
-    A tag decides over a time, as RFC 7232 has it.
+    A tag takes precedence over a time (RFC 7232).
     """
     match, none = headers.get(f"{prefix}if-match"), headers.get(f"{prefix}if-none-match")
     if match is not None:

@@ -23,7 +23,7 @@ _FACTS, _MARKER = ".facts", "folder-"
 class Facts(NamedTuple):
     """The facts of an object; `modified` in seconds since 1970, `etag` with its quotes.
 
-    `headers` are those of the write that a read returns, by names in lower case.
+    `headers` are the headers of the write that a read returns, by names in lower case.
     """
 
     size: int

@@ -1,9 +1,9 @@
 """A job as a `sagemaker.train.ModelTrainer`, of the SageMaker Python SDK version 3.
 
-An image built by rsctl is called as SageMaker calls one by default, with the word `train`:
-`rsctl-launch` then reads its arguments from the hyperparameters. So nothing of the SDK's own
-drivers is in the container, and a reducer group works too, which the SDK's Torchrun cannot express.
-For another image, the program to start is a SourceCode, see `source_code`.
+SageMaker starts an image built by rsctl in the default way, with the word `train`: `rsctl-launch`
+then reads its arguments from the hyperparameters. So the SDK's own drivers are not in the
+container, and a reducer group works too, which the SDK's Torchrun cannot express. For another
+image, the program to start is a SourceCode, see `source_code`.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ _BOTO = "boto3.Session"
 def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
     """A job file, or a job, as a ModelTrainer that has not trained yet: call `.train()`.
 
-    Raises RsctlError with what is wrong with the job, for fields that a ModelTrainer cannot
-    express, or if the SDK is not installed.
+    Raises RsctlError with the errors of the job, for fields that a ModelTrainer cannot express, or
+    if the SDK is not installed.
     """
     submission = planned(job, "sagemaker", run)
     secrets = secret_values(submission)
@@ -122,12 +122,12 @@ class _Calls(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """All that is called, but for the setters."""
+        """All calls except the setters."""
         return names_in([self.trainer, *(argument for _, argument in self.setters)])
 
 
 def _calls(submission: Submission, body: dict[str, Any]) -> _Calls:
-    """Raises RsctlError for what a ModelTrainer cannot say."""
+    """Raise RsctlError for fields that a ModelTrainer cannot express."""
     if unsaid := list(_unsupported(body)):
         raise inexpressible(_CLASS, unsaid)
     setters: list[tuple[str, Any]] = [
@@ -186,7 +186,7 @@ def _arguments(
 
 
 def _session(region: str, job: Job | None) -> SdkCall:
-    """`job` is one whose source the SDK uploads, to its staging folder if it has one."""
+    """The SDK uploads the source of `job`, to its staging folder if it has one."""
     arguments: dict[str, Any] = {"boto_session": SdkCall(_BOTO, {"region_name": region})}
     staging = sagemaker_options(job).staging if job else None
     if staging:
@@ -198,7 +198,7 @@ def _session(region: str, job: Job | None) -> SdkCall:
 
 
 def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[str, Any]:
-    """The job's; an image built by rsctl finds its program in them."""
+    """The job's hyperparameters; an image built by rsctl finds its program in them."""
     sent: dict[str, Any] = body.get("HyperParameters", {})
     given = {n: v for n, v in sent.items() if not n.startswith(NAME)}
     if is_started and job.run.package is not None:

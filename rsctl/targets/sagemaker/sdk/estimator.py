@@ -27,14 +27,14 @@ _PREFIX = "sagemaker_"
 _LOG_LEVEL = "sagemaker_container_log_level"
 _COMPARED = {"sagemaker_program", "sagemaker_job_name", "sagemaker_region"}
 _BY_THE_SDK = _COMPARED | {"sagemaker_submit_directory", _LOG_LEVEL}
-"""The hyperparameters that an estimator sets by itself, over those that it is given."""
+"""The hyperparameters that an estimator sets by itself, overriding its arguments."""
 
 
 def estimator(job: AnyJob, run: str | None = None) -> Any:
     """A job file, or a job, as an estimator that has not trained yet: call `.fit(inputs)`.
 
-    It uploads a package that is a folder itself. Raises RsctlError with what is wrong with the job,
-    for fields that an estimator cannot express, or if version 2 of the SDK is not installed.
+    It uploads a package that is a folder itself. Raises RsctlError with the errors of the job, for
+    fields that an estimator cannot express, or if version 2 of the SDK is not installed.
     """
     submission = planned(job, "sagemaker", run)
     settled = submission.job
@@ -109,7 +109,7 @@ def _program(submission: Submission, body: dict[str, Any]) -> dict[str, Any]:
     if is_plain and "InstanceGroups" not in resources:
         arguments["distribution"] = _distribution(job)
         names -= launched.keys()
-    # Others than a distribution makes are given as they are: the SDK passes them on.
+    # Hyperparameters that do not come from a distribution are unchanged: the SDK passes them on.
     arguments["hyperparameters"] = {name: _decoded(given[name]) for name in given if name in names}
     return arguments
 

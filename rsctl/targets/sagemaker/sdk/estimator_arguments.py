@@ -83,10 +83,10 @@ _RULE = {
 
 
 def estimator_arguments(body: dict[str, Any]) -> dict[str, Any]:
-    """All arguments but those of the program, its hyperparameters, and of `fit`.
+    """All arguments except for the program, its hyperparameters, and `fit`.
 
-    What the SDK adds where an argument is absent is turned off. Raises RsctlError for fields that
-    no argument says.
+    Defaults that the SDK adds for absent arguments are turned off. Raises RsctlError for fields
+    without an argument.
     """
     fields = dict(_flat(body))
     arguments: dict[str, Any] = {"debugger_hook_config": False}
@@ -108,7 +108,7 @@ def estimator_arguments(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flat(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields by their paths, as an estimator has an argument for each."""
+    """The fields by their paths; an estimator has an argument for each."""
     for name, value in body.items():
         if name in _ELSEWHERE:
             continue

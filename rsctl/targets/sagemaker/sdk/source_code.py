@@ -1,7 +1,7 @@
 """The program of a ModelTrainer in an image with a foreign entrypoint, as its `SourceCode`.
 
 The SDK then uploads the source itself and starts it with its own programs, which also set the SM_*
-variables. So source with `image.uri` needs nothing of rsctl in the container, unless it has
+variables. So source with `image.uri` does not need rsctl in the container, unless the job has
 reducers or settings of `comm:`.
 """
 
@@ -27,13 +27,13 @@ _TORCHRUN = (
     "torchrun --nnodes=$SM_HOST_COUNT --node_rank=$SM_CURRENT_HOST_RANK "
     "--master_addr=$SM_MASTER_ADDR --master_port=$SM_MASTER_PORT"
 )
-"""The variables are of the SDK's own programs."""
+"""The SDK's own programs set these variables."""
 
 
 def source_code(submission: Submission, body: dict[str, Any]) -> SdkCall | None:
     """The SourceCode of a request; None if the image starts the work by itself.
 
-    Raises RsctlError for what only rsctl can start.
+    Raises RsctlError for programs that only rsctl can start.
     """
     plan, job = submission.plan, submission.job
     algorithm = body["AlgorithmSpecification"]
@@ -56,7 +56,7 @@ def source_code(submission: Submission, body: dict[str, Any]) -> SdkCall | None:
 
 
 def is_package(channel: dict[str, Any]) -> bool:
-    """Whether a channel brings what rsctl has packed; the SDK brings the source itself."""
+    """Whether a channel brings a package that rsctl made; the SDK brings the source itself."""
     return channel.get("ChannelName") == PACKAGE
 
 
@@ -67,7 +67,7 @@ def _of_source(plan: Plan, job: Job, arguments: list[str]) -> SdkCall:
 
 
 def _of_folder(job: Job, folder: str, ranks: int = 0) -> SdkCall:
-    """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
+    """A folder that the SDK uploads, and its program; by default a rank for each GPU."""
     if job.run.launcher == "mpi":
         raise _unsupported("run.launcher: mpi")
     own = [name for name in sagemaker_options(job).hyperparameters if name.startswith("sagemaker_")]

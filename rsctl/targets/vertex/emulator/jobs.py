@@ -31,8 +31,8 @@ _MASKABLE = {spelling for name in MESSAGES["CustomJob"] for spelling in (name, s
 class Jobs:
     """The custom jobs of one project in its regions.
 
-    `start` is called with the record of each new job, `cancel` and `forget` with that of one that
-    is to be cancelled and one that is gone.
+    `start` is called with the record of each new job, `cancel` with a job to cancel, and `forget`
+    with a job that no longer exists.
     """
 
     def __init__(

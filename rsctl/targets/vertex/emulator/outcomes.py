@@ -43,7 +43,7 @@ def exited(task: str, code: int, tail: list[str], logs: str) -> Outcome:
 def start_error(task: str, message: str, logs: str) -> Outcome:
     """A replica whose command could not be started; there is no log of it.
 
-    The form is that of https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898.
+    The form is from https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898.
     """
     why = message.removeprefix("failed to create task for container: ")
     return Outcome(

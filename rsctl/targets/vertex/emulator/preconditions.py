@@ -19,8 +19,8 @@ def failed_condition(
 ) -> Optional[str]:
     """The name of a condition that does not hold; None if all do.
 
-    An object that is not there has neither generation, for which 0 stands. Raises ValueError for
-    a value that is not a number.
+    A missing object has neither generation, for which 0 stands. Raises ValueError for a value that
+    is not a number.
     """
     have = {"ifGeneration": generation or 0, "ifMetageneration": metageneration or 0}
     for name in sorted(CONDITIONS & query.keys()):

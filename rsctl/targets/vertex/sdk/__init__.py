@@ -53,8 +53,8 @@ _BY_LAST_PART = frozenset({"experiment", "experimentRun"})
 def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     """A job file, or a job, as a CustomJob that is not submitted yet: call `.run()` or `.submit()`.
 
-    It is the whole request, also where the SDK's own arguments cannot express a field. Raises
-    RsctlError with what is wrong with the job, or if the SDK is not installed.
+    It has the whole request, also fields that the SDK's own arguments cannot express. Raises
+    RsctlError with the errors of the job, or if the SDK is not installed.
     """
     submission = planned(job, "vertex", run)
     plan = submission.plan
@@ -102,7 +102,7 @@ def code(submission: Submission) -> str:
 
 
 def _require_image(job: Job) -> None:
-    """Local source in a foreign image is uploaded by a submission of rsctl, and by nothing else."""
+    """Only a submission by rsctl uploads local source for a foreign image."""
     if is_packaged(job):
         raise inexpressible(_SDK, ["image.source beside image.uri"])
     if is_local(job):
@@ -129,7 +129,7 @@ def _constructor(plan: Plan, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pool(pool: dict[str, Any]) -> dict[str, Any]:
-    """A worker pool as proto-plus takes it: numbers are numbers."""
+    """A worker pool for proto-plus: 64-bit integers are numbers."""
 
     def numbers(value: Any) -> Any:
         if isinstance(value, dict):
@@ -144,7 +144,7 @@ def _pool(pool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_arguments(spec: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of CustomJob.run. Raises RsctlError for what has no argument there."""
+    """The arguments of CustomJob.run. Raises RsctlError for fields without an argument there."""
     named = {"workerPoolSpecs", "baseOutputDirectory", "scheduling", *_RUN}
     scheduling = spec.get("scheduling", {})
     unnamed = [f"jobSpec.{key}" for key in spec if key not in named]

@@ -1,4 +1,5 @@
-// Feeds the frame parser with mutated frames in arbitrary pieces, under sanitizers.
+// Feeds the frame parser with mutated frames in arbitrary pieces, and the sums with the blocks that
+// it hands out, under sanitizers.
 //
 // With clang, `-fsanitize=fuzzer -DRSCTL_LIBFUZZER` makes a libFuzzer target of it. Without, it
 // brings a plain mutator: `fuzz_frames SECONDS [SEED]`.
@@ -10,6 +11,7 @@
 #include <random>
 
 #include "../frames.h"
+#include "../sums.h"
 
 namespace {
 
@@ -21,6 +23,19 @@ void require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "broken: %s\n", what);
   std::abort();
+}
+
+// A reducer's work on a block from a hostile peer: any bits may be in its numbers and scales.
+void sum(const rsctl::Header& header, const uint8_t* payload) {
+  const uint32_t item = rsctl::item_bytes(header.dtype);
+  require(item > 0 && header.payload % item == 0, "a block has whole items of a known dtype");
+  const size_t count = size_t{header.payload / item} * rsctl::item_numbers(header.dtype);
+  std::vector<float> sums(count);
+  std::vector<uint8_t> block(header.payload);
+  rsctl::widen(sums.data(), payload, count, header.dtype);
+  rsctl::add(sums.data(), payload, count, header.dtype);
+  rsctl::average(sums.data(), count, 2);
+  rsctl::narrow(block.data(), sums.data(), count, header.dtype);
 }
 
 // The reader must hand out only payloads of the announced and allowed size, and never run full.
@@ -43,6 +58,7 @@ void parse(const uint8_t* data, size_t size, uint32_t kinds, uint32_t rank) {
       while (reader.next(&header, &payload)) {
         require(header.payload <= kFrame, "a payload is within the frame");
         for (uint32_t i = 0; i < header.payload; ++i) seen += payload[i];
+        if (header.kind == rsctl::kData) sum(header, payload);
       }
       reader.make_room();
       require(reader.missing() > 0, "more is expected");
@@ -76,12 +92,13 @@ std::vector<uint8_t> valid_frame(Random& random) {
   header.epoch = kEpoch;
   header.job = kJob;
   if (header.kind == rsctl::kData || header.kind == rsctl::kResult) {
-    header.dtype = static_cast<uint8_t>(1 + random() % 3);
+    header.dtype = static_cast<uint8_t>(1 + random() % 5);
+    const uint32_t item = rsctl::item_bytes(header.dtype);
     header.op = static_cast<uint8_t>(1 + random() % 2);
     header.sequence = 1 + random() % 9;
-    header.total = random() % 20000 / 4 * 4;
-    header.chunk_bytes = static_cast<uint32_t>(4 + random() % (kFrame / 4) * 4);
-    if (header.chunk_bytes > kFrame) header.chunk_bytes = kFrame;
+    header.total = random() % 20000 / item * item;
+    header.chunk_bytes = static_cast<uint32_t>(item + random() % (kFrame / item) * item);
+    if (header.chunk_bytes > kFrame) header.chunk_bytes = kFrame / item * item;
     const uint64_t chunks = rsctl::chunks_of(header.total, header.chunk_bytes);
     header.chunk = static_cast<uint32_t>(random() % chunks);
     const uint64_t begin = uint64_t{header.chunk} * header.chunk_bytes;
@@ -92,6 +109,8 @@ std::vector<uint8_t> valid_frame(Random& random) {
   }
   std::vector<uint8_t> frame(sizeof header + header.payload);
   std::memcpy(frame.data(), &header, sizeof header);
+  std::generate(frame.begin() + sizeof header, frame.end(),
+                [&] { return static_cast<uint8_t>(random()); });
   return frame;
 }
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Optional, Protocol
 
 Kind = Literal["docker", "process"]
 ANY_IMAGE = "*"
-"""The key in `programs` of what stands for every image that has no program of its own."""
+"""The key in `programs` of the program for every image without its own program."""
 
 
 class Node(NamedTuple):
@@ -20,8 +20,8 @@ class Node(NamedTuple):
 
     `name` is unique within the job; other nodes reach it at `JobNodes.address`. `entrypoint`
     replaces the image's own, None leaves that. `mounts` are folders of this machine by the absolute
-    path inside; they are made if they are missing. `hostname` is that of a container, if it is not
-    `name`; processes have this machine's.
+    path inside; they are made if they are missing. `hostname` is a container's host name if it
+    differs from `name`; processes have this machine's.
     """
 
     name: str

@@ -10,7 +10,7 @@ from pathlib import Path
 class Root:
     """A node's root folder: `mounts` are links below it. Raises OSError.
 
-    It is made anew each time that the node is started.
+    It is made again each time that the node starts.
     """
 
     def __init__(self, folder: Path, mounts: Mapping[str, Path]) -> None:

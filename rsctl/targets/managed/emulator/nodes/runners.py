@@ -13,9 +13,9 @@ from rsctl.targets.managed.emulator.nodes.process import ProcessRunner
 def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> NodeRunner:
     """The runner of a kind: docker, process, or auto, which is docker if an engine answers.
 
-    `programs` are those of the process runner by image, `ANY_IMAGE` for any other. Before it starts
-    its first node, a runner cleans up what runners of this RSCTL_HOME have left that were killed.
-    Raises RsctlError if this machine cannot run that kind.
+    `programs` are the process runner's programs by image, `ANY_IMAGE` for any other. Before it
+    starts its first node, a runner cleans up after killed runners of this RSCTL_HOME. Raises
+    RsctlError if this machine cannot run that kind.
     """
     if kind == "process":
         return ProcessRunner(programs or {})

@@ -1,0 +1,33 @@
+"""How gradients travel: the rows of the comparison. A further method is one more line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row: whether each worker has a reducer, and the variables that a job file's `comm` sets."""
+
+    has_reducers: bool
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+def _compressed(kind: str) -> dict[str, str]:
+    return {"RSCTL_COMM_COMPRESSION": kind}
+
+
+METHODS = {
+    "gloo": Method(False),
+    "powersgd": Method(False, {**_compressed("powersgd"), "RSCTL_POWERSGD_START": "10"}),
+    "fp32": Method(True),
+    "bf16": Method(True, _compressed("bf16")),
+    "int8": Method(True, _compressed("int8")),
+    "fp8": Method(True, _compressed("fp8")),
+    "local-10": Method(True, {"RSCTL_COMM_LOCAL_STEPS": "10"}),
+}
+"""Local steps need a number of steps that their rounds divide: ranks are equal between rounds only.
+`gloo` is plain DDP over gloo's ring: the loss that it reaches is the one to be reached."""
+
+REFERENCE = "gloo"

@@ -1,0 +1,215 @@
+"""How many preempted jobs have saved a checkpoint that the restarted job goes on from.
+
+A job of two nodes calls `should_stop` and saves nothing before a stop. One
+node is taken away as the target does it: a signal to the node alone. The job then restarts by
+`limits.retries`. A preemption counts as saved if the restarted ranks begin at the step at which the
+ranks stopped, and the job succeeds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import requests
+import yaml
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from google.auth.transport.requests import Request as GoogleRequest
+from google.oauth2 import service_account
+
+from benchmarks.measure import Failed
+from benchmarks.report import Report
+from rsctl.targets.local.backend import processes_of
+
+RUNS = 5
+_WAIT_SECONDS = 900.0
+_RSCTL = str(Path(sys.executable).with_name("rsctl"))
+_TARGETS = ("process", "compose", "vertex", "sagemaker")
+_BASE = os.environ.get("RSCTL_BASE", "rsctl-test-base:1")
+
+_TRAIN = """
+import os, pathlib, time
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from rsctl.node import should_stop
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+kept = pathlib.Path(os.environ["RSCTL_CHECKPOINT_DIR"], "last")
+step = int(kept.read_text()) if kept.exists() else 0
+begun = step
+if rank == 0:
+    print("begins at", step, flush=True)
+model = DistributedDataParallel(torch.nn.Linear(64, 64))
+dist.barrier()
+while step < begun + (20 if begun else 100000):
+    model(torch.ones(4, 64)).sum().backward()
+    step += 1
+    if rank == 0 and step == 5:
+        print("trains", flush=True)
+    if should_stop():
+        if rank == 0:
+            kept.write_text(str(step))
+            print("saved", step, flush=True)
+        break
+    time.sleep(0.01)
+dist.destroy_process_group()
+"""
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "vertex": {"project": "p", "region": "us-central1", "staging": "gs://bucket/staging"},
+    "sagemaker": {
+        "region": "us-east-1",
+        "role": "arn:aws:iam::123456789012:role/train",
+        "staging": "s3://bucket/staging",
+    },
+}
+
+
+def run(runs: int, targets: tuple[str, ...] = _TARGETS) -> Report:
+    """So many preemptions on each target. Raises Failed if a job cannot be preempted."""
+    report = Report("preemptions", f"{runs} preemptions of a job of two nodes on each target")
+    for target in targets:
+        job = _write_job(target)
+        outcomes = [_attempted(job, target) for _ in range(runs)]
+        report.add(target, "resumed", [sum(outcome is not None for outcome in outcomes)])
+        report.add(target, "s to save", [each for each in outcomes if each is not None] or [0.0])
+    return report
+
+
+def _write_job(target: str) -> str:
+    folder = Path(os.environ["RSCTL_HOME"]) / f"job-{target}"
+    (folder / "source").mkdir(parents=True, exist_ok=True)
+    (folder / "source" / "train.py").write_text(_TRAIN)
+    buckets = {"vertex": "gs://bucket", "sagemaker": "s3://bucket"}
+    job: dict[str, Any] = {
+        "name": "preempted",
+        "target": target,
+        "image": {"source": "source"},
+        "run": {"script": "train.py"},
+        "workers": {"count": 2},
+        "limits": {"retries": 1, "grace": "30s", "timeout": "1h"},
+    }
+    if target == "compose":
+        job["image"]["base"] = _BASE
+    if target in buckets:
+        machine = {"vertex": "n1-standard-8", "sagemaker": "ml.c5.xlarge"}[target]
+        job["image"]["base"] = _BASE
+        job["workers"]["machine"] = machine
+        job["checkpoints"] = f"{buckets[target]}/{time.time_ns()}"
+        job["limits"] |= {"spot": True}
+        job["targets"] = {target: _OPTIONS[target]}
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    return str(path)
+
+
+def _attempted(job: str, target: str) -> float | None:
+    """As `_outcome`; a job that hangs counts as not resumed."""
+    try:
+        return _outcome(job, target)
+    except Failed as problem:
+        print(f"{target}: {problem}", file=sys.stderr)
+        return None
+
+
+def _outcome(job: str, target: str) -> float | None:
+    """The seconds from the notice to the saved checkpoint; None if the job was not resumed."""
+    is_cloud = target in _OPTIONS
+    more = ["--rehearse", "--rehearse-with", "process"] if is_cloud else []
+    if is_cloud:
+        more += ["--set", f"checkpoints={_OPTIONS[target]['staging']}/{time.time_ns()}"]
+    _rsctl("submit", job, "--detach", *more)
+    run = str(json.loads(_rsctl("status", "@last", "-o", "json"))["run"])
+    _wait(lambda: "trains" in _rsctl("logs", run), "the training")
+    began = time.monotonic()
+    _preempt(run, target)
+    _wait(lambda: "saved" in _rsctl("logs", run) or _ended(run), "a checkpoint")
+    took = time.monotonic() - began
+    status = _wait(lambda: _ended(run), "the end")
+    log = _rsctl("logs", run)
+    steps = {name: re.findall(rf"{name} (\d+)", log) for name in ("saved", "begins at")}
+    print(f"{target}: {run} {status['state']}, {steps}", file=sys.stderr, flush=True)
+    if status["state"] == "succeeded" and steps["begins at"] == ["0", *steps["saved"][:1]]:
+        return took
+    return None
+
+
+def _preempt(run: str, target: str) -> None:
+    """Take the second node away."""
+    if target == "compose":
+        subprocess.run(
+            ["docker", "kill", "--signal", "TERM", f"rsctl-{run}-worker-1"],
+            check=True,
+            capture_output=True,
+        )
+    elif target == "process":
+        os.kill(_launcher(run), signal.SIGTERM)
+    else:
+        _control(run)
+
+
+def _launcher(run: str) -> int:
+    """The process of rsctl-launch on the second node."""
+    for pid in processes_of(run, "worker-1"):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"rsctl.node.launch" in words:
+            return pid
+    raise Failed(f"{run} has no second node")
+
+
+def _control(run: str) -> None:
+    folder = Path(os.environ["RSCTL_HOME"]) / "runs" / run
+    env: Mapping[str, str] = json.loads((folder / "emulator.json").read_text())
+    job = json.loads(_rsctl("status", run, "-o", "json"))["url"].rpartition("/")[2]
+    path = f"/emulator/jobs/{job}:preempt"
+    url, headers = _signed(env, path)
+    answer = requests.post(url, data=b"{}", headers=headers, timeout=30)
+    answer.raise_for_status()
+
+
+def _signed(env: Mapping[str, str], path: str) -> tuple[str, dict[str, str]]:
+    """A request to the emulator's control API, with the credentials of its cloud."""
+    headers = {"Content-Type": "application/json"}
+    if google := env.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"):
+        scopes = ["https://www.googleapis.com/auth/cloud-platform"]
+        key = env["GOOGLE_APPLICATION_CREDENTIALS"]
+        account = service_account.Credentials.from_service_account_file(key, scopes=scopes)
+        account.refresh(GoogleRequest())
+        return google + path, {**headers, "Authorization": f"Bearer {account.token}"}
+    request = AWSRequest("POST", env["AWS_ENDPOINT_URL"] + path, headers, b"{}")
+    credentials = Credentials(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"])
+    SigV4Auth(credentials, "sagemaker", env["AWS_REGION"]).add_auth(request)
+    return request.url, dict(request.headers)
+
+
+def _ended(run: str) -> dict[str, Any] | None:
+    status: dict[str, Any] = json.loads(_rsctl("status", run, "-o", "json"))
+    return status if status["state"] in ("succeeded", "failed", "cancelled", "expired") else None
+
+
+def _wait(condition: Callable[[], Any], what: str) -> Any:
+    """The first true value. Raises Failed after a time."""
+    end = time.monotonic() + _WAIT_SECONDS
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.3)
+    raise Failed(f"{what} did not come")
+
+
+def _rsctl(*arguments: str) -> str:
+    done = subprocess.run([_RSCTL, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(done.stderr)
+    return done.stdout

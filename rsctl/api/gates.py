@@ -1,0 +1,84 @@
+"""Gates in one call: by a baseline, by a history, or by pairs."""
+
+from __future__ import annotations
+
+import os
+
+from rsctl.api.bench_handle import Bench
+from rsctl.api.bench_run import PreparedBench
+from rsctl.api.gate_candidate import Candidate, Judged, MaxRegression, open_candidate
+from rsctl.api.gate_history import prepare_gate_of
+from rsctl.api.gate_pairs import prepare_pairs
+from rsctl.api.job_file import Settings
+from rsctl.bench.gate import Gate
+from rsctl.bench.observer import BenchObserver
+from rsctl.findings import ExitCode, RsctlError, error
+
+
+def gate(
+    source: Judged,
+    target: str | None = None,
+    *,
+    set: Settings = (),
+    baseline: str | None = None,
+    against: str | os.PathLike[str] | None = None,
+    max_regression: MaxRegression = (),
+    repeat: int | None = None,
+    confirm: int | None = None,
+    history: str | None = None,
+    window: int | None = None,
+    anew: bool = False,
+    parallel: int | None = None,
+    observer: BenchObserver | None = None,
+) -> Gate:
+    """Judge a bench, or a job file, whose remaining cells are run first.
+
+    `baseline` is a file, gs://, s3://, git:REF:PATH or a bench, `max_regression` how much worse
+    metrics may be, such as `{"throughput": "5%"}`, and `confirm` how often a suspected regression
+    is run again. With `history`, a file, gs://, s3:// or git:REF:PATH, the last `window` commits
+    are the baseline, or only limit an explicit `baseline`: what these commits differ by is not a
+    regression. Each, and `repeat`, is by default the value in `gate:` of the job file; a baseline
+    or a history overrides both of the file.
+
+    With `against`, a git ref or another job file, baseline and candidate run in turn as one bench
+    and are judged by their pairs.
+
+    A regression does not raise an exception: see `verdict`, `checks` and `headline` of the result.
+    Raises RsctlError if there is nothing to judge, or no baseline to judge by.
+    """
+
+    def run(prepared: PreparedBench, bench: Bench) -> object:
+        return prepared.run(bench, parallel=parallel, observer=observer)
+
+    candidate = open_candidate(source, target, set=set, anew=anew)
+    rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window)
+    if is_paired(candidate, baseline, against, history):
+        pairs = prepare_pairs(candidate, rules, against, target)
+        paired = pairs.measure(run)
+        verdict = pairs.decide(paired)
+        return pairs.confirm(verdict, paired, run) if pairs.must_confirm(verdict) else verdict
+    prepared = prepare_gate_of(candidate, rules)
+    results = prepared.measure(run)
+    decision = prepared.decide(results)
+    if prepared.must_confirm(decision):
+        decision = prepared.confirm(decision, results, run)
+    return prepared.conclude(decision, results)
+
+
+def is_paired(
+    candidate: Candidate,
+    baseline: str | None,
+    against: str | os.PathLike[str] | None,
+    history: str | None = None,
+) -> bool:
+    """Whether a gate judges by pairs. Raises RsctlError if it has two baselines.
+
+    The baseline and the history of a job file have no effect on pairs.
+    """
+    if against is None:
+        return candidate.record.against is not None and baseline is None and history is None
+    for name, given in (("baseline", baseline), ("history", history)):
+        if given is not None:
+            message = f"--against and --{name} exclude each other"
+            raise RsctlError(ExitCode.USAGE, error("against", message, "give one of them"))
+    return True

@@ -1,0 +1,148 @@
+"""Profiles of the ranks of a running local job, taken from outside by py-spy."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rsctl.api.run_handle import Run
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.installation import install_command
+from rsctl.runs.home import private_folder
+from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.targets.local.rank_processes import RankProcess, rank_processes
+
+TOP = 10
+"""Functions of a summary at most."""
+
+_START_SECONDS = 60.0
+_COMMUNICATION = ("/torch/distributed/", "/rsctl/transport/")
+
+
+class RankProfile(NamedTuple):
+    """The profile of a rank: its file, its samples, and the summary.
+
+    `top` are the functions in which the rank was, each with its part of the samples;
+    `communication` is the part of the samples within calls of torch.distributed.
+    """
+
+    rank: int
+    replica: str
+    file: str
+    samples: int
+    communication: float
+    top: list[tuple[str, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return self._asdict()
+
+
+def profile_run(
+    run: Run, ranks: Sequence[int], seconds: int, folder: Path
+) -> tuple[list[RankProfile], list[Finding]]:
+    """Profile ranks of a running job at the same time, each into a file of a folder.
+
+    The files have one line for each stack with its number of samples. The findings are the ranks
+    that could not be profiled. Raises RsctlError without py-spy, and if the job has no such rank.
+    """
+    tool = _tool()
+    chosen = _chosen(run, ranks)
+    try:
+        private_folder(folder)
+    except OSError as problem:
+        finding = error("profile", f"cannot write {folder}: {problem.strerror}")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    started = [(each, *_start(tool, each, seconds, folder)) for each in chosen]
+    profiles, findings = [], []
+    for rank, file, process in started:
+        said = _wait(process, seconds)
+        if process.returncode == 0 and file.exists():
+            profiles.append(summarize(rank, file))
+        else:
+            findings.append(_failure(rank, said))
+    return profiles, findings
+
+
+def _tool() -> str:
+    beside = Path(sys.executable).with_name("py-spy")
+    found = str(beside) if beside.exists() else shutil.which("py-spy")
+    if found is None:
+        finding = error("profile", "rsctl profile needs py-spy", install_command("profile"))
+        raise RsctlError(ExitCode.ENVIRONMENT, finding)
+    return found
+
+
+def _chosen(run: Run, ranks: Sequence[int]) -> list[RankProcess]:
+    if run.record.target != "process":
+        message = f"{run.id} does not run as processes of this machine, but on {run.record.target}"
+        raise RsctlError(ExitCode.USAGE, error("profile", message))
+    if run.state.is_final:
+        message = f"{run.id} has already ended: {run.state.value}"
+        raise RsctlError(ExitCode.USAGE, error("profile", message))
+    known = {each.rank: each for each in rank_processes(run.id)}
+    missing = [rank for rank in ranks if rank not in known]
+    if missing or not known:
+        message = f"{run.id} has no running rank {missing[0]}" if missing else (
+            f"no rank of {run.id} has started yet"
+        )  # fmt: skip
+        again = "try again once they run; with run.launcher: none rsctl knows no ranks"
+        remedy = f"its running ranks: {', '.join(map(str, known))}" if known else again
+        raise RsctlError(ExitCode.USAGE, error("profile", message, remedy))
+    return [known[rank] for rank in dict.fromkeys(ranks)] if ranks else list(known.values())
+
+
+def _start(
+    tool: str, rank: RankProcess, seconds: int, folder: Path
+) -> tuple[Path, subprocess.Popen[str]]:
+    file = folder / f"rank-{rank.rank}.folded.txt"
+    options = ("--format", "raw", "--full-filenames", "--nonblocking")
+    command = [tool, "record", "--pid", str(rank.pid), "--duration", str(seconds), *options]
+    return file, subprocess.Popen(
+        [*command, "--output", str(file)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+
+
+def _wait(process: subprocess.Popen[str], seconds: int) -> str:
+    try:
+        return process.communicate(timeout=seconds + _START_SECONDS)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0]
+
+
+def _failure(rank: RankProcess, said: str) -> Finding:
+    lines = [sanitize_line(line) for line in said.splitlines() if line.strip()]
+    message = f"rank {rank.rank} was not profiled: {lines[-1] if lines else 'py-spy has ended'}"
+    is_denied = "permission" in said.lower()
+    remedy = "allow this user to trace processes: sysctl kernel.yama.ptrace_scope=0"
+    return error("profile", message, remedy if is_denied else None)
+
+
+def summarize(rank: RankProcess, file: Path) -> RankProfile:
+    """The summary of a file of stacks: `frame;frame;frame COUNT`, the outermost first."""
+    inner: Counter[str] = Counter()
+    total = communicating = 0
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            stack, _, number = line.rstrip("\n").rpartition(" ")
+            if not number.isdigit():
+                continue
+            count = int(number)
+            total += count
+            inner[sanitize_line(stack.rpartition(";")[2])] += count
+            if any(part in stack for part in _COMMUNICATION):
+                communicating += count
+    top = [(name, count / total) for name, count in inner.most_common(TOP)]
+    part = communicating / total if total else 0.0
+    return RankProfile(rank.rank, rank.replica, str(file), total, part, top)

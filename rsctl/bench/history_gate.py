@@ -1,0 +1,198 @@
+"""A gate by a history: a baseline of the last commits, and thresholds by how much those differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+import msgspec
+
+from rsctl.bench.checks import MetricCheck
+from rsctl.bench.fingerprint import Cell, CellPrint, Fingerprint
+from rsctl.bench.gate import Gate, evaluate, exit_code
+from rsctl.bench.history_series import CommitPoint, HistorySeries
+from rsctl.bench.results import CellRuns, Results, Series, cell_label
+from rsctl.bench.stats import stdev, student_t
+from rsctl.bench.steps import middle
+from rsctl.bench.verdict import ALPHA, Floor, Verdict, worst
+from rsctl.findings import ExitCode, RsctlError, error
+
+WINDOW = 20
+"""The number of commits that are a baseline, if none is given."""
+
+SEARCHED = 300
+"""The number of commits at the end of a history in which a gate looks for steps."""
+
+_FEWEST = 3  # commits of which a threshold can be computed
+
+
+class Threshold(NamedTuple):
+    """By how much a single commit may be worse than the window's median, as a part of it.
+
+    The one-sided 95 % prediction limit of one further value, by Student's t of the commits'
+    medians.
+    """
+
+    amount: float
+    commits: int
+
+
+class HistoryBaseline(NamedTuple):
+    """The last commits of a job's series as a baseline, with the thresholds by metric and cell."""
+
+    results: Results
+    thresholds: dict[tuple[str, str], Threshold]
+
+    def of(self, check: MetricCheck) -> Threshold | None:
+        """The threshold of a check; for the check across all cells the largest of its metric."""
+        if check.cell is not None:
+            return self.thresholds.get((check.metric, cell_label(check.cell)))
+        mine = [t for (name, _), t in self.thresholds.items() if name == check.metric]
+        return max(mine, default=None)
+
+
+def history_baseline(
+    series: Sequence[HistorySeries],
+    label: str,
+    job: str,
+    most: int,
+    like: Fingerprint | None = None,
+) -> HistoryBaseline:
+    """The runs of the last `most` commits since the last step, of each metric and cell of a job.
+
+    Of several series of one metric and cell it takes the one that was measured as `like`, if there
+    is one, otherwise the one with the latest commit: values of different conditions are never
+    mixed. Raises RsctlError if the job has no series.
+    """
+    mine = [one for one in series if one.job == job]
+    if not mine:
+        names = ", ".join(dict.fromkeys(one.job for one in series)) or "none"
+        message = f"{label} has no records of the job {job}"
+        remedy = f"record it first: rsctl gate JOB --record {label}; jobs in it: {names}"
+        raise RsctlError(ExitCode.USAGE, error("history", message, remedy))
+    chosen = _chosen(mine, like)
+    fixed: dict[str, CellPrint] = {}
+    definitions: dict[str, dict[str, Any]] = {}
+    results = Results(label=label, kind="baseline")
+    thresholds: dict[tuple[str, str], Threshold] = {}
+    longest = 0
+    for one in chosen:
+        window = one.window(most)
+        longest = max(longest, len(window))
+        key = cell_label(one.cell)
+        fixed.setdefault(key, CellPrint(one.cell, one.fixed))
+        definitions.setdefault(one.metric, one.definition)
+        results.series.append(
+            Series(
+                name=one.metric,
+                unit=one.unit,
+                goal=one.goal,
+                cell=one.cell,
+                values=[value for point in window for value in point.values],
+            )
+        )
+        if window[-1].committed >= results.made:
+            results.made, results.fingerprint.shown = window[-1].committed, one.shown
+        if threshold := _threshold(window):
+            thresholds[one.metric, key] = threshold
+    results.cells = [CellRuns(cell=entry.cell) for entry in fixed.values()]
+    results.fingerprint.cells, results.fingerprint.metrics = list(fixed.values()), definitions
+    results.label = f"{label}, last {longest} commits" if longest > 1 else f"{label}, last commit"
+    return HistoryBaseline(results, thresholds)
+
+
+def floors_of(baseline: HistoryBaseline) -> dict[str, Floor]:
+    """The thresholds as allowed regressions, of the job's own metrics that have a goal.
+
+    For a metric of several cells the largest.
+    """
+    found: dict[str, Floor] = {}
+    for series in baseline.results.series:
+        threshold = baseline.thresholds.get((series.name, cell_label(series.cell)))
+        if threshold is None or not series.goal or series.name.startswith("run."):
+            continue
+        known = found.get(series.name)
+        amount = max(threshold.amount, known.amount if known else 0.0)
+        found[series.name] = Floor(_rounded(amount))
+    return found
+
+
+def within_thresholds(
+    gate: Gate, baseline: HistoryBaseline, cells: Sequence[CellRuns] = ()
+) -> Gate:
+    """A gate in which a regression that the window's own commits also show is inconclusive.
+
+    `cells` are the candidate's: one whose runs have all failed decides the exit code then.
+    """
+    checks = [_within(check, baseline.of(check)) for check in gate.checks]
+    if checks == gate.checks:
+        return gate
+    verdict = worst([check.verdict for check in checks])
+    code = int(exit_code(verdict, cells)) if verdict is not gate.verdict else gate.exit_code
+    return msgspec.structs.replace(gate, checks=checks, verdict=verdict, exit_code=code)
+
+
+def improvements(
+    baseline: Results, candidate: Results, floors: Mapping[str, Floor], gate: Gate
+) -> list[MetricCheck]:
+    """The checks of a gate that are better by more than may be worse, by the same test."""
+    reversed_gate = evaluate(candidate, baseline, floors)
+    better = {
+        (check.metric, _cell_key(check.cell))
+        for check in reversed_gate.checks
+        if check.verdict is Verdict.REGRESSED
+    }
+    return [check for check in gate.checks if (check.metric, _cell_key(check.cell)) in better]
+
+
+def outdated_text(check: MetricCheck) -> str:
+    """By how much a check is better than its baseline, for people."""
+    effect = check.effect or 0.0
+    amount = f"{100 * abs(effect):.3g} %" if check.is_relative else f"{abs(effect):.4g}"
+    return f"{check.title} is {amount} better"
+
+
+def _chosen(mine: Sequence[HistorySeries], like: Fingerprint | None) -> list[HistorySeries]:
+    groups: dict[tuple[str, str], list[HistorySeries]] = {}
+    for one in mine:
+        groups.setdefault((one.metric, cell_label(one.cell)), []).append(one)
+    return [max(group, key=lambda one: _rank(one, like)) for group in groups.values()]
+
+
+def _rank(one: HistorySeries, like: Fingerprint | None) -> tuple[bool, str]:
+    is_alike = like is not None and (
+        like.of_cell(one.cell) == one.fixed and like.metrics.get(one.metric) == one.definition
+    )
+    return is_alike, one.points[-1].committed
+
+
+def _threshold(window: Sequence[CommitPoint]) -> Threshold | None:
+    values = [point.value for point in window]
+    level = middle(values)
+    if len(values) < _FEWEST or not level:
+        return None
+    limit = student_t(1 - ALPHA, len(values) - 1) * math.sqrt(1 + 1 / len(values))
+    amount = limit * stdev(values) / abs(level)
+    return Threshold(amount, len(values)) if math.isfinite(amount) else None
+
+
+def _within(check: MetricCheck, threshold: Optional[Threshold]) -> MetricCheck:
+    if check.verdict is not Verdict.REGRESSED or threshold is None or not check.is_relative:
+        return check
+    if check.effect is None or abs(check.effect) > threshold.amount:
+        return check
+    reason = (
+        f"exceeds the allowed regression, but single ones of the last "
+        f"{threshold.commits} commits differ by up to {100 * threshold.amount:.2g} %, too"
+    )
+    return msgspec.structs.replace(check, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def _rounded(amount: float) -> float:
+    """Up to a tenth of a percent, and at least that."""
+    return max(math.ceil(1000 * amount), 1) / 1000
+
+
+def _cell_key(cell: Cell | None) -> str:
+    return "*" if cell is None else cell_label(cell)

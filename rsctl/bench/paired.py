@@ -1,0 +1,259 @@
+"""Exact tests, intervals and effects of two sides that ran in turn, paired by their repetition.
+
+Each repetition is a pair: one run of the baseline and one of the candidate, one after the other.
+Two successive repetitions are a block, whose four runs go A B B A or B A A B
+(`rsctl.bench.schedule`). A block's runs are exchanged only with each other, so that a level that
+several runs share (drift, a machine, an hour) is on both sides of every exchange. Pure, as
+`rsctl.bench.stats` is.
+
+A block has two repetitions, not one: the exchange of single pairs needs five repetitions to show
+anything, and finds less (`python -m benchmarks.gate` has the figures).
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from itertools import combinations
+from random import Random
+from statistics import median
+from typing import NamedTuple, Optional
+
+from rsctl.bench.stats import (
+    LEVEL,
+    Sides,
+    by_baseline,
+    by_both,
+    mean,
+    stdev,
+    winsorised,
+)
+
+_MOST_SUMS = 50_000  # of one half of the blocks, all of which are listed
+_DRAWS = 20_000
+_SEED = 20_260_101
+_TOLERANCE = 1e-9
+
+
+class PairedCell(NamedTuple):
+    """One cell: by repetition a value of each side, None if the run has no data, and its block."""
+
+    baseline: Sequence[Optional[float]]
+    candidate: Sequence[Optional[float]]
+    blocks: Sequence[Hashable]
+
+    @property
+    def known(self) -> Sides:
+        """The values of the repetitions that have both."""
+        pairs = [
+            (before, after)
+            for before, after in zip(self.baseline, self.candidate, strict=True)
+            if before is not None and after is not None
+        ]
+        return Sides([before for before, _ in pairs], [after for _, after in pairs])
+
+
+Blocks = Sequence[Sides]
+"""The values of each block: as many of the baseline as of the candidate."""
+
+
+def block_numbers(repetitions: int) -> list[int]:
+    """The block of each repetition: two make one, and an odd last one joins the block before."""
+    last = max(0, repetitions // 2 - 1)
+    return [min(repetition // 2, last) for repetition in range(repetitions)]
+
+
+def combine_pairs(
+    cells: Sequence[PairedCell], scale: Callable[[Sides], float] | None
+) -> list[Sides]:
+    """The blocks of one value per repetition: the mean over the cells, each divided by its `scale`.
+
+    Only repetitions in which every cell has both values count. The values are not finite where a
+    scale is zero.
+    """
+    known = [cell.known for cell in cells]
+    if not known or not all(sides.baseline for sides in known):
+        return []
+    scales = [scale(sides) if scale else 1.0 for sides in known]
+    blocks: dict[Hashable, tuple[list[float], list[float]]] = {}
+    for repetition in range(min(len(cell.blocks) for cell in cells)):
+        before = [cell.baseline[repetition] for cell in cells]
+        after = [cell.candidate[repetition] for cell in cells]
+        if None in before or None in after:
+            continue
+        block = blocks.setdefault(tuple(cell.blocks[repetition] for cell in cells), ([], []))
+        block[0].append(_mean_of_row(before, scales))
+        block[1].append(_mean_of_row(after, scales))
+    return [Sides(*block) for block in blocks.values()]
+
+
+def effect(cells: Sequence[PairedCell], is_relative: bool = True) -> float | None:
+    """The median of all differences of two runs of one block, one of each side.
+
+    Relative to the medians of the baselines or as an amount; None if a median is zero.
+    """
+    found = _differences(_for_effect(cells, is_relative))
+    middle = median(found) if found else math.inf
+    return middle if math.isfinite(middle) else None
+
+
+def interval(cells: Sequence[PairedCell], is_relative: bool = True) -> tuple[float, float] | None:
+    """The 90 % interval of `effect`; None if the number of repetitions cannot give one.
+
+    Its ends are two of the ordered differences, chosen by the exact distribution of the sum over
+    the blocks of Mann and Whitney's U. Three repetitions are the fewest.
+    """
+    blocks = _for_effect(cells, is_relative)
+    found = sorted(_differences(blocks))
+    left_out = _left_out(tuple(sorted(len(block.baseline) for block in blocks)))
+    if left_out is None or not all(map(math.isfinite, found)):
+        return None
+    return found[left_out], found[-1 - left_out]
+
+
+def p_lower(blocks: Blocks) -> float:
+    """One-sided p of the candidate being lower: the part of all exchanges that is as low or lower.
+
+    An exact permutation test of the difference of winsorised means; runs are exchanged within
+    their block. Where the exchanges are too many to list, 20,000 seeded draws stand for all. That
+    p is valid too, never below 1/20,001. 1 without values.
+    """
+    kept = _winsorised(blocks)
+    if not kept:
+        return 1.0
+    values = [value for block in kept for side in block for value in side]
+    limit = math.fsum(v for block in kept for v in block.candidate)
+    limit += _TOLERANCE * math.fsum(map(abs, values))
+    halves = _halves(kept)
+    if max(math.prod(map(_exchanges, half)) for half in halves) > _MOST_SUMS:
+        return _p_by_draws(kept, limit)
+    left, right = (_sums(half) for half in halves)
+    right.sort()
+    as_low = sum(bisect_right(right, limit - part) for part in left)
+    return min(1.0, as_low / (len(left) * len(right)))
+
+
+def smallest_p(blocks: Blocks) -> float:
+    """The least one-sided p that these blocks can reach: one exchange out of all."""
+    return 1 / math.prod(_exchanges(block) for block in blocks)
+
+
+def smallest_p_of(repetitions: int) -> float:
+    """The least one-sided p that so many complete repetitions can reach."""
+    numbers = block_numbers(repetitions)
+    sizes = [numbers.count(block) for block in dict.fromkeys(numbers)]
+    return 1 / math.prod(math.comb(2 * size, size) for size in sizes)
+
+
+def spread(cells: Sequence[PairedCell], is_relative: bool) -> float | None:
+    """Standard deviation of a run within its block, in the unit of `effect`; None if unknown."""
+    blocks = _for_effect(cells, is_relative)
+    groups = [side for block in blocks for side in block if len(side) > 1]
+    degrees = sum(len(group) - 1 for group in groups)
+    if not degrees or not all(math.isfinite(value) for group in groups for value in group):
+        return None
+    return math.hypot(*(stdev(g) * math.sqrt((len(g) - 1) / degrees) for g in groups))
+
+
+def for_test(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
+    """The blocks that a test compares."""
+    return combine_pairs(cells, by_both if is_relative else None)
+
+
+def _for_effect(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
+    return combine_pairs(cells, by_baseline if is_relative else None)
+
+
+def _mean_of_row(row: Iterable[Optional[float]], scales: Sequence[float]) -> float:
+    pairs = zip(row, scales, strict=True)
+    values = [v / scale if scale else math.inf for v, scale in pairs if v is not None]
+    return mean(values) if all(map(math.isfinite, values)) else math.inf
+
+
+def _differences(blocks: Blocks) -> list[float]:
+    return [after - before for b in blocks for after in b.candidate for before in b.baseline]
+
+
+def _winsorised(blocks: Blocks) -> list[Sides]:
+    """The blocks with each outlier of all runs replaced, as the test of separate sides does it."""
+    sides = Sides(*([value for block in blocks for value in block[side]] for side in (0, 1)))
+    if not sides.baseline or not all(math.isfinite(v) for side in sides for v in side):
+        return []
+    size = max(abs(value) for side in sides for value in side) or 1.0
+    kept = winsorised(Sides(*([value / size for value in side] for side in sides)))
+    found, at = [], 0
+    for block in blocks:
+        end = at + len(block.baseline)
+        found.append(Sides(kept.baseline[at:end], kept.candidate[at:end]))
+        at = end
+    return found
+
+
+def _exchanges(block: Sides) -> int:
+    return math.comb(2 * len(block.candidate), len(block.candidate))
+
+
+def _halves(blocks: Blocks) -> tuple[Blocks, Blocks]:
+    """The blocks in two parts that have about as many exchanges."""
+    middle = len(blocks) // 2
+    return blocks[:middle], blocks[middle:]
+
+
+def _sums(blocks: Blocks) -> list[float]:
+    """The sums of the candidate's values of all exchanges."""
+    sums = [0.0]
+    for block in blocks:
+        scores = [*block.baseline, *block.candidate]
+        chosen = [math.fsum(subset) for subset in combinations(scores, len(block.candidate))]
+        sums = [total + part for total in sums for part in chosen]
+    return sums
+
+
+def _p_by_draws(blocks: Blocks, limit: float) -> float:
+    random = Random(_SEED)  # noqa: S311 - statistics
+    pools = [([*block.baseline, *block.candidate], len(block.candidate)) for block in blocks]
+    as_low = sum(
+        math.fsum(v for pool, chosen in pools for v in random.sample(pool, chosen)) <= limit
+        for _ in range(_DRAWS)
+    )
+    return (as_low + 1) / (_DRAWS + 1)
+
+
+@lru_cache(maxsize=256)
+def _left_out(sizes: tuple[int, ...]) -> int | None:
+    """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`.
+
+    The number of exchanges with a sum of U is the coefficient of the product of the blocks'
+    Gaussian binomials.
+    """
+    counts = [1]
+    for size in sizes:
+        counts = _product(counts, _distribution_of_u(size))
+    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + _TOLERANCE)
+    total, left_out = 0, -1
+    while total + counts[left_out + 1] <= allowed:
+        left_out += 1
+        total += counts[left_out]
+    return left_out if left_out >= 0 else None
+
+
+def _distribution_of_u(size: int) -> list[int]:
+    """How many exchanges of `size` runs a side have each value of Mann and Whitney's U."""
+    most = size * size
+    counts = [1] + [0] * most
+    for i in range(1, size + 1):
+        for u in range(most, size + i - 1, -1):
+            counts[u] -= counts[u - size - i]
+        for u in range(i, most + 1):
+            counts[u] += counts[u - i]
+    return counts
+
+
+def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    found = [0] * (len(one) + len(other) - 1)
+    for i, a in enumerate(one):
+        for j, b in enumerate(other):
+            found[i + j] += a * b
+    return found

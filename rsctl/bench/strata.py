@@ -1,0 +1,166 @@
+"""Exact tests of runs on machines of different generations: only equal machines are compared.
+
+A cloud's machine type has several generations of processors. If both sides have runs on the same
+generations, in other proportions, a comparison of all runs finds the machines instead of the
+change. Here a stratum has the runs of both sides on one kind of machine. An exchange exchanges runs
+within strata only, so that the test is exact for all machines, and an effect is the median of
+all differences within strata.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations
+from random import Random
+from statistics import median
+from typing import Optional
+
+from rsctl.bench.stats import (
+    DRAWS,
+    LEVEL,
+    SEED,
+    TOLERANCE,
+    CellSides,
+    Sides,
+    by_baseline,
+    counts_of_u,
+    winsorised,
+)
+
+Machines = Sequence[Optional[str]]
+"""The machine of each repetition of one side; None if it is unknown."""
+
+_MOST_SUMS = 200_000
+"""The most exchanges of a stratum, and of two together, that are listed."""
+
+
+def strata_of(cell: CellSides, baseline: Machines, candidate: Machines) -> list[Sides]:
+    """The known values by machine, for the machines that both sides have."""
+    before = _by_machine(cell.baseline, baseline)
+    after = _by_machine(cell.candidate, candidate)
+    return [Sides(before[name], after[name]) for name in before if name in after]
+
+
+def stratified_effect(strata: Sequence[Sides], is_relative: bool) -> float | None:
+    """The median of all differences within strata; a part of the stratum's baseline if relative.
+
+    None without values, or if a baseline is zero.
+    """
+    differences = _differences(strata, is_relative)
+    if not differences or not all(map(math.isfinite, differences)):
+        return None
+    return median(differences)
+
+
+def stratified_interval(strata: Sequence[Sides], is_relative: bool) -> tuple[float, float] | None:
+    """The 90 % interval of the effect, as `rsctl.bench.stats.interval` has it for one machine.
+
+    Without a change the number of positive differences is the sum of one U of each stratum.
+    """
+    differences = sorted(_differences(strata, is_relative))
+    counts = reduce(_product, (counts_of_u(*map(len, sides)) for sides in strata), [1])
+    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + TOLERANCE)
+    total, left_out = 0, -1
+    while total + counts[left_out + 1] <= allowed:
+        left_out += 1
+        total += counts[left_out]
+    if left_out < 0 or not all(map(math.isfinite, differences)):
+        return None
+    return differences[left_out], differences[-1 - left_out]
+
+
+def stratified_p(strata: Sequence[Sides]) -> float:
+    """One-sided p of the candidate being lower: the part of all exchanges within strata that is as
+    low or lower, by the sum of the candidate's values, each divided by its stratum's mean.
+
+    If there are too many exchanges, seeded draws stand for them.
+    """
+    scaled = [_scaled(winsorised(sides)) for sides in strata if all(sides)]
+    if not scaled:
+        return 1.0
+    limit = math.fsum(value for sides in scaled for value in sides.candidate)
+    limit += TOLERANCE * math.fsum(abs(v) for sides in scaled for side in sides for v in side)
+    numbers = [_exchanges(sides) for sides in scaled]
+    if math.prod(numbers[:-1]) > _MOST_SUMS or numbers[-1] > _MOST_SUMS:
+        return _p_by_draws(scaled, limit)
+    sums = [0.0]
+    for sides in scaled[:-1]:
+        sums = [one + other for one in sums for other in _sums(sides)]
+    last = sorted(_sums(scaled[-1]))
+    as_low = sum(bisect_right(last, limit - one) for one in sums)
+    return min(1.0, as_low / math.prod(numbers))
+
+
+def smallest_stratified_p(strata: Sequence[Sides]) -> float:
+    """The least p that so many runs can reach: one exchange out of all."""
+    return 1 / math.prod(
+        math.comb(len(s.baseline) + len(s.candidate), len(s.candidate)) for s in strata
+    )
+
+
+def stratified_groups(strata: Sequence[Sides], is_relative: bool) -> list[Sequence[float]]:
+    """Each side of each stratum, in the unit of the effect: what varies within is noise."""
+    sizes = [by_baseline(sides) if is_relative else 1.0 for sides in strata]
+    return [
+        [value / size for value in side]
+        for sides, size in zip(strata, sizes, strict=True)
+        for side in sides
+        if size
+    ]
+
+
+def _exchanges(sides: Sides) -> int:
+    return math.comb(len(sides.baseline) + len(sides.candidate), len(sides.candidate))
+
+
+def _by_machine(values: Sequence[Optional[float]], machines: Machines) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for value, machine in zip(values, machines, strict=False):
+        if value is not None and machine is not None:
+            found.setdefault(machine, []).append(value)
+    return found
+
+
+def _differences(strata: Sequence[Sides], is_relative: bool) -> list[float]:
+    found = []
+    for sides in strata:
+        size = by_baseline(sides) if is_relative else 1.0
+        for after in sides.candidate:
+            found += [(after - before) / size if size else math.inf for before in sides.baseline]
+    return found
+
+
+def _scaled(sides: Sides) -> Sides:
+    """Both sides by the size of their common mean, which no exchange changes."""
+    pool = [*sides.baseline, *sides.candidate]
+    largest = max(map(abs, pool)) or 1.0
+    size = abs(math.fsum(value / largest for value in pool) / len(pool)) * largest or largest
+    return Sides(*([value / size for value in side] for side in sides))
+
+
+def _sums(sides: Sides) -> list[float]:
+    """The sum of the candidate's values in every exchange."""
+    pool = [*sides.baseline, *sides.candidate]
+    return [math.fsum(chosen) for chosen in combinations(pool, len(sides.candidate))]
+
+
+def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """The coefficients of the product of two polynomials."""
+    made = [0] * (len(one) + len(other) - 1)
+    for i, left in enumerate(one):
+        for j, right in enumerate(other):
+            made[i + j] += left * right
+    return made
+
+
+def _p_by_draws(strata: Sequence[Sides], limit: float) -> float:
+    random = Random(SEED)  # noqa: S311 - statistics
+    pools = [([*sides.baseline, *sides.candidate], len(sides.candidate)) for sides in strata]
+    as_low = sum(
+        math.fsum(v for pool, count in pools for v in random.sample(pool, count)) <= limit
+        for _ in range(DRAWS)
+    )
+    return (as_low + 1) / (DRAWS + 1)

@@ -1,0 +1,61 @@
+"""`rsctl exec RUN [REPLICA] -- COMMAND...`: run a command on a node of a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from rsctl.api import NodeCommand
+from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.runs import find_run
+from rsctl.findings import ExitCode, RsctlError, error
+
+
+@make_command("exec")
+def command(
+    run: options.RunId,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[REPLICA] -- COMMAND...",
+            help="A replica, such as worker-1 (default: the first), and the command.",
+        ),
+    ],
+) -> int:
+    """Run a command on a node of a run, with the variables of the job.
+
+    Write -- before a command that has options. Targets process and compose.
+
+    Exit code: the exit code of the command; 2 if rsctl cannot reach the node.
+    """
+    handle = find_run(run)
+    replica = words[0] if words[0] in handle.replicas else None
+    argv = words if replica is None else words[1:]
+    if not argv:
+        remedy = f"rsctl exec {handle.id} {replica} -- COMMAND, or rsctl shell {handle.id}"
+        raise RsctlError(ExitCode.USAGE, error("command", "there is no command to run", remedy))
+    run_here(handle.node_command(argv, replica, is_terminal=is_terminal()))
+
+
+def is_terminal() -> bool:
+    """Whether the user types into the command."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def run_here(command: NodeCommand) -> NoReturn:
+    """Become the command. Raises RsctlError if it does not exist."""
+    sys.stdout.flush()
+    env = dict(os.environ) if command.env is None else command.env
+    if command.env is not None and "TERM" in os.environ:
+        env = {**env, "TERM": os.environ["TERM"]}
+    try:
+        if command.cwd is not None:
+            os.chdir(command.cwd)
+        os.execvpe(command.argv[0], command.argv, env)  # noqa: S606 - no shell
+    except OSError as problem:
+        message = f"cannot run {command.argv[0]}: {problem.strerror}"
+        raise RsctlError(ExitCode.USAGE, error("command", message, "correct the command")) from None

@@ -1,0 +1,46 @@
+"""Messages of `rsctl gate` about histories: recorded samples, and outdated baselines."""
+
+from __future__ import annotations
+
+from rsctl.api import Gate, GateRecorder, GateRules, HistoryGate, PreparedGate, Results
+from rsctl.cli.gate_run import BenchRunner
+from rsctl.cli.show import print_important, print_message
+from rsctl.runs.stream.sanitize import sanitize_text
+
+
+def print_outdated(gate: Gate, prepared: PreparedGate) -> None:
+    """Say what is better than the baseline, and how to have a new one."""
+    if not gate.outdated:
+        return
+    by_history = isinstance(prepared, HistoryGate) and not prepared.has_baseline
+    how = f"--record {prepared.rules.history}" if by_history else "--update-baseline"
+    for better in gate.outdated:
+        print_important(
+            sanitize_text(
+                f"baseline is outdated: {better}; record a new one with "
+                f"`rsctl gate {prepared.candidate.file or 'BENCH'} {how}`"
+            )
+        )
+
+
+def record_results(recorder: GateRecorder, results: Results) -> None:
+    """Append the samples to the history, if there is one, and say so."""
+    if recorder.location is None:
+        return
+    added = recorder.append(results)
+    if added is None:
+        print_message(f"no run has data: nothing is recorded in {recorder.location}")
+        return
+    from rsctl.cli.views.history import recorded_line
+
+    print_message(recorded_line(added))
+
+
+def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> Results:
+    """Measure and record where there is nothing to compare with yet."""
+    print_message(f"{recorder.location} has no records of {recorder.candidate.name} yet")
+    results = recorder.candidate.measure(rules.repeat, run)
+    for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
+        print_message(sanitize_text(reason))
+    record_results(recorder, results)
+    return results

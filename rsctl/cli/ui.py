@@ -1,0 +1,73 @@
+"""`rsctl ui`: a live page of runs and benches in the browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from html import escape
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rsctl.cli.command import make_command
+from rsctl.cli.interrupts import Interrupts
+from rsctl.cli.open import is_desktop
+from rsctl.cli.show import print_message
+from rsctl.findings import ExitCode
+from rsctl.ui.server import serve
+
+_POLL_SECONDS = 0.1
+
+
+@make_command("ui")
+def command(
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            show_default="a free port",
+            help="The port to listen on, on loopback only.",
+        ),
+    ] = 0,
+    browser: Annotated[
+        bool,
+        typer.Option(
+            "--open/--no-open", help="Open the page in a browser. Default: only on a desktop."
+        ),
+    ] = True,
+) -> int:
+    """Show runs and benches on a live page in the browser.
+
+    The page shows states, logs, charts, findings and comparisons, and can cancel runs. Only
+    browsers on this machine that have opened the printed address can read it. The command serves
+    until Ctrl-C and then exits with 0; runs continue.
+    """
+    interrupts = Interrupts()
+    with interrupts.listening(), serve(port) as served:
+        interrupts.hold()
+        typer.echo(served.url)
+        sys.stdout.flush()
+        print_message("The page is served until Ctrl-C. The address contains the access token.")
+        with tempfile.TemporaryDirectory(prefix="rsctl-ui-") as folder:
+            if browser and is_desktop():
+                _open(served.url, Path(folder))
+            while not interrupts.count:
+                time.sleep(_POLL_SECONDS)
+    return int(ExitCode.SUCCEEDED)
+
+
+def _open(url: str, folder: Path) -> None:
+    """Open a file that leads to the address: other users can see a browser's command line."""
+    import webbrowser
+
+    file = folder / "open.html"
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as page:
+        page.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={escape(url)}">')
+    if not webbrowser.open(file.as_uri()):
+        print_message("no browser could be started")

@@ -1,0 +1,53 @@
+"""A stall as a finding, and as the first failure of a run that is ended for it."""
+
+from __future__ import annotations
+
+from rsctl.findings import Finding, error, warning
+from rsctl.runs.folder import RunDescription
+from rsctl.runs.stalls.verdict_type import Verdict
+from rsctl.runs.stream.events import Failure, now
+
+CODE = "stall"
+_EXIT_CODE = 124
+"""The exit code of timeout(1)."""
+_OWN = b'{"rsctl": "'
+_METRICS = b'{"rsctl": "metrics"'
+
+
+def is_output(lines: bytes) -> bool:
+    """Whether a program of the job has printed one of these lines, and not the runtime."""
+    return any(
+        line and (not line.startswith(_OWN) or line.startswith(_METRICS))
+        for line in lines.split(b"\n")
+    )
+
+
+def stall_finding(verdict: Verdict, description: RunDescription) -> Finding:
+    """The finding on a job that has not progressed for `limits.stall`."""
+    message = f"the job has made no progress for {description.stall:g} s: {verdict.message}"
+    remedy = f"to see what each rank does: rsctl debug {description.run}"
+    return warning(CODE, message, remedy, "limits.stall")
+
+
+def collapse_finding(verdict: Verdict) -> Finding:
+    """The cause of a failure of ranks that called different collectives."""
+    remedy = "call the same collectives with the same shapes, in the same order, on all ranks"
+    return error("collective-mismatch", verdict.message, remedy)
+
+
+def stall_failure(verdict: Verdict, description: RunDescription) -> Failure:
+    """The first failure of an attempt that is ended for its stall."""
+    replica = verdict_replica(verdict) or description.replicas[0]
+    return Failure(
+        replica=replica,
+        rank=verdict.guilty[0] if verdict.guilty else None,
+        time=now(),
+        exit_code=_EXIT_CODE,
+        lines=list(verdict.lines),
+        causes=[stall_finding(verdict, description)],
+    )
+
+
+def verdict_replica(verdict: Verdict) -> str | None:
+    """The node that the verdict is about, if it is one."""
+    return verdict.replicas[0] if len(verdict.replicas) == 1 else None

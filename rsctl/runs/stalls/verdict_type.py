@@ -1,0 +1,26 @@
+"""Why a job does not progress."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job does not progress.
+
+    `kind` is `mismatch`, `missing`, `circle`, `silent`, `reducer`, `network`, `idle` or `unknown`.
+    `guilty` are ranks, `replicas` the nodes that they are on, or the nodes that are guilty
+    themselves; both are empty where the evidence does not suffice. `lines` have each rank.
+    """
+
+    kind: str
+    message: str
+    guilty: tuple[int, ...] = ()
+    replicas: tuple[str, ...] = ()
+    waiting: tuple[int, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    @property
+    def names_someone(self) -> bool:
+        """Whether it names a rank or a node."""
+        return bool(self.guilty or self.replicas)

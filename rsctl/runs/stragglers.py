@@ -1,0 +1,160 @@
+"""The rank that the others wait for in each step, by what DDP measures on every rank. Pure.
+
+All ranks end a step together. So the slowest rank is the one that waits least for the gradients of
+the others, and clocks of different nodes need not agree: a rank's wait less that of the slowest is
+what the slowest costs it. What the slowest itself waits is the network's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import NamedTuple
+
+import msgspec
+
+from rsctl.findings import Finding, warning
+from rsctl.runs.stream.events import MetricEvent, seconds_between
+
+RANK = "node.rank"
+"""The prefix of the metrics that nodes report of their ranks."""
+CODE = "straggler"
+
+_NAME = re.compile(r"node\.rank(\d{1,5})\.(step_ms|wait_ms)")
+_LEAST_PART = 0.05
+"""The least part by which a straggler is slower than the median, and which it costs of a step."""
+_ROUNDS = 5
+_OF_ROUNDS = 4
+"""The number of these rounds in which one rank must be the straggler before it is reported."""
+_LEAST_SECONDS = 300.0
+_KEPT = 100
+
+
+class Straggler(msgspec.Struct, kw_only=True, frozen=True):
+    """The slowest rank. Times in milliseconds a step, `slower` and `cost` as parts of 1.
+
+    `slower` compares its computation with the median of all ranks, `cost_ms` is what the median of
+    the others waits for it, `network_ms` what all wait for the network.
+    """
+
+    rank: int
+    replica: str
+    slower: float
+    cost_ms: float
+    step_ms: float
+    compute_ms: float
+    network_ms: float
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is slow enough to matter."""
+        cost = self.cost_ms / self.step_ms if self.step_ms else 0.0
+        return self.slower >= _LEAST_PART and cost >= _LEAST_PART
+
+    def describe(self) -> str:
+        """One sentence without its end."""
+        return (
+            f"rank {self.rank} ({self.replica}) is {self.slower:.0%} slower than the median: the "
+            f"others wait {self.cost_ms:.3g} ms of each step of {self.step_ms:.3g} ms for it"
+        )
+
+
+class _Times(NamedTuple):
+    step: float
+    wait: float
+
+    @property
+    def compute(self) -> float:
+        return max(0.0, self.step - self.wait)
+
+
+Latest = Mapping[str, Mapping[str, float]]
+"""By replica, the last values of metrics, whose names may lack the prefix `node.rank`."""
+
+
+def slowest_rank(latest: Latest) -> Straggler | None:
+    """The slowest rank by the last values of all; None with fewer than two ranks."""
+    found: dict[int, tuple[str, dict[str, float]]] = {}
+    for replica, values in latest.items():
+        for name, value in values.items():
+            match = _NAME.fullmatch(name if name.startswith(RANK) else RANK + name)
+            if match:
+                found.setdefault(int(match[1]), (replica, {}))[1][match[2]] = value
+    times = {
+        rank: (replica.partition("/")[0], _Times(of["step_ms"], of["wait_ms"]))
+        for rank, (replica, of) in found.items()
+        if len(of) == 2
+    }
+    return _slowest(times)
+
+
+def _slowest(times: Mapping[int, tuple[str, _Times]]) -> Straggler | None:
+    if len(times) < 2:
+        return None
+    rank = min(times, key=lambda each: (times[each][1].wait, each))
+    replica, own = times[rank]
+    others = [of.wait for other, (_, of) in times.items() if other != rank]
+    usual = median(of.compute for _, of in times.values())
+    return Straggler(
+        rank=rank,
+        replica=replica,
+        slower=own.compute / usual - 1 if usual else 0.0,
+        cost_ms=median(others) - own.wait,
+        step_ms=own.step,
+        compute_ms=own.compute,
+        network_ms=own.wait,
+    )
+
+
+class StragglerMonitor:
+    """Reports a rank that has held up the others for five minutes, once."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, float]] = {}
+        self._fresh: set[str] = set()
+        self._rounds: deque[tuple[str, int | None]] = deque(maxlen=_KEPT)
+        self._reported: set[int] = set()
+
+    def read(self, metrics: Iterable[MetricEvent]) -> list[tuple[Finding, str]]:
+        """Take values; findings, each with the replica that it is about."""
+        found = []
+        for metric in metrics:
+            if not metric.name.startswith(RANK) or not _NAME.fullmatch(metric.name):
+                continue
+            self._values.setdefault(metric.replica, {})[metric.name] = metric.value
+            self._fresh.add(metric.name)
+            known = {name for values in self._values.values() for name in values}
+            if self._fresh == known and len(known) >= 4:
+                self._fresh = set()
+                if report := self._round(metric.time):
+                    found.append(report)
+        return found
+
+    def _round(self, time: str) -> tuple[Finding, str] | None:
+        """Judge when all ranks have reported again."""
+        slowest = slowest_rank(self._values)
+        if slowest is None:
+            return None
+        is_one = slowest.is_one
+        self._rounds.append((time, slowest.rank if is_one else None))
+        if not is_one or slowest.rank in self._reported:
+            return None
+        since = self._since(slowest.rank)
+        if since is None or seconds_between(since, time) < _LEAST_SECONDS:
+            return None
+        self._reported.add(slowest.rank)
+        message = f"{slowest.describe()}, for more than 5 minutes"
+        remedy = "compare its node with the others: rsctl metrics, and `rsctl debug` for its stack"
+        return warning(CODE, message, remedy), slowest.replica
+
+    def _since(self, rank: int) -> str | None:
+        """Since when a rank is the straggler in four of each five rounds."""
+        since, recent = None, list(self._rounds)
+        for index in range(len(recent), _ROUNDS - 1, -1):
+            window = recent[index - _ROUNDS : index]
+            if sum(each == rank for _, each in window) < _OF_ROUNDS:
+                break
+            since = window[0][0]
+        return since

@@ -1,0 +1,41 @@
+"""Finds the processes of a local run's ranks."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rsctl.node.process_tree import parse_stat
+from rsctl.targets.local.backend import processes_of
+
+
+class RankProcess(NamedTuple):
+    """The process of a rank, and the replica that it belongs to."""
+
+    rank: int
+    replica: str
+    pid: int
+
+
+def rank_processes(run: str) -> list[RankProcess]:
+    """The process of each rank that runs on this machine, by rank; needs /proc.
+
+    Processes that a rank has started, such as those of a data loader, are left out.
+    """
+    found = {}
+    for pid in processes_of(run):
+        with suppress(OSError, ValueError):
+            variables = _variables(pid)
+            if variables.get("RANK", "").isdigit():
+                replica = variables.get("RSCTL_REPLICA", "")
+                parent = parse_stat(Path(f"/proc/{pid}/stat").read_text()).parent
+                found[pid] = RankProcess(int(variables["RANK"]), replica, pid), parent
+    first = [rank for rank, parent in found.values()
+             if parent not in found or found[parent][0].rank != rank.rank]  # fmt: skip
+    return sorted(first)
+
+
+def _variables(pid: int) -> dict[str, str]:
+    data = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    return {name: value for name, _, value in (v.partition("=") for v in data.split("\0"))}

@@ -1,0 +1,1 @@
+"""Slurm: a job as one batch script, submitted by commands, by ssh, or by slurmrestd."""

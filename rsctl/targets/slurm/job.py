@@ -1,0 +1,127 @@
+"""One job: its status, description and log, and its cancellation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from msgspec.structs import replace
+
+from rsctl.findings import Finding, JobState, warning
+from rsctl.runs.stream.events import LogEvent, MetricEvent, now
+from rsctl.targets.base import Pool
+from rsctl.targets.managed.service import NOT_FOUND, Fact, JobDescription, JobStatus, Measured
+from rsctl.targets.slurm.cluster import Cluster, JobRecord, Part, refused
+from rsctl.targets.slurm.directives import COMMENT
+from rsctl.targets.slurm.job_address import JobAddress
+from rsctl.targets.slurm.logs import SlurmLog
+from rsctl.targets.slurm.states import States, pools_of, read_states
+from rsctl.targets.slurm.status import event_time, status_of
+
+_MOST_STATES = 1 << 18
+
+
+class SlurmJob:
+    """A job by its address; see CloudJob."""
+
+    def __init__(self, address: JobAddress, cluster: Cluster) -> None:
+        self.url = address.url
+        self._address, self._cluster = address, cluster
+
+    def status(self) -> JobStatus:
+        """See CloudJob."""
+        states, record = self._states(), None
+        record = self._record(states)
+        expected = None
+        if record is not None and record.state == "PENDING":
+            expected = self._cluster.expected_start(record.id)
+        status = status_of(record, states, expected)
+        if status is None:
+            raise self._unknown()
+        if status.state is not JobState.QUEUED and not self._sees_files():
+            status = replace(status, findings=[*status.findings, self._unreadable()])
+        return status
+
+    def describe(self) -> JobDescription:
+        """See CloudJob."""
+        states = self._states()
+        record = self._record(states)
+        if record is None and states.started is None:
+            raise self._unknown()
+        created = event_time(record.submitted) if record is not None else states.started
+        return JobDescription(
+            name=self._address.run,
+            created=created or now(),
+            pools=pools_of(states),
+            run=self._address.run,
+            request={"door": self._address.door, "folder": self._address.folder},
+        )
+
+    def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> SlurmLog:
+        """See CloudJob."""
+        del pools, created
+        return SlurmLog(self._cluster, self._address.folder, cursor)
+
+    def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
+        """Slurm measures nothing that its accounting does not."""
+        del after, pools
+        return []
+
+    def notice(self, line: LogEvent) -> Finding | None:
+        """A line of the log has no facts about Slurm."""
+        del line
+        return None
+
+    def facts(
+        self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
+    ) -> list[Fact]:
+        """See CloudJob."""
+        del measured, plan, noticed
+        return []
+
+    def cancel(self) -> None:
+        """See CloudJob. scancel ends all components of a heterogeneous job."""
+        record = self._record(self._states())
+        if record is not None:
+            self._cluster.cancel(record.id)
+
+    def _states(self) -> States:
+        content = (
+            self._cluster.read(self._address.folder, [Part("states", 0, _MOST_STATES)])
+            if self._sees_files()
+            else {}
+        )
+        return read_states(content.get("states", b"").decode(errors="replace"))
+
+    def _record(self, states: States) -> JobRecord | None:
+        """The job of this run: a second submission's ends at once, in favour of the first one.
+
+        A job with another comment is another cluster's, or came after the IDs had started again.
+        """
+        number = self._address.id
+        cluster, _, owner = (states.owner or "").rpartition("/")
+        if cluster and owner.isdigit() and cluster in (self._address.cluster, "slurm"):
+            number = int(owner)
+        record = self._cluster.job(number)
+        if record is None or not record.comment:
+            return record
+        is_ours = record.comment.split(",")[0] == f"{COMMENT}{self._address.run}"
+        return record if is_ours else None
+
+    def _sees_files(self) -> bool:
+        return self._cluster.has_files(self._address.folder)
+
+    def _unknown(self) -> Exception:
+        address = self._address
+        message = f"{address.door} knows no job {address.id} of run {address.run}"
+        remedy = "check its URL; Slurm forgets a job some minutes after its end (MinJobAge)"
+        return refused(NOT_FOUND, message, remedy)
+
+    def _unreadable(self) -> Finding:
+        shared = self._address.folder.rpartition("/")[0]
+        message = (
+            f"the log cannot be read: {self._address.door} gives no access to files, and {shared} "
+            "does not exist on this machine"
+        )
+        remedy = f"mount {shared} on this machine, or set targets.slurm.door: ssh://LOGIN-NODE"
+        return warning("log-unreadable", message, remedy, "targets.slurm.door")

@@ -1,0 +1,247 @@
+"""The status of a job, from what Slurm knows and what the job has written down. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import NamedTuple, Optional
+
+from rsctl.findings import Finding, JobState, error, note, warning
+from rsctl.runs.records import FAILED_NODE
+from rsctl.runs.stream.events import now
+from rsctl.targets.managed.service import Fact, JobStatus
+from rsctl.targets.slurm.cluster import JobRecord
+from rsctl.targets.slurm.states import States
+
+
+class _State(NamedTuple):
+    state: JobState
+    reason: Optional[str] = None
+
+
+_STATES = {
+    "PENDING": _State(JobState.QUEUED),
+    "REQUEUED": _State(JobState.QUEUED, "Slurm has put it back into the queue"),
+    "REQUEUE_FED": _State(JobState.QUEUED, "Slurm has put it back into the queue"),
+    "REQUEUE_HOLD": _State(JobState.QUEUED, "it is held in the queue: scontrol release"),
+    "SPECIAL_EXIT": _State(JobState.QUEUED, "it is held in the queue: scontrol release"),
+    "RESV_DEL_HOLD": _State(JobState.QUEUED, "its reservation was deleted"),
+    "REVOKED": _State(JobState.QUEUED, "another cluster of the federation runs it"),
+    "CONFIGURING": _State(JobState.STARTING, "its nodes are being prepared"),
+    "POWER_UP_NODE": _State(JobState.STARTING, "its nodes are being started"),
+    "RUNNING": _State(JobState.RUNNING),
+    "COMPLETING": _State(JobState.RUNNING),
+    "RESIZING": _State(JobState.RUNNING),
+    "SIGNALING": _State(JobState.RUNNING),
+    "STAGE_OUT": _State(JobState.RUNNING),
+    "STOPPED": _State(JobState.RUNNING, "it is stopped"),
+    "SUSPENDED": _State(JobState.RUNNING, "it is suspended"),
+    "COMPLETED": _State(JobState.SUCCEEDED),
+    "CANCELLED": _State(JobState.CANCELLED),
+    "FAILED": _State(JobState.FAILED),
+    "OUT_OF_MEMORY": _State(JobState.FAILED, "a node was out of the memory that the job asked for"),
+    "TIMEOUT": _State(JobState.EXPIRED, "its time limit was reached"),
+    "DEADLINE": _State(JobState.EXPIRED, "its deadline was reached"),
+    "NODE_FAIL": _State(JobState.FAILED, "a node failed"),
+    "BOOT_FAIL": _State(JobState.FAILED, "a node did not boot"),
+    "LAUNCH_FAILED": _State(JobState.FAILED, "Slurm could not start it"),
+    "PREEMPTED": _State(JobState.FAILED, "it was preempted"),
+}
+
+_INFRASTRUCTURE = frozenset({"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "PREEMPTED"})
+_LAUNCH_FAILED = "JobLaunchFailure"
+"""The reason of a job in state FAILED whose batch script did not start (squeue(1))."""
+
+
+class _Loss(NamedTuple):
+    """Why the cluster ended a job, and the nodes that failed, if they are known."""
+
+    why: str
+    nodes: tuple[str, ...]
+
+
+def _loss(record: JobRecord, states: States) -> _Loss | None:
+    """The cluster's reasons for a job's end; None if the job itself has ended or failed.
+
+    A job whose ranks lose a peer fails before Slurm notices the failure of the peer's node.
+    """
+    nodes = (record.failed_node,) if record.failed_node else ()
+    if record.state in _INFRASTRUCTURE:
+        return _Loss(record.state, nodes)
+    if record.state != "FAILED":
+        return None
+    if record.reason == _LAUNCH_FAILED:
+        return _Loss(record.reason, nodes)
+    if states.suspects and states.restart == record.restarts:
+        return _Loss("down, drained or silent when the job failed", states.suspects)
+    return None
+
+
+_REASONS = {
+    "Priority": "jobs with a higher priority are before it",
+    "Resources": "it waits for nodes",
+    "Dependency": "it waits for another job",
+    "BeginTime": "it may not begin yet",
+    "JobHeldUser": "you hold it: scontrol release",
+    "JobHeldAdmin": "an administrator holds it",
+    "PartitionTimeLimit": "its time limit is above its partition's",
+    "PartitionNodeLimit": "it asks for more nodes than its partition allows",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition is inactive",
+    "ReqNodeNotAvail": "a node that it needs is not available",
+    "Reservation": "it waits for its reservation",
+    "Licenses": "it waits for a license",
+    "AssociationJobLimit": "your association has its limit of jobs",
+    "QOSJobLimit": "its quality of service has its limit of jobs",
+    "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions": (
+        "the nodes that it needs are down, drained or reserved"
+    ),
+}
+_NEVER = {
+    "PartitionTimeLimit": ("set a shorter limits.timeout, or another partition", "limits.timeout"),
+    "PartitionNodeLimit": ("ask for fewer nodes, or another partition", "workers.count"),
+    "BadConstraints": ("no node has these features", "targets.slurm.constraint"),
+}
+"""Reasons for which a job pends until its request changes, with the remedy and the key."""
+
+
+def status_of(
+    record: JobRecord | None, states: States, expected: Optional[float] = None
+) -> JobStatus | None:
+    """The status; None if neither Slurm nor the job's folder knows it."""
+    if record is None:
+        return _of_states(states)
+    known = _STATES.get(
+        record.state, _State(JobState.RUNNING, f"its state is {record.state[:60]!r}")
+    )
+    state, reason = known
+    ended = states.ended if states.restart == record.restarts else None
+    if state is JobState.QUEUED:
+        reason = _pending_reason(record, expected) or reason
+    elif state is JobState.RUNNING and states.running is None and record.state == "RUNNING":
+        state, reason = JobState.STARTING, "its nodes prove the shared folder"
+    elif ended and ended.reason == "time-limit" and state in (JobState.FAILED, JobState.SUCCEEDED):
+        if ended.code:
+            state, reason = JobState.EXPIRED, "it was stopped before its time limit"
+    elif state is JobState.FAILED and reason is None:
+        reason = _failed_reason(record, states)
+    loss = _loss(record, states)
+    if loss and loss.nodes:
+        reason = f"{_STATES[record.state].reason or 'a node failed'}: {', '.join(loss.nodes)}"
+    return JobStatus(
+        state=state,
+        time=_since(record, state),
+        started=event_time(record.started) if state is not JobState.QUEUED else None,
+        reason=reason,
+        attempt=record.restarts + 1,
+        facts=list(_facts(record, states, expected, loss)),
+        findings=list(_findings(record, state, loss)),
+    )
+
+
+def _of_states(states: States) -> JobStatus | None:
+    """The status of a job that Slurm has forgotten."""
+    if states.started is None:
+        return None
+    started, attempt = states.running or states.started, states.restart + 1
+    if states.ended is None:
+        lost = "Slurm no longer knows the job, and the job has not written down how it ended"
+        finding = warning(
+            "forgotten",
+            f"{lost}: it was killed, or its node failed",
+            "the cluster's accounting or its administrators may know more",
+        )
+        return JobStatus(
+            state=JobState.FAILED,
+            time=now(),
+            started=started,
+            reason=lost,
+            attempt=attempt,
+            findings=[finding],
+        )
+    code, why = states.ended.code, states.ended.reason
+    reason: Optional[str] = None
+    if why == "time-limit" and code:
+        state, reason = JobState.EXPIRED, "its time limit was reached"
+    elif why == "ended" and code:
+        state, reason = JobState.CANCELLED, "Slurm ended it"
+    elif code:
+        state = JobState.FAILED
+        reason = f"exit code {code}" if why == "done" else why
+    else:
+        state = JobState.SUCCEEDED
+    return JobStatus(
+        state=state, time=states.ended.time, started=started, reason=reason, attempt=attempt
+    )
+
+
+def _since(record: JobRecord, state: JobState) -> str:
+    since = {
+        JobState.QUEUED: record.submitted,
+        JobState.STARTING: record.started,
+        JobState.RUNNING: record.started,
+    }.get(state, record.ended)
+    return event_time(since) or event_time(record.submitted) or now()
+
+
+def event_time(seconds: Optional[float]) -> Optional[str]:
+    """Seconds since 1970 as the time of an event."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _pending_reason(record: JobRecord, expected: Optional[float]) -> Optional[str]:
+    word = record.reason.partition(",")[0] if record.reason not in _REASONS else record.reason
+    if not word:
+        return None
+    text = _REASONS.get(word, word.replace("_", " "))
+    text = text if word in text else f"{text} ({word})"
+    start = event_time(expected)
+    return f"{text}; Slurm expects to start it at {start[:16]}Z" if start else text
+
+
+def _failed_reason(record: JobRecord, states: States) -> str:
+    if states.ended is not None and states.ended.reason not in ("done", "ended", "time-limit"):
+        return states.ended.reason
+    if record.reason == _LAUNCH_FAILED:
+        return "Slurm could not start it"
+    code, _, signal = record.exit_code.partition(":")
+    return f"signal {signal}" if signal not in ("", "0") else f"exit code {code}"
+
+
+def _facts(
+    record: JobRecord, states: States, expected: Optional[float], loss: _Loss | None
+) -> Iterator[Fact]:
+    yield Fact("slurm_job", f"Slurm job {record.id}", record.id)
+    if record.nodes:
+        yield Fact("nodes", f"nodes {record.nodes}", record.nodes)
+    if record.restarts:
+        yield Fact("requeued", f"requeued {record.restarts} time(s)", record.restarts)
+    if expected is not None and record.state == "PENDING":
+        start = event_time(expected)
+        yield Fact("expected_start", f"expected to start at {start}", start)
+    if loss and loss.nodes:
+        nodes = ",".join(loss.nodes)
+        yield Fact(FAILED_NODE, f"failed: {nodes}", nodes)
+    if states.nodes:
+        value = dict(states.nodes)
+        yield Fact("replica_nodes", f"worker-0 on {value.get('worker-0')}", value)
+
+
+def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterator[Finding]:
+    word = record.reason.partition(",")[0]
+    if state is JobState.QUEUED and word in _NEVER:
+        remedy, path = _NEVER[word]
+        message = f"Slurm does not start it as long as its request is so: {word}"
+        yield warning("pending", message, remedy, path)
+    if loss:
+        nodes = ",".join(loss.nodes)
+        message = f"the cluster ended the job{f' on {nodes}' if nodes else ''}: {loss.why}"
+        remedy = f" with targets.slurm.exclude: {nodes}" if nodes else ""
+        yield error("node-failed", message, f"submit it again{remedy}", "targets.slurm.exclude")
+    if record.state == "OUT_OF_MEMORY":
+        message = "a node was out of the memory that the job asked for"
+        yield error("memory", message, "set a larger targets.slurm.memory", "targets.slurm.memory")
+    if record.restarts:
+        yield note("requeued", f"Slurm has requeued the job {record.restarts} time(s)", None)

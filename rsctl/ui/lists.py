@@ -1,0 +1,220 @@
+"""The lists of runs and benches, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+from urllib.parse import quote
+
+from rsctl.api import Store
+from rsctl.bench.records import Benches, BenchRecord
+from rsctl.bench.summary import done
+from rsctl.results.report.charts import counted
+from rsctl.results.report.html import Child, Markup, element, join, paragraph
+from rsctl.results.report.result_section import state_mark
+from rsctl.runs.records import RunSummary
+from rsctl.runs.stream.events import now, seconds_between
+from rsctl.runs.stream.formatting import format_duration, format_number
+from rsctl.ui.shell import address
+
+ROWS = 50
+"""Runs of one page of the list."""
+
+_METRICS = 2
+_STATES = ("running", "failed", "succeeded", "cancelled")
+_GROUPS = {
+    "queued": "running",
+    "starting": "running",
+    "cancelling": "running",
+    "expired": "failed",
+}
+
+
+class Query(NamedTuple):
+    """The filter of a list: a text, a group of states, and a page, counted from 1."""
+
+    text: str = ""
+    state: str = ""
+    page: int = 1
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Query:
+        """The filter in an address; ignores values that it cannot have."""
+        number = parameters.get("page", "1")
+        state = parameters.get("state", "")
+        return cls(
+            parameters.get("q", "")[:200],
+            state if state in _STATES else "",
+            max(1, int(number[:6])) if number.isascii() and number.isdigit() else 1,
+        )
+
+    def address(self, path: str, state: str | None = None, page: int | None = None) -> str:
+        """The address of a list with this filter, or with another state or page."""
+        number = self.page if page is None else page
+        return address(
+            path,
+            {
+                "q": self.text,
+                "state": self.state if state is None else state,
+                "page": str(number) if number > 1 else "",
+            },
+        )
+
+
+def run_list(store: Store, query: Query) -> Markup:
+    """The runs that match, with links to other states and pages. Raises StoreError."""
+    known = store.index()
+    named = [run for run in known if _matches(query.text, run.run, run.name, run.target)]
+    groups = {run.run: _group(run.state.value) for run in named}
+    chosen = [run for run in named if not query.state or groups[run.run] == query.state]
+    pages = max(1, -(-len(chosen) // ROWS))
+    number = min(query.page, pages)
+    shown = chosen[(number - 1) * ROWS : number * ROWS]
+    if not known:
+        return join([_nothing("No run yet", "rsctl submit JOB starts one; it then appears here.")])
+    return join(
+        [
+            _chips("/", query, groups.values()),
+            _rows(_run_row(store, run) for run in shown)
+            if shown
+            else _nothing("No run matches", "Change the text or the state above."),
+            _pages("/", query, len(chosen), number, pages),
+        ]
+    )
+
+
+def bench_list(store: Store, query: Query) -> Markup:
+    """The benches that match. Raises StoreError."""
+    known = Benches(store).benches()
+    named = [b for b in known if _matches(query.text, b.bench, b.name, b.target)]
+    groups = {bench.bench: _group(bench.state.value) for bench in named}
+    chosen = [bench for bench in named if not query.state or groups[bench.bench] == query.state]
+    pages = max(1, -(-len(chosen) // ROWS))
+    number = min(query.page, pages)
+    shown = chosen[(number - 1) * ROWS : number * ROWS]
+    if not known:
+        text = "rsctl bench run JOB starts one; it then appears here."
+        return join([_nothing("No bench yet", text)])
+    return join(
+        [
+            _chips("/benches", query, groups.values()),
+            _rows(map(_bench_row, shown))
+            if shown
+            else _nothing("No bench matches", "Change the text or the state above."),
+            _pages("/benches", query, len(chosen), number, pages),
+        ]
+    )
+
+
+def _matches(text: str, *names: str) -> bool:
+    words = text.lower().split()
+    whole = " ".join(names).lower()
+    return all(word in whole for word in words)
+
+
+def _group(state: str) -> str:
+    return _GROUPS.get(state, state)
+
+
+def _nothing(title: str, text: str) -> Markup:
+    return element("div", element("h2", title), paragraph(text, class_="faint"), class_="nothing")
+
+
+def _chips(path: str, query: Query, groups: Iterable[str]) -> Markup:
+    """Links to the states, with how many there are."""
+    all_groups = list(groups)
+    entries = [("", "all", len(all_groups))]
+    entries += [(state, state, all_groups.count(state)) for state in _STATES]
+    links = [
+        element(
+            "a",
+            element("span", text, class_=f"dot {state}" if state else None),
+            element("b", f"{count:,}"),
+            href=query.address(path, state=state, page=1),
+            aria_current="true" if state == query.state else None,
+        )
+        for state, text, count in entries
+    ]
+    return element("nav", *links, class_="chips", aria_label="States")
+
+
+def _rows(rows: Iterable[Markup]) -> Markup:
+    return element("ul", *rows, class_="rows")
+
+
+def _run_row(store: Store, run: RunSummary) -> Markup:
+    values: dict[str, float] = {}
+    with suppress(KeyError):
+        values = store.last_values(run.run)
+    metrics = [
+        element("span", f"{name} ", element("b", format_number(value)))
+        for name, value in list(values.items())[:_METRICS]
+    ]
+    attempt = f" · attempt {run.attempt}" if run.attempt > 1 else ""
+    return element(
+        "li",
+        element(
+            "label",
+            element("input", type="checkbox", data_compare=run.run),
+            class_="pick",
+            title="Compare this run",
+        ),
+        _name(f"/run/{quote(run.run, safe='')}", run.run, run.reason or run.target + attempt),
+        state_mark(run.state.value),
+        element("span", *metrics, class_="values"),
+        _time(run.created, run.ended),
+    )
+
+
+def _bench_row(bench: BenchRecord) -> Markup:
+    total = len(bench.cells) * bench.repeat
+    text = f"{counted(len(bench.cells), 'cell')} on {bench.target}"
+    return element(
+        "li",
+        element(
+            "label",
+            element("input", type="checkbox", data_compare=bench.bench),
+            class_="pick",
+            title="Compare this bench",
+        ),
+        _name(f"/bench/{quote(bench.bench, safe='')}", bench.bench, text),
+        state_mark(bench.state.value),
+        element("span", element("b", f"{done(bench)} of {total}"), " runs", class_="values"),
+        _time(bench.created, bench.ended),
+    )
+
+
+def _name(link: str, name: str, more: str) -> Markup:
+    return element(
+        "span",
+        element("a", name, href=link),
+        element("small", more, class_="faint"),
+        class_="name",
+    )
+
+
+def _time(created: str, ended: str | None) -> Markup:
+    took = ""
+    with suppress(ValueError):
+        took = format_duration(seconds_between(created, ended or now()))
+    day = created[:16].replace("T", " ")
+    return element("span", element("b", took), element("small", f"{day} UTC", class_="faint"),
+                   class_="time")  # fmt: skip
+
+
+def _pages(path: str, query: Query, total: int, number: int, pages: int) -> Child:
+    if total == 0:
+        return None
+    first = (number - 1) * ROWS + 1
+    text = f"{first:,} to {min(total, number * ROWS):,} of {total:,}"
+    links: Sequence[Child] = [
+        element("a", "Newer", href=query.address(path, page=number - 1), rel="prev")
+        if number > 1
+        else None,
+        element("a", "Older", href=query.address(path, page=number + 1), rel="next")
+        if number < pages
+        else None,
+    ]
+    return element("nav", element("span", text, class_="faint"), *links, class_="pages",
+                   aria_label="Pages of the list")  # fmt: skip

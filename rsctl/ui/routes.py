@@ -1,0 +1,198 @@
+"""The addresses of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from rsctl.api import Bench, ExitCode, RsctlError, Run, Store
+from rsctl.bench.records import Benches
+from rsctl.results.report.html import Markup, element, paragraph, plain
+from rsctl.results.report.page import style_sheet
+from rsctl.ui import run_view, shell, streams
+from rsctl.ui.keeper import Keeper
+from rsctl.ui.lists import Query, bench_list, run_list
+
+_ASSETS = {"app.js": "text/javascript", "plot.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_FOLDER = Path(__file__).with_name("assets")
+_COMPARED = 20
+_LOG_PARAMETERS = ("replica", "text", "errors")
+
+
+def make_app(keeper: Keeper) -> Starlette:
+    """The application; `Guard` must stand before it."""
+    routes = _Routes(keeper)
+    return Starlette(
+        routes=[
+            Route("/", routes.runs),
+            Route("/benches", routes.benches),
+            Route("/run/{name}", routes.run),
+            Route("/bench/{name}", routes.bench),
+            Route("/compare", routes.compare),
+            Route("/events/runs", routes.run_list_events),
+            Route("/events/benches", routes.bench_list_events),
+            Route("/events/run/{name}", routes.run_events),
+            Route("/events/bench/{name}", routes.bench_events),
+            Route("/events/compare", routes.compare_events),
+            Route("/cancel/run/{name}", routes.cancel_run, methods=["POST"]),
+            Route("/cancel/bench/{name}", routes.cancel_bench, methods=["POST"]),
+            Route("/assets/style.css", _style),
+            Route("/assets/{name}", _asset),
+            Route("/favicon.ico", _icon),
+        ],
+        exception_handlers={HTTPException: _refused, RsctlError: _failed},
+    )
+
+
+class _Routes:
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def runs(self, request: Request) -> Response:
+        return _list_page(request, "Runs", "/", run_list)
+
+    def benches(self, request: Request) -> Response:
+        return _list_page(request, "Benches", "/benches", bench_list)
+
+    def run(self, request: Request) -> Response:
+        return HTMLResponse(run_view.run_frame(_run(request), _chosen(request)))
+
+    def bench(self, request: Request) -> Response:
+        return HTMLResponse(run_view.bench_frame(_bench(request)))
+
+    def compare(self, request: Request) -> Response:
+        return HTMLResponse(run_view.compare_frame(_compared(request)))
+
+    def run_list_events(self, request: Request) -> Response:
+        query = Query.of(request.query_params)
+        return _stream(streams.list_events(self._keeper, run_list, query))
+
+    def bench_list_events(self, request: Request) -> Response:
+        query = Query.of(request.query_params)
+        return _stream(streams.list_events(self._keeper, bench_list, query))
+
+    def run_events(self, request: Request) -> Response:
+        return _stream(streams.run_events(self._keeper, _run(request), _chosen(request)))
+
+    def bench_events(self, request: Request) -> Response:
+        return _stream(streams.bench_events(self._keeper, _bench(request)))
+
+    def compare_events(self, request: Request) -> Response:
+        return _stream(streams.compare_events(self._keeper, _compared(request)))
+
+    def cancel_run(self, request: Request) -> Response:
+        run = _run(request)
+        if not run.state.is_final:
+            run.request_cancel()
+        return JSONResponse({"requested": run.id}, 202)
+
+    def cancel_bench(self, request: Request) -> Response:
+        bench = _bench(request)
+        if not bench.state.is_final:
+            bench.request_cancel()
+        return JSONResponse({"requested": bench.id}, 202)
+
+
+def _list_page(
+    request: Request, title: str, path: str, make: Callable[[Store, Query], Markup]
+) -> Response:
+    query = Query.of(request.query_params)
+    with closing(Store()) as store:
+        rows = make(store, query)
+    search = element(
+        "form",
+        element("input", type="search", name="q", value=query.text or None, maxlength="200",
+                placeholder="Name or target", aria_label="Name or target"),
+        element("input", type="hidden", name="state", value=query.state)
+        if query.state
+        else None,
+        role="search",
+        method="get",
+        action=path,
+    )  # fmt: skip
+    heading = element("div", element("h1", title), search, class_="heading")
+    events = "/events/runs" if path == "/" else path.replace("/", "/events/", 1)
+    stream = query.address(events)
+    text = shell.page(title, heading, shell.part("list", rows), here=path, stream=stream)
+    return HTMLResponse(text)
+
+
+def _run(request: Request) -> Run:
+    with closing(Store()) as store:
+        record = store.get(request.path_params["name"])
+    if record is None:
+        raise HTTPException(404, "This run does not exist, or is no longer in the list.")
+    return Run(record)
+
+
+def _bench(request: Request) -> Bench:
+    with closing(Store()) as store:
+        record = Benches(store).get(request.path_params["name"])
+    if record is None:
+        raise HTTPException(404, "This bench does not exist, or is no longer in the list.")
+    return Bench(record)
+
+
+def _compared(request: Request) -> list[str]:
+    names = list(dict.fromkeys(request.query_params.getlist("of")))
+    if not 2 <= len(names) <= _COMPARED:
+        raise HTTPException(400, f"Select 2 to {_COMPARED} runs or benches in the list.")
+    with closing(Store()) as store:
+        known = store.ids()
+        for name in names:
+            if name not in known and Benches(store).get(name) is None:
+                raise HTTPException(404, f"{plain(name, 80)} is not a run or a bench.")
+    return names
+
+
+def _chosen(request: Request) -> dict[str, str]:
+    return {n: request.query_params[n] for n in _LOG_PARAMETERS if n in request.query_params}
+
+
+def _stream(events: Iterator[bytes]) -> Response:
+    return StreamingResponse(events, media_type="text/event-stream")
+
+
+def _style(_request: Request) -> Response:
+    own = (_FOLDER / "ui.css").read_text(encoding="utf-8")
+    return Response(style_sheet() + own, media_type="text/css")
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in _ASSETS:
+        raise HTTPException(404, "This file does not exist.")
+    return Response((_FOLDER / name).read_bytes(), media_type=_ASSETS[name])
+
+
+def _icon(_request: Request) -> Response:
+    """The icon where a page names none, as while a browser logs in."""
+    return Response((_FOLDER / "icon.svg").read_bytes(), media_type=_ASSETS["icon.svg"])
+
+
+def _refused(request: Request, problem: Exception) -> Response:
+    status = getattr(problem, "status_code", 500)
+    return _problem(request, status, [str(getattr(problem, "detail", problem))])
+
+
+def _failed(request: Request, problem: Exception) -> Response:
+    findings: Any = getattr(problem, "findings", ())
+    texts = [f"{f.message}{f' → {f.remedy}' if f.remedy else ''}" for f in findings]
+    is_usage = getattr(problem, "exit_code", None) is ExitCode.USAGE
+    return _problem(request, 400 if is_usage else 503, texts)
+
+
+def _problem(request: Request, status: int, texts: list[str]) -> Response:
+    if request.method == "POST":
+        return JSONResponse({"problem": [plain(text) for text in texts]}, status)
+    box = element("div", *map(paragraph, texts), class_="nothing")
+    heading = element("div", element("h1", "This did not work"), class_="heading")
+    return HTMLResponse(shell.page("Problem", heading, box), status)

@@ -1,0 +1,80 @@
+"""The server of `rsctl ui`: listens on loopback, in a thread."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.installation import install_command
+
+_HOST = "127.0.0.1"
+_CLOSE_SECONDS = 2
+
+
+class Served(NamedTuple):
+    """A running server: its address with the token, and without it."""
+
+    url: str
+    address: str
+
+
+@contextmanager
+def serve(port: int = 0) -> Iterator[Served]:
+    """Serve the page until the context ends; port 0 is a free one.
+
+    Raises RsctlError if the extra `ui` is not installed, or the port is taken.
+    """
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError:
+        finding = error("ui", "rsctl ui needs starlette and uvicorn", install_command("ui"))
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    from rsctl.ui.guard import Guard
+    from rsctl.ui.keeper import Keeper
+    from rsctl.ui.routes import make_app
+
+    listener = _listen(port)
+    number = listener.getsockname()[1]
+    keeper = Keeper()
+    guard = Guard(make_app(keeper), number)
+    config = uvicorn.Config(
+        guard,
+        log_config=None,
+        access_log=False,  # it would contain the token
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_graceful_shutdown=_CLOSE_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listener],), name="rsctl-ui", daemon=True)
+    thread.start()
+    keeper.start()
+    address = f"http://{_HOST}:{number}/"
+    try:
+        yield Served(f"{address}?token={guard.token}", address)
+    finally:
+        keeper.stop.set()  # ends the streams
+        server.should_exit = True
+        thread.join(2 * _CLOSE_SECONDS)
+        keeper.close(_CLOSE_SECONDS)
+        listener.close()
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_HOST, port))
+    except OSError as problem:
+        listener.close()
+        message = f"cannot listen on {_HOST}:{port}: {problem.strerror}"
+        finding = error("port", message, "choose another port with --port, or leave it out")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    listener.listen(128)
+    return listener

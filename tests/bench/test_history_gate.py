@@ -1,0 +1,153 @@
+"""Gates by a history: the window, its thresholds, and what is better than a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from rsctl.bench.fingerprint import CellPrint, Fingerprint
+from rsctl.bench.gate import evaluate
+from rsctl.bench.history import HistoryRecord
+from rsctl.bench.history_gate import (
+    HistoryBaseline,
+    floors_of,
+    history_baseline,
+    improvements,
+    outdated_text,
+    within_thresholds,
+)
+from rsctl.bench.results import CellRuns, Results, Series
+from rsctl.bench.verdict import Floor, Verdict
+from rsctl.findings import ExitCode, RsctlError
+from tests.bench.test_history import CELL, record, series_of
+
+FLOORS = {"throughput": Floor(0.05)}
+STEADY = (99.5, 100.0, 100.5)
+
+
+def candidate(values: Sequence[float], machine: str = "EPYC") -> Results:
+    fixed = {"target": "process", "machine": machine}
+    return Results(
+        label="now",
+        kind="bench",
+        fingerprint=Fingerprint([CellPrint(CELL, fixed)], {"throughput": {"aggregate": "median"}}),
+        series=[Series(name="throughput", goal="max", cell=CELL, values=list(values))],
+        cells=[CellRuns(cell=CELL)],
+    )
+
+
+def window(
+    records: Sequence[HistoryRecord], most: int = 20, like: Results | None = None
+) -> HistoryBaseline:
+    return history_baseline(
+        series_of(records), "h.jsonl", "job", most, like.fingerprint if like else None
+    )
+
+
+def steady(count: int, level: float = 1.0, first: int = 0) -> list[HistoryRecord]:
+    """Commits whose runs differ by half a percent, and their medians by up to one."""
+    return [
+        record(first + n, [level * (1 + n % 3 / 200) * value for value in STEADY])
+        for n in range(count)
+    ]
+
+
+def test_the_window_is_the_last_commits() -> None:
+    found = window(steady(12), most=2)
+    assert found.results.label == "h.jsonl, last 2 commits"
+    [series] = found.results.series
+    assert series.values == pytest.approx(
+        [*(1.005 * v for v in STEADY), *(1.01 * v for v in STEADY)]
+    )
+    assert found.results.fingerprint.of_cell(CELL) == {"target": "process", "machine": "EPYC"}
+
+
+def test_the_window_begins_at_the_last_step() -> None:
+    found = window([*steady(15), *steady(10, level=0.8, first=15)])
+    assert found.results.label == "h.jsonl, last 10 commits"
+    [series] = found.results.series
+    assert max(series.known) < 90
+
+
+def test_one_commit_is_a_window_without_a_threshold() -> None:
+    found = window(steady(1))
+    assert (found.results.label, found.thresholds) == ("h.jsonl, last commit", {})
+    assert floors_of(found) == {}
+
+
+def test_the_machine_of_the_candidate_counts() -> None:
+    slow = [record(n, [80.0, 81.0, 82.0], f"x{n}", machine="Xeon") for n in range(3, 6)]
+    records = [*steady(3), *slow, *steady(2, first=8)]
+    now = candidate([80.0, 81.0, 82.0], "Xeon")
+    [series] = window(records, like=now).results.series
+    assert series.known == [80.0, 81.0, 82.0] * 3
+    [series] = window(records).results.series
+    assert min(series.known) > 99
+    other = candidate(STEADY, "Graviton")
+    gate = evaluate(window(records, like=other).results, other, FLOORS)
+    assert gate.verdict is Verdict.NO_DATA
+    assert [str(each) for each in gate.refused] == ["machine: EPYC -> Graviton"]
+
+
+def test_a_job_without_records() -> None:
+    with pytest.raises(RsctlError, match=r"h\.jsonl has no records of the job other"):
+        history_baseline(series_of(steady(3)), "h.jsonl", "other", 20)
+
+
+def test_a_regression_that_commits_show_themselves_is_inconclusive() -> None:
+    noisy = [record(n, [level] * 3) for n, level in enumerate([100.0, 108.0, 93.0, 104.0, 96.0])]
+    found = window(noisy)
+    [threshold] = found.thresholds.values()
+    assert threshold.commits == 5
+    assert threshold.amount == pytest.approx(0.14, abs=0.02)
+    now = candidate([91.0, 91.1, 91.2, 91.3, 91.4])
+    gate = evaluate(found.results, now, FLOORS)
+    assert gate.verdict is Verdict.REGRESSED
+    limited = within_thresholds(gate, found)
+    assert (limited.verdict, limited.exit_code) == (Verdict.INCONCLUSIVE, ExitCode.INCONCLUSIVE)
+    reasons = [check.reason or "" for check in limited.checks]
+    assert reasons[0].startswith("exceeds the allowed regression, but single ones of the last 5 ")
+    worse = candidate([70.0, 70.1, 70.2, 70.3, 70.4])
+    assert within_thresholds(evaluate(found.results, worse, FLOORS), found).exit_code == 7
+
+
+def test_a_cell_that_failed_decides_the_exit_code() -> None:
+    noisy = [record(n, [level] * 3) for n, level in enumerate([100.0, 108.0, 93.0, 104.0, 96.0])]
+    found = window(noisy)
+    now = candidate([91.0, 91.1, 91.2, 91.3, 91.4])
+    now.cells.append(CellRuns(cell={"workers.count": 4}, runs=["x"], failures=[6], lost=["x"]))
+    gate = evaluate(found.results, now, FLOORS)
+    assert gate.exit_code == 7
+    assert within_thresholds(gate, found, now.cells).exit_code == ExitCode.TIMED_OUT
+
+
+def test_thresholds_as_allowed_regressions() -> None:
+    [(name, floor)] = floors_of(window(steady(12))).items()
+    assert name == "throughput"
+    assert floor.is_relative
+    assert floor.amount == pytest.approx(0.008, abs=0.001)
+    assert floors_of(window([record(n, [5.0] * 3) for n in range(5)])) == {
+        "throughput": Floor(0.001)
+    }
+
+
+def test_improvements() -> None:
+    before = window(steady(10)).results
+    better = candidate([112.0, 112.5, 113.0])
+    gate = evaluate(before, better, FLOORS)
+    [check] = improvements(before, better, FLOORS, gate)
+    assert outdated_text(check) == "throughput (workers.count=2) is 11.9 % better"
+    for same in (candidate(STEADY), candidate([103.0, 103.5, 104.0]), candidate([80.0] * 3)):
+        assert improvements(before, same, FLOORS, evaluate(before, same, FLOORS)) == []
+
+
+def test_an_improvement_of_a_time() -> None:
+    def timed(results: Results) -> Results:
+        series = [msgspec.structs.replace(one, goal="min") for one in results.series]
+        return msgspec.structs.replace(results, series=series)
+
+    before, after = timed(candidate([10.0, 10.1, 10.2, 10.0])), timed(candidate([8.0, 8.1, 8.0]))
+    [check] = improvements(before, after, FLOORS, evaluate(before, after, FLOORS))
+    assert outdated_text(check) == "throughput (workers.count=2) is 19.9 % better"

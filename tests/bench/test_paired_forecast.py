@@ -1,0 +1,110 @@
+"""The sentences on pairs before they run: what they can detect, their time and their money."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rsctl.bench.fingerprint import Fingerprint
+from rsctl.bench.paired import block_numbers
+from rsctl.bench.paired_forecast import forecast_pairs, format_paired_cost
+from rsctl.bench.paired_plan import PairedPlan, pair_plans
+from rsctl.bench.paired_results import PairedResults
+from rsctl.bench.prepare import prepare
+from rsctl.bench.records import Against
+from rsctl.bench.results import CellRuns, Results, Series
+from rsctl.bench.verdict import Floor
+from rsctl.job.document import read
+
+AGAINST = Against(given="main", commit="c" * 40, file="job.yaml")
+FLOORS = {"speed": Floor(0.05)}
+
+
+def side(speeds: list[float | None], seconds: float, dollars: float | None) -> Results:
+    series = [
+        Series(name="speed", goal="max", values=speeds),
+        Series(name="run.time", values=[seconds] * len(speeds)),
+        Series(name="run.cost", values=[dollars] * len(speeds)),
+    ]
+    return Results(
+        label="x", kind="bench", fingerprint=Fingerprint(), series=series, cells=[CellRuns()]
+    )
+
+
+def known(dollars: float | None = 0.5) -> PairedResults:
+    """An earlier bench whose machine slows down; a run's noise is 1 % beside that."""
+    before = side([101.0, 99.0, 91.0, 89.0], 60, dollars)
+    after = side([99.0, 101.0, 89.0, 91.0], 30, dollars)
+    return PairedResults(AGAINST, before, after, {"": list(block_numbers(4))}, {})
+
+
+@pytest.mark.parametrize(
+    ("repeat", "cells", "confirm", "sentence"),
+    [
+        (2, 1, 0, "speed: 2 pairs of runs per cell cannot show any regression: --repeat 3 could"),
+        (1, 1, 3, "speed: 1 pair of runs per cell cannot show any regression: --repeat 2 could"),
+        (
+            4,
+            6,
+            0,
+            "speed: 4 pairs of runs per cell cannot show any regression of a single cell: "
+            "--repeat 5 could",
+        ),
+        (
+            3,
+            1,
+            0,
+            "speed: 3 pairs of runs per cell, 5 % allowed; the noise is unknown, and so is the "
+            "smallest regression that they detect",
+        ),
+    ],
+)
+def test_too_few_pairs(repeat: int, cells: int, confirm: int, sentence: str) -> None:
+    values = [{"w": number} for number in range(cells)]
+    [found] = forecast_pairs(None, FLOORS, values, repeat, confirm)
+    assert found.in_words() == sentence
+
+
+def test_the_noise_is_that_within_blocks() -> None:
+    [found] = forecast_pairs(known(), FLOORS, [{}], 5)
+    assert found.in_words() == (
+        "speed: 5 pairs of runs per cell, noise 1.5 %: they detect a regression of 5.8 % in 80 % "
+        "of cases"
+    )
+    [strict] = forecast_pairs(known(), {"speed": Floor(0.01)}, [{}], 5)
+    assert strict.in_words().endswith(
+        "1 % is smaller than this noise requires: increase the number of runs, or allow 2.5 %"
+    )
+
+
+def plan(tmp_path: Path, **more: object) -> PairedPlan:
+    for name in ("before.json", "after.json"):
+        job = {
+            "name": "sweep",
+            "target": "vertex",
+            "run": {"command": ["true"], "launcher": "none"},
+            "image": {"uri": "us-docker.pkg.dev/p/r/i:1"},
+            "outputs": "gs://bucket/out",
+            "workers": {"machine": "n1-standard-8"},
+            "targets": {"vertex": {"project": "rehearsal", "region": "us-central1"}},
+            **more,
+        }
+        (tmp_path / name).write_text(json.dumps(job))
+    plans = [prepare(read(str(tmp_path / n)), (), None) for n in ("after.json", "before.json")]
+    return pair_plans(*plans, AGAINST)
+
+
+def cost(known: PairedResults | None, paired: PairedPlan) -> str:
+    submissions = [cell.submission for cell in paired.cells]
+    return format_paired_cost(known, submissions, 3, paired.job.limits.timeout)
+
+
+def test_time_and_money_by_an_earlier_bench_or_by_limits(tmp_path: Path) -> None:
+    limited = plan(tmp_path, limits={"timeout": "15m"})
+    runs = "6 runs, 3 of each side in turn"
+    assert cost(known(), limited) == f"{runs}, about 4:30 of sequential work, about 3 USD"
+    most = "at most 1:30:00 of sequential work (limits.timeout)"
+    assert cost(None, limited).startswith(f"{runs}, {most}, at most 0.")
+    assert cost(None, limited).endswith(" USD")

@@ -1,0 +1,164 @@
+"""What a CI system would take for its commands in what rsctl prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rsctl.cli.fence import Escape
+from tests.cli.conftest import Cli
+
+HOSTILE = (
+    "::stop-commands::pwned",
+    "  ::add-mask::a",
+    "\u2003::error::forged",
+    "x ##[error]forged",
+    "##vso[task.setvariable variable=a]b",
+    "##teamcity[buildStatus text='b']",
+    "one\r::error::forged",
+    "one\x0b::error::forged",
+    "\x1b[0Ksection_start:1:evil\r\x1b[0Khidden",
+    "left\u202eright\u2066\u200b\U000e0041",
+)
+
+
+def acts(text: str) -> list[str]:
+    """The lines that a runner would act on, read as actions/runner and GitLab read them."""
+    lines = re.split(r"\r\n|\r|\n", text)  # .NET's ReadLine
+    return [
+        line
+        for line in lines
+        if line.lstrip().startswith("::")
+        or re.search(r"##(vso|teamcity)?\[|section_(start|end):|[\x00-\x08\x0b-\x1f]", line)
+        or set(line) & set("\u202e\u2066\u200b\U000e0041")
+    ]
+
+
+def test_texts_are_escaped() -> None:
+    assert [Escape()(text) for text in HOSTILE] == [
+        ":\\u003astop-commands::pwned",
+        "  :\\u003aadd-mask::a",
+        "\u2003:\\u003aerror::forged",
+        "x ##\\u005berror]forged",
+        "##vso\\u005btask.setvariable variable=a]b",
+        "##teamcity\\u005bbuildStatus text='b']",
+        "one\\u000d::error::forged",
+        "one\\u000b::error::forged",
+        "\\u001b[0Ksection_start\\u003a1:evil\\u000d\\u001b[0Khidden",
+        "left\\u202eright\\u2066\\u200b\\udb40\\udc41",
+    ]
+
+
+@pytest.mark.parametrize("text", ["a::b", "std::vector<int>", "# [1]", "a: [::1]", "⚠️ déjà\tvu"])
+def test_other_texts_stay(text: str) -> None:
+    assert Escape()(text) == text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_parts_in_which_a_text_comes_do_not_matter(text: str) -> None:
+    for size in (1, 2, 3):
+        escape = Escape()
+        parts = [escape((text + "\n")[at : at + size]) for at in range(0, len(text) + 1, size)]
+        assert not acts("".join(parts))
+    blank = Escape()
+    assert blank("a\n" + " " * 500) + blank(":") + blank(":x::") == f"a\n{' ' * 500}:\\u003ax::"
+
+
+def test_escaped_json_is_the_same_document() -> None:
+    data = msgspec.json.format(msgspec.json.encode({text: [text] for text in HOSTILE})).decode()
+    assert json.loads(Escape()(data)) == {text: [text] for text in HOSTILE}
+    assert not acts(Escape()(data))
+
+
+PROGRAM = """
+import sys
+for text in {texts!r}:
+    print(text, flush=True)
+    print(text, file=sys.stderr, flush=True)
+print("loss=1.5", flush=True)
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def hostile(rsctl: Cli, tmp_path: Path) -> str:
+    """A job whose log, unit and arguments are hostile."""
+    job = {
+        "name": "hostile",
+        "target": "process",
+        "metrics": {
+            "loss": {"regex": "loss=(?P<value>[0-9.]+)", "goal": "min", "unit": "::error::y"}
+        },
+        "matrix": {"run.args.mode": ["::add-mask::a", "##[error]b"]},
+        "run": {"script": "train.py", "launcher": "once", "args": {"mode": "x"}},
+    }
+    (tmp_path / "train.py").write_text(PROGRAM.format(texts=HOSTILE))
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(job))
+    return str(path)
+
+
+@pytest.mark.timeout(120)
+def test_no_command_prints_what_acts(rsctl: Cli, hostile: str) -> None:
+    """Each text of a process in two ways: in blocks, and as it is printed."""
+    commands = [
+        ("bench", "run", hostile),
+        ("bench", "status", "@last"),
+        ("bench", "list"),
+        ("logs", "@last"),
+        ("logs", "@last", "-o", "json"),
+        ("status", "@last"),
+        ("list",),
+        ("metrics", "@last"),
+        ("export", "@last", "--format", "json"),
+        ("export", "@last", "--format", "csv", "--table", "runs"),
+        ("gate", "@last", "--baseline", "@last", "--max-regression", "loss=5%"),
+        ("gate", "@last", "--baseline", "@last", "--max-regression", "##[error]x=5%"),
+        ("compare", "@last", "-o", "markdown"),
+        ("plan", hostile),
+        ("validate", hostile, "--set", "run.args.mode=::error::x"),
+        ("nonsense::error::x\n::error::y",),
+    ]
+    shown = ""
+    modes = [("", command) for command in commands]
+    modes += [("1", command) for command in commands[:4]]
+    for unbuffered, command in modes:
+        done = rsctl.process(*command, GITHUB_ACTIONS="true", PYTHONUNBUFFERED=unbuffered)
+        own = [line for line in done.err.splitlines() if "title=" in line and line[:2] == "::"]
+        assert acts(done.out) == [], command
+        assert acts(done.err) == own, command
+        shown += done.out + done.err
+    assert "x ##\\u005berror]forged" in shown
+
+
+def test_the_command_of_a_gate_does_act(rsctl: Cli, hostile: str) -> None:
+    rsctl.process("bench", "run", hostile)
+    limit = ("--baseline", "@last", "--max-regression", "loss=5%")
+    done = rsctl.process("gate", "@last", *limit, GITHUB_ACTIONS="true")
+    assert [line[:8] for line in done.err.splitlines() if line[:2] == "::"] == ["::error "] * 2
+
+
+@pytest.mark.parametrize(("variable", "count"), [("CI", 0), ("GITLAB_CI", 0), ("OTHER", 1)])
+def test_the_fence_is_for_ci_systems(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, count: int
+) -> None:
+    for name in ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+    done = rsctl.process("list", "##[error]x", **{variable: "true"})
+    assert done.err.count("##[error]x") == count
+
+
+def test_a_file_has_what_was_printed(rsctl: Cli, tmp_path: Path) -> None:
+    code = "import sys\nfrom rsctl.cli.fence import fence_output\nfence_output()\n"
+    code += "print('::error::x')\n"
+    argv = [sys.executable, "-c", code]
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run(argv, stdout=out, check=True, env={**os.environ, "CI": "true"})
+    assert (tmp_path / "out").read_bytes() == b"::error::x\n"

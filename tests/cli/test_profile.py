@@ -1,0 +1,54 @@
+"""`rsctl profile`: the stacks of a running job, from outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.kit.polling import wait_until
+from tests.results.report.conftest import Make
+
+TRAIN = """
+def busy_step():
+    total = 0
+    for number in range(100000):
+        total += number
+    return total
+
+print("started", flush=True)
+while True:
+    busy_step()
+"""
+JOB = """
+name: busy
+run: {command: [python3, train.py], launcher: once}
+workers: {count: 2}
+image: {source: src}
+"""
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_a_running_job_is_profiled(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "train.py").write_text(TRAIN)
+    assert rsctl("submit", rsctl.write(JOB), "--detach", "-q").code == 0
+    wait_until(lambda: rsctl("logs", "@last").out.count("started") == 2)
+    done = rsctl("profile", "@last", "--seconds", "1", "--rank", "1", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    (profile,) = done.json["profiles"]
+    assert (profile["rank"], profile["replica"]) == (1, "worker-1")
+    assert profile["communication"] == 0
+    assert "busy_step" in profile["top"][0][0]
+    assert "busy_step" in Path(profile["file"]).read_text()
+    done = rsctl("profile", "@last", "--rank", "7")
+    assert done.code == 2
+    assert "has no running rank 7" in done.err
+    assert "its running ranks: 0, 1" in done.err
+
+
+def test_an_ended_job_has_no_ranks(rsctl: Cli, make_run: Make) -> None:
+    make_run().succeed(2)
+    done = rsctl("profile", "@last")
+    assert done.code == 2
+    assert "job-aaaaaa has already ended: succeeded" in done.err

@@ -1,0 +1,205 @@
+"""A real Slurm of four nodes in a container of an image that `.ci/slurm` builds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit.polling import wait_until
+
+ROOT = Path(__file__).parents[2]
+VERSIONS = ("24.11", "22.05")
+COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "sacct", "sinfo")
+
+_WRAPPER = """#!/bin/sh
+# What sbatch's caller has set travels by name, so that no value is in a command line.
+names=$(env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*\\)=.*/\\1/p' |
+    grep -vxE 'PATH|HOME|PWD|OLDPWD|USER|LOGNAME|SHELL|SHLVL|_|TMPDIR|TZ' | sed 's/^/-e /')
+exec docker exec -i -u me $names {container} {command} "$@"
+"""
+
+
+def image(version: str) -> str:
+    """The image of a version of Slurm."""
+    return f"rsctl-test-slurm:{version}"
+
+
+def _has_image(version: str) -> bool:
+    if shutil.which("docker") is None:
+        return False
+    found = subprocess.run(["docker", "image", "inspect", image(version)], capture_output=True)
+    return found.returncode == 0
+
+
+_CHOSEN = os.environ.get("RSCTL_SLURM", "")
+"""Versions with commas between, as `.ci/run` sets it."""
+
+
+def needs_slurm(version: str = "24.11") -> pytest.MarkDecorator:
+    """Skips a test where the image is missing; in CI never."""
+    is_wanted = os.environ.get("CI") == "true" or version in _CHOSEN.split(",")
+    return pytest.mark.skipif(
+        not is_wanted and not _has_image(version),
+        reason=f"needs Docker and Slurm: .ci/docker-engine, .ci/slurm {version}",
+    )
+
+
+class SlurmCluster:
+    """The container, and a folder that all of its nodes and this machine see at the same path."""
+
+    def __init__(self, version: str, folder: Path, name: str) -> None:
+        self.version, self.name = version, name
+        self.shared = folder / "shared"
+        self.commands = folder / "bin"
+
+    @property
+    def setup(self) -> list[str]:
+        """`targets.slurm.setup` by which jobs get the Python of these tests."""
+        return [f"export PATH={Path(sys.executable).parent}:$PATH"]
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """Variables by which the commands of Slurm are found on this machine."""
+        return {"PATH": f"{self.commands}:{os.environ['PATH']}"}
+
+    def run(self, *command: str, user: str = "root", text: str | None = None) -> str:
+        """What a command in the container prints."""
+        done = subprocess.run(
+            ["docker", "exec", "-i", "-u", user, self.name, *command],
+            input=text,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def control(self, *words: str) -> None:
+        """Act on a daemon; see tests/kit/slurm/start."""
+        self.run(str(ROOT / "tests/kit/slurm/start"), *words)
+
+    def jobs(self) -> list[str]:
+        """ID, state and name of the jobs that the controller knows."""
+        return self.run("squeue", "-h", "--states=all", "-o", "%A %T %j").splitlines()
+
+    @property
+    def address(self) -> str:
+        """The container's address."""
+        form = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        found = subprocess.run(
+            ["docker", "inspect", "-f", form, self.name], capture_output=True, text=True, check=True
+        )
+        return found.stdout.strip()
+
+    @contextlib.contextmanager
+    def rest(self) -> Iterator[str]:
+        """The URL of slurmrestd on this machine's loopback, as of a tunnel."""
+        address = (self.address, 6820)
+
+        class Forward(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with socket.create_connection(address) as other:
+                    ends = {self.request: other, other: self.request}
+                    while readable := select.select([*ends], [], [])[0]:
+                        for end in readable:
+                            if not (block := end.recv(1 << 16)):
+                                return
+                            ends[end].sendall(block)
+
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Forward) as server:
+            server.daemon_threads = True
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+            server.shutdown()
+
+    def allow_ssh(self, folder: Path) -> str:
+        """Let this machine log in as `me`; the host's name. The configuration of OpenSSH is that
+        of `folder`, because OpenSSH takes the home from the password file and not from HOME.
+        """
+        key = folder / "key"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+        public = key.with_suffix(".pub").read_text()
+        self.run("tee", "-a", "/etc/ssh/authorized", text=public)
+        host_key = self.run("cat", "/etc/ssh/ssh_host_ed25519_key.pub")
+        (folder / "known_hosts").write_text(f"{self.address} {host_key}")
+        (folder / "config").write_text(
+            f"Host login\n HostName {self.address}\n User me\n IdentityFile {key}\n"
+            f" UserKnownHostsFile {folder / 'known_hosts'}\n StrictHostKeyChecking yes\n"
+        )
+        wrapper = self.commands / "ssh"
+        others = [path for path in os.environ["PATH"].split(":") if path != str(self.commands)]
+        real = shutil.which("ssh", path=":".join(others))
+        wrapper.write_text(f'#!/bin/sh\nexec {real} -F {folder}/config "$@"\n')
+        wrapper.chmod(0o755)
+        return "login"
+
+    def token(self, seconds: int = 600) -> str:
+        """A token of slurmrestd for the user `me`."""
+        return (
+            self.run("scontrol", "token", "username=me", f"lifespan={seconds}")
+            .partition("=")[2]
+            .strip()
+        )
+
+
+@contextlib.contextmanager
+def slurm_cluster(version: str = "24.11", **settings: str) -> Iterator[SlurmCluster]:
+    """Start a cluster, and remove it at the end. `settings` are variables of the start script."""
+    folder = Path(tempfile.mkdtemp(prefix="rsctl-slurm-"))
+    folder.chmod(0o755)
+    cluster = SlurmCluster(version, folder, f"rsctl-slurm-{uuid.uuid4().hex[:8]}")
+    cluster.shared.mkdir()
+    cluster.shared.chmod(0o777)
+    cluster.commands.mkdir()
+    for command in COMMANDS:
+        path = cluster.commands / command
+        path.write_text(_WRAPPER.format(container=cluster.name, command=command))
+        path.chmod(0o755)
+    mounts = [f"{cluster.shared}:{cluster.shared}"]
+    pythons = {Path(sys.prefix), Path(sys.base_prefix)} - {Path("/usr")}
+    mounts += [f"{path}:{path}:ro" for path in {ROOT, *pythons} if ROOT not in path.parents]
+    options = [word for mount in mounts for word in ("--volume", mount)]
+    options += [word for key, value in settings.items() for word in ("--env", f"{key}={value}")]
+    start = f"chmod a+x /root; exec {ROOT}/tests/kit/slurm/start {version}"
+    subprocess.run(
+        [
+            "docker",
+            "run",
+            "--detach",
+            "--init",
+            "--name",
+            cluster.name,
+            "--hostname",
+            "ctl",
+            *options,
+            image(version),
+            "bash",
+            "-c",
+            start,
+        ],
+        check=True,
+        capture_output=True,
+    )
+    try:
+        wait_until(lambda: "ready" in _logs(cluster.name), "Slurm to start", seconds=240)
+        yield cluster
+    finally:
+        subprocess.run(["docker", "rm", "--force", cluster.name], capture_output=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _logs(name: str) -> str:
+    done = subprocess.run(["docker", "logs", name], capture_output=True, text=True)
+    return done.stdout

@@ -1,0 +1,83 @@
+"""The slowest rank of a job, by the waits of all ranks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from rsctl.runs.stragglers import StragglerMonitor, slowest_rank
+from rsctl.runs.stream.events import MetricEvent
+
+Latest = dict[str, dict[str, float]]
+
+
+def steps(step: float, *waits: float) -> Latest:
+    return {
+        f"worker-{rank}": {f"node.rank{rank}.step_ms": step, f"node.rank{rank}.wait_ms": wait}
+        for rank, wait in enumerate(waits)
+    }
+
+
+def test_the_rank_that_waits_least_is_the_slowest() -> None:
+    found = slowest_rank(steps(300, 120, 115, 10, 120))
+    assert found is not None
+    assert (found.rank, found.replica, found.cost_ms, found.network_ms) == (2, "worker-2", 110, 10)
+    assert found.describe() == (
+        "rank 2 (worker-2) is 59% slower than the median: the others wait 110 ms of each step of "
+        "300 ms for it"
+    )
+    assert found.is_one
+
+
+@pytest.mark.parametrize(
+    "latest", [{}, steps(100, 5), {"worker-0": {"node.rank0.step_ms": 5.0}, "worker-1": {}}]
+)
+def test_fewer_than_two_ranks_have_no_slowest(latest: Latest) -> None:
+    assert slowest_rank(latest) is None
+
+
+def test_ranks_that_all_wait_for_the_network_have_no_straggler() -> None:
+    found = slowest_rank(steps(100, 60, 59, 61))
+    assert found is not None
+    assert not found.is_one
+
+
+def reports(compute: Callable[[int], float], ranks: int, rounds: int, seconds: int) -> list[str]:
+    """The findings of a job whose ranks compute for so long; a report every so many seconds."""
+    monitor, found = StragglerMonitor(), []
+    for turn in range(rounds):
+        times = [compute(rank) for rank in range(ranks)]
+        slowest, clock = max(times), turn * seconds
+        stamp = f"2026-01-01T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}.000000Z"
+        for rank, own in enumerate(times):
+            named = {"step_ms": slowest + 5, "wait_ms": slowest + 5 - own}
+            events = [
+                MetricEvent(
+                    time=stamp, replica=f"worker-{rank}", name=f"node.rank{rank}.{key}", value=value
+                )
+                for key, value in named.items()
+            ]
+            found += [f"{where}: {finding.message}" for finding, where in monitor.read(events)]
+    return found
+
+
+def test_a_straggler_is_reported_once_and_after_five_minutes() -> None:
+    noise = random.Random(1)
+
+    def compute(rank: int) -> float:
+        return noise.gauss(118 if rank == 3 else 100, 2)
+
+    [message] = reports(compute, 4, 120, 10)
+    assert message.startswith("worker-3: rank 3 (worker-3) is ")
+    assert message.endswith("for it, for more than 5 minutes")
+    assert reports(compute, 4, 29, 10) == []
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.1, 0.3])
+def test_noise_alone_is_never_reported(deviation: float) -> None:
+    noise = random.Random(2)
+    for ranks in (2, 4, 16):
+        compute = lambda _: 100 * noise.lognormvariate(0, deviation)  # noqa: E731
+        assert reports(compute, ranks, 720, 10) == []

@@ -1,0 +1,323 @@
+"""What goes wrong on a cluster, on real daemons: lost answers, restarts, requeues, lost nodes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.polling import wait_until
+from tests.kit.slurm_cluster import SlurmCluster, needs_slurm, slurm_cluster
+from tests.targets.conftest import Rsctl
+
+pytestmark = needs_slurm()
+
+Submit = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[SlurmCluster]:
+    """A cluster that forgets a job two seconds after its end."""
+    with slurm_cluster(MIN_JOB_AGE="2") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def keys(
+    forgetful: SlurmCluster, rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., dict[str, Any]]:
+    """The keys of a job on that cluster, whose commands are those of this machine."""
+    for name, value in forgetful.environ.items():
+        monkeypatch.setenv(name, value)
+    rsctl.env |= {**os.environ, "RSCTL_HOME": str(rsctl.home)}
+
+    def make(bash: str | None, **more: Any) -> dict[str, Any]:
+        options = {"shared": str(forgetful.shared), "setup": forgetful.setup}
+        options |= more.pop("slurm", {})
+        limits = more.pop("limits", {"timeout": "10m"})
+        return {
+            "bash": bash,
+            "target": "slurm",
+            "limits": limits,
+            "targets": {"slurm": options},
+            **more,
+        }
+
+    return make
+
+
+Keys = Callable[..., dict[str, Any]]
+
+
+def states(cluster: SlurmCluster, run: str) -> list[str]:
+    """The file `states` of a run, without times."""
+    text = (cluster.shared / run / "states").read_text()
+    return [line.split(" ", 1)[1] for line in text.splitlines()]
+
+
+def job_of(rsctl: Rsctl, run: str) -> str:
+    """The job's ID, from the run's URL."""
+    return str(rsctl.status(run)["url"]).split("/")[4]
+
+
+def replaced(cluster: SlurmCluster, command: str, script: str) -> Path:
+    """Put a script in the place of a command; {real} is the command itself."""
+    path = cluster.commands / command
+    real = cluster.commands / f"{command}.real"
+    if not real.exists():
+        # The name of the command in the container is in its text.
+        real.write_bytes(path.read_bytes())
+        real.chmod(0o755)
+    path.write_text(script.format(real=real))
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def restored(forgetful: SlurmCluster) -> Iterator[None]:
+    yield
+    for real in forgetful.commands.glob("*.real"):
+        real.rename(real.with_suffix(""))
+
+
+def test_a_lost_answer_finds_the_job(
+    rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, restored: None
+) -> None:
+    """sbatch submits and then fails: there is one job, and it is followed."""
+    replaced(
+        forgetful,
+        "sbatch",
+        '#!/bin/sh\n{real} "$@" >/dev/null\n'
+        "echo 'sbatch: error: Batch job submission failed: Socket timed out' >&2\n"
+        "exit 1\n",
+    )
+    before = len(forgetful.jobs())
+    done = rsctl("submit", rsctl.write_job(**keys("echo once")), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    texts = [e["text"] for e in done.events if e["type"] == "log"]
+    assert [text for text in texts if "rsctl" not in text] == ["once"]
+    assert len(forgetful.jobs()) <= before + 1
+
+
+def test_a_second_job_of_a_run_ends(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """The script is submitted by hand while its job runs: the second job leaves it alone."""
+    file = rsctl.write_job(**keys("echo begun; sleep 3; echo ended"))
+    run = rsctl.detach(file)
+    rsctl.wait_for_log(run, "begun")
+    script = rsctl.look("plan", file, "-o", "script", "--run-id", run).stdout
+    second = forgetful.run("sbatch", "--parsable", user="me", text=script).strip()
+    done = rsctl("logs", "--follow", run)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == ["worker-0 | begun", "worker-0 | ended"]
+    wait_until(
+        lambda: f"{second} RUNNING" not in " ".join(forgetful.jobs()), "the second job's end"
+    )
+    text = (forgetful.shared / f"{run}.batch.log").read_text()
+    assert f"runs {run}; this one, trial/{second}, ends" in text
+    assert [line.split()[0] for line in states(forgetful, run)] == ["started", "running", "ended"]
+
+
+def test_a_job_that_slurm_has_forgotten(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """MinJobAge after its end only the job's own folder knows how it ended."""
+    run = rsctl.detach(rsctl.write_job(**keys("echo begun; exit 7")))
+    wait_until(
+        lambda: (
+            (forgetful.shared / run / "states").exists()
+            and states(forgetful, run)[-1].startswith("ended")
+        ),
+        "the end",
+    )
+    wait_until(lambda: not any(run in job for job in forgetful.jobs()), "Slurm to forget the job")
+    status = rsctl.status(run)
+    assert (status["state"], status["exit_code"]) == ("failed", 1)
+    assert status["first_failure"]["exit_code"] == 7
+    assert rsctl.log(run).splitlines()[0] == "worker-0 | begun"
+
+
+def test_a_restart_of_the_controller(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """slurmctld is killed while a job runs, and comes back: nothing of the job is lost."""
+    script = "for i in 1 2 3 4 5 6; do echo line $i; sleep 1; done"
+    run = rsctl.detach(rsctl.write_job(**keys(script)))
+    rsctl.wait_for_log(run, "line 1")
+    following = rsctl.start("logs", "--follow", run)
+    forgetful.control("restart-controller")
+    output, _ = following.communicate(timeout=90)
+    assert output.splitlines() == [f"worker-0 | line {number}" for number in range(1, 7)]
+    assert rsctl.status(run)["state"] == "succeeded"
+
+
+def test_a_requeue_by_an_administrator(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """The job starts again with another epoch; its log has both starts, each line once."""
+    script = 'echo attempt $RSCTL_ATTEMPT; [ "$RSCTL_ATTEMPT" = 1 ] || sleep 600'
+    run = rsctl.detach(rsctl.write_job(**keys(script, slurm={"requeue": "yes"})))
+    rsctl.wait_for_log(run, "attempt 0")
+    job = job_of(rsctl, run)
+    forgetful.run("scontrol", "requeue", job)
+    # Slurm holds a requeued job back for two minutes.
+    wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
+    forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    done = rsctl("logs", "--follow", run)
+    lines = [line for line in done.stdout.splitlines() if "attempt" in line]
+    assert lines == ["worker-0 | attempt 0", "worker-0 | attempt 1"]
+    status = rsctl.status(run)
+    assert (status["state"], status["attempt"]) == ("succeeded", 2)
+
+
+def test_a_soft_stop(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """What Slurm sends to the batch script before the time limit reaches the job as SIGTERM."""
+    script = "trap 'echo saved; exit 9' TERM; echo begun; while :; do sleep 0.2; done"
+    run = rsctl.detach(rsctl.write_job(**keys(script)))
+    rsctl.wait_for_log(run, "begun")
+    forgetful.run("scancel", "--batch", "--signal=USR1", job_of(rsctl, run))
+    done = rsctl("logs", "--follow", run)
+    assert "worker-0 | saved" in done.stdout.splitlines()
+    status = rsctl.status(run)
+    assert (status["state"], status["exit_code"]) == ("expired", 6)
+
+
+TRAINING = """
+import os, pathlib, time
+from rsctl.node import should_stop
+kept = pathlib.Path(os.environ["RSCTL_CHECKPOINT_DIR"], "step")
+step = int(kept.read_text()) if kept.exists() else 0
+should_stop()
+print(f"from step {step}", flush=True)
+while step != 50:
+    time.sleep(0.1)
+    if should_stop():
+        time.sleep(1)
+        kept.write_text("50")
+        print("saved", flush=True)
+        break
+else:
+    print("done", flush=True)
+"""
+
+
+def test_a_preemption(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, tmp_path: Path) -> None:
+    """A job of more urgent users takes the node: the training saves, and resumes when the node is
+    free again.
+    """
+    kept = forgetful.shared / "kept"
+    kept.mkdir(mode=0o777)
+    kept.chmod(0o777)
+    command = {"command": ["python3", "-c", TRAINING], "launcher": "once"}
+    file = rsctl.write_job(
+        **{**keys(None, workers={"count": 4}), "run": command, "checkpoints": str(kept)}
+    )
+    run = rsctl.detach(file)
+    rsctl.wait_for_log(run, "from step 0")
+    urgent = "#!/bin/sh\nsleep 1\n"
+    options = ("--partition=urgent", "--exclusive", "--nodes=4", "--chdir=/tmp")
+    forgetful.run("sbatch", *options, user="me", text=urgent)
+    rsctl.wait_for_log(run, "saved")
+    job = job_of(rsctl, run)
+    wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
+    # The cluster forgets a job two seconds after its end.
+    wait_until(lambda: not any(j.endswith(" sbatch") for j in forgetful.jobs()), "the urgent job")
+    forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    rsctl.wait_for_log(run, "worker-0 | done")
+    # Slurm 24.11 starts the job once more, although it has ended with 0.
+    wait_until(lambda: f"{job} RUNNING {run}" not in forgetful.jobs(), "the end of the resumed job")
+    if f"{job} PENDING {run}" in forgetful.jobs():
+        forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    done = rsctl("logs", "--follow", run)
+    texts = [line.partition(" | ") for line in done.stdout.splitlines()]
+    lines = [text for worker, _, text in texts if worker == "worker-0"]
+    own = [line for line in lines if line.startswith(("from", "saved", "done"))]
+    assert own == ["from step 0", "saved", "from step 50", "done"]
+    assert rsctl.status(run)["state"] == "succeeded"
+
+
+def test_a_node_that_dies(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """The run fails, and the node is named for the next submission to leave it out."""
+    keys_of_job = keys("echo begun; sleep 600", workers={"count": 2})
+    run = rsctl.detach(rsctl.write_job(**keys_of_job))
+    rsctl.wait_for_log(run, "begun")
+    lost = rsctl.status(run)["facts"]["replica_nodes"]["worker-1"]
+    forgetful.control("kill-node", lost)
+    try:
+        forgetful.run("scontrol", "update", f"nodename={lost}", "state=down", "reason=test")
+        wait_until(lambda: rsctl.status(run)["state"] == "failed", "the run's end")
+    finally:
+        forgetful.control("start-node", lost)
+        idle = "sinfo", "-h", "-N", "-t", "idle", "-o", "%N"
+        wait_until(lambda: lost in forgetful.run(*idle), "the node's return")
+    assert rsctl.status(run)["reason"] == f"a node failed: {lost}"
+
+
+@pytest.mark.parametrize(
+    ("slurm", "limits", "text", "remedy"),
+    [
+        ({"partition": "nowhere"}, {"timeout": "5m"}, "partition", "targets.slurm.partition"),
+        ({"constraint": "h100"}, {"timeout": "5m"}, "feature", "targets.slurm.constraint"),
+    ],
+)
+def test_what_slurm_refuses(
+    rsctl: Rsctl, keys: Keys, slurm: dict[str, str], limits: dict[str, str], text: str, remedy: str
+) -> None:
+    """The error names the key and what to do."""
+    keys_of_job = keys("true", slurm=slurm, limits=limits)
+    done = rsctl("submit", rsctl.write_job(**keys_of_job), "-o", "json")
+    findings = [event for event in done.events if event["type"] == "finding"]
+    assert done.exit_code == 4, done.stdout
+    assert text in findings[0]["message"].lower()
+    assert findings[0]["path"] == remedy
+    assert findings[0]["remedy"]
+
+
+def test_a_token_that_has_expired(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """slurmrestd refuses it: the error says how to get another one."""
+    token = forgetful.token(seconds=1)
+    with forgetful.rest() as url:
+        file = rsctl.write_job(**keys("true", slurm={"door": url}))
+        wait_until(
+            lambda: (
+                (done := rsctl("submit", file, "-o", "json", SLURM_JWT=token)).exit_code == 3
+                and "scontrol token" in done.stdout
+            ),
+            "the token to expire",
+        )
+
+
+def test_a_folder_that_is_not_shared(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """A task that does not see the batch script's folder ends the job before it starts."""
+    hide = (
+        'export RSCTL_SLURM_SEEN_SECONDS=0; srun() { command srun "$${@/#$RSCTL_LOGS//nowhere}"; }'
+    )
+    setup = [*forgetful.setup, hide]
+    done = rsctl("submit", rsctl.write_job(**keys("true", slurm={"setup": setup})), "-o", "json")
+    assert done.exit_code == 1
+    assert "which the batch script wrote" in done.stdout
+
+
+def expiry(token: str) -> float:
+    """When a token expires, in Unix seconds."""
+    claims = token.split(".")[1]
+    return float(json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
+
+
+def test_a_token_that_expires_while_a_job_runs(
+    rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
+) -> None:
+    """The command ends with what to do; the job continues, and a new token finds all its lines."""
+    script = "for i in $(seq 1 20); do echo line $i; sleep 1; done"
+    with forgetful.rest() as url:
+        rsctl.env["SLURM_JWT"] = forgetful.token()
+        run = rsctl.detach(rsctl.write_job(**keys(script, slurm={"door": url})))
+        rsctl.wait_for_log(run, "line 1")
+        rsctl.env["SLURM_JWT"] = token = forgetful.token(seconds=1)
+        wait_until(lambda: time.time() > expiry(token) + 1, "the token to expire")
+        stopped = rsctl("logs", "--follow", run)
+        assert stopped.exit_code == 3, stopped.stderr
+        assert "scontrol token lifespan=3600" in stopped.stderr
+        rsctl.env["SLURM_JWT"] = forgetful.token()
+        done = rsctl("logs", "--follow", run)
+    assert done.stdout.splitlines() == [f"worker-0 | line {number}" for number in range(1, 21)]
+    assert rsctl.status(run)["state"] == "succeeded"

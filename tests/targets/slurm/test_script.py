@@ -1,0 +1,406 @@
+"""The batch script as it is rendered, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rsctl.api import load, plan
+from rsctl.bench.prepare import prepare
+from rsctl.findings import RsctlError
+from rsctl.job.document import read
+from rsctl.targets.slurm import rest_job
+from rsctl.targets.slurm.containers import ENROOT_NAME
+from rsctl.targets.slurm.script import PACKAGE
+
+RUN = "train-abcdef"
+
+
+def planned(folder: Path, **keys: Any) -> Any:
+    """The plan of a job of two workers with the keys of its file."""
+    (folder / "source").mkdir(exist_ok=True)
+    (folder / "source" / "train.py").touch()
+    options = {"shared": "/shared/me", **keys.pop("slurm", {})}
+    file = {
+        "name": "train",
+        "target": "slurm",
+        "image": {"source": "source", **keys.pop("image", {})},
+        "run": {"script": "train.py", **keys.pop("run", {})},
+        "workers": {"count": 2, **keys.pop("workers", {})},
+        "limits": {"timeout": "2h", **keys.pop("limits", {})},
+        "targets": {"slurm": options},
+        **keys,
+    }
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(file))
+    return plan(load(str(path)), run_id=RUN)
+
+
+def own_part(script: str, digest: str) -> str:
+    """What belongs to the job: the script up to the package."""
+    assert f"\n{PACKAGE.format(digest=digest)}\nEND-OF-PACKAGE\n}}\n" in script
+    return script.partition("\npackage() {")[0]
+
+
+def refused(folder: Path, **keys: Any) -> dict[str | None, str]:
+    """The errors of a job by their keys."""
+    with pytest.raises(RsctlError) as caught:
+        planned(folder, **keys)
+    return {finding.path: finding.message for finding in caught.value.findings if finding.is_error}
+
+
+def test_the_whole_script(tmp_path: Path) -> None:
+    """Two workers with GPUs and two reducers, with what users set most."""
+    made = planned(
+        tmp_path,
+        workers={"accelerator": "a100-40gb:8", "machine": "nvlink"},
+        reducers={"count": 2, "env": {"R": "1"}},
+        run={"args": {"lr": "it's $HOME"}, "env": {"NAME": "a b"}},
+        slurm={
+            "partition": "gpu",
+            "reducer_partition": "cpu",
+            "account": "physics",
+            "qos": "high",
+            "constraint": "ib",
+            "gpu_type": "a100",
+            "memory": "64GiB",
+            "switches": "1",
+            "licenses": "x:1",
+            "setup": ["module load cuda"],
+            "sbatch": ["--nice=10", "--mail-user=me me"],
+            "srun": ["--mpi=pmix"],
+        },
+    )
+    request = made.request
+    assert own_part(request["script"], request["package"]) == (
+        """#!/bin/bash -l
+#SBATCH --job-name=train-abcdef
+#SBATCH --comment=rsctl:train-abcdef
+#SBATCH --output=/shared/me/train-abcdef.batch.log
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR1@120
+#SBATCH --no-requeue
+#SBATCH --time=120
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=a100:8
+#SBATCH --exclusive
+#SBATCH --partition=gpu
+#SBATCH --account=physics
+#SBATCH --qos=high
+#SBATCH '--constraint=ib&nvlink'
+#SBATCH --mem=65536M
+#SBATCH --switches=1
+#SBATCH --licenses=x:1
+#SBATCH --nice=10
+#SBATCH '--mail-user=me me'
+#SBATCH hetjob
+#SBATCH --job-name=train-abcdef
+#SBATCH --comment=rsctl:train-abcdef
+#SBATCH --no-requeue
+#SBATCH --time=120
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --partition=cpu
+#SBATCH --account=physics
+#SBATCH --qos=high
+#SBATCH --constraint=ib
+#SBATCH --mem=65536M
+#SBATCH --nice=10
+#SBATCH '--mail-user=me me'
+
+# Wants RSCTL_TOKEN in the environment of sbatch; rsctl sets them.
+set -u
+RSCTL_FOLDER=/shared/me/train-abcdef
+RSCTL_COMPONENTS=2
+RSCTL_RETRIES=0
+RSCTL_AWAITED="workers"
+RSCTL_STOPPED="reducers"
+# NAME ROLE FIRST COMPONENT SKIPPED-NODES NODES TASKS
+RSCTL_STEPS="reducers reducer 0 1 0 2 2
+workers worker 0 0 0 2 2"
+export RSCTL_RUN=train-abcdef
+export RSCTL_TARGET=slurm
+export RSCTL_OUTPUT_DIR=/shared/me/train-abcdef/outputs
+export RSCTL_CHECKPOINT_DIR=/shared/me/train-abcdef/outputs/checkpoints
+
+set_up() {
+    set +u
+    setup_line 'module load cuda' || return 1
+    set -u
+}
+
+start_probe() { # OPTION... ROLE FIRST FOLDER TOKEN
+    local count=$(($# - 4))
+    srun --kill-on-bad-exit=1 "${@:1:count}" python3 -m rsctl.node.platforms.slurm_probe """
+        """"${@:count+1}"
+}
+
+step_reducers() { # ROLE FIRST OPTION...
+    export R=1
+    export RSCTL_ON_REDUCER_LOSS=fail
+    exec srun --gres=none "${@:3}" python3 -m rsctl.node.platforms.slurm_task "$1" "$2" """
+        """"$RSCTL_LOGS" \\
+        "$RSCTL_FOLDER/package/source" -- python3 -m rsctl.node.launch --launcher torchrun """
+        """--processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
+}
+
+step_workers() { # ROLE FIRST OPTION...
+    export NAME='a b'
+    export RSCTL_ON_REDUCER_LOSS=fail
+    exec srun --mpi=pmix "${@:3}" python3 -m rsctl.node.platforms.slurm_task "$1" "$2" """
+        """"$RSCTL_LOGS" \\
+        "$RSCTL_FOLDER/package/source" -- python3 -m rsctl.node.launch --launcher torchrun """
+        """--processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
+}"""
+    )
+    assert request["environment"] == {"RSCTL_TOKEN": None}
+    assert made.world_size == 16
+
+
+def test_a_job_that_may_be_requeued_has_one_component(tmp_path: Path) -> None:
+    """Its reducers are tasks on the workers' nodes, because Slurm cannot preempt a hetjob."""
+    made = planned(tmp_path, reducers={"count": 1}, limits={"restarts": "platform"})
+    script = made.request["script"]
+    assert "#SBATCH --requeue\n" in script
+    assert "hetjob\n#SBATCH" not in script
+    assert 'RSCTL_STEPS="reducers reducer 0 0 0 1 1\nworkers worker 0 0 0 2 2"' in script
+
+
+@pytest.mark.parametrize(
+    ("keys", "requeue"),
+    [
+        ({}, "--no-requeue"),
+        ({"checkpoints": "/shared/me/c"}, "--requeue"),
+        ({"checkpoints": "/shared/me/c", "limits": {"restarts": "never"}}, "--no-requeue"),
+        ({"checkpoints": "/shared/me/c", "slurm": {"requeue": "no"}}, "--no-requeue"),
+        ({"limits": {"restarts": "platform"}}, "--requeue"),
+        ({"slurm": {"requeue": "yes"}}, "--requeue"),
+    ],
+)
+def test_a_training_is_requeued(tmp_path: Path, keys: dict[str, Any], requeue: str) -> None:
+    """If it resumes from checkpoints, or asks for it; a note says so where the keys do not."""
+    made = planned(tmp_path, **keys)
+    assert f"#SBATCH {requeue}\n" in made.request["script"]
+    notes = [f.path for f in made.findings if f.code == "requeue"]
+    assert notes == (["limits.restarts"] if keys == {"checkpoints": "/shared/me/c"} else [])
+
+
+def test_a_bench_is_never_requeued(tmp_path: Path) -> None:
+    """Whatever its file says: a second start under the same ID would spoil its numbers."""
+    options = {"requeue": "yes", "auto_resume": True}
+    planned(tmp_path, checkpoints="/shared/me/c", slurm=options)
+    prepared = prepare(read(str(tmp_path / "job.yaml"), ()), (), None)
+    script = prepared.cells[0].submission.plan.request["script"]
+    assert "#SBATCH --no-requeue\n" in script
+    assert '"${RSCTL_HYPERPOD[@]}"' not in script
+    found = [(f.severity, f.path) for f in prepared.findings if f.code == "bench"]
+    assert found == [
+        ("warning", "targets.slurm.requeue"),
+        ("warning", "targets.slurm.auto_resume"),
+    ]
+
+
+def test_pyxis(tmp_path: Path) -> None:
+    """The words of pyxis' and enroot's documentation."""
+    image = "example.com/team/train@sha256:" + "0" * 64
+    made = planned(tmp_path, image={"uri": image}, slurm={"container": "pyxis"})
+    script = made.request["script"]
+    srun = (
+        'srun --container-image="$RSCTL_IMAGE_FILE" --container-mounts=/shared/me:/shared/me '
+        "--no-container-mount-home --no-container-entrypoint --container-env=PYTHONPATH,"
+        "RSCTL_ATTEMPT,RSCTL_CHECKPOINT_DIR,RSCTL_OUTPUT_DIR,RSCTL_RUN,RSCTL_SLURM_NODES,"
+        'RSCTL_TARGET "${@:3}" python3 -m'
+    )
+    assert f"    exec {srun} " in script
+    assert 'enroot import --output "$new" "docker://$(enroot_name "$RSCTL_IMAGE")"' in script
+    assert "RSCTL_IMAGE_FILE=/shared/me/images/${RSCTL_IMAGE##*@sha256:}.sqsh ;;" in script
+    assert made.image.tag == image
+
+
+def test_apptainer(tmp_path: Path) -> None:
+    """The words of Apptainer's documentation."""
+    keys = {"image": {"uri": "pytorch/pytorch:2.8.0"}, "slurm": {"container": "apptainer"}}
+    made = planned(tmp_path, workers={"accelerator": "l4:1"}, **keys)
+    script = made.request["script"]
+    inside = 'apptainer exec --nv --no-home --bind /shared/me "$RSCTL_IMAGE_FILE" python3 -m'
+    assert f'    exec srun "${{@:3}}" {inside} ' in script
+    assert 'apptainer pull "$new" "docker://$RSCTL_IMAGE"' in script
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ({"slurm": {"shared": None}}, "targets.slurm.shared"),
+        ({"slurm": {"shared": "/shared/../etc"}}, "targets.slurm.shared"),
+        ({"limits": {"timeout": None}}, "limits.timeout"),
+        ({"slurm": {"sbatch": ["--partition=x"]}}, "targets.slurm.sbatch[0]"),
+        ({"slurm": {"sbatch": ["--nice=1", "-Jx"]}}, "targets.slurm.sbatch[1]"),
+        ({"slurm": {"srun": ["--output=x"]}}, "targets.slurm.srun[0]"),
+        ({"slurm": {"sbatch": ["--x\n#SBATCH --y"]}}, "targets.slurm.sbatch[0]"),
+        ({"slurm": {"setup": ["true\nfalse"]}}, "targets.slurm.setup[0]"),
+        ({"slurm": {"door": "ssh://-oProxyCommand=x"}}, "targets.slurm.door"),
+        ({"slurm": {"container": "pyxis"}}, "targets.slurm.container"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], path: str) -> None:
+    """Each with its key."""
+    assert path in refused(tmp_path, **keys)
+
+
+def test_the_request_of_slurmrestd(tmp_path: Path) -> None:
+    """The same options as fields of the API, which reads no #SBATCH line."""
+    made = planned(
+        tmp_path,
+        workers={"accelerator": "l4:2"},
+        reducers={"count": 1},
+        slurm={"memory": "1GiB", "exclude": "n[1,3],m2", "switches": "2", "partition": "gpu"},
+    )
+    body = rest_job.submission(made.request["script"], {"A": "1"}, "/")
+    number = {"set": True, "infinite": False}
+    common = {
+        "name": RUN,
+        "comment": f"rsctl:{RUN}",
+        "requeue": False,
+        "time_limit": {**number, "number": 120},
+        "tasks_per_node": 1,
+        "shared": ["none"],
+        "partition": "gpu",
+        "excluded_nodes": ["n[1,3]", "m2"],
+        "memory_per_node": {**number, "number": 1024},
+        "current_working_directory": "/",
+        "environment": [f"PATH={rest_job._PATH}", "A=1"],
+    }
+    workers = {
+        **common,
+        "standard_output": f"/shared/me/{RUN}.batch.log",
+        "open_mode": ["APPEND"],
+        "kill_warning_signal": "USR1",
+        "kill_warning_delay": {**number, "number": 120},
+        "kill_warning_flags": ["BATCH_JOB"],
+        "nodes": "2",
+        "tres_per_node": "gres/gpu:2",
+        "required_switches": {**number, "number": 2},
+    }
+    assert body == {"script": made.request["script"], "jobs": [workers, {**common, "nodes": "1"}]}
+
+
+def test_slurmrestd_has_no_field_for_an_option(tmp_path: Path) -> None:
+    """It is an error, and not left out."""
+    script = planned(tmp_path, slurm={"sbatch": ["--spread-job"]}).request["script"]
+    with pytest.raises(RsctlError, match="no field for the option '--spread-job'"):
+        rest_job.submission(script, {}, "/")
+
+
+def test_a_job_array_is_refused_with_the_reason(tmp_path: Path) -> None:
+    """Whatever its size: each cell of a bench is a job of its own."""
+    for option in ("--array=0-3", "-a0-100000"):
+        [(path, message)] = refused(tmp_path, slurm={"sbatch": [option]}).items()
+        assert path == "targets.slurm.sbatch[0]"
+        assert message.startswith("the cells of a bench are jobs of their own, and not a job array")
+
+
+FAKE_IMPORTER = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$CALLS"
+[ -z "$FAILS" ] || exit 1
+for word in "$@"; do
+    case $word in *.sqsh|*.sif) echo image >"$word" ;; esac
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("container", "uri", "suffix", "command"),
+    [
+        ("pyxis", "example.com:5000/t/x:v1@sha256:" + "0" * 64, "sqsh", "enroot import --output "),
+        ("apptainer", "example.com/t/x@sha256:" + "0" * 64, "sif", "apptainer pull "),
+    ],
+)
+def test_an_image_is_converted_once(
+    tmp_path: Path, container: str, uri: str, suffix: str, command: str
+) -> None:
+    """By its digest, for all runs; a conversion that fails leaves no file."""
+    shared, programs = tmp_path / "shared", tmp_path / "bin"
+    programs.mkdir()
+    for name in ("enroot", "apptainer"):
+        (programs / name).write_text(FAKE_IMPORTER)
+        (programs / name).chmod(0o755)
+    slurm = {"container": container, "shared": str(shared)}
+    script = planned(tmp_path, image={"uri": uri}, slurm=slurm).request["script"]
+    prepare_image = script[script.index("\nset -u\n") : script.index("\nstart_probe() {")]
+    setup_line = script[script.index("\nsetup_line() {") : script.index("\n# One job runs")]
+    calls = tmp_path / "calls"
+
+    def run(fails: str = "") -> str:
+        program = f"{prepare_image}\n{setup_line}\nset_up && cat $RSCTL_IMAGE_FILE"
+        env = {"PATH": f"{programs}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "RSCTL_IMAGE": uri}
+        env |= {"CALLS": str(calls), "FAILS": fails}
+        done = subprocess.run(["bash", "-c", program], env=env, capture_output=True, text=True)
+        return done.stdout
+
+    assert run(fails="1") == ""
+    assert list((shared / "images").iterdir()) == []
+    assert [run(), run()] == ["image\n"] * 2
+    [first, second] = calls.read_text().splitlines()
+    assert first == second
+    file = shared / "images" / f"{'0' * 64}.{suffix}"
+    shown = uri
+    if container == "pyxis":  # src/docker.sh of enroot 3 reads a digest in the place of the tag
+        shown = "example.com:5000#t/x:sha256:" + "0" * 64
+    assert second == f"{command}{file}.7.{suffix} docker://{shown}"
+    assert list((shared / "images").iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("ubuntu:24.04", "ubuntu:24.04"),
+        ("pytorch/pytorch:2.8.0", "pytorch/pytorch:2.8.0"),
+        ("nvcr.io/nvidia/pytorch:25.06-py3", "nvcr.io#nvidia/pytorch:25.06-py3"),
+        ("localhost/x", "localhost#x"),
+        ("host:5000/x@sha256:ab", "host:5000#x:sha256:ab"),
+        ("host:5000/x:1@sha256:ab", "host:5000#x:sha256:ab"),
+        ("team/x@sha256:ab", "team/x:sha256:ab"),
+    ],
+)
+def test_names_of_images_for_enroot(image: str, name: str) -> None:
+    """docker://[REGISTRY#]IMAGE[:TAG], in which a digest stands for the tag."""
+    program = f"{ENROOT_NAME}\nenroot_name {image}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{name}\n"
+
+
+def test_hyperpod_resumes_the_workers_step(tmp_path: Path) -> None:
+    """By --auto-resume=1 of srun, which other clusters do not have; Slurm does not requeue it."""
+    keys = {"checkpoints": "/shared/me/c", "reducers": {"count": 1}}
+    made = planned(tmp_path, **keys, slurm={"auto_resume": True})
+    script = made.request["script"]
+    assert "[ ! -d /opt/sagemaker_cluster ] || RSCTL_HYPERPOD=(--auto-resume=1)\n" in script
+    assert 'exec srun "${RSCTL_HYPERPOD[@]}" "${@:3}" python3 -m rsctl.node.platforms' in script
+    assert script.count('"${RSCTL_HYPERPOD[@]}"') == 1
+    assert "#SBATCH --no-requeue\n" in script
+
+
+def test_the_script_of_a_plan_is_whole(tmp_path: Path) -> None:
+    """`plan -o script` prints it with its package, and bash accepts it."""
+    planned(tmp_path)
+    command = [sys.executable, "-m", "rsctl", "plan", str(tmp_path / "job.yaml"), "-o", "script"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "@package-sha256:" not in done.stdout
+    checked = subprocess.run(["bash", "-n"], input=done.stdout, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    start = done.stdout.index("cat <<'END-OF-PACKAGE'\n")
+    package = done.stdout[start:].partition("\n")[2].partition("\nEND-OF-PACKAGE")[0]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(package))) as files:
+        names = files.getnames()
+    assert "source/train.py" in names
+    assert "runtime/rsctl/node/launch.py" in names

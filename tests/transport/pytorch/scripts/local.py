@@ -1,0 +1,181 @@
+"""A training script as its author wrote it, with what scripts have beside a loop."""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import resource
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+options = argparse.ArgumentParser()
+options.add_argument("--steps", type=int, default=8)
+options.add_argument("--optimizer", default="sgd")
+options.add_argument("--backend", default="gloo")
+options.add_argument("--norm", action="store_true", help="a BatchNorm, with its buffers")
+options.add_argument("--unused", action="store_true", help="rank 1 does not use a layer")
+options.add_argument("--static", action="store_true")
+options.add_argument("--accumulate", type=int, default=1)
+options.add_argument("--clip", type=float)
+options.add_argument("--scaler", action="store_true")
+options.add_argument("--overflow", type=int, help="rank 1 has an infinite gradient in this step")
+options.add_argument("--dtype", default="float32")
+options.add_argument("--hook", action="store_true")
+options.add_argument("--join", action="store_true")
+options.add_argument("--without-ddp", action="store_true")
+options.add_argument("--epoch", type=int, help="steps of an epoch of a DataLoader")
+options.add_argument("--barrier", type=int, help="the step before which there is a barrier")
+options.add_argument("--save", help="rank 0 writes its checkpoint here, after --save-at")
+options.add_argument("--save-at", type=int)
+options.add_argument("--load")
+options.add_argument("--die", type=int, help="rank 1 is killed before this step")
+options.add_argument("--wait-for", help="a file that must be there before step 6")
+args = options.parse_args()
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(32, 48)
+        self.norm = torch.nn.BatchNorm1d(48) if args.norm else torch.nn.Identity()
+        self.extra = torch.nn.Linear(48, 48) if args.unused else None
+        self.last = torch.nn.Linear(48, 4)
+        self.register_buffer("mask", torch.full((2, 2), float("-inf")).triu(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.norm(self.first(x)))
+        if self.extra is not None and dist.get_rank() == 0:
+            hidden = self.extra(hidden)
+        return self.last(hidden)
+
+
+def digest(tensors) -> str:
+    flat = [torch.zeros(0, dtype=torch.uint8)]
+    flat += [tensor.detach().flatten().contiguous().view(torch.uint8) for tensor in tensors]
+    return hashlib.sha256(torch.cat(flat).numpy().tobytes()).hexdigest()[:16]
+
+
+def state_of(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    states = optimizer.state_dict()["state"]
+    return [v for n in sorted(states) for v in states[n].values() if isinstance(v, torch.Tensor)]
+
+
+dist.init_process_group(args.backend)
+rank = dist.get_rank()
+torch.manual_seed(rank)
+torch.set_num_threads(1)
+net = Net().to(getattr(torch, args.dtype))
+settings = {"find_unused_parameters": args.unused, "static_graph": args.static}
+model = net if args.without_ddp else DistributedDataParallel(net, **settings)
+if args.hook:
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+    model.register_comm_hook(None, allreduce_hook)
+makers = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "adam": lambda p: torch.optim.AdamW(p, lr=0.01),
+}
+if args.optimizer == "zero":
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.SGD, lr=0.1)
+else:
+    optimizer = makers[args.optimizer](net.parameters())
+begin = 0
+if args.load:
+    checkpoint = torch.load(args.load, weights_only=True)
+    net.load_state_dict(checkpoint["model"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    begin = checkpoint["step"]
+scaler = torch.amp.GradScaler("cpu", init_scale=4.0) if args.scaler else None
+seen, losses = [], []
+
+
+def batch(step: int, part: int) -> torch.Tensor:
+    made = torch.Generator().manual_seed(1000 * step + 10 * part + rank)
+    return torch.randn(8, 32, generator=made).to(getattr(torch, args.dtype))
+
+
+def train(step: int) -> None:
+    optimizer.zero_grad()
+    for part in range(args.accumulate):
+        is_last = part == args.accumulate - 1
+        context = contextlib.nullcontext() if is_last or args.without_ddp else model.no_sync()
+        with context:
+            data = batch(step, part)
+            loss = (model(data) - data[:, :4].sin()).square().mean()
+            if args.overflow == step and rank == 1:
+                loss = loss * float("inf")
+            (scaler.scale(loss) if scaler else loss).backward()
+    losses.append(loss.item())
+    if args.clip:
+        if scaler:
+            scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)
+    if scaler:
+        scaler.step(optimizer)
+        scaler.update()
+    else:
+        optimizer.step()
+
+
+def steps():
+    if not args.epoch:
+        yield from range(begin, args.steps)
+        return
+    step = begin
+    while step < args.steps:
+        for _ in torch.utils.data.DataLoader(range(args.epoch), batch_size=1):
+            yield step
+            step += 1
+        look(step - 1)
+        seen[-1] += " epoch"
+
+
+def look(step: int) -> None:
+    tensors = [*net.parameters(), *net.buffers()]
+    seen.append(f"{step + 1} {digest(tensors)}")
+    if args.save and args.save_at == step + 1 and rank == 0:
+        state = {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
+        torch.save(state, args.save)
+
+
+with model.join() if args.join else contextlib.nullcontext():
+    for step in steps():
+        if args.die == step and rank == 1:
+            os._exit(9)
+        if step == 5 and args.wait_for:
+            import pathlib
+            import time
+
+            (pathlib.Path(args.wait_for).parent / f"ready-{rank}").touch()
+            while not os.path.exists(args.wait_for):
+                time.sleep(0.005)
+        if args.barrier == step:
+            dist.barrier()
+            look(step - 1)
+            seen[-1] += " barrier"
+        train(step)
+        if not args.epoch:
+            look(step)
+
+line = {
+    "rank": rank,
+    "seen": seen,
+    "losses": losses,
+    "digest": digest(net.parameters()),
+    "saved": digest([v for k, v in sorted(net.state_dict().items())]),
+    "state": digest(state_of(optimizer)),
+    "some": torch.cat([p.detach().flatten().float() for p in net.parameters()])[::97].tolist(),
+    "mask": net.mask.tolist() == [[0.0, float("-inf")], [0.0, 0.0]],
+    "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "counted": int(net.norm.num_batches_tracked) if args.norm else 0,
+}
+sys.stdout.write(json.dumps(line) + "\n")
+sys.stdout.flush()
+dist.destroy_process_group()

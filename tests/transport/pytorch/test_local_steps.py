@@ -1,0 +1,218 @@
+"""Local steps under a script that knows nothing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+Reducers = Callable[..., Any]
+
+H4 = {"RSCTL_COMM_LOCAL_STEPS": "4"}
+AVERAGE = {"RSCTL_COMM_OUTER_OPTIMIZER": "sgd", "RSCTL_COMM_OUTER_LR": "1"}
+AVERAGE["RSCTL_COMM_OUTER_MOMENTUM"] = "0"
+
+
+def equal_steps(ended: Any) -> list[int]:
+    """The steps after which all ranks had the same bits."""
+    columns = zip(*(line["seen"] for line in ended.ranks), strict=True)
+    return [int(c[0].split()[0]) for c in columns if len(set(c)) == 1]
+
+
+@pytest.mark.parametrize("pool", [0, 2])
+def test_all_ranks_have_the_same_bits_after_each_exchange(
+    run: Run, reducers: Reducers, pool: int
+) -> None:
+    comm = reducers(pool).environ if pool else {}
+    ended = run("local.py", *("--norm", "--optimizer", "adam", "--steps", "10"), **H4, **comm)
+    assert equal_steps(ended) == [4, 8]
+    assert all(line["mask"] for line in ended.ranks)
+    assert {line["counted"] for line in ended.ranks} == {10}
+    (message, note) = ended.messages
+    assert "exchanged every 4 steps (outer nesterov, lr 0.7, momentum 0.9)" in message
+    assert "2 steps after the last exchange has the parameters of that exchange" in note
+    (saved,) = {line["saved"] for line in ended.ranks}
+    assert saved
+
+
+def test_an_average_of_the_copies_is_what_the_outer_optimizer_starts_from(run: Run) -> None:
+    apart = run("local.py", "--steps", "4", RSCTL_COMM_LOCAL_STEPS="100")
+    ended = run("local.py", "--steps", "4", **H4, **AVERAGE)
+    halves = [line["some"] for line in apart.ranks]
+    middle = [(a + b) / 2 for a, b in zip(*halves, strict=True)]
+    assert halves[0] != halves[1]
+    assert ended.some == pytest.approx(middle, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["nesterov", "sgd"])
+def test_the_outer_optimizer_is_torch_s_over_many_rounds(name: str) -> None:
+    import torch
+
+    from rsctl.transport.pytorch.outer import LocalSteps
+    from rsctl.transport.pytorch.shared_tensor import SharedTensor
+
+    torch.manual_seed(0)
+    ours = torch.randn(5, 3)
+    theirs = ours.clone().requires_grad_()
+    settings = LocalSteps(4, optimizer=name)
+    shared = SharedTensor("weight", ours, is_parameter=True)
+    optimizer = torch.optim.SGD([theirs], lr=0.7, momentum=0.9, nesterov=name == "nesterov")
+    for _ in range(6):
+        gradient = torch.randn(5, 3)
+        ours -= gradient  # the steps of a round
+        shared.receive(shared.send(overlaps=False), settings)
+        theirs.grad = gradient
+        optimizer.step()
+    assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--unused",),
+        ("--static",),
+        ("--accumulate", "3", "--clip", "0.1"),
+        ("--scaler", "--overflow", "2"),
+        ("--dtype", "bfloat16"),
+        ("--dtype", "float64", "--optimizer", "momentum"),
+    ],
+    ids=lambda options: "-".join(options).strip("-"),
+)
+def test_what_scripts_do_beside_a_step(run: Run, options: tuple[str, ...]) -> None:
+    ended = run("local.py", *options, **H4)
+    assert equal_steps(ended) == [4, 8]
+    assert ended.digest
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--hook",), "the script registers a hook for its gradients (allreduce_hook), which do "),
+        (("--join",), "join() lets ranks have different numbers of steps, and rounds have"),
+        (("--optimizer", "zero"), "ZeroRedundancyOptimizer exchanges parameters or gradients by"),
+        (("--without-ddp",), None),
+    ],
+    ids=["hook", "join", "zero", "without-ddp"],
+)
+def test_what_cannot_take_local_steps(
+    run: Run, options: tuple[str, ...], message: str | None
+) -> None:
+    ended = run("local.py", *options, **H4)
+    finding, *_ = ended.printed("finding")
+    assert finding["code"] == "comm-unapplied"
+    if message is None:
+        assert (ended.code, finding["severity"]) == (0, "warning")
+        assert "the script made no DistributedDataParallel" in finding["message"]
+    else:
+        assert (ended.code, finding["severity"]) == (1, "error")
+        assert finding["message"].startswith(f"comm.local_steps: {message}")
+
+
+def test_fragments_travel_one_after_another_and_agree_at_a_barrier(run: Run) -> None:
+    options = ("--norm", "--optimizer", "adam", "--steps", "11", "--barrier", "10")
+    ended = run("local.py", *options, **H4, RSCTL_COMM_FRAGMENTS="3")
+    # Between exchanges each rank has its own copy, but for the barrier's average.
+    assert equal_steps(ended) == [10]
+    again = run("local.py", *options, **H4, RSCTL_COMM_FRAGMENTS="3")
+    assert [line["digest"] for line in again.ranks] == [line["digest"] for line in ended.ranks]
+    assert len({line["saved"] for line in ended.ranks}) == 1
+    assert "(outer nesterov, lr 0.7, momentum 0.9, 3 fragments)" in ended.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "fragments", "at"),
+    [(4, 1, ("--barrier", "10")), (4, 2, ("--barrier", "10")), (4, 1, ("--epoch", "5"))],
+    ids=["barrier", "fragments", "epoch"],
+)
+def test_a_run_that_is_killed_and_resumed_has_the_same_curve(
+    run: Run, tmp_path: Any, steps: int, fragments: int, at: tuple[str, ...]
+) -> None:
+    comm = {"RSCTL_COMM_LOCAL_STEPS": str(steps), "RSCTL_COMM_FRAGMENTS": str(fragments)}
+    file = str(tmp_path / "last.pt")
+    options = ("--optimizer", "adam", "--steps", "15", *at)
+    whole = run("local.py", *options, "--save", file, "--save-at", "10", **comm)
+    rest = run("local.py", *options, "--load", file, **comm)
+    for before, after in zip(whole.ranks, rest.ranks, strict=True):
+        assert after["losses"] == before["losses"][10:]
+        assert after["digest"] == before["digest"]
+        assert after["state"] == before["state"]
+
+
+def test_a_checkpoint_of_a_round_s_end_needs_no_barrier(run: Run, tmp_path: Any) -> None:
+    file = str(tmp_path / "last.pt")
+    whole = run("local.py", "--steps", "12", "--save", file, "--save-at", "8", **H4)
+    rest = run("local.py", "--steps", "12", "--load", file, **H4)
+    assert rest.digest == whole.digest
+    without = run("local.py", "--steps", "12", "--load", file)
+    assert without.digest != whole.digest  # the entry in the checkpoint does no harm
+
+
+def test_a_reducer_is_lost_and_the_workers_continue(
+    launch: Run, reducers: Reducers, tmp_path: Any
+) -> None:
+    from tests.kit.polling import wait_until
+
+    go = tmp_path / "go"
+    pool = reducers(2)
+    comm = {**H4, **pool.environ, "RSCTL_ON_REDUCER_LOSS": "fallback"}
+    job = launch("local.py", "--steps", "8", "--wait-for", str(go), **comm)
+    wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == 2)
+    pool.processes[0].kill()
+    pool.processes[0].wait()
+    go.touch()
+    ended = job.end()
+    assert equal_steps(ended) == [4, 8]
+    assert [line["code"] for line in ended.printed("finding")] == ["reducer-lost"]
+
+
+def test_a_lost_worker_ends_the_others_at_the_next_exchange(
+    launch: Run, reducers: Reducers
+) -> None:
+    job = launch("local.py", "--steps", "8", "--die", "5", **H4, **reducers(2).environ)
+    ended = job.end()
+    assert ended.code == 9
+    (finding,) = ended.printed("finding")
+    assert (finding["severity"], finding["code"]) == ("error", "reducer-lost")
+    assert "rank 1" in finding["message"]
+    assert "operation 2" in finding["message"]
+
+
+def test_a_thousand_steps_keep_no_memory(run: Run) -> None:
+    few, many = (
+        run("local.py", "--optimizer", "adam", "--steps", str(steps), **H4) for steps in (100, 1000)
+    )
+    for before, after in zip(few.ranks, many.ranks, strict=True):
+        assert after["peak_mb"] < before["peak_mb"] + 8
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("RSCTL_COMM_LOCAL_STEPS", "0", "comm.local_steps: RSCTL_COMM_LOCAL_STEPS is '0'"),
+        ("RSCTL_COMM_FRAGMENTS", "5", "comm.fragments: RSCTL_COMM_FRAGMENTS is '5'"),
+        ("RSCTL_COMM_OUTER_OPTIMIZER", "adam", "RSCTL_COMM_OUTER_OPTIMIZER is 'adam'"),
+        ("RSCTL_COMM_OUTER_LR", "nan", "comm.outer.lr: RSCTL_COMM_OUTER_LR is 'nan'"),
+        ("RSCTL_COMM_OUTER_LR", "0", "comm.outer.lr: RSCTL_COMM_OUTER_LR is '0'"),
+        ("RSCTL_COMM_OUTER_MOMENTUM", "1", "Use a number from 0 to less than 1."),
+    ],
+)
+def test_variables_that_make_no_sense(variable: str, value: str, message: str) -> None:
+    from rsctl.transport.pytorch.outer import read_local_steps
+    from rsctl.transport.pytorch.settings import BindingError
+
+    with pytest.raises(BindingError) as caught:
+        read_local_steps({**H4, variable: value})
+    assert message in str(caught.value)
+
+
+def test_settings_of_the_environment() -> None:
+    from rsctl.transport.pytorch.outer import LocalSteps, read_local_steps
+
+    assert read_local_steps({}) is None
+    assert read_local_steps({"RSCTL_COMM_LOCAL_STEPS": "1", "RSCTL_COMM_FRAGMENTS": "9"}) is None
+    assert read_local_steps({**H4, **AVERAGE, "RSCTL_COMM_FRAGMENTS": "3"}) == LocalSteps(
+        steps=4, optimizer="sgd", lr=1.0, momentum=0.0, fragments=3
+    )
+    assert LocalSteps(10, fragments=3).due_steps() == [3, 6, 10]

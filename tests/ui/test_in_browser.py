@@ -1,0 +1,108 @@
+"""The page in a real browser: many runs and replicas, and a live job that is hostile."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.ui.server import Served
+from tests.cli.conftest import Cli
+from tests.kit.browser import needs_browser
+from tests.kit.live_browser import Tab, browser
+from tests.results.report.conftest import Make
+from tests.results.report.test_hostile import CONTROL, EVIL, MARK
+
+READY = "document.body?.dataset.ready === '1'"
+LINES = "[...document.querySelectorAll('#log p')].map(p => p.lastChild.textContent)"
+TRAIN = f"""
+import os, sys, time
+out = sys.stdout.buffer
+number = int(os.environ["RSCTL_REPLICA"].rpartition("-")[2])
+for step in range(1, 4):
+    out.write(b'{{"rsctl": "metrics", "step": %d, "loss": 0.5}}\\n' % step)
+for line in {EVIL[:4]!r}:
+    out.write(line.encode() + b"\\n")
+out.write({MARK!r}.encode() + b"\\x1b[31mred\\x1b[0m \\x1b]0;t\\x07 \\x00 \\xff\\xfe\\n")
+out.write(b"A" * 1_000_000 + b"\\n")
+out.write(b"the last line of %d\\n" % number)
+out.flush()
+time.sleep(300)
+"""
+JOB = f"""
+name: hostile
+run: {{command: [python3, train.py], launcher: none, env: {{EVIL: "{EVIL[0]}"}}}}
+workers: {{count: 2}}
+image: {{source: src}}
+metrics: {{loss: {{goal: min, unit: "<b>$x^2$"}}}}
+"""
+
+pytestmark = needs_browser
+
+
+def log_in(tab: Tab, served: Served) -> None:
+    tab.open(served.url)
+    tab.until(f"{READY} && location.search === ''")
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_a_hostile_job_is_shown_and_cancelled(rsctl: Cli, served: Served, tmp_path: Path) -> None:
+    (rsctl.folder / "src" / "train.py").write_text(TRAIN)
+    assert rsctl("submit", rsctl.write(JOB), "--detach", "-q").code == 0
+    run = rsctl("list", "-o", "json").json["runs"][0]["run"]
+    with browser(tmp_path / "profile") as tab:
+        tab.look(1200)
+        log_in(tab, served)
+        tab.value(f"document.querySelector('a[href=\"/run/{run}\"]').click()")
+        tab.until(f"{READY} && {LINES}.filter(t => t.startsWith('the last line')).length === 2")
+        lines = tab.value(LINES)
+        assert sorted(line for line in lines if line in EVIL) == sorted(2 * EVIL[:4])
+        assert not [line for line in lines if CONTROL.search(line)]
+        assert max(map(len, lines)) < 5000
+        assert tab.until("document.querySelectorAll('.drawing .line').length") > 1
+        # A click on a replica shows its log alone.
+        tab.until("document.querySelectorAll('[data-replica]').length === 2")
+        tab.value("document.querySelector('[data-replica=\"worker-1\"]').click()")
+        tab.until(f"{LINES}.includes('the last line of 1')")
+        tab.until(f"!{LINES}.includes('the last line of 0')")
+        assert tab.value("location.search") == "?replica=worker-1"
+        tab.value("document.getElementById('cancel').click()")
+        tab.until("document.getElementById('state').textContent === 'cancelled'")
+        tab.until("document.getElementById('live').textContent === 'ended'")
+        assert tab.value("document.getElementById('cancel').hidden")
+        assert tab.value("document.title") == f"cancelled · {run} · rsctl"
+        assert tab.value("document.querySelectorAll('script:not([src]), img, iframe').length") == 0
+        assert tab.problems == []
+    assert rsctl("status", run, "-o", "json").json["state"] == "cancelled"
+
+
+def test_64_replicas_and_a_comparison(
+    rsctl: Cli, make_run: Make, served: Served, tmp_path: Path
+) -> None:
+    for name in ("job-aaaaaa", "job-bbbbbb"):
+        made = make_run(name, 64)
+        for replica in made.replicas:
+            made.state(2, JobState.RUNNING, replica=replica)
+        made.metrics(
+            (3 + step, "loss", 1 / (step + number + 1), {"step": step, "replica": replica})
+            for step in range(20)
+            for number, replica in enumerate(made.replicas)
+        )
+        made.succeed(30)
+    with browser(tmp_path / "profile") as tab:
+        tab.look(390, 844)
+        log_in(tab, served)
+        tab.value("document.querySelectorAll('[data-compare]').forEach(box => box.click())")
+        link = tab.until("document.querySelector('#compare a')?.getAttribute('href')")
+        assert sorted(re.findall(r"of=([\w-]+)", link)) == ["job-aaaaaa", "job-bbbbbb"]
+        tab.open(f"{served.address}run/job-aaaaaa")
+        tab.until(f"{READY} && document.querySelectorAll('.tile').length === 64")
+        tab.until("document.querySelectorAll('.drawing').length >= 3")
+        width = "document.documentElement.scrollWidth"
+        assert tab.value(width) == 390
+        tab.open(served.address.rstrip("/") + link)
+        tab.until(f"{READY} && document.querySelectorAll('.drawing .line').length >= 2")
+        assert tab.value(width) == 390
+        assert tab.problems == []
