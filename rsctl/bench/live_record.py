@@ -46,8 +46,9 @@ class CurrentBench:
         self.benches.note(self.record.bench, trial)
 
     def conclude(self, trial: Trial, state: JobState, code: int, reason: str | None) -> None:
-        """Record a trial's end."""
-        trial.state, trial.exit_code, trial.reason = state, code, reason
+        """Record a trial's end, here and in the record, which may have been read again since."""
+        for known in (trial, *(other for other in self.record.trials if other.run == trial.run)):
+            known.state, known.exit_code, known.reason = state, code, reason
         self.note(trial)
 
     def add_image(self, tag: str, reference: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench import backoff
+from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.lost_runs import failed_nodes, without_nodes
 from rsctl.bench.records import Benches
 from rsctl.findings import JobState
@@ -40,6 +41,19 @@ def test_a_lost_run_is_tried_three_times(
         f"{trial.run} has no data (worker-0 failed with exit code 1): it runs again{text}"
         for trial in tries[:2]
     ]
+
+
+def test_an_end_is_in_the_record_immediately(ledger: Path) -> None:
+    """The next run must not get the failed node, so it must see the end before the record is read
+    again.
+    """
+    bench, _ = start(ledger.parent, repeat=1)
+    current = CurrentBench(Store(), bench)
+    trial = current.record.trials[0]
+    current.reload()
+    current.conclude(trial, JobState.FAILED, 1, "a node failed: n2")
+    assert current.record.trials[0].state is JobState.FAILED
+    assert current.reload().trials[0].reason == "a node failed: n2"
 
 
 def test_failed_nodes_are_excluded(ledger: Path) -> None:
