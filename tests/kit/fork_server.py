@@ -19,6 +19,7 @@ torch costs each rank. FORKED_MODULES has the names of more modules to import.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import io
@@ -176,11 +177,14 @@ def run(request: Request) -> None:
     script = sys.argv[0]
     folder = request["folder"] if script == "-m" else os.path.dirname(os.path.abspath(script))
     sys.path[:1] = [folder, *request["environ"].get("PYTHONPATH", "").split(os.pathsep)]
+    # Where rsctl does nothing, gloo's threads need this at the end: see gloo_threads.py.
+    atexit.register(time.sleep, 0.02)
     torch._import_device_backends()
     if script == "-m":
         runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(script, run_name="__main__")
+        # Its globals live to the end of the interpreter, as those of a script of its own.
+        globals()["_script"] = runpy.run_path(script, run_name="__main__")
 
 
 def _open(request: Request) -> list[int]:

@@ -51,16 +51,21 @@ def _arm() -> None:
 
 
 def _watch() -> None:
-    """Where the job has several ranks, warn at the end if they have not trained together."""
+    """Where the job has several ranks, warn at the end if they have not trained together, and let
+    gloo's threads finish.
+    """
     if not os.environ.get("RSCTL_EXPECTED_RANKS"):
         return
     try:
         import torch.distributed as dist
 
         if dist.is_available():
-            from rsctl.transport.pytorch import idle
+            import atexit
+
+            from rsctl.transport.pytorch import gloo_threads, idle
 
             idle.watch()
+            atexit.register(gloo_threads.wait)
             idle.report_at_exit()
     except Exception as error:  # noqa: BLE001 - a warning that cannot come must not end a job
         os.write(2, f"rsctl: cannot watch process groups: {error}\n".encode(errors="replace"))

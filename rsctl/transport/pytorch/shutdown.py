@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import glob
 import os
-import pathlib
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch import idle, recording
+from rsctl.transport.pytorch import gloo_threads, idle, recording
 from rsctl.transport.pytorch.report import emit_finding, rank, write_line
 from rsctl.transport.pytorch.settings import CommSettings
-
-_GLOO_THREAD = "gloo"
-_GLOO_SECONDS = 1.0
-_POLL_SECONDS = 0.002
-_IDLE_POLLS = 3
 
 
 def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,18 +51,13 @@ def _wrap_exit(real: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
 
 
 def _shut_down(comm: CommSettings) -> None:
-    """Close the session, and let torch's threads finish while the interpreter is still there.
-
-    A gloo thread that lets go of its last collective after the interpreter has gone aborts the
-    process, which then ends with a signal although its script has succeeded. Destroying the groups
-    does not help: these threads live as long as a model holds its group.
-    """
+    """Close the session, and let torch's threads finish while the interpreter still exists."""
     _close_session()
     recording.end()
     _warn_unused_compression(comm)
     _warn_unused_local_steps()
     _warn_idle(comm)
-    _wait_for_gloo()
+    gloo_threads.wait()
     _fail_after_failure()
 
 
@@ -107,28 +94,6 @@ def _warn_idle(comm: CommSettings) -> None:
     session = sys.modules.get("rsctl.transport.pytorch.session")
     if session is None or session.failure() is None:
         idle.report(comm, session.operations() if session is not None else 0)
-
-
-def _wait_for_gloo() -> None:
-    """Wait, for a second at most, until gloo's threads have nothing to do. Linux only."""
-    until = time.monotonic() + _GLOO_SECONDS
-    idle = 0
-    while idle < _IDLE_POLLS and time.monotonic() < until:
-        # Sleeping also gives up the interpreter's lock, which such a thread may wait for.
-        time.sleep(_POLL_SECONDS)
-        idle = 0 if _is_gloo_busy() else idle + 1
-
-
-def _is_gloo_busy() -> bool:
-    """Whether a thread of gloo is running, or is about to."""
-    for stat in glob.glob("/proc/self/task/*/stat"):
-        try:
-            name, _, state = pathlib.Path(stat).read_text().rpartition(") ")
-        except OSError:
-            continue  # It has just ended.
-        if _GLOO_THREAD in name and not state.startswith("S"):
-            return True
-    return False
 
 
 def _close_session() -> None:

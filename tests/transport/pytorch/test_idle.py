@@ -124,3 +124,25 @@ def test_a_script_that_failed_has_other_worries(
 ) -> None:
     ended = run("apart.py", "failed", nodes=2, ranks=1, **EXPECTED, **reducers(1).environ)
     assert (ended.code, ended.printed("finding")) == (1, [])
+
+
+_LATE_THREAD = """
+import ctypes, hashlib, os, threading, torch
+from rsctl.transport.pytorch import idle
+
+def work():
+    ctypes.CDLL(None).prctl(15, b"pt_gloo_runloop")
+    named.set()
+    hashlib.sha256(bytes(200_000_000))  # without the interpreter's lock
+    os.write(1, b"released")
+
+named = threading.Event()
+threading.Thread(target=work, daemon=True).start()
+named.wait()
+"""
+
+
+def test_threads_of_gloo_finish_before_the_interpreter(alone: Callable[..., Any]) -> None:
+    """PyTorch's own end may abort or hang when such a thread comes later."""
+    assert alone(_LATE_THREAD, **EXPECTED).out == "released"
+    assert alone(_LATE_THREAD).out == ""
