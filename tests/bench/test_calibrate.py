@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 import pytest
@@ -47,6 +48,7 @@ def test_the_floor_keeps_its_promise_in_nine_of_ten_calibrations(draw: str, size
     noise = NOISES[draw](size)
     pairs = [CellSides(noise(random, 5), noise(random, 5)) for _ in range(300)]
 
+    @cache  # floors are rounded, so that many are equal
     def passes(floor: float) -> float:
         evidence = [weigh([pair], Floor(floor)) for pair in pairs]
         verdicts = [decide(e, e.p, Floor(floor)) for e in evidence]
