@@ -107,19 +107,23 @@ def test_a_lost_answer_finds_the_job(
 
 def test_a_second_job_of_a_run_ends(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
     """The script is submitted by hand while its job runs: the second job leaves it alone."""
-    file = rsctl.write_job(**keys("echo begun; sleep 3; echo ended"))
+    marker = forgetful.shared / "second-has-ended"
+    file = rsctl.write_job(
+        **keys(f"echo begun; until [ -e {marker} ]; do sleep 0.1; done; echo ended")
+    )
     run = rsctl.detach(file)
     rsctl.wait_for_log(run, "begun")
     script = rsctl.look("plan", file, "-o", "script", "--run-id", run).stdout
     second = forgetful.run("sbatch", "--parsable", user="me", text=script).strip()
+    log = forgetful.shared / f"{run}.batch.log"
+    ending = f"runs {run}; this one, trial/{second}, ends"
+    wait_until(lambda: ending in log.read_text(), "the second job's end", seconds=120)
+    marker.touch()
     done = rsctl("logs", "--follow", run)
     assert done.exit_code == 0
-    assert done.stdout.splitlines() == ["worker-0 | begun", "worker-0 | ended"]
-    wait_until(
-        lambda: f"{second} RUNNING" not in " ".join(forgetful.jobs()), "the second job's end"
-    )
-    text = (forgetful.shared / f"{run}.batch.log").read_text()
-    assert f"runs {run}; this one, trial/{second}, ends" in text
+    *lines, told = sorted(done.stdout.splitlines(), key=lambda line: "rsctl: " in line)
+    assert lines == ["worker-0 | begun", "worker-0 | ended"]
+    assert told.endswith(ending)
     assert [line.split()[0] for line in states(forgetful, run)] == ["started", "running", "ended"]
 
 
