@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.runs.findings import LOG_REFUSED
 from rsctl.runs.store_errors import DiskFull
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.service import Unreachable
-
-REFUSED = "log-refused"
 
 
 class LogAccess:
@@ -60,4 +59,4 @@ class LogAccess:
         if is_certain:
             for finding in problem.findings:
                 why = f"the log cannot be read: {finding.message}; rsctl watches the state alone"
-                self._report(warning(REFUSED, why, finding.remedy, finding.path))
+                self._report(warning(LOG_REFUSED, why, finding.remedy, finding.path))
