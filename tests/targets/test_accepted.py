@@ -62,14 +62,21 @@ def emulate(rsctl: Rsctl) -> Iterator[Emulate]:
 
 
 def job_of(rsctl: Rsctl, cloud: str, seconds: float, **keys: Any) -> str:
-    return rsctl.write_job(
-        bash=f"echo speed=7; sleep {seconds}",
-        target=cloud,
-        image={"uri": "us-docker.pkg.dev/p/r/i:1"},
-        outputs="gs://bucket/out" if cloud == "vertex" else "s3://bucket/out",
-        targets={"vertex": VERTEX} if cloud == "vertex" else {"sagemaker": SAGEMAKER},
+    is_vertex = cloud == "vertex"
+    image = "us-docker.pkg.dev/p/r/i:1"
+    aws_image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/i:1"
+    command = ["bash", "-c", f"echo speed=7; sleep {seconds}"]
+    job = {
+        "name": "t",
+        "target": cloud,
+        "run": {"command": command, "launcher": "none"},
+        "image": {"uri": image if is_vertex else aws_image},
+        "outputs": "gs://bucket/out" if is_vertex else "s3://bucket/out",
+        "targets": {cloud: VERTEX if is_vertex else SAGEMAKER},
         **keys,
-    )
+    }
+    (rsctl.folder / "job.yaml").write_text(json.dumps(job))
+    return "job.yaml"
 
 
 def assert_unknown(done: Any, reason: str) -> None:
