@@ -23,8 +23,8 @@ def argument_changes(before: object, after: object) -> list[Change]:
     (old, old_rest), (new, new_rest) = sides
     if old_rest != new_rest:
         return []
-    names = dict.fromkeys([*old, *new])
-    return [(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+    values = [(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])]
+    return [change for change in values if change[1] != change[2]]
 
 
 def _parsed(line: object) -> tuple[dict[str, str], list[str]]:

@@ -22,7 +22,7 @@ def once_accepted(accepted: Callable[[], RunRecord | None]) -> Iterator[None]:
         yield
     except ResultUnknown:
         raise
-    except Exception as problem:  # noqa: BLE001 - whatever it is, the job continues
+    except Exception as problem:  # whatever it is, the job continues
         record = accepted()
         if record is None:
             raise

@@ -207,6 +207,9 @@ def _interrupted(consequence: str) -> RsctlError:
 
 def _result(problem: RsctlError, run: str | None) -> ResultEvent:
     """The last event of a run that has no job, or whose result is unknown."""
+    if isinstance(problem, ResultUnknown):
+        with suppress(RsctlError):  # the store may be what failed
+            return Run(problem.run).result(int(problem.exit_code))
     known = problem.run if isinstance(problem, ResultUnknown) else run and known_run(run)
     is_cancelled = problem.exit_code is ExitCode.CANCELLED
     return ResultEvent(

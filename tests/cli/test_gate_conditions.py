@@ -1,4 +1,4 @@
-"""`rsctl gate JOB` whose baseline is of another measurement: the plan shows it, and nothing runs."""
+"""`rsctl gate JOB` with a baseline of another measurement: the plan shows it, nothing runs."""
 
 from __future__ import annotations
 

@@ -43,9 +43,7 @@ def test_a_state_that_may_no_longer_be_read_is_an_unknown_result(
         "the result of t-aaaaaa is unknown; its job was accepted, continues, and is billed: "
         "vertex://p/r/7"
     )
-    assert unknown.remedy == (
-        "watch it: rsctl logs -f t-aaaaaa   cancel it: rsctl cancel t-aaaaaa"
-    )
+    assert unknown.remedy == ("watch it: rsctl logs -f t-aaaaaa   cancel it: rsctl cancel t-aaaaaa")
     assert not stored(run).state.is_final
 
 
