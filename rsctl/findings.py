@@ -29,6 +29,7 @@ class ExitCode(IntEnum):
     TIMED_OUT = 6
     GATE_FAILED = 7
     INCONCLUSIVE = 8
+    RESULT_UNKNOWN = 9
     INTERRUPTED = 130
 
 

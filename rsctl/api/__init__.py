@@ -165,6 +165,7 @@ if TYPE_CHECKING:
     from rsctl.runs.stream.events import ResultEvent as ResultEvent
     from rsctl.runs.stream.events import StateEvent as StateEvent
     from rsctl.runs.stream.gradients import Gradients as Gradients
+    from rsctl.runs.unknown_result import ResultUnknown as ResultUnknown
     from rsctl.targets.base import NodeCommand as NodeCommand
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
@@ -249,6 +250,7 @@ _MODULES = {
     "rsctl.images.last_build": ("ImageChange",),
     "rsctl.targets.managed.rehearsal.rehearsal": ("Rehearsal",),
     "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),
+    "rsctl.runs.unknown_result": ("ResultUnknown",),
     "rsctl.runs.store": ("Store",),
     "rsctl.runs.stream.events": (
         *("Event", "FindingEvent", "LogEvent", "MetricEvent", "ResultEvent", "StateEvent"),

@@ -132,6 +132,15 @@ class Candidate:
         if self.prepared is None:
             reopen_own(self._record)
 
+    @property
+    def job_arguments(self) -> list[str]:
+        """The arguments of a command about the same job: its file, target and settings."""
+        record = self._record
+        own_target = record.spec.get("target", "process")
+        target = ["--target", record.target] if record.target != own_target else []
+        settings = [part for setting in record.settings for part in ("--set", setting)]
+        return [self.file or "JOB", *target, *settings]
+
     def only(self, cells: Sequence[Cell]) -> Candidate:
         """The candidate of a job file with some of its cells, as a bench of their own."""
         if self.prepared is None:

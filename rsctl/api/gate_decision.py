@@ -10,12 +10,16 @@ from rsctl.api.comparison import results_of
 from rsctl.api.gate_candidate import Candidate, RunBench, just_run
 from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.baseline import require_measured
+from rsctl.bench.baseline_files import is_location
+from rsctl.bench.comparable import cell_changes, condition_changes, refuse_changes
+from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.history_gate import improvements, outdated_text
 from rsctl.bench.results import Results
 from rsctl.bench.rules import GateRules
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.git_location import GIT
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,35 @@ class PreparedGate:
         if self.candidate.prepared is not None:
             remarks.append(format_cost(self.baseline, cells, repeat))
         return remarks
+
+    def require_comparable(self, must_have_all_cells: bool = True) -> None:
+        """Raise RsctlError if the plan of a job file shows that the baseline measured something
+        else: the runs would not lead to a decision.
+        """
+        prepared = self.candidate.prepared
+        if prepared is None:
+            return
+        changes = self._condition_changes(prepared.plan.fingerprints())
+        if must_have_all_cells:
+            changes += cell_changes(self.baseline, self.candidate.cells)
+        refuse_changes(self.baseline.label, changes, *self._new_baseline())
+
+    def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
+        return condition_changes(self.baseline.fingerprint, planned, self.rules.floors)
+
+    def _new_baseline(self) -> tuple[list[str], str]:
+        """The command that makes a baseline of the candidate, and what to do afterwards."""
+        location, rules = self.rules.baseline or "", self.rules
+        job = self.candidate.job_arguments
+        repeat = ["--repeat", str(rules.repeat)] if rules.repeat else []
+        if not (is_location(location) or location.endswith(".json")):  # a bench or a run
+            times = str(self.candidate.repeat(rules.repeat))
+            how = ", and give the ID of the bench as --baseline"
+            return ["rsctl", "bench", "run", *job, "--repeat", times], how
+        where = [] if rules.is_from_file else ["--baseline", location]
+        is_in_git = location.startswith(GIT)
+        how = f", and commit the file to {location.split(':')[1]}" if is_in_git else ""
+        return ["rsctl", "gate", *job, *where, *repeat, "--update-baseline"], how
 
     def measure(self, run: RunBench = just_run) -> Results:
         """Run the candidate's remaining cells; its samples. Raises RsctlError."""

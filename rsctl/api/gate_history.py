@@ -10,6 +10,8 @@ from rsctl.api.gate_candidate import Candidate, RunBench, just_run
 from rsctl.api.gate_decision import PreparedGate, prepare_gate
 from rsctl.api.history import Recorded, commit_to_record, record_results, require_history
 from rsctl.api.reconcile import OnOutdated, ignore
+from rsctl.bench.comparable import history_changes
+from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.gate import Gate, evaluate, exit_code
 from rsctl.bench.history import History
 from rsctl.bench.history_files import read_history
@@ -45,6 +47,17 @@ class HistoryGate(PreparedGate):
         return history_baseline(
             self.series, self.history, self.candidate.name, self.window, results.fingerprint
         )
+
+    def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
+        if self.has_baseline:
+            return super()._condition_changes(planned)
+        return history_changes(self.series, self.candidate.name, planned, self.rules.floors)
+
+    def _new_baseline(self) -> tuple[list[str], str]:
+        if self.has_baseline:
+            return super()._new_baseline()
+        job, where = self.candidate.job_arguments, ["--record", self.history]
+        return ["rsctl", "gate", *job, *where], ""
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""

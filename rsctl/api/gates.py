@@ -58,6 +58,7 @@ def gate(
         verdict = pairs.decide(paired)
         return pairs.confirm(verdict, paired, run) if pairs.must_confirm(verdict) else verdict
     prepared = prepare_gate_of(candidate, rules)
+    prepared.require_comparable()
     results = prepared.measure(run)
     decision = prepared.decide(results)
     if prepared.must_confirm(decision):

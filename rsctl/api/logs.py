@@ -12,12 +12,15 @@ import msgspec
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
-from rsctl.runs.stream.events import Cursor, LogEvent
+from rsctl.runs.stream.events import Cursor, FindingEvent, LogEvent
 from rsctl.runs.stream.progress_bar import read_progress_bar
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Target, replica_names
 
 _Test = Callable[[LogEvent], object]
+
+OnFinding = Callable[[FindingEvent], object]
+"""Gets a finding that came up while the run ran."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,16 @@ class LogFilter:
 
 
 def log_batches(
-    run: RunRecord, chosen: LogFilter, tail: int | None, follow: bool
+    run: RunRecord,
+    chosen: LogFilter,
+    tail: int | None,
+    follow: bool,
+    on_finding: OnFinding = bool,
 ) -> Iterator[list[LogEvent]]:
     """Lists of lines in their order. Raises RsctlError for an unknown replica or an invalid
     regex.
+
+    `on_finding` gets the findings that arrive with them.
     """
     target, tests = get(run.target), _tests(chosen, chosen_replicas(run, chosen))
     cursor: Cursor = {}
@@ -50,7 +59,7 @@ def log_batches(
         lines, cursor = _last(target, run.run, shown, tail)
         yield lines
     if tail is None or follow:
-        yield from _matching(target, run.run, cursor, follow, tests)
+        yield from _matching(target, run.run, cursor, follow, tests, on_finding)
 
 
 def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
@@ -97,9 +106,17 @@ def _last(
 
 
 def _matching(
-    target: Target, run: str, cursor: Cursor, follow: bool, tests: list[_Test]
+    target: Target,
+    run: str,
+    cursor: Cursor,
+    follow: bool,
+    tests: list[_Test],
+    on_finding: OnFinding = bool,
 ) -> Iterator[list[LogEvent]]:
     for events in target.events(run, cursor, follow):
+        for event in events:
+            if isinstance(event, FindingEvent):
+                on_finding(event)
         lines = [event for event in events if isinstance(event, LogEvent)]
         for test in tests:
             lines = [line for line in lines if test(line)]

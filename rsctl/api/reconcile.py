@@ -14,6 +14,7 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets import get, in_cloud
 
 OnOutdated = Callable[[str, "tuple[Finding, ...]"], None]
@@ -71,11 +72,14 @@ def reconciled(run: RunRecord) -> RunRecord:
 def awaited(run: RunRecord) -> RunRecord:
     """A run whose end a caller waits for, reconciled.
 
-    Raises DiskFull if the run has ended and its end cannot be recorded.
+    Raises DiskFull if the run has ended and its end cannot be recorded, and ResultUnknown if its
+    target has not told the state for long.
     """
     if not run.state.is_final:
         try:
             get(run.target).reconcile(run.run)
+        except ResultUnknown:
+            raise
         except DiskFull:
             if not latest(run).state.is_final:
                 raise

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsctl.api.events import EventBatches, JobFailed, make_result
-from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
+from rsctl.api.logs import LogFilter, OnFinding, chosen_replicas, log_batches
 from rsctl.api.metrics import metric_events
 from rsctl.api.pages import pages_of
 from rsctl.api.reconcile import awaited, latest, reconciled
@@ -157,11 +157,16 @@ class Run:
         return self.replicas if names is None else names
 
     def log_batches(
-        self, chosen: LogFilter, *, tail: int | None = None, follow: bool = False
+        self,
+        chosen: LogFilter,
+        *,
+        tail: int | None = None,
+        follow: bool = False,
+        on_finding: OnFinding = bool,
     ) -> Iterator[list[LogEvent]]:
-        """As `logs`, many lines at once."""
+        """As `logs`, many lines at once; `on_finding` gets the findings that arrive with them."""
         try:
-            yield from log_batches(self.record, chosen, tail, follow)
+            yield from log_batches(self.record, chosen, tail, follow, on_finding)
         finally:
             self._release()
 

@@ -134,6 +134,15 @@ class PreparedRun:
             run.request_cancel()
         return run
 
+    def accepted(self) -> RunRecord | None:
+        """The record of the run if `send` has made its job, even if it then raised an error."""
+        try:
+            with closing(Store()) as store:
+                record = store.get(self.run_id)
+            return record if record is not None and self._has_begun(record) else None
+        except RsctlError:  # the store cannot be read
+            return None
+
     def _earlier(self) -> Run | None:
         """The run that an earlier submission under this id has begun. Raises RsctlError."""
         with closing(Store()) as store:

@@ -13,6 +13,7 @@ from rsctl.runs.records import FAILED_NODE
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.base import Target
 
 CAPACITY = frozenset({"quota", "stock-out"})
@@ -72,12 +73,13 @@ class ActiveRun:
     def poll(self) -> list[Finding]:
         """Ask its target for its state; returns what prevents an answer, each problem once.
 
-        Raises DiskFull: the end of the run could not be recorded, however often it is asked for.
+        Raises DiskFull: the end of the run could not be recorded, however often it is asked for;
+        and ResultUnknown if there was no answer for long.
         """
         problems: list[Finding] = []
         try:
             self.is_over = self._target.poll(self.trial.run)
-        except DiskFull:
+        except (DiskFull, ResultUnknown):
             raise
         except RsctlError as problem:
             problems = [f for f in problem.findings if f.message not in self._reported]

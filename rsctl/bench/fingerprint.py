@@ -12,6 +12,7 @@ from typing import Any, Optional
 
 import msgspec
 
+from rsctl.bench.argument_changes import ARGUMENTS, argument_changes
 from rsctl.job.secret_names import public_arguments
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import RunRecord, Store
@@ -196,7 +197,7 @@ def _arguments(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the first worker, from its request."""
     keys = target_info(target).argument_keys if has_target(target) else ARGUMENT_KEYS
     arguments = next(_argument_lists(plan.get("request"), keys), None)
-    return {"arguments": " ".join(public_arguments(arguments))} if arguments else {}
+    return {ARGUMENTS: " ".join(public_arguments(arguments))} if arguments else {}
 
 
 def _argument_lists(request: Any, keys: Set[str]) -> Iterator[list[str]]:
@@ -250,11 +251,20 @@ def _differences(
     before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = ""
 ) -> list[Difference]:
     names = list(dict.fromkeys([*before, *after]))
-    return [
-        Difference(prefix + name, before.get(name), after.get(name))
-        for name in names
-        if before.get(name) != after.get(name)
-    ]
+    found = []
+    for name in names:
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        changes = argument_changes(old, new) if name == ARGUMENTS else []
+        found += [Difference(key, *map(_set, sides)) for key, *sides in changes]
+        if not changes:
+            found.append(Difference(prefix + name, old, new))
+    return found
+
+
+def _set(value: Optional[str]) -> str:
+    return "not set" if value is None else value
 
 
 def _text(value: Any) -> str:

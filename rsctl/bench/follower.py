@@ -10,6 +10,7 @@ from rsctl.bench.observer import BenchObserver
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.clients.endpoints import Endpoints
 from rsctl.runs.store import Store
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.base import Target
 
 _POLL_SECONDS, _POLL_SECONDS_EACH = 0.1, 0.02
@@ -20,7 +21,8 @@ _SLICE_SECONDS = 0.1
 class Follower:
     """The active runs; `note` records the state of a trial.
 
-    A process that only watches a bench leaves polling to its driver.
+    A process that only watches a bench leaves polling to its driver. `unknown` is the error of a
+    run that it gave up: its state could not be read for long, and its trial stays as it is.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class Follower:
         self._target, self._store, self._observer = target, store, observer
         self._note = note
         self._active: dict[str, ActiveRun] = {}
+        self.unknown: ResultUnknown | None = None
         quota = target.info.quota
         factor = Endpoints.of_environment().time_scale
         self._seconds_each = 60.0 / quota.polls * factor if quota else _POLL_SECONDS_EACH
@@ -62,7 +65,14 @@ class Follower:
                 return
             active.poll_at = monotonic() + every
             if record is None:
-                for finding in active.poll():
+                try:
+                    problems = active.poll()
+                except ResultUnknown as problem:
+                    self.unknown = self.unknown or problem
+                    self.drop(active.trial.run)
+                    self._target.release(active.trial.run)
+                    continue
+                for finding in problems:
                     self._observer.finding(finding)
                 self._note_state(active)
             else:

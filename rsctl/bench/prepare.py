@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
 from rsctl.bench.inputs import code_digest, packages_digest, source_digest
 from rsctl.bench.lost_runs import bench_job, option_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
@@ -77,6 +78,22 @@ class BenchPlan:
         rehearsed = [self.rehearsal.definition] if self.rehearsal else []
         text = "\n".join([self.target.info.name, *digests, self.inputs, *rehearsed])
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def fingerprints(self) -> list[Fingerprint]:
+        """The properties of the bench that must be equal, less those that only runs report.
+
+        One for each placement where its runs may be.
+        """
+        counts = [1 + len(cell.submission.alternatives) for cell in self.cells]
+        return [self._fingerprint(number) for number in range(min(counts))]
+
+    def _fingerprint(self, placement: int) -> Fingerprint:
+        prints = []
+        for cell in self.cells:
+            submission = [cell.submission, *cell.submission.alternatives][placement]
+            plan = msgspec.to_builtins(submission.plan)
+            prints.append(CellPrint(cell.values, plan_print(self.target.info.name, plan)))
+        return Fingerprint(prints, definitions(self.metric_specs))
 
     def new_bench(self, repeat: int) -> BenchRecord:
         """A bench to record."""

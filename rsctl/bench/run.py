@@ -52,7 +52,8 @@ def run_bench(
     use the same machines in turn, and in a cloud as many as there are cells, 20 at most.
     `fail_fast` ends all runs after the first failure. `stop` is called about twenty times a second.
     Raises RsctlError if no more runs can start, such as without credentials; what was submitted has
-    ended then, and is recorded.
+    ended then, and is recorded. Raises ResultUnknown if the state of a run cannot be read: it
+    continues, and the next driver follows it.
     """
     store = Store()
     current = CurrentBench(store, bench)
@@ -114,6 +115,8 @@ class _Driver:
                 self._outcomes.take_answers()
             for active in self._follower.follow(None if self._is_driver else self._current.record):
                 self._outcomes.ended(active, self._is_driver)
+            if self._follower.unknown:
+                self._starter.stop(self._follower.unknown)
             self._observer.tick(self._current.record)
             if self._is_done():
                 return self._finish(is_ending)

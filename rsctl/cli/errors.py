@@ -8,15 +8,17 @@ from rsctl.cli.show import show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 
-def show_error(problem: BaseException) -> int:
+def show_error(problem: Exception | KeyboardInterrupt) -> int:
     """Show an error on stderr; returns the exit code."""
     if isinstance(problem, KeyboardInterrupt):
         return int(ExitCode.INTERRUPTED)
-    if isinstance(problem, RsctlError):
-        show_findings(problem.findings)
-        return int(problem.exit_code)
-    show_findings([_unforeseen(problem)])
-    return int(ExitCode.ENVIRONMENT)
+    show_findings(findings_of_error(problem))
+    return int(problem.exit_code if isinstance(problem, RsctlError) else ExitCode.ENVIRONMENT)
+
+
+def findings_of_error(problem: Exception) -> tuple[Finding, ...]:
+    """An error as findings; RSCTL_DEBUG=1 shows the traceback of an unforeseen one."""
+    return problem.findings if isinstance(problem, RsctlError) else (_unforeseen(problem),)
 
 
 def _unforeseen(problem: BaseException) -> Finding:

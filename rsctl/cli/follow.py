@@ -7,9 +7,9 @@ import os
 import sys
 from typing import Protocol
 
-from rsctl.api import EventBatches, Run
+from rsctl.api import EventBatches, ResultUnknown, Run
 from rsctl.cli.interrupts import BackgroundCancel, Interrupts
-from rsctl.cli.show import print_message
+from rsctl.cli.show import print_message, show_findings
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import Event, ResultEvent
 from rsctl.runs.stream.headline import Tally
@@ -59,7 +59,10 @@ def follow(run: Run, view: View, interrupts: Interrupts, cancel_on_interrupt: bo
         if cancel_on_interrupt:
             cancel.ask()
             cancel.wait()
-        print_message(_how_it_ends(run.id) if cancel_on_interrupt else _how_to_attach(run.id))
+        if cancel_on_interrupt:
+            print_message(_how_it_ends(run.id))
+        else:
+            show_findings(ResultUnknown(run.reload()).findings)
         return int(ExitCode.INTERRUPTED)
     finally:
         interrupts.hold()

@@ -240,6 +240,8 @@ def command(
             write_reports(reports, candidate.name, results)
             return int(recorded_only(results))
         prepared = prepare_gate_of(candidate, known, on_outdated=show_outdated)
+        if recorder.location is None:  # samples of new conditions begin a series of a history
+            prepared.require_comparable(must_have_all_cells=not allow_inconclusive)
         gate, results = _judge(prepared, run)
         gate = prepared.conclude(gate, results, fail_on_improvement)
         print_gate(gate, output)

@@ -9,7 +9,7 @@ from rsctl.cli.show import show_findings
 from rsctl.cli.views.bench_plain import PlainBenchView
 from rsctl.findings import ExitCode, RsctlError, note
 
-_ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED)
+_ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED, ExitCode.RESULT_UNKNOWN)
 
 
 def open_source(

@@ -19,7 +19,8 @@ from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.findings import ExitCode
 from rsctl.job.units import Duration
-from rsctl.runs.stream.events import TIME_LENGTH, LogEvent
+from rsctl.runs.findings import LOG_REFUSED
+from rsctl.runs.stream.events import TIME_LENGTH, FindingEvent, LogEvent, now
 from rsctl.runs.stream.formatting import LineFormat, format_line
 from rsctl.runs.stream.headline import CHIEF
 
@@ -100,8 +101,8 @@ def command(
 
     With --follow and many workers, it shows only the first worker, unless you choose replicas.
 
-    Exit code: 0 regardless of the run's result; `rsctl status --watch` exits with the run's exit
-    code.
+    Exit code: 0 regardless of the run's result, 9 if rsctl cannot follow the run to its end;
+    `rsctl status --watch` exits with the run's exit code.
     """
     handle = find_run(run)
     chosen = LogFilter(
@@ -118,7 +119,9 @@ def command(
     if failed and handle.record.first_failure is None:
         print_message(f"no replica of {handle.id} has failed")
     write = _writer(output, replicas or handle.replicas)
-    for batch in handle.log_batches(chosen, tail=tail, follow=follow):
+    show_refusal = _refusals_since(now())
+    batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_refusal)
+    for batch in batches:
         write(batch)
     show_findings(handle.log_findings())
     return int(ExitCode.SUCCEEDED)
@@ -137,6 +140,16 @@ def _followed(run: Run, chosen: LogFilter) -> LogFilter:
         f"-f --all {run.id}"
     )
     return replace(chosen, replicas=(CHIEF,))
+
+
+def _refusals_since(begin: str) -> Callable[[FindingEvent], None]:
+    """Shows that the log cannot be read, as soon as that is known."""
+
+    def show(event: FindingEvent) -> None:
+        if event.finding.code == LOG_REFUSED and event.time >= begin:
+            show_findings([event.finding])
+
+    return show
 
 
 def _is_shown(line: LogEvent) -> bool:

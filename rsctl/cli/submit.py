@@ -8,6 +8,8 @@ send     `_send`: a job that was started is cancelled and watched to its end. Be
          `JobCreator` and the remote image builders catch the exception: they must wait for the
          answer to their request to know what to cancel, and then raise it again.
 watch    `follow`: detaches from the run, or cancels it.
+
+An error after the target has accepted the job is a ResultUnknown, see `rsctl.cli.accepted`.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
-from rsctl.api import JobFile, PreparedRun, Run, known_run, load, prepare
+from rsctl.api import JobFile, PreparedRun, ResultUnknown, Run, known_run, load, prepare
 from rsctl.cli import options
+from rsctl.cli.accepted import latest_record, once_accepted
 from rsctl.cli.command import Command, make_command
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
@@ -125,7 +128,7 @@ def command(
     rsctl submit train.py --workers 2 -- --lr 0.1     without a job file
 
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit was reached; 2, 3 or 4 if it was not
-    accepted; 130 if you left it running.
+    accepted; 9 if it was accepted and its result is unknown; 130 if you left it running.
     """
     require_rehearsal(context, rehearse, rehearse_with, behaviour)
     if get is not None and detach:
@@ -148,19 +151,18 @@ def command(
     view = make_view(output, prepared.run_id, prepared.replicas, prepared.work)
     context.call_on_close(view.close)
 
-    with _errors_as_events(output, prepared.run_id):
+    with _errors_as_events(output, prepared.run_id), once_accepted(prepared.accepted):
         run, is_taken_back = _send(prepared, interrupts)
-    if detach and not is_taken_back:
-        return _detached(run, output)
-
-    noun = "replica" if len(run.replicas) == 1 else "replicas"
-    print_message(f"{run.id} on {prepared.plan.target}, {len(run.replicas)} {noun}")
-    cancels = is_taken_back or cancels_on_interrupt(cancel_on_interrupt)
-    with _errors_as_events(output, run.id):
+    with _errors_as_events(output, run.id), once_accepted(lambda: latest_record(run)):
+        if detach and not is_taken_back:
+            return _detached(run, output)
+        noun = "replica" if len(run.replicas) == 1 else "replicas"
+        print_message(f"{run.id} on {prepared.plan.target}, {len(run.replicas)} {noun}")
+        cancels = is_taken_back or cancels_on_interrupt(cancel_on_interrupt)
         exit_code = follow(run, view, interrupts, cancels)
-    if exit_code != ExitCode.INTERRUPTED:
-        _finish(run, get, output)
-    return exit_code
+        if exit_code != ExitCode.INTERRUPTED:
+            _finish(run, get, output)
+        return exit_code
 
 
 def _script_text(
@@ -194,7 +196,8 @@ def _errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
             raise _interrupted("nothing was submitted") from None
     except RsctlError as problem:
         if output == "json":
-            print_events([*_finding_events(problem.findings), _result(problem, run)])
+            with suppress(OSError):  # standard output may be what failed
+                print_events([*_finding_events(problem.findings), _result(problem, run)])
         raise
 
 
@@ -203,8 +206,11 @@ def _interrupted(consequence: str) -> RsctlError:
 
 
 def _result(problem: RsctlError, run: str | None) -> ResultEvent:
-    """The last event of a run that has no known job."""
-    known = known_run(run) if run else None
+    """The last event of a run that has no job, or whose result is unknown."""
+    if isinstance(problem, ResultUnknown):
+        with suppress(RsctlError):  # the store may be what failed
+            return Run(problem.run).result(int(problem.exit_code))
+    known = problem.run if isinstance(problem, ResultUnknown) else run and known_run(run)
     is_cancelled = problem.exit_code is ExitCode.CANCELLED
     return ResultEvent(
         time=now(),

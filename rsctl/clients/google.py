@@ -82,8 +82,14 @@ class Google:
 
         session = self._logged_in()
         try:
-            return session.request(method, url, timeout=_TIMEOUT, allow_redirects=False, **options)
+            answer = session.request(
+                method, url, timeout=_TIMEOUT, allow_redirects=False, **options
+            )
+            if answer.status_code == 401:
+                self._log_out()
+            return answer
         except exceptions.RefreshError as problem:
+            self._log_out()
             raise _not_accepted(problem) from None
         except (exceptions.TransportError, requests.RequestException) as problem:
             raise no_answer(urlsplit(url).netloc, connection_problem(problem)) from None
@@ -99,6 +105,11 @@ class Google:
     def credentials(self) -> Any:
         """The credentials of the calls. Raises RsctlError if there are none."""
         return self._logged_in().credentials
+
+    def _log_out(self) -> None:
+        """Read the credentials again for the next call: a login elsewhere may have renewed them."""
+        with self._lock:
+            self._session = None
 
     def _logged_in(self) -> Any:
         with self._lock:

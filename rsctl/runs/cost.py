@@ -56,7 +56,7 @@ def run_cost(run: RunRecord) -> RunCost | None:
 
     SageMaker reports the seconds it bills; elsewhere it is the time from running to the end.
     """
-    if not _is_billed(run):
+    if not is_billed(run):
         return None
     planned = _planned(run)
     if planned is None:
@@ -87,7 +87,8 @@ def run_cost(run: RunRecord) -> RunCost | None:
     return msgspec.structs.replace(cost, dollars=elsewhere + planned.per_hour * cost.seconds / HOUR)
 
 
-def _is_billed(run: RunRecord) -> bool:
+def is_billed(run: RunRecord) -> bool:
+    """Whether the job of a run costs money: it is in a cloud, and not a rehearsal."""
     try:
         return target_info(run.target).is_billed and not is_rehearsed(run.run)
     except RsctlError:  # its target is no longer installed

@@ -12,6 +12,9 @@ from rsctl.runs.stream.events import FindingEvent, StateEvent
 INCOMPLETE_LOG = frozenset({"disk-full", "log-lost", "metrics-lost"})
 """Codes of findings that report an incomplete log, or incomplete data from the log."""
 
+LOG_REFUSED = "log-refused"
+"""The code of the finding that the target does not let rsctl read the log of a run."""
+
 RESTART_IN_PLACE = "restart-in-place"
 """The code of the finding that a node reports once for each restart of all ranks."""
 

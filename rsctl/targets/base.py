@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import PlanCost
-from rsctl.findings import Finding, JobState, RsctlError, warning
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, warning
 from rsctl.job.env_checks import without_secret
 from rsctl.job.job import Job
 from rsctl.job.placements import Placement
@@ -58,7 +58,7 @@ class Unanswered(RsctlError):
         unknown = warning("unanswered", message, remedy)
         # Their remedy is to submit again, which would be another job.
         lost = [replace(finding, remedy=None) for finding in problem.findings]
-        super().__init__(problem.exit_code, *lost, unknown)
+        super().__init__(ExitCode.RESULT_UNKNOWN, *lost, unknown)
 
 
 class ImagePlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):

@@ -188,8 +188,9 @@ def test_a_job_file_that_measures_something_else_is_not_run(repository: Reposito
     for option in ((), ("--allow-inconclusive",)):
         done, gate = repository.gate("--against", "main", "--report", "junit=j.xml", *option)
         assert (done.code, gate["verdict"], repository.runs) == (8, "no-data", [])
-        assert [difference["name"] for difference in gate["refused"]] == ["arguments"]
-        assert "the baseline is another measurement: arguments: " in gate["checks"][0]["reason"]
+        assert [difference["name"] for difference in gate["refused"]] == ["run.args.width"]
+        reason = gate["checks"][0]["reason"]
+        assert "the baseline is another measurement: run.args.width: not set -> 64" in reason
     assert "another measurement" in Path("j.xml").read_text()
 
 

@@ -130,10 +130,10 @@ def test_a_submission_that_is_interrupted_is_cancelled(rsctl: Cli, seen: Seen) -
 
 
 def test_a_submission_without_an_answer_is_looked_for_later(rsctl: Cli, seen: Seen) -> None:
-    lost = RsctlError(ExitCode.ENVIRONMENT, error("network", "the cloud gives no answer"))
+    lost = RsctlError(ExitCode.RESULT_UNKNOWN, error("network", "the cloud gives no answer"))
     seen.problem = Unanswered("RUN", lost)
     done = rsctl(*REHEARSE, "-o", "json")
-    assert done.code == ExitCode.ENVIRONMENT
+    assert done.code == ExitCode.RESULT_UNKNOWN
     assert seen.plan
     assert done.err.endswith(
         "error: the cloud gives no answer\n"

@@ -77,9 +77,57 @@ def test_a_reader_that_goes_away_detaches(rsctl: Cli) -> None:
     name = job(rsctl, "while sleep 0.05; do echo line; done")
     done = rsctl.shell(f"rsctl submit {name} | head -1")
     assert (done.code, done.out) == (130, "worker-0 | line\n")
-    assert "continues to run. Watch it again: rsctl logs -f" in done.err
-    assert "Traceback" not in done.err
+    run = Store().runs()[0].run
+    assert done.err.endswith(
+        f"error: the result of {run} is unknown; its job was accepted and continues: "
+        f"process://{run}\n    -> watch it: rsctl logs -f {run}   cancel it: rsctl cancel {run}\n"
+    )
     assert rsctl("status", "@last", "-o", "json").json["state"] == "running"
     done = rsctl.shell(f"rsctl submit {name} 2>&1 | head -1")
     assert done.code == 130
     assert done.out.endswith(" on process, 1 replica\n")
+
+
+@pytest.mark.parametrize("options", ["", "--detach"])
+def test_output_that_cannot_be_written_does_not_hide_that_the_job_goes_on(
+    rsctl: Cli, options: str
+) -> None:
+    name = job(rsctl, "echo up; sleep 300")
+    done = rsctl.shell(f"rsctl submit {name} {options} > /dev/full")
+    run = Store().runs()[0].run
+    assert done.code == 9
+    assert "No space left on device" in done.err
+    assert f"the result of {run} is unknown; its job was accepted and continues" in done.err
+    assert f"-> watch it: rsctl logs -f {run}   cancel it: rsctl cancel {run}\n" in done.err
+    assert rsctl("status", run, "-o", "json").json["ended"] is None
+
+
+def test_a_run_that_has_ended_meanwhile_is_said_to(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a bug of ours")
+
+    monkeypatch.setattr("rsctl.cli.submit.next_commands", fail)
+    done = rsctl("submit", job(rsctl, "true"))
+    run = Store().runs()[0].run
+    assert done.code == 9
+    assert "error: rsctl failed unexpectedly: ValueError: a bug of ours" in done.err
+    assert f"note: {run} was accepted and has ended (succeeded): process://{run}\n" in done.err
+
+
+def test_an_error_once_the_job_is_accepted_is_no_refusal(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rsctl.api.submission._record_prediction", fail)
+    done = rsctl("submit", job(rsctl, "sleep 300"), "-o", "json")
+    run = Store().runs()[0].run
+    assert done.code == 9
+    assert_shapes(done.events)
+    assert [event.get("code") for event in done.events] == ["system", "result-unknown", None]
+    result = done.events[-1]
+    assert (result["run"], result["exit_code"]) == (run, 9)
+    assert result["state"] in ("queued", "starting", "running")

@@ -219,6 +219,10 @@ EXIT_CODES = {
     ExitCode.TIMED_OUT: "The job exceeded a limit of time or cost.",
     ExitCode.GATE_FAILED: "A gate found a regression.",
     ExitCode.INCONCLUSIVE: "A gate could not decide: too few runs for the noise, or no data.",
+    ExitCode.RESULT_UNKNOWN: (
+        "The job was accepted, and its result is unknown: it may still run and be billed. Do not "
+        "submit it again."
+    ),
     ExitCode.INTERRUPTED: "The command was interrupted, or stopped watching a job that continues.",
 }
 

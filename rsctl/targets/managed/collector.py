@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
-from rsctl.findings import Finding, JobState, RsctlError, warning
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import PlacementEnd, may_go_on
@@ -24,8 +24,10 @@ from rsctl.runs.stream.events import MetricEvent, now, seconds_between
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.capacity import lack_of_capacity
+from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.final_states import final_event, record_final_states
+from rsctl.targets.managed.log_access import LogAccess
 from rsctl.targets.managed.log_collector import LogCollector
 from rsctl.targets.managed.measurements import CloudMeasurements
 from rsctl.targets.managed.poll_timer import PollTimer
@@ -40,9 +42,14 @@ _VISIBLE_AFTER = 60.0
 
 
 class Collector:
-    """The one process that collects a run; its creator holds the run's lock."""
+    """The one process that collects a run; its creator holds the run's lock.
 
-    def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord) -> None:
+    `contact` learns whether the cloud tells the job's state.
+    """
+
+    def __init__(
+        self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord, contact: Contact
+    ) -> None:
         self._folder, self._store, self._job, self._run = folder, store, job, run
         self._progress = kept_progress(store, run.run) or CollectorProgress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
@@ -53,6 +60,7 @@ class Collector:
         self._status: JobStatus | None = None
         self._end_here: PlacementEnd | None = None
         self._metrics: list[MetricEvent] = []
+        self._contact = contact
         self._failed_calls = 0
         self._is_requested = self._is_in_step = False
         self._is_disk_full = self._has_end_without_log = False
@@ -62,6 +70,7 @@ class Collector:
             *(job, run, store, self._progress, time_scale, self._report)
         )
         self._retry_timer = PollTimer(time_scale, 1.0, 30.0, growth=2.0)
+        self._log_access = LogAccess(time_scale, self._report)
         self._log = LogCollector(
             folder,
             run,
@@ -81,13 +90,15 @@ class Collector:
 
     @property
     def is_over(self) -> bool:
-        """Whether this collector will add nothing more: on a full disk it leaves out the log."""
+        """Whether this collector will add nothing more: it leaves out the log on a full disk, and
+        if the log cannot be read.
+        """
         return self.is_complete or self._has_end_without_log
 
     @property
     def end_of_placement(self) -> PlacementEnd | None:
         """Why the run moves to its next placement, after all of its job here is collected."""
-        is_pending = self._progress.running and not self._log.is_complete(self._pools)
+        is_pending = self._progress.running and not self._is_log_over()
         return None if is_pending else self._end_here
 
     @property
@@ -98,8 +109,8 @@ class Collector:
     def step(self) -> bool:
         """Make the requests that are due, at most a few; returns whether log lines arrived.
 
-        Raises RsctlError for a permanent error; a cloud that cannot be reached is reported as a
-        finding, and asked again later.
+        Raises RsctlError if the cloud refuses to tell the state, or gives no answer for long; the
+        next step asks again. A shorter silence is reported as a finding.
         """
         if self.is_over or not self._retry_timer.is_due():
             return False
@@ -128,6 +139,9 @@ class Collector:
             self._is_disk_full = True
             self._recorder.disk_full()
             return False
+        except RsctlError:
+            self._retry_timer.restart()
+            raise
         self._failed_calls = 0
         self._retry_timer.expire()
         self._finish_if_read()
@@ -154,7 +168,7 @@ class Collector:
 
     def close(self) -> None:
         """Release the run; the next collector reads the data of an interrupted step again."""
-        if not self._is_in_step:
+        if not self._is_in_step and not self._has_end_without_log:
             with suppress(DiskFull):
                 self._keep()
         self._recorder.close()
@@ -174,6 +188,7 @@ class Collector:
                 raise
             self.abandon(f"the job no longer exists in the cloud: {problem}")
             return
+        self._contact.restored()
         if self._leaves_placement(status):
             return
         self._record_start(status)
@@ -227,6 +242,7 @@ class Collector:
         if not self._status_timer.is_due():
             return
         status = self._poller.status()
+        self._contact.restored()
         self._status_timer.restart(False)
         if status.state.is_final:
             final_state.write(self._run.run, final_event(status))
@@ -254,7 +270,7 @@ class Collector:
     def _collect_log(self) -> bool:
         has_ended = self.has_ended or self._end_here is not None
         ended = stamped(self._status.time) if self._status is not None and has_ended else None
-        has_lines = self._log.read(self._pools, ended)
+        has_lines = self._log_access.read(lambda: self._log.read(self._pools, ended), has_ended)
         if has_lines:
             self._keep()
         return has_lines
@@ -270,22 +286,39 @@ class Collector:
             self._keep()
             self._measurements.stored(self._status)
 
+    def require_log(self) -> None:
+        """Raise the RsctlError that prevents reading the log, if there is one."""
+        if self._log_access.problem is not None:
+            raise self._log_access.problem
+
+    def _is_log_over(self) -> bool:
+        """Whether no more lines are to be expected, or possible."""
+        return self._log_access.problem is not None or self._log.is_complete(self._pools)
+
     def _finish_if_read(self) -> None:
         status = self._status
-        if status is None or not self.has_ended or not self._log.is_complete(self._pools):
+        if status is None or not self.has_ended or not self._is_log_over():
             return
         if not self._is_explained(status):
             return
-        with suppress(Unreachable):  # the reason and the last metrics may arrive after the end
+        try:  # the reason and the last metrics may arrive after the end
             self._status = status = self._attempts.count(self._poller.status())
             self._take_measurements()
+        except DiskFull:
+            raise
+        except (Unreachable, RsctlError):
+            pass  # the end itself is known
         self._measurements.update_facts(self._status)
         self._keep()
-        is_success = status.state is JobState.SUCCEEDED
-        self._recorder.metrics_ended(self._run.metrics_spec, is_success)
+        if self._log_access.problem is None:
+            is_success = status.state is JobState.SUCCEEDED
+            self._recorder.metrics_ended(self._run.metrics_spec, is_success)
         # Recorded before it is complete: a collector that is killed in between leaves states that
         # the next one cuts off and records again. The other way round they would be lost.
         record_final_states(status, self._progress, self._pools, self._folder, self._recorder)
+        if self._log_access.problem is not None:  # a later collector may read it
+            self._has_end_without_log = True
+            return
         self._progress.is_complete = True
         self._keep()
 
@@ -299,10 +332,14 @@ class Collector:
 
     def _note_unreachable(self, problem: Unreachable) -> None:
         self._failed_calls += 1
+        self._contact.failed()
         self._retry_timer.restart()
         if self._failed_calls == _REPORTED_AFTER:
             message = f"{problem}; the job continues, and rsctl tries again"
             self._recorder.finding(warning("network", message, "check the network"))
+        if self._contact.is_silent_for_long:
+            finding = error("network", str(problem), "check the network")
+            raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
 
 def _cut(folder: RunFolder, size: int) -> None:

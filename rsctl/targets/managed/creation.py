@@ -41,7 +41,11 @@ class JobCreator:
         with ThreadPoolExecutor(1) as threads:
             creation = threads.submit(self._service.create, self._run, request)
             try:
-                self._locate(creation.result())
+                url = creation.result()
+                try:
+                    self._locate(url)
+                except RsctlError as problem:  # there is a job
+                    raise Unanswered(self._run, problem) from None
             except KeyboardInterrupt:
                 if cancels_if_interrupted:
                     self._cancel_created(planned, creation)

@@ -13,6 +13,7 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from rsctl.clients.endpoints import Endpoints
+from rsctl.findings import RsctlError
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
 from rsctl.runs.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo
@@ -150,7 +151,7 @@ class ManagedTarget:
         tail = RunReader(RunFolder(run), since)
         try:
             while True:
-                is_over = self._watcher(run).step() if follow else True
+                is_over = self._follow_step(run) if follow else True
                 batch = tail.read(complete=is_over)
                 if batch:
                     yield batch
@@ -162,6 +163,18 @@ class ManagedTarget:
         finally:
             tail.close()
             self.release(run)
+
+    def _follow_step(self, run: str) -> bool:
+        """Whether the run is over. Asks again after a refusal. Raises ResultUnknown, DiskFull."""
+        from rsctl.runs.store_errors import DiskFull  # which a plan does not need, like the next
+        from rsctl.runs.unknown_result import ResultUnknown
+
+        try:
+            return self._watcher(run).step()
+        except (DiskFull, ResultUnknown):
+            raise
+        except RsctlError:
+            return False
 
     def reconcile(self, run: str) -> None:
         """Update the run; finds the job of a killed submission, or records that none exists."""

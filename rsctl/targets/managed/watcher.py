@@ -6,12 +6,16 @@ import os
 from collections.abc import Callable
 from time import monotonic, sleep
 
+from rsctl.findings import RsctlError
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.placements import PlacementEnd
 from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.store_errors import DiskFull
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.managed.collector import Collector
+from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.progress import kept_progress
 from rsctl.targets.managed.service import CloudJob
@@ -42,12 +46,26 @@ class RunWatcher:
         self._lock: int | None = None
         self._collector: Collector | None = None
         self._try_at = 0.0
+        self._contact = Contact(endpoints_of(run).time_scale)
 
     def step(self) -> bool:
         """Collect new data, unless another process does; whether no more will come.
 
-        Raises RsctlError.
+        Raises RsctlError each time when a call fails, and ResultUnknown when that has lasted too
+        long.
         """
+        try:
+            return self._step()
+        except DiskFull:
+            raise
+        except RsctlError as problem:
+            self._contact.failed()
+            record = self._store.get(self._folder.run)
+            if record is None or not self._contact.is_refused_for_long:
+                raise
+            raise ResultUnknown(record, *problem.findings) from None
+
+    def _step(self) -> bool:
         if self._collector is None and monotonic() < self._try_at:
             return False
         if self._is_over():
@@ -73,6 +91,7 @@ class RunWatcher:
             _until_quiet(collector, endpoints_of(self._folder.run).time_scale)
             self._end_with_emulator(collector)
             self._go_on(collector)
+            collector.require_log()
 
     @property
     def has_ended(self) -> bool:
@@ -124,7 +143,7 @@ class RunWatcher:
         job = self._find_job(self._folder.run)
         record = self._store.get(self._folder.run)
         if job is not None and record is not None:
-            self._collector = Collector(self._folder, self._store, job, record)
+            self._collector = Collector(self._folder, self._store, job, record, self._contact)
 
     def _is_over(self) -> bool:
         if self._collector is not None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import Finding, JobState, warning
+from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Fact, RunRecord, Store
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent
@@ -50,6 +50,7 @@ class FakeCloud:
         self.measured: list[MetricEvent] = []
         self.created: dict[str, dict[str, Any]] = {}
         self.unreachable = 0
+        self.refused: dict[str, RsctlError] = {}
         self.lost_by: type[BaseException] | None = None
         self.calls: list[str] = []
         self.cancelled = False
@@ -60,6 +61,8 @@ class FakeCloud:
         if self.unreachable:
             self.unreachable -= 1
             raise Unreachable("the cloud gives no answer")
+        if name in self.refused:
+            raise self.refused[name]
 
     def end(self, state: JobState, **fields: Any) -> None:
         self.status = JobStatus(state=state, time=at(50), **fields)

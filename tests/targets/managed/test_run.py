@@ -11,6 +11,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent
 from rsctl.targets.managed.collector import Collector
+from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.service import JobStatus
 
 from .conftest import (
@@ -114,7 +115,7 @@ def test_a_killed_collector_loses_and_repeats_nothing(
 
     monkeypatch.setattr(Store, "keep", killed)
     store, folder = Store(), RunFolder(run)
-    collector = Collector(folder, store, cloud.open(URL), stored(run))
+    collector = Collector(folder, store, cloud.open(URL), stored(run), Contact(1.0))
     with pytest.raises(KeyboardInterrupt):
         any(collector.step() is None for _ in range(100))
     cloud.end(JobState.SUCCEEDED)

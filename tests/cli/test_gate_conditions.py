@@ -1,0 +1,129 @@
+"""`rsctl gate JOB` with a baseline of another measurement: the plan shows it, nothing runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from rsctl.bench.argument_changes import argument_changes
+
+from .conftest import Cli
+from .test_gate_against import Repository
+
+__all__ = ["repository"]
+
+
+@pytest.fixture
+def repository(rsctl: Cli, runs_end_with_the_test: None) -> Repository:
+    """A job with arguments and one run of each cell, and its baseline on the main branch."""
+    made = Repository(rsctl)
+    made.one_pair()
+    made.change("launcher: once", "launcher: once, args: {lr: 0.05, epochs: 3}", made.job)
+    return made
+
+
+def with_baseline(repository: Repository, location: str) -> Repository:
+    done = repository.rsctl(
+        *("gate", "bench/job.yaml", "--baseline", location, "--update-baseline", "--repeat", "1")
+    )
+    assert done.code == 0, done.err
+    repository.commit("baseline")
+    return repository
+
+
+def command_of(done: Any) -> list[str]:
+    """The command that the remedy names, as a person types it."""
+    found = re.search(r"-> make a baseline of this job: (rsctl .*?)(, and .*)?$", done.err, re.M)
+    assert found, done.err
+    return shlex.split(found[1])[1:]
+
+
+@pytest.mark.parametrize("location", ["baseline.json", "git:main:baseline.json"])
+def test_other_arguments_are_refused_before_the_first_run(
+    repository: Repository, location: str
+) -> None:
+    with_baseline(repository, location)
+    before = len(repository.runs)
+    gate = ("gate", "bench/job.yaml", "--baseline", location, "--set", "run.args.lr=0.3")
+    done = repository.rsctl(*gate, "--allow-inconclusive")
+    assert done.code == 2
+    assert (
+        f"error: {location} was measured under other conditions, so nothing is run: "
+        "run.args.lr: 0.05 -> 0.3\n" in done.err
+    )
+    assert len(repository.runs) == before
+    command = command_of(done)
+    assert repository.rsctl(*command).code == 0, command
+    repository.commit("another baseline")
+    assert repository.rsctl(*gate).code in (0, 8)  # one run is too few
+
+
+def test_other_cells_are_refused_before_the_first_run(repository: Repository) -> None:
+    repository.job.write_text(repository.job.read_text() + "matrix: {run.args.lr: [0.1, 0.2]}\n")
+    with_baseline(repository, "baseline.json")
+    before = len(repository.runs)
+    repository.change("[0.1, 0.2]", "[0.2, 0.4]", repository.job)
+    gate = ("gate", "bench/job.yaml", "--baseline", "baseline.json")
+    done = repository.rsctl(*gate)
+    assert done.code == 2
+    assert "the baseline has no cell run.args.lr=0.4; the job has no cell run.args.lr=0.1" in (
+        done.err
+    )
+    assert len(repository.runs) == before
+    assert repository.rsctl(*command_of(done)).code == 0
+
+
+def test_a_bench_as_the_baseline(repository: Repository) -> None:
+    assert repository.rsctl("bench", "run", "bench/job.yaml").code == 0
+    bench = repository.rsctl("bench", "list", "-o", "json").json["benches"][0]["bench"]
+    done = repository.rsctl(
+        "gate", "bench/job.yaml", "--baseline", bench, "--set", "workers.count=2"
+    )
+    assert done.code == 2
+    assert "workers: 1 -> 2; world size: 1 -> 2" in done.err
+    assert done.err.rstrip().endswith(", and give the ID of the bench as --baseline")
+    assert command_of(done)[:2] == ["bench", "run"]
+
+
+def test_a_history_of_other_conditions(repository: Repository) -> None:
+    repository.commit("arguments")
+    assert repository.rsctl("gate", "bench/job.yaml", "--record", "../h.jsonl").code == 0
+    before = len(repository.runs)
+    repository.change("lr: 0.05", "lr: 0.3", repository.job)
+    repository.commit("faster")
+    gate = ("gate", "bench/job.yaml", "--history", "../h.jsonl")
+    done = repository.rsctl(*gate)
+    assert (done.code, len(repository.runs)) == (2, before)
+    assert "nothing is run: run.args.lr: 0.05 -> 0.3\n" in done.err
+    command = command_of(done)
+    assert "--record" in command
+    repository.rsctl(*command)
+    assert len(repository.runs) > before
+    assert repository.rsctl(*gate).code in (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        ("train.py --lr 0.1", "train.py --lr=0.2", [("run.args.lr", "0.1", "0.2")]),
+        ("train.py --fp16", "train.py", [("run.args.fp16", "true", None)]),
+        ("train.py --s 1 2", "train.py --s 1", [("run.args.s", "1 2", "1")]),
+        ("train.py --lr -1", "train.py --lr 1", [("run.args.lr", "-1", "1")]),
+        ("lr=1 seed=2", "lr=1 seed=3", [("run.args.seed", "2", "3")]),
+        (
+            "--launcher once --processes 1 train.py",
+            "--launcher once --processes 2 train.py",
+            [("launcher --processes", "1", "2")],
+        ),
+        ("train.py a", "train.py b", []),
+        ("train.py --lr 1", "other.py --lr 1", []),
+        ("train.py --x 1 --x 2", "train.py --x 1 --x 3", []),
+        (None, "train.py", []),
+    ],
+)
+def test_what_differs_in_arguments(before: str, after: str, changes: list[Any]) -> None:
+    """Empty where only the whole lines tell."""
+    assert argument_changes(before, after) == changes
