@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rsctl.cli.command import make_command
-from rsctl.cli.show import print_message
+from rsctl.cli.show import print_message, show_findings
 from rsctl.data import template_names, templates_folder
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -56,13 +59,15 @@ def command(
             )
         directory = Path(arguments[-1])
         files = _template(arguments[0])
-        verb = "bench run" if b"\nmatrix:" in files["job.yaml"] else "submit"
-        _write(directory, files, f"{verb} {directory}/job.yaml")
+        _write(directory, files, _next(directory, files))
     elif arguments[0].endswith(".py") or Path(arguments[0]).name.startswith(_STARTERS):
-        from rsctl.job.from_command import job_text, read_command
+        from rsctl.job.from_command import in_folder, job_text, missing_module, read_command
 
-        text = job_text(read_command(arguments), Path())
-        _write(Path(), {"job.yaml": text.encode()}, "submit job.yaml")
+        program = in_folder(read_command(arguments), Path())
+        missing = missing_module(program, Path())
+        show_findings([missing] if missing else [])
+        text = job_text(program, Path())
+        _write(Path(), {"job.yaml": text.encode()}, "rsctl submit job.yaml")
     else:
         templates = ", ".join(template_names())
         remedy = f"use one of: {templates}; or give your script, such as train.py"
@@ -87,8 +92,26 @@ def _template(name: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(files)}
 
 
+def _next(directory: Path, files: Mapping[str, bytes]) -> str:
+    """What to type after a template was written: all that its job needs first.
+
+    A job for accelerators is only planned, because few machines have them.
+    """
+    job, path = files["job.yaml"], shlex.quote(f"{directory}/job.yaml")
+    steps = []
+    if (package := re.search(rb"your own Python needs: pip install ([\w-]+)", job)) is not None:
+        name = package[1].decode()
+        steps += [] if find_spec(name) else [f"pip install {name}"]
+    if "make_data.py" in files:
+        steps.append(f"python {shlex.quote(f'{directory}/make_data.py')}")
+    verb = "bench run" if b"\nmatrix:" in job else "submit"
+    verb = "plan" if b"\n  accelerator:" in job else verb
+    steps.append(f"rsctl {verb} {path}")
+    return " && ".join(steps)
+
+
 def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
-    """Write files that do not exist yet, and print the next command. Raises RsctlError."""
+    """Write files that do not exist yet, and print the commands to type next. Raises RsctlError."""
     there = [name for name in files if (directory / name).exists()]
     if there:
         message = f"{directory / there[0]} already exists"
@@ -103,4 +126,4 @@ def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
         raise RsctlError(ExitCode.USAGE, error("write", message)) from None
     for name in files:
         typer.echo(str(directory / name))
-    print_message(f"next: rsctl {command}")
+    print_message(f"next: {command}")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.from_launchers import Launched, accelerate, deepspeed
 from rsctl.job.job import JOB_NAME
+from rsctl.job.source_roots import find_module
 
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 _TORCHRUN = ("torch.distributed.run", "torch.distributed.launch")
@@ -119,6 +122,33 @@ def _torchrun_options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     return options, arguments
 
 
+def in_folder(command: ScriptCommand, folder: Path) -> ScriptCommand:
+    """The command with its script's path relative to the folder, which must have the script.
+
+    Raises RsctlError if it has not.
+    """
+    if command.kind != "script":
+        return command
+    given, remedy = folder / command.name, "correct its path, or change to the folder that has it"
+    if not given.is_file():
+        raise _error(f"there is no script {command.name} in {folder.resolve()}", remedy)
+    name = os.path.relpath(given.resolve(), folder.resolve())
+    if name.startswith(".."):
+        name = os.path.relpath(given, folder)  # a link within the folder to a file elsewhere
+    if name.startswith(".."):
+        raise _error(f"script {command.name} is not inside of {folder.resolve()}", remedy)
+    return command._replace(name=name)
+
+
+def missing_module(command: ScriptCommand, folder: Path) -> Finding | None:
+    """A warning if neither a folder nor this Python has the command's module."""
+    top = command.name.partition(".")[0]
+    if command.kind != "module" or find_module(folder, top) or find_spec(top):
+        return None
+    message = f"neither {folder.resolve()} nor this Python has a module {top!r}"
+    return warning("command", message, "correct its name, or install it with image.python")
+
+
 def job_text(command: ScriptCommand, folder: Path) -> str:
     """A job file for a command that is started in a folder, named after it."""
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:40]
@@ -192,4 +222,8 @@ def _unknown(arguments: Sequence[str]) -> RsctlError:
     message = f"{' '.join(arguments[:6])!r} does not start a script in a way that rsctl supports"
     remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun …, "
     remedy += "accelerate launch … or deepspeed …"
+    return _error(message, remedy)
+
+
+def _error(message: str, remedy: str) -> RsctlError:
     return RsctlError(ExitCode.USAGE, error("command", message, remedy))

@@ -28,8 +28,11 @@ def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     assert done.code == 0
     assert done.out.splitlines() == [f"{template}/{name}" for name in files]
-    verb = "bench run" if template in ("bench", "webdataset") else "submit"
-    assert done.err == f"next: rsctl {verb} {template}/job.yaml\n"
+    verb = {"bench": "bench run", "webdataset": "bench run", "nccl-tests": "plan"}
+    next_ = f"rsctl {verb.get(template, 'submit')} {template}/job.yaml"
+    if template == "webdataset":
+        next_ = f"pip install webdataset && python webdataset/make_data.py && {next_}"
+    assert done.err == f"next: {next_}\n"
     for name in files:
         original = (folder / name).read_bytes()
         assert (rsctl.folder / template / name).read_bytes() == original
@@ -150,6 +153,37 @@ def test_the_command_of_today_becomes_a_job_file(
     started = plan["request"]["commands"][0]["argv"]
     assert " ".join(started).endswith(f" -- {words}")
     assert (plan["pools"][0]["count"], plan["world_size"]) == (nodes, ranks)
+
+
+def test_a_script_that_does_not_exist(rsctl: Cli) -> None:
+    (rsctl.folder.parent / "other.py").touch()
+    (rsctl.folder / "folder.py").mkdir()
+    for line in ("nothere.py", "torchrun nothere.py", "python src/nope.py", "folder.py"):
+        done = rsctl("init", *line.split())
+        assert (done.code, done.out) == (2, "")
+        assert f"there is no script {line.split()[-1]} in {rsctl.folder}" in done.err
+    done = rsctl("init", "../other.py")
+    assert (done.code, done.out) == (2, "")
+    assert "script ../other.py is not inside of" in done.err
+    assert not (rsctl.folder / "job.yaml").exists()
+
+
+def test_a_script_s_path_is_relative_to_the_folder(rsctl: Cli) -> None:
+    for given in ("./src/train.py", str(rsctl.folder / "src" / "train.py")):
+        assert rsctl("init", "torchrun", given).code == 0
+        assert "  script: src/train.py\n" in (rsctl.folder / "job.yaml").read_text()
+        assert rsctl("validate", "job.yaml").code == 0
+        (rsctl.folder / "job.yaml").unlink()
+
+
+def test_a_module_that_is_nowhere(rsctl: Cli) -> None:
+    done = rsctl("init", "torchrun", "-m", "nothere.train")
+    assert done.code == 0
+    assert "warning: neither" in done.err
+    assert "has a module 'nothere'" in done.err
+    rsctl.write("", "here.py")
+    (rsctl.folder / "job.yaml").unlink()
+    assert rsctl("init", "python", "-m", "here").err == "next: rsctl submit job.yaml\n"
 
 
 @pytest.mark.parametrize("line", ["accelerate config x.py", "torchrun --nnodes", "python -c 1"])
@@ -289,6 +323,7 @@ def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> 
 def test_commands_of_other_launchers(
     rsctl: Cli, words: str, run: dict[str, object], workers: tuple[object, object]
 ) -> None:
+    rsctl.write("", "train.py")
     done = rsctl("init", *words.split())
     assert done.code == 0, done.err
     job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
