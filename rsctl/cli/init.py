@@ -7,25 +7,35 @@ import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rsctl.cli.command import make_command
+from rsctl.cli.command import Command, make_command
 from rsctl.cli.show import print_message, show_findings
 from rsctl.data import template_names, templates_folder
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, note
 
 _DEFAULT = "ddp"
 _SCRIPTS = ("train.py", "main.py")
-_STARTERS = ("torchrun", "python", "accelerate", "deepspeed")
 
 
 def _complete(incomplete: str) -> list[str]:
     return [name for name in template_names() if name.startswith(incomplete)]
 
 
-@make_command("init", context_settings={"ignore_unknown_options": True})
+class _Init(Command):
+    """Reads rsctl's own options only before a command line: what is behind belongs to that."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, after a look at the first of them."""
+        first = next((word for word in args if not word.startswith("-")), "")
+        ctx.allow_interspersed_args = not first or first in template_names()
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+
+@make_command("init", cls=_Init, context_settings={"ignore_unknown_options": True})
 def command(
     context: typer.Context,
     arguments: Annotated[
@@ -44,7 +54,8 @@ def command(
     rsctl init TEMPLATE [DIR]       a folder with a job and its script
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
     rsctl init torchrun ...         the same, from your current command; also from
-                                    accelerate launch ... and deepspeed ...
+                                    accelerate launch, deepspeed, mpirun, horovodrun, srun,
+                                    torchx run, composer and tune run
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     otherwise template ddp.
@@ -60,11 +71,16 @@ def command(
         directory = Path(arguments[-1])
         files = _template(arguments[0])
         _write(directory, files, _next(directory, files))
-    elif arguments[0].endswith(".py") or Path(arguments[0]).name.startswith(_STARTERS):
-        from rsctl.job.from_command import in_folder, job_text, missing_module, read_command
+        return int(ExitCode.SUCCEEDED)
+
+    from rsctl.job.from_command import in_folder, is_command, missing_module, read_command
+
+    if is_command(arguments):
+        from rsctl.job.command_text import job_text
 
         program = in_folder(read_command(arguments), Path())
         missing = missing_module(program, Path())
+        show_findings([note("command", remark) for remark in program.remarks])
         show_findings([missing] if missing else [])
         text = job_text(program, Path())
         _write(Path(), {"job.yaml": text.encode()}, "rsctl submit job.yaml")

@@ -177,7 +177,8 @@ def _script_text(
 
 def script_job(script: str, arguments: list[str], workers: int) -> str:
     """Create the job for a script in this folder or below it. Raises RsctlError."""
-    from rsctl.job.from_command import job_text, read_command
+    from rsctl.job.command_text import job_text
+    from rsctl.job.from_command import read_command
 
     with suppress(ValueError):
         script = str(Path(script).resolve().relative_to(Path.cwd()))

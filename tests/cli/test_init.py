@@ -206,6 +206,32 @@ use_cpu: false
 """
 
 
+@pytest.mark.parametrize("options", [["-q"], ["--help"], ["--no-color", "--", "-x"]])
+def test_what_is_behind_a_script_is_its_own(rsctl: Cli, options: list[str]) -> None:
+    rsctl.write("", "train.py")
+    for words in (["train.py"], ["torchrun", "train.py"], ["uv", "run", "train.py"]):
+        assert rsctl("init", *words, *options).code == 0
+        args = yaml.safe_load((rsctl.folder / "job.yaml").read_text())["run"]["args"]
+        assert (args == options) or args == dict.fromkeys(o[2:] for o in options) | {"help": True}
+        (rsctl.folder / "job.yaml").unlink()
+    assert rsctl("init", "single", "--help").out.startswith("Usage: rsctl init")
+
+
+def test_what_is_omitted_is_said(rsctl: Cli) -> None:
+    rsctl.write("", "train.py")
+    line = "torchrun --standalone --tee 3 --max_restarts 2 train.py"
+    done = rsctl("init", *line.split())
+    assert done.err == (
+        "note: torchrun: omitted --standalone: rsctl does this itself\n"
+        "note: torchrun: omitted --tee 3: no key for it\n"
+        "next: rsctl submit job.yaml\n"
+    )
+    text = (rsctl.folder / "job.yaml").read_text()
+    assert text.startswith("# torchrun: omitted --standalone: rsctl does this itself\n")
+    assert "limits:\n  restarts_in_place: 2\n" in text
+    assert rsctl("validate", "job.yaml").code == 0
+
+
 def test_nodes_and_ranks_of_accelerates_configuration(rsctl: Cli) -> None:
     (rsctl.folder / "train.py").touch()
     (rsctl.folder / "default.yaml").write_text(ACCELERATE_CONFIG)
@@ -336,16 +362,19 @@ def test_commands_of_other_launchers(
     [
         (
             "accelerate launch --use_fsdp train.py",
-            "accelerate launch: the job file has no key for --use_fsdp",
+            "accelerate launch: rsctl does not know its option --use_fsdp",
         ),
         ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
-        ("accelerate launch --dynamo_backend inductor train.py", "no key for --dynamo_backend"),
+        (
+            "accelerate launch --dynamo_backend inductor a.py",
+            "not know its option --dynamo",
+        ),
         ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
         ("accelerate launch --cpu", "accelerate launch does not start a script"),
         ("accelerate config", "does not start a script in a way that rsctl supports"),
         (
             "deepspeed --autotuning run train.py",
-            "deepspeed: the job file has no key for --autotuning",
+            "deepspeed: rsctl does not know its option --autotuning",
         ),
         ("deepspeed --num_gpus", "--num_gpus requires a value"),
     ],

@@ -36,7 +36,6 @@ def test_the_pages_say_how_many_workers_the_quickstart_has() -> None:
     job = TOP / "examples" / "quickstart" / "job.yaml"
     count = yaml.safe_load(job.read_text())["workers"]["count"]
     said = {"two": 2, "three": 3, "four": 4, "eight": 8}
+    many = rf"\b({'|'.join(said)})\b [a-z ]*(?:workers|processes|containers)\b"
     for page in (job, DOCS / "start" / "install.md", DOCS / "start" / "first-run.md"):
-        found = re.findall(rf"\b({'|'.join(said)})\b [a-z ]*(?:workers|processes|containers)\b", page.read_text())
-        assert {said[word] for word in found} <= {count}, page
-
+        assert {said[word] for word in re.findall(many, page.read_text())} <= {count}, page

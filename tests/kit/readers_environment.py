@@ -1,8 +1,8 @@
 """The environment that `make quickstart` makes, beside the developers' one and made of its files.
 
-It is a real environment with a Python of its own, and has links to the packages of `.[local]` and of
-the quickstart's requirements, with all that these need. So it costs nothing, and a package that only
-the developers have cannot be imported there.
+It is a real environment with a Python of its own, and has links to the packages of `.[local]` and
+of the quickstart's requirements, with all that these need. So it costs nothing, and a package that
+only the developers have cannot be imported there.
 """
 
 from __future__ import annotations

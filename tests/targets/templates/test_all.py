@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ SMALL: dict[str, tuple[str, ...]] = {
     "single": ("--set", "run.args.epochs=2"),
 }
 """As little of each template's training as shows all of it."""
+
 
 def test_there_are_the_templates_that_init_names() -> None:
     assert template_names() == [
