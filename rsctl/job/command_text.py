@@ -107,13 +107,13 @@ def _argument_lines(arguments: Sequence[str]) -> list[str]:
     """`run.args` as a mapping if that gives exactly the same arguments, otherwise as a list."""
     if not arguments:
         return []
-    mapping = _as_mapping(arguments)
+    mapping = as_mapping(arguments)
     if mapping is None:
         return ["  args:", *(f"    - {_yaml(argument)}" for argument in arguments)]
     return ["  args:", *(f"    {name}: {_yaml(value)}" for name, value in mapping.items())]
 
 
-def _as_mapping(arguments: Sequence[str]) -> dict[str, Any] | None:
+def as_mapping(arguments: Sequence[str]) -> dict[str, Any] | None:
     """`--epochs 3 --flag` as `{epochs: 3, flag: true}`; None for arguments that it cannot say."""
     found: dict[str, Any] = {}
     for argument in arguments:
