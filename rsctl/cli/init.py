@@ -109,7 +109,7 @@ def _template(name: str) -> dict[str, bytes]:
 
 
 def _next(directory: Path, files: Mapping[str, bytes]) -> str:
-    """What to type after a template was written: all that its job needs first.
+    """The commands to type after a template was written: all that its job needs first.
 
     A job for accelerators is only planned, because few machines have them.
     """

@@ -1,4 +1,4 @@
-"""What to type in place of an unknown command, by its meaning or its letters."""
+"""The command to type in place of an unknown command, by its meaning or its letters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEANINGS = {
 }
 _BY_WORD = {word: ours for ours, words in _MEANINGS.items() for word in words.split()}
 _DESTRUCTIVE = frozenset({"cancel", "forget", "prune"})
-"""Commands that nobody is led to by a slip of the fingers."""
+"""Commands that rsctl does not suggest after a typing error."""
 
 _ENDING = frozenset(
     (

@@ -52,7 +52,7 @@ def is_command(words: Sequence[str]) -> bool:
 
 
 def read_command(arguments: Sequence[str]) -> Launched:
-    """The program that a command line starts, with all that its launcher was told.
+    """The program that a command line starts, with all settings of its launcher.
 
     Raises RsctlError for a command line that a job file cannot say.
     """

@@ -58,7 +58,7 @@ def is_wrapper(words: list[str]) -> bool:
 
 
 def unwrapped(words: list[str], read: Read) -> Launched:
-    """What the command behind variables, or behind a program such as `uv run`, starts."""
+    """The program that a command starts behind variables, or behind such as `uv run`."""
     if ASSIGNMENT.fullmatch(words[0]):
         count = next((n for n, w in enumerate(words) if not ASSIGNMENT.fullmatch(w)), len(words))
         env = dict(word.partition("=")[::2] for word in words[:count])
@@ -128,7 +128,7 @@ def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launch
 
 
 def _is_program(arguments: list[str], at: int) -> bool:
-    """Whether the program begins here: with `-m`, or with a word that is no option's value."""
+    """Whether the program begins here: with `-m`, or with a word that is not the value of an option."""
     word = arguments[at]
     if word == "-m":
         return True

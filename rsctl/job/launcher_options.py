@@ -54,7 +54,7 @@ class Options:
     """The options before the program in a command line; `words` is what follows them.
 
     `spec` has the number of values of each option, by its name with `_` and without dashes. Raises
-    RsctlError for an option that is not there.
+    RsctlError for an unknown option.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Options:
             raise command_error(message, "correct the command") from None
 
     def remarks(self, ours: Iterable[str] = ()) -> list[str]:
-        """What names the options that were not taken; `ours` are for what rsctl does itself."""
+        """Lines that name the options that were not taken; `ours` are for what rsctl does itself."""
         known = set(ours)
         rest = [given for given in self._given if given.name not in self._used]
         own = [given.written for given in rest if given.name in known]
@@ -133,7 +133,7 @@ class Options:
         return rest
 
     def program(self) -> list[str]:
-        """What the launcher starts. Raises RsctlError if it is nothing."""
+        """The program that the launcher starts. Raises RsctlError if it is nothing."""
         if not self.words:
             raise command_error(
                 f"{self.launcher} does not start a script",

@@ -99,7 +99,6 @@ DESTRUCTIVE = ("cancel", "forget", "prune")
 def test_no_destructive_command_is_suggested(rsctl: Cli, word: str) -> None:
     for words in ([word], ["bench", word]):
         said = rsctl(*words).err.partition("Error: ")[2].partition(". ")[2]
-        assert "Did you mean" not in said
         assert not [name for name in DESTRUCTIVE if name in said]
 
 

@@ -43,7 +43,7 @@ class Axis:
     has_marks: bool = True
     """Whether ticks have a short line."""
     size: float = 11.0
-    """Of the labels."""
+    """The size of the labels."""
 
     def span(self, values: Sequence[float], margin: float) -> None:
         """From the lowest to the highest of these values, with a margin as part of the extent."""
