@@ -1,4 +1,4 @@
-"""Environments of their own: torchx, the nearest peer, and rsctl as a plain `pip install .` has it."""
+"""Environments of their own: torchx, the nearest peer, and rsctl by a plain `pip install .`."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launch
 
 
 def _is_program(arguments: list[str], at: int) -> bool:
-    """Whether the program begins here: with `-m`, or with a word that is not the value of an option."""
+    """Whether the program begins here: `-m`, or a word that is not the value of an option."""
     word = arguments[at]
     if word == "-m":
         return True

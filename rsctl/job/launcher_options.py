@@ -117,7 +117,7 @@ class Options:
             raise command_error(message, "correct the command") from None
 
     def remarks(self, ours: Iterable[str] = ()) -> list[str]:
-        """Lines that name the options that were not taken; `ours` are for what rsctl does itself."""
+        """Lines that name the options that were not taken; `ours` are those that rsctl replaces."""
         known = set(ours)
         rest = [given for given in self._given if given.name not in self._used]
         own = [given.written for given in rest if given.name in known]
