@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measure import ROOT, Command, Failed, Usage, measure_in_turn, rsctl
-from benchmarks.peers import VERSION, torchx
+from benchmarks.peers import VERSION, plain_rsctl, torchx
 from benchmarks.report import Report
 
 RUNS = 15
@@ -34,6 +34,8 @@ _OURS = {
     "plan, vertex": ["plan", _JOB, *_VERTEX],
     "plan, sagemaker": ["plan", _JOB, *_SAGEMAKER],
 }
+_PLAIN = ("--help", "validate", "plan, process")
+"""What is also measured with the newest packages that a plain `pip install .` brings."""
 _HELP, _DRY_RUN = "torchx --help", "torchx dry run, local_docker"
 _THEIRS = {
     _HELP: ["--help"],
@@ -53,7 +55,10 @@ sys.exit(code)
 def run(runs: int, is_compared: bool = True) -> Report:
     """Time and memory of every command, ratios to the peer's, modules that should not be there."""
     peer = torchx() if is_compared else None
+    plain = plain_rsctl() if is_compared else None
     commands = {name: rsctl(*arguments) for name, arguments in _OURS.items()}
+    if plain:
+        commands |= {f"{n}, plain install": Command([str(plain), *_OURS[n]]) for n in _PLAIN}
     if peer:
         home = Path(os.environ["RSCTL_HOME"])
         commands |= {name: Command([str(peer), *a], home) for name, a in _THEIRS.items()}
@@ -67,14 +72,16 @@ def run(runs: int, is_compared: bool = True) -> Report:
         _add_ratios(report, used)
     elif is_compared:
         report.notes.append(f"torchx {VERSION} is absent: it could not be installed")
+    if is_compared and not plain:
+        report.notes.append("a plain pip install was not measured: it could not be made")
     report.notes += [_modules(name, arguments) for name, arguments in _OURS.items()]
     return report
 
 
 def _add_ratios(report: Report, used: dict[str, list[Usage]]) -> None:
     """The median of the ratios of the pairs, which is not that of the ratio of the medians."""
-    for name in _OURS:
-        theirs, budget = (_HELP, "0.6") if name == "--help" else (_DRY_RUN, "0.5")
+    for name in (name for name in used if name not in _THEIRS):
+        theirs, budget = (_HELP, "0.6") if name.startswith("--help") else (_DRY_RUN, "0.5")
         pairs = zip(used[name], used[theirs], strict=True)
         report.add(f"{name} / {theirs}", "ratio", [a.cpu / b.cpu for a, b in pairs], budget)
 

@@ -133,7 +133,7 @@ _EXCEPTIONS = {
     "rsctl.cli.build_image": "help",
     "rsctl.cli.catalog": "help",
     "rsctl.cli.emulate": "help",
-    "rsctl.job.from_command": "a comment in the job file that `init` writes",
+    "rsctl.job.command_text": "a comment in the job file that `init` writes",
     "rsctl.job.inputs": "the description of a key",
     "rsctl.job.job": "the descriptions of keys",
     "rsctl.estimate.catalog.images": "a remedy that names images",

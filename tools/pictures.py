@@ -39,7 +39,10 @@ COLOURS = {
 
 
 def main() -> None:
-    """Take all pictures."""
+    """Take all pictures, on a machine that has time: they show how long a job takes."""
+    busy = os.getloadavg()[0]
+    if busy > (os.cpu_count() or 1):
+        raise SystemExit(f"the load is {busy:.0f}: take the pictures when the machine is idle")
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)

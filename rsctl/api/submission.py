@@ -210,10 +210,6 @@ def prepare(
     _refuse_matrix(source, submission)
     lacking = rehearsal.findings(submission) if rehearsal else chosen.preflight(submission)
     remarks = [finding for finding in [*defaults, *lacking] if not finding.is_error]
-    if submission.job.tracking and rehearsal is None:
-        from rsctl.results.tracking.run_files import missing_report
-
-        remarks += missing_report(submission.job)
     planned = [finding for finding in submission.plan.findings if finding.severity != "note"]
     findings = (*planned, *remarks)
     missing = [finding for finding in lacking if finding.is_error]

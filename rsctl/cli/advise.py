@@ -207,9 +207,8 @@ def _draw(chart: LineChart, plot: bool, svg: Path | None) -> None:
         plot_lines(chart)
     if svg is None:
         return
-    from rsctl.results.report.drawing import file_bytes, require_matplotlib
+    from rsctl.results.report.drawing import file_bytes
 
-    require_matplotlib()
     try:
         svg.write_bytes(file_bytes(chart, "svg"))
     except OSError as problem:

@@ -79,11 +79,9 @@ class LazyGroup(TyperGroup):
         """Find the command that is called; for an unknown one, raise an error with a suggestion."""
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-") and not ctx.resilient_parsing:
-            from difflib import get_close_matches
+            from rsctl.cli.suggestions import suggest_command
 
-            close = get_close_matches(args[0], names, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            ctx.fail(f"No such command {args[0]!r}.{hint}")
+            ctx.fail(f"No such command {args[0]!r}. {suggest_command(args[0], names)}".rstrip())
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from rsctl.cli.command import make_command
-from rsctl.cli.show import print_message
+from rsctl.cli.command import Command, make_command
+from rsctl.cli.show import print_message, show_findings
 from rsctl.data import template_names, templates_folder
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, note
 
 _DEFAULT = "ddp"
 _SCRIPTS = ("train.py", "main.py")
-_STARTERS = ("torchrun", "python", "accelerate", "deepspeed")
 
 
 def _complete(incomplete: str) -> list[str]:
     return [name for name in template_names() if name.startswith(incomplete)]
 
 
-@make_command("init", context_settings={"ignore_unknown_options": True})
+class _Init(Command):
+    """Reads rsctl's own options only before a command line: what is behind belongs to that."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, after a look at the first of them."""
+        first = next((word for word in args if not word.startswith("-")), "")
+        ctx.allow_interspersed_args = not first or first in template_names()
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+
+@make_command("init", cls=_Init, context_settings={"ignore_unknown_options": True})
 def command(
     context: typer.Context,
     arguments: Annotated[
@@ -41,7 +54,8 @@ def command(
     rsctl init TEMPLATE [DIR]       a folder with a job and its script
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
     rsctl init torchrun ...         the same, from your current command; also from
-                                    accelerate launch ... and deepspeed ...
+                                    accelerate launch, deepspeed, mpirun, horovodrun, srun,
+                                    torchx run, composer and tune run
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     otherwise template ddp.
@@ -56,13 +70,20 @@ def command(
             )
         directory = Path(arguments[-1])
         files = _template(arguments[0])
-        verb = "bench run" if b"\nmatrix:" in files["job.yaml"] else "submit"
-        _write(directory, files, f"{verb} {directory}/job.yaml")
-    elif arguments[0].endswith(".py") or Path(arguments[0]).name.startswith(_STARTERS):
-        from rsctl.job.from_command import job_text, read_command
+        _write(directory, files, _next(directory, files))
+        return int(ExitCode.SUCCEEDED)
 
-        text = job_text(read_command(arguments), Path())
-        _write(Path(), {"job.yaml": text.encode()}, "submit job.yaml")
+    from rsctl.job.from_command import in_folder, is_command, missing_module, read_command
+
+    if is_command(arguments):
+        from rsctl.job.command_text import job_text
+
+        program = in_folder(read_command(arguments), Path())
+        missing = missing_module(program, Path())
+        show_findings([note("command", remark) for remark in program.remarks])
+        show_findings([missing] if missing else [])
+        text = job_text(program, Path())
+        _write(Path(), {"job.yaml": text.encode()}, "rsctl submit job.yaml")
     else:
         templates = ", ".join(template_names())
         remedy = f"use one of: {templates}; or give your script, such as train.py"
@@ -87,8 +108,26 @@ def _template(name: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(files)}
 
 
+def _next(directory: Path, files: Mapping[str, bytes]) -> str:
+    """The commands to type after a template was written: all that its job needs first.
+
+    A job for accelerators is only planned, because few machines have them.
+    """
+    job, path = files["job.yaml"], shlex.quote(f"{directory}/job.yaml")
+    steps = []
+    if (package := re.search(rb"your own Python needs: pip install ([\w-]+)", job)) is not None:
+        name = package[1].decode()
+        steps += [] if find_spec(name) else [f"pip install {name}"]
+    if "make_data.py" in files:
+        steps.append(f"python {shlex.quote(f'{directory}/make_data.py')}")
+    verb = "bench run" if b"\nmatrix:" in job else "submit"
+    verb = "plan" if b"\n  accelerator:" in job else verb
+    steps.append(f"rsctl {verb} {path}")
+    return " && ".join(steps)
+
+
 def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
-    """Write files that do not exist yet, and print the next command. Raises RsctlError."""
+    """Write files that do not exist yet, and print the commands to type next. Raises RsctlError."""
     there = [name for name in files if (directory / name).exists()]
     if there:
         message = f"{directory / there[0]} already exists"
@@ -103,4 +142,4 @@ def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
         raise RsctlError(ExitCode.USAGE, error("write", message)) from None
     for name in files:
         typer.echo(str(directory / name))
-    print_message(f"next: rsctl {command}")
+    print_message(f"next: {command}")

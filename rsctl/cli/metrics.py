@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
 
-from rsctl.api import RunRecord
+from rsctl.api import Run, RunRecord
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.views.run_text import format_metric
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.runs.stream.formatting import format_number, sparkline
 from rsctl.runs.stream.headline import Tally
@@ -43,6 +43,8 @@ def command(
         context.fail("--plot draws the existing values and cannot be combined with --follow")
     handle = find_run(run)
     shown = handle.metrics(name, nodes=nodes, follow=follow)
+    if not follow:
+        _require(handle, name)
     if output == "json" or follow:
         for metric in shown:
             _print_one(metric, output)
@@ -53,6 +55,16 @@ def command(
     else:
         _print_table(shown, handle.record, nodes)
     return int(ExitCode.SUCCEEDED)
+
+
+def _require(run: Run, names: Iterable[str]) -> None:
+    """Raises RsctlError if a run has metrics, and none of one of these names."""
+    others = sorted(run.summary())
+    for name in names:
+        if others and name not in others and next(run.metrics([name], nodes=True), None) is None:
+            message = f"{run.id} has no metric {name!r}{'' if run.state.is_final else ' yet'}"
+            remedy = f"it has {', '.join(others)}; to see all with telemetry: --nodes"
+            raise RsctlError(ExitCode.USAGE, error("metric", message, remedy))
 
 
 def _print_one(metric: MetricEvent, output: str) -> None:

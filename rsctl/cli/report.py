@@ -59,7 +59,9 @@ def command(
     ] = None,
     chart_format: Annotated[
         Literal["svg", "png"],
-        typer.Option("--chart-format", help="The format of the chart files."),
+        typer.Option(
+            "--chart-format", help="The format of the chart files; png needs the extra report."
+        ),
     ] = "svg",
 ) -> int:
     """Write an HTML report of runs, benches and histories, with charts.
@@ -68,11 +70,12 @@ def command(
     the last with the first.
     """
     from rsctl.results.report.build import make_report
-    from rsctl.results.report.drawing import require_matplotlib
+    from rsctl.results.report.png import require_matplotlib
 
     if not sources and not histories:
         context.fail("Missing argument 'RUN|BENCH...', or --history WHERE.")
-    require_matplotlib()
+    if charts is not None and chart_format == "png":
+        require_matplotlib()
     store = Store()
     locations: dict[str, dict[str, str]] = {}
     series = [(location, read_series(location).series) for location in histories]

@@ -14,6 +14,8 @@ An error after the target has accepted the job is a ResultUnknown, see `rsctl.cl
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,7 +56,7 @@ _Job = Annotated[
 ]
 _Arguments = Annotated[
     list[str],
-    typer.Argument(metavar="[-- ARGS...]", help="For a script: the launcher that starts it."),
+    typer.Argument(metavar="[-- ARGS...]", help="For a script: its arguments."),
 ]
 _Workers = Annotated[
     Optional[int],
@@ -173,13 +175,31 @@ def _script_text(
         return script_job(job, arguments, workers or 1)
     if arguments or workers is not None or print_job:
         wrong = "--workers" if workers is not None else "--print-job" if print_job else arguments[0]
-        context.fail(f"{wrong} requires a script, such as train.py, and {job} is a job file")
+        instead = _as_settings(arguments, workers)
+        context.fail(
+            f"{wrong} requires a script, such as train.py, and {job} is a job file"
+            + (f"; use {instead}" if instead else "")
+        )
     return None
+
+
+def _as_settings(arguments: list[str], workers: int | None) -> str:
+    """The options that give a job file these arguments and workers; empty if there are none."""
+    from rsctl.job.command_text import as_mapping
+
+    settings = [] if workers is None else [f"workers.count={workers}"]
+    given = as_mapping(arguments)
+    if given is None:
+        settings.append(f"run.args={json.dumps(arguments)}")
+    else:
+        settings += [f"run.args.{n}={'true' if v is True else v}" for n, v in given.items()]
+    return " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
 
 
 def script_job(script: str, arguments: list[str], workers: int) -> str:
     """Create the job for a script in this folder or below it. Raises RsctlError."""
-    from rsctl.job.from_command import job_text, read_command
+    from rsctl.job.command_text import job_text
+    from rsctl.job.from_command import read_command
 
     with suppress(ValueError):
         script = str(Path(script).resolve().relative_to(Path.cwd()))

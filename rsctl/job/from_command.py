@@ -1,195 +1,136 @@
-"""Makes the text of a job file from a command line, such as torchrun's, that starts a script."""
+"""Reads a command line, such as torchrun's, that starts a script."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from itertools import dropwhile
+import os
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import yaml
+from rsctl.findings import Finding, RsctlError, warning
+from rsctl.job.env_checks import is_reserved
+from rsctl.job.from_clusters import horovodrun, mpirun, srun
+from rsctl.job.from_launchers import accelerate, deepspeed
+from rsctl.job.from_torchrun import composer, torchrun, torchx, tune
+from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
+from rsctl.job.launcher_options import Launched, command_error
+from rsctl.job.secret_names import has_secret, is_secret_name
+from rsctl.job.source_roots import find_module
 
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.job.from_launchers import Launched, accelerate, deepspeed
-from rsctl.job.job import JOB_NAME
-
-_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
-_TORCHRUN = ("torch.distributed.run", "torch.distributed.launch")
-_FLAGS = {"standalone", "no-python", "run-path", "use-env"}
-"""torchrun's options without a value, https://docs.pytorch.org/docs/stable/elastic/run.html."""
-_ARGUMENT = r"[A-Za-z][A-Za-z0-9_.-]*"
-_BASE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"
-
-
-class ScriptCommand(NamedTuple):
-    """The program that a command line starts: `script` or `module`, its arguments, nodes and ranks
-    per node.
-
-    `env` are variables that the launcher would set, `remarks` lines for the job file's head.
-    """
-
-    kind: str
-    name: str
-    arguments: list[str]
-    nodes: int
-    processes: int | str
-    env: Mapping[str, str] = {}
-    remarks: tuple[str, ...] = ()
-
-
-def read_command(arguments: Sequence[str]) -> ScriptCommand:
-    """The parts of `torchrun …`, `accelerate launch …`, `deepspeed …`, `python …` or
-    `SCRIPT.py …`. Raises RsctlError for others.
-    """
-    words = list(arguments)
-    launched = _launched(words)
-    command = _of_launcher(launched) if launched else _of_torchrun(_without_python(words))
-    if command is None or (command.kind == "script" and not command.name.endswith(".py")):
-        raise _unknown(arguments)
-    return command
+_LAUNCHERS: dict[str, Callable[[list[str]], Launched]] = {
+    "torchrun": torchrun,
+    "deepspeed": deepspeed,
+    "composer": composer,
+    **dict.fromkeys(
+        ("mpirun", "mpiexec", "orterun", "mpiexec.hydra"), lambda words: mpirun(words, _read)
+    ),
+    "horovodrun": lambda words: horovodrun(words, _read),
+    "srun": lambda words: srun(words, _read),
+}
+_SUBCOMMANDS: dict[tuple[str, str], Callable[[list[str]], Launched]] = {
+    ("accelerate", "launch"): accelerate,
+    ("tune", "run"): tune,
+    ("torchx", "run"): torchx,
+}
+_MODULES: dict[str, Callable[[list[str]], Launched]] = {
+    "torch.distributed.run": torchrun,
+    "torch.distributed.launch": lambda words: torchrun(words, "torch.distributed.launch"),
+    "accelerate.commands.launch": accelerate,
+    "deepspeed.launcher.runner": deepspeed,
+    "composer.cli.launcher": composer,
+    "horovod.runner.launch": lambda words: horovodrun(words, _read),
+}
+_SET_BY_LAUNCHERS = ("PET_", "SLURM_", "OMPI_COMM_")
+_NAMES = (*_LAUNCHERS, *(name for name, _ in _SUBCOMMANDS))
 
 
-def _of_launcher(launched: Launched) -> ScriptCommand:
-    return ScriptCommand(
-        "module" if launched.is_module else "script",
-        launched.words[0],
-        launched.words[1:],
-        launched.nodes,
-        launched.processes or "auto",
-        launched.env,
-        launched.remarks,
-    )
-
-
-def _without_python(words: list[str]) -> list[str]:
-    """`torchrun …`, `-m MODULE …` or `SCRIPT.py …`, for the same behind a Python."""
-    if not _PYTHON.fullmatch(words[0]):
-        return words
-    rest = list(dropwhile(lambda word: word in ("-u", "-O", "-B"), words[1:]))
-    is_torchrun = len(rest) > 1 and rest[0] == "-m" and rest[1] in _TORCHRUN
-    return ["torchrun", *rest[2:]] if is_torchrun else rest
-
-
-def _of_torchrun(words: list[str]) -> ScriptCommand | None:
-    """The script or module that torchrun or Python starts; None if nothing is named."""
-    options: dict[str, str] = {}
-    if words and Path(words[0]).name == "torchrun":
-        options, words = _torchrun_options(words[1:])
-    is_module = words[:1] == ["-m"]
-    words = words[1:] if is_module else words
-    if not words:
-        return None
-    return ScriptCommand(
-        "module" if is_module or "module" in options else "script",
-        words[0],
-        words[1:],
-        _number(options.get("nnodes", "1").rpartition(":")[2]) or 1,  # of MIN:MAX the most
-        _number(options.get("nproc-per-node", "1")) or "auto",
-    )
-
-
-def _number(text: str) -> int:
-    """The value of digits; 0 for other text, such as `gpu`."""
-    return int(text) if text.isdigit() else 0
-
-
-def _launched(words: list[str]) -> Launched | None:
-    """The program that `accelerate launch` or `deepspeed` starts; None for another command line."""
-    if _PYTHON.fullmatch(words[0]) and words[1:3] == ["-m", "accelerate.commands.launch"]:
-        return accelerate(words[3:])
+def is_command(words: Sequence[str]) -> bool:
+    """Whether words look like a command line, and not like the name of a template."""
     name = Path(words[0]).name
-    if name == "accelerate" and words[1:2] == ["launch"]:
-        return accelerate(words[2:])
-    return deepspeed(words[1:]) if name == "deepspeed" else None
+    is_program = name.endswith(".py") or name in _NAMES or PYTHON.fullmatch(name) is not None
+    return is_program or is_wrapper(list(words))
 
 
-def _torchrun_options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """torchrun's own options by name, and what follows them.
+def read_command(arguments: Sequence[str]) -> Launched:
+    """The program that a command line starts, with all settings of its launcher.
 
-    Those of the rendezvous are read and forgotten: rsctl sets it up on each target.
+    Raises RsctlError for a command line that a job file cannot say.
     """
-    options: dict[str, str] = {}
-    while arguments and arguments[0].startswith("-") and arguments[0] != "-m":
-        name, separator, value = arguments[0].lstrip("-").partition("=")
-        name, arguments = name.replace("_", "-"), arguments[1:]
-        if not separator and name not in _FLAGS and name != "module":
-            value, arguments = (arguments[0], arguments[1:]) if arguments else ("", [])
-        options[name] = value
-    return options, arguments
+    launched = _read(list(arguments))
+    is_script = launched.kind != "script" or launched.words[0].endswith(".py")
+    if not is_script or (launched.kind == "command" and not launched.launcher):
+        raise _unknown(arguments)
+    return _checked_env(launched)
 
 
-def job_text(command: ScriptCommand, folder: Path) -> str:
-    """A job file for a command that is started in a folder, named after it."""
-    name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:40]
-    has_requirements = (folder / "requirements.txt").is_file()
-    lines = [
-        *(f"# {remark}" for remark in command.remarks),
-        f"name: {name if re.fullmatch(JOB_NAME, name) else 'job'}",
-        "target: process                 # or compose, vertex, sagemaker; --target overrides it",
-        "",
-        "image:                          # `process` uses your Python environment instead",
-        f"  base: {_BASE}",
-        "  python: requirements.txt" if has_requirements else "  # python: requirements.txt",
-        "  source: .                     # this folder becomes /app in the image",
-        "",
-        "run:",
-        f"  {command.kind}: {_yaml(command.name)}",
-        *_argument_lines(command.arguments),
-        *(["  env:"] if command.env else []),
-        *(f"    {name}: {_yaml(value)}" for name, value in command.env.items()),
-        "",
-        "workers:",
-        f"  count: {command.nodes:<22} # nodes",
-        f"  processes: {command.processes:<18} # ranks on each; auto: one per accelerator, or 1",
-        "  # accelerator: l4:1           # GPUs on each node; absent: CPU",
-        "",
-        "# metrics:                      # numbers to read from the log",
-        "#   loss: {regex: 'loss=([0-9.eE+-]+)', goal: min}",
-    ]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _argument_lines(arguments: list[str]) -> list[str]:
-    """`run.args` as a mapping if that gives exactly the same arguments, otherwise as a list."""
-    if not arguments:
-        return []
-    mapping = _as_mapping(arguments)
-    if mapping is None:
-        return ["  args:", *(f"    - {_yaml(argument)}" for argument in arguments)]
-    return ["  args:", *(f"    {name}: {_yaml(value)}" for name, value in mapping.items())]
-
-
-def _as_mapping(arguments: list[str]) -> dict[str, Any] | None:
-    """`--epochs 3 --flag` as `{epochs: 3, flag: true}`; None for arguments that it cannot say."""
-    found: dict[str, Any] = {}
-    for argument in arguments:
-        name = argument.removeprefix("--")
-        if argument.startswith("--") and re.fullmatch(_ARGUMENT, name) and name not in found:
-            found[name] = True
-        elif (
-            found
-            and not argument.startswith("-")
-            and found[(last := next(reversed(found)))] is True
-        ):
-            found[last] = (
-                int(argument) if re.fullmatch(r"0|[1-9][0-9]{0,8}", argument) else argument
-            )
+def _checked_env(launched: Launched) -> Launched:
+    """The same without variables that rsctl sets, and without the values of secrets."""
+    env: dict[str, str | None] = {}
+    remarks, ours = [], []
+    for name, value in launched.env.items():
+        if is_reserved(name) or name.startswith(_SET_BY_LAUNCHERS):
+            ours.append(name)
+        elif value and (is_secret_name(name) or has_secret(value)):
+            env[name] = None
+            remarks.append(f"{name} looks like a secret: set it in the environment of rsctl submit")
         else:
-            return None
-    return found
+            env[name] = value
+    if ours:
+        remarks.append(f"omitted {', '.join(ours)}: rsctl or its launcher sets them")
+    return launched._replace(env=env, remarks=(*launched.remarks, *remarks))
 
 
-def _yaml(value: Any) -> str:
-    """A scalar on one line, quoted where YAML 1.1 or 1.2 would read another type from it."""
-    if isinstance(value, str) and re.fullmatch(r"[\d.+-].*|.*\$\{.*", value):
-        return "'" + value.replace("'", "''").replace("${", "$${") + "'"
-    text: str = yaml.safe_dump(value, width=10**9, allow_unicode=True)
-    return text.removesuffix("...\n").strip()
+def _read(words: list[str]) -> Launched:
+    if is_wrapper(words):
+        return unwrapped(words, _read)
+    name = Path(words[0]).name
+    if launcher := _LAUNCHERS.get(name):
+        return launcher(words[1:])._replace(launcher=name)
+    if words[1:] and (subcommand := _SUBCOMMANDS.get((name, words[1]))):
+        return subcommand(words[2:])._replace(launcher=name)
+    if PYTHON.fullmatch(name):
+        return python(words[1:], {n: _named(n, launcher) for n, launcher in _MODULES.items()})
+    if name.endswith(".py"):
+        return Launched("script", words, processes=1)
+    if name in _NAMES:
+        raise _unknown(words)
+    return Launched("command", words, processes=1)
+
+
+def _named(name: str, launcher: Callable[[list[str]], Launched]) -> Callable[[list[str]], Launched]:
+    return lambda words: launcher(words)._replace(launcher=name)
+
+
+def in_folder(command: Launched, folder: Path) -> Launched:
+    """The command with its script's path relative to the folder, which must have the script.
+
+    Raises RsctlError if it has not.
+    """
+    if command.kind != "script":
+        return command
+    script, *arguments = command.words
+    given, remedy = folder / script, "correct its path, or change to the folder that has it"
+    if not given.is_file():
+        raise command_error(f"there is no script {script} in {folder.resolve()}", remedy)
+    name = os.path.relpath(given.resolve(), folder.resolve())
+    if name.startswith(".."):
+        name = os.path.relpath(given, folder)  # a link within the folder to a file elsewhere
+    if name.startswith(".."):
+        raise command_error(f"script {script} is not inside of {folder.resolve()}", remedy)
+    return command._replace(words=[name, *arguments])
+
+
+def missing_module(command: Launched, folder: Path) -> Finding | None:
+    """A warning if neither a folder nor this Python has the command's module."""
+    top = command.words[0].partition(".")[0]
+    if command.kind != "module" or find_module(folder, top) or find_spec(top):
+        return None
+    message = f"neither {folder.resolve()} nor this Python has a module {top!r}"
+    return warning("command", message, "correct its name, or install it with image.python")
 
 
 def _unknown(arguments: Sequence[str]) -> RsctlError:
     message = f"{' '.join(arguments[:6])!r} does not start a script in a way that rsctl supports"
-    remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun …, "
-    remedy += "accelerate launch … or deepspeed …"
-    return RsctlError(ExitCode.USAGE, error("command", message, remedy))
+    remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun, accelerate "
+    remedy += "launch, deepspeed, mpirun, horovodrun, srun, torchx run, composer or tune run"
+    return command_error(message, remedy)

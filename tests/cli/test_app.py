@@ -71,6 +71,42 @@ def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        *(("run", "'submit'"), ("launch", "'submit'"), ("ls", "'list'"), ("ps", "'list'")),
+        *(("watch", "'logs -f'"), ("attach", "'logs -f'"), ("version", "'--version'")),
+        *(("help", "'--help'"), ("ssh", "'shell'"), ("download", "'get'"), ("dry_run", "'plan'")),
+        *(("stauts", "'status'"), ("reprot", "'report'"), ("compair", "'compare'")),
+    ],
+)
+def test_a_command_is_suggested_by_its_meaning(rsctl: Cli, word: str, hint: str) -> None:
+    done = rsctl(word)
+    assert done.code == 2
+    assert done.err.endswith(f"Error: No such command {word!r}. Did you mean {hint}?\n")
+
+
+DESTRUCTIVE = ("cancel", "forget", "prune")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("stop", "kill", "rm", "delete", "remove", "terminate", "clean"),
+        *("cancle", "prun", "forgt"),
+    ],
+)
+def test_no_destructive_command_is_suggested(rsctl: Cli, word: str) -> None:
+    for words in ([word], ["bench", word]):
+        said = rsctl(*words).err.partition("Error: ")[2].partition(". ")[2]
+        assert not [name for name in DESTRUCTIVE if name in said]
+
+
+def test_a_group_suggests_its_own_commands(rsctl: Cli) -> None:
+    assert "Did you mean 'list'?" in rsctl("bench", "ls").err
+    assert "Did you mean" not in rsctl("bench", "ssh").err
+
+
 def test_the_version(rsctl: Cli) -> None:
     assert rsctl("--version").out == f"rsctl, version {__version__}\n"
 

@@ -28,8 +28,11 @@ def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     assert done.code == 0
     assert done.out.splitlines() == [f"{template}/{name}" for name in files]
-    verb = "bench run" if template in ("bench", "webdataset") else "submit"
-    assert done.err == f"next: rsctl {verb} {template}/job.yaml\n"
+    verb = {"bench": "bench run", "webdataset": "bench run", "nccl-tests": "plan"}
+    next_ = f"rsctl {verb.get(template, 'submit')} {template}/job.yaml"
+    if template == "webdataset":
+        next_ = f"pip install webdataset && python webdataset/make_data.py && {next_}"
+    assert done.err == f"next: {next_}\n"
     for name in files:
         original = (folder / name).read_bytes()
         assert (rsctl.folder / template / name).read_bytes() == original
@@ -152,6 +155,37 @@ def test_the_command_of_today_becomes_a_job_file(
     assert (plan["pools"][0]["count"], plan["world_size"]) == (nodes, ranks)
 
 
+def test_a_script_that_does_not_exist(rsctl: Cli) -> None:
+    (rsctl.folder.parent / "other.py").touch()
+    (rsctl.folder / "folder.py").mkdir()
+    for line in ("nothere.py", "torchrun nothere.py", "python src/nope.py", "folder.py"):
+        done = rsctl("init", *line.split())
+        assert (done.code, done.out) == (2, "")
+        assert f"there is no script {line.split()[-1]} in {rsctl.folder}" in done.err
+    done = rsctl("init", "../other.py")
+    assert (done.code, done.out) == (2, "")
+    assert "script ../other.py is not inside of" in done.err
+    assert not (rsctl.folder / "job.yaml").exists()
+
+
+def test_a_script_s_path_is_relative_to_the_folder(rsctl: Cli) -> None:
+    for given in ("./src/train.py", str(rsctl.folder / "src" / "train.py")):
+        assert rsctl("init", "torchrun", given).code == 0
+        assert "  script: src/train.py\n" in (rsctl.folder / "job.yaml").read_text()
+        assert rsctl("validate", "job.yaml").code == 0
+        (rsctl.folder / "job.yaml").unlink()
+
+
+def test_a_module_that_is_nowhere(rsctl: Cli) -> None:
+    done = rsctl("init", "torchrun", "-m", "nothere.train")
+    assert done.code == 0
+    assert "warning: neither" in done.err
+    assert "has a module 'nothere'" in done.err
+    rsctl.write("", "here.py")
+    (rsctl.folder / "job.yaml").unlink()
+    assert rsctl("init", "python", "-m", "here").err == "next: rsctl submit job.yaml\n"
+
+
 @pytest.mark.parametrize("line", ["accelerate config x.py", "torchrun --nnodes", "python -c 1"])
 def test_a_command_that_starts_no_script(rsctl: Cli, line: str) -> None:
     done = rsctl("init", *line.split())
@@ -170,6 +204,32 @@ num_machines: 2
 num_processes: 16
 use_cpu: false
 """
+
+
+@pytest.mark.parametrize("options", [["-q"], ["--help"], ["--no-color", "--", "-x"]])
+def test_what_is_behind_a_script_is_its_own(rsctl: Cli, options: list[str]) -> None:
+    rsctl.write("", "train.py")
+    for words in (["train.py"], ["torchrun", "train.py"], ["uv", "run", "train.py"]):
+        assert rsctl("init", *words, *options).code == 0
+        args = yaml.safe_load((rsctl.folder / "job.yaml").read_text())["run"]["args"]
+        assert (args == options) or args == dict.fromkeys(o[2:] for o in options) | {"help": True}
+        (rsctl.folder / "job.yaml").unlink()
+    assert rsctl("init", "single", "--help").out.startswith("Usage: rsctl init")
+
+
+def test_what_is_omitted_is_said(rsctl: Cli) -> None:
+    rsctl.write("", "train.py")
+    line = "torchrun --standalone --tee 3 --max_restarts 2 train.py"
+    done = rsctl("init", *line.split())
+    assert done.err == (
+        "note: torchrun: omitted --standalone: rsctl does this itself\n"
+        "note: torchrun: omitted --tee 3: no key for it\n"
+        "next: rsctl submit job.yaml\n"
+    )
+    text = (rsctl.folder / "job.yaml").read_text()
+    assert text.startswith("# torchrun: omitted --standalone: rsctl does this itself\n")
+    assert "limits:\n  restarts_in_place: 2\n" in text
+    assert rsctl("validate", "job.yaml").code == 0
 
 
 def test_nodes_and_ranks_of_accelerates_configuration(rsctl: Cli) -> None:
@@ -289,6 +349,7 @@ def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> 
 def test_commands_of_other_launchers(
     rsctl: Cli, words: str, run: dict[str, object], workers: tuple[object, object]
 ) -> None:
+    rsctl.write("", "train.py")
     done = rsctl("init", *words.split())
     assert done.code == 0, done.err
     job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
@@ -301,16 +362,19 @@ def test_commands_of_other_launchers(
     [
         (
             "accelerate launch --use_fsdp train.py",
-            "accelerate launch: the job file has no key for --use_fsdp",
+            "accelerate launch: rsctl does not know its option --use_fsdp",
         ),
         ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
-        ("accelerate launch --dynamo_backend inductor train.py", "no key for --dynamo_backend"),
+        (
+            "accelerate launch --dynamo_backend inductor a.py",
+            "not know its option --dynamo",
+        ),
         ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
         ("accelerate launch --cpu", "accelerate launch does not start a script"),
         ("accelerate config", "does not start a script in a way that rsctl supports"),
         (
             "deepspeed --autotuning run train.py",
-            "deepspeed: the job file has no key for --autotuning",
+            "deepspeed: rsctl does not know its option --autotuning",
         ),
         ("deepspeed --num_gpus", "--num_gpus requires a value"),
     ],

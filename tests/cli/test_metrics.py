@@ -261,3 +261,15 @@ def test_the_labels_of_an_axis_differ_and_zero_is_zero(
     assert not any("e-16" in label or "e-17" in label for label in shown)
     if labels:
         assert " ".join(shown) == labels
+
+
+def test_a_metric_that_a_run_does_not_have(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:
+    made = make_run()
+    made.metric(3, "loss", 1.0)
+    made.metric(3, "node.cpu_percent", 50.0)
+    made.succeed(9)
+    for more in ([], ["--plot"], ["-o", "json"], ["--name", "loss"]):
+        done = rsctl("metrics", "@last", "--name", "nope", *more)
+        assert done.code == 2
+        assert "job-aaaaaa has no metric 'nope'\n    -> it has loss; " in done.err
+    assert rsctl("metrics", "@last", "--name", "node.cpu_percent", "--nodes").code == 0

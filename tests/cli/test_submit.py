@@ -327,7 +327,12 @@ def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["job.yaml", "--workers", "2"], "--workers requires a script, such as train.py"),
+        (["job.yaml", "--workers", "2"], "a job file; use --set workers.count=2"),
+        (
+            ["job.yaml", "--", "--lr", "0.1", "--fast"],
+            "use --set run.args.lr=0.1 --set run.args.fast=true",
+        ),
+        (["job.yaml", "--", "a b", "-x"], """use --set 'run.args=["a b", "-x"]'"""),
         (["job.yaml", "--print-job"], "--print-job requires a script"),
         (["job.yaml", "--", "x"], "x requires a script"),
         (["missing.py"], "script 'missing.py' does not exist"),

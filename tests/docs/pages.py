@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 TOP = Path(__file__).parents[2]
 DOCS = TOP / "docs"
+DEVELOPERS = Path(sys.executable).parent
+"""The programs of the environment that the tests run in."""
 
 _FENCE = re.compile(r"^( *)```(\w+)(?: title=\"([^\"]+)\")?$")
 _FILES = re.compile(r"^<!-- console: files of (\S+) -->$")
@@ -101,7 +103,7 @@ def _commands(first: int, block: list[str]) -> Iterator[Step]:
         yield Step(first + start, command=command, output=tuple(output))
 
 
-def run_page(page: Page, folder: Path) -> list[tuple[Step, int, str]]:
+def run_page(page: Page, folder: Path, programs: Path) -> list[tuple[Step, int, str]]:
     """Every command of a page with its exit code and what it printed, in order."""
     work = folder / "work"
     work.mkdir(parents=True)
@@ -122,7 +124,7 @@ def run_page(page: Page, folder: Path) -> list[tuple[Step, int, str]]:
     ran = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=work,
-        env=_environment(folder),
+        env=environment(folder, programs),
         stdout=subprocess.PIPE,
         text=True,
         timeout=800,
@@ -135,10 +137,13 @@ def run_page(page: Page, folder: Path) -> list[tuple[Step, int, str]]:
     return found
 
 
-def check_page(path: Path, folder: Path) -> None:
-    """Run a page, and compare all that it printed with what the page shows."""
+def check_page(path: Path, folder: Path, programs: Path = DEVELOPERS) -> None:
+    """Run a page, and compare all that it printed with what the page shows.
+
+    `programs` is the folder with `rsctl` and `python`.
+    """
     page = read_page(path)
-    ran = run_page(page, folder)
+    ran = run_page(page, folder, programs)
     assert [step.line for step, _, _ in ran] == [step.line for step in page.commands]
     for number, (step, code, printed) in enumerate(ran):
         asked = number + 1 < len(ran) and ran[number + 1][0].command == "echo $?"
@@ -147,12 +152,12 @@ def check_page(path: Path, folder: Path) -> None:
         assert not step.output or fits(step.output, printed), where
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path, programs: Path) -> dict[str, str]:
     """The variables of a user without configuration, credentials and CI."""
     kept = ("LANG", "RSCTL_BASE", "DOCKER_HOST", "TMPDIR", "SSL_CERT_FILE")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{programs}:{os.environ['PATH']}",
         "HOME": str(folder),
         "RSCTL_HOME": str(folder / "home"),
         "RSCTL_CONFIG": str(folder / "config"),
@@ -194,8 +199,9 @@ def main() -> None:
     import tempfile
 
     for name in sys.argv[1:]:
+        page = read_page(Path(name).resolve())
         with tempfile.TemporaryDirectory() as folder:
-            for step, code, printed in run_page(read_page(Path(name).resolve()), Path(folder)):
+            for step, code, printed in run_page(page, Path(folder), DEVELOPERS):
                 same = "" if not step.output or fits(step.output, printed) else "  # OTHER"
                 print(f"{step.line}: $ {step.command}  [{code}]{same}\n{printed}")
 

@@ -67,7 +67,7 @@ def make_report(
 
     `histories` are the series of histories, by their location.
 
-    Raises RsctlError if matplotlib is not installed, and StoreError.
+    Raises StoreError.
     """
     page = Page()
     reader = _Reader(store)

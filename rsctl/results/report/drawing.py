@@ -1,22 +1,15 @@
-"""Draws charts by matplotlib: as SVG for a page that has light and dark colours, and as files.
-
-Text stays text, so that it can be selected and searched.
-"""
+"""Draws charts: for a page that has light and dark colours, and as files."""
 
 from __future__ import annotations
 
-import io
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
 from rsctl.results.report import palette
+from rsctl.results.report.canvas import Drawing, Marks, Path, Text, file_svg, page_svg
 from rsctl.results.report.charts import (
     LINES,
     BarChart,
@@ -26,6 +19,7 @@ from rsctl.results.report.charts import (
     HistoryChart,
     IntervalChart,
     LineChart,
+    Point,
     Timeline,
     band,
     finite,
@@ -40,118 +34,52 @@ from rsctl.results.report.descriptions import describe
 from rsctl.results.report.heat_map_drawing import draw_heat_map
 from rsctl.results.report.history_drawing import draw_history
 from rsctl.results.report.html import Markup, plain
-from rsctl.results.report.row_drawing import (
-    ROUND,
-    draw_bars,
-    draw_dots,
-    draw_intervals,
-    draw_timeline,
-    tick,
-    tick_of,
-)
+from rsctl.results.report.plot import Axis, Plot, drawable, tick, tick_of
+from rsctl.results.report.png import png_bytes
+from rsctl.results.report.row_drawing import draw_bars, draw_dots, draw_intervals, draw_timeline
 from rsctl.results.report.scales import Scale, scale_of
-from rsctl.results.report.svg import inline_svg
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Format = Literal["svg", "png"]
 
-_WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for a phone
-_WIDE = 16.5
-_LINE_HEIGHT = 2.7
-_SVG_DPI = 72  # of all that matplotlib writes as SVG
-_ROW_INCHES = 0.42
-_DENSE_ROW_INCHES = 0.155
+_WIDTH = 388.0  # points: wide enough for a chart, narrow enough for a phone
+_WIDE = 1188.0
+_LINE_HEIGHT = 194.0
+_ROW_HEIGHT = 30.0
+_DENSE_ROW_HEIGHT = 11.2
 _FEW_POINTS = 64
-_HUGE = 1e100  # beyond it, and as near to 0, ends and ticks of an axis may not be numbers
-_SETTINGS: Any = {
-    "text.parse_math": False,
-    "text.usetex": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "rsctl",
-    "font.family": ["sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 11,
-    "axes.edgecolor": palette.FAINT.light,
-    "axes.labelcolor": palette.INK.light,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "grid.color": palette.GRID.light,
-    "text.color": palette.INK.light,
-    "xtick.color": palette.FAINT.light,
-    "ytick.color": palette.FAINT.light,
-    "xtick.labelcolor": palette.INK.light,
-    "ytick.labelcolor": palette.INK.light,
-    "axes.formatter.useoffset": False,
-    "path.simplify": True,
-}
+_MARGIN = 0.05
+_TITLE_LINE, _LEGEND_LINE = 14.0, 16.0
 
 
-def require_matplotlib() -> None:
-    """Raises RsctlError if the extra `report` is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        finding = error("report", "charts need matplotlib", install_command("report"))
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-
-
-def page_svg(chart: Chart, prefix: str, is_wide: bool = False) -> Markup:
+def chart_svg(chart: Chart, prefix: str, is_wide: bool = False) -> Markup:
     """A chart as an `<svg>` element of a page; `prefix` makes its ids unique there.
 
-    A wide one is as wide as two others.
+    A wide one is as wide as three others.
     """
-    with _figure(chart, is_file=False, width=_WIDE if is_wide else _WIDTH) as figure:
-        text = _svg(figure)
-    return inline_svg(text, prefix, describe(chart))
+    drawing = _plot(chart).drawing(_WIDE if is_wide else _WIDTH, _height(chart))
+    return page_svg(drawing, prefix, describe(chart))
 
 
 def file_bytes(chart: Chart, form: Format) -> bytes:
-    """A chart as a file by itself, with its title and its legend, in the light colours."""
-    with _figure(chart, is_file=True) as figure:
-        if form == "svg":
-            return _svg(figure).encode()
-        data = io.BytesIO()
-        figure.savefig(data, format="png", dpi=200, facecolor="white")
-        return data.getvalue()
+    """A chart as a file by itself, with its title and its legend, in the light colours.
+
+    Raises ImportError for a PNG file without matplotlib.
+    """
+    title = wrap(plain(chart.title, 200), 60)
+    above = _TITLE_LINE * len(title) + 8
+    below = _LEGEND_LINE * ceil(len(legend(chart)) / 2) + (6 if legend(chart) else 0)
+    height = _height(chart) + above + below
+    drawing = _plot(chart).drawing(_WIDTH, height, above, below)
+    for number, line in enumerate(title, 1):
+        drawing.shapes.append(Text(8, 4 + _TITLE_LINE * number, line, 11, is_bold=True))
+    _add_legend(drawing, chart)
+    return png_bytes(drawing) if form == "png" else file_svg(drawing).encode()
 
 
-@contextmanager
-def _figure(chart: Chart, is_file: bool, width: float = _WIDTH) -> Iterator[Figure]:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with warnings.catch_warnings(), matplotlib.rc_context(_SETTINGS):
-        warnings.simplefilter("ignore")  # a letter that the font lacks is the browser's to find
-        more = 0.35 + 0.22 * ceil(len(legend(chart)) / 2) if is_file else 0.0
-        figure = Figure(figsize=(width, _height(chart) + more), layout="constrained")
-        axes = figure.add_subplot()
-        _DRAW[type(chart)](chart, axes)
-        if is_file:
-            title = "\n".join(wrap(plain(chart.title, 200), 60))
-            figure.suptitle(title, x=0.02, ha="left", fontsize=11, weight="bold")
-            _add_legend(figure, chart)
-        yield figure
-
-
-def _svg(figure: Figure) -> str:
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    # Like `savefig`, but without the extra drawing that `savefig` makes only for the layout.
-    FigureCanvasSVG(figure)
-    figure.dpi = _SVG_DPI
-    layout = figure.get_layout_engine()
-    if layout is not None:
-        layout.execute(figure)
-        figure.set_layout_engine(None)
-    data = io.StringIO()
-    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    figure.savefig(data, format="svg", transparent=True, metadata=metadata)
-    return data.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', sans-serif")
+def _plot(chart: Chart) -> Plot:
+    plot = Plot()
+    _DRAW[type(chart)](chart, plot)
+    return plot
 
 
 def _height(chart: Chart) -> float:
@@ -159,94 +87,70 @@ def _height(chart: Chart) -> float:
         return _LINE_HEIGHT
     count = min(most_rows(chart), len(row_labels(chart)))
     if is_dense(chart):
-        return 0.9 + _DENSE_ROW_INCHES * count
+        return 65 + _DENSE_ROW_HEIGHT * count
     if isinstance(chart, HeatMap):
-        return 0.9 + _ROW_INCHES * max(2, count)
-    return 0.8 + _ROW_INCHES * max(1, count)
+        return 65 + _ROW_HEIGHT * max(2, count)
+    return 58 + _ROW_HEIGHT * max(1, count)
 
 
-def _draw_lines(chart: LineChart, axes: Axes) -> None:
-    shown = [finite(line.points) for line in (*chart.others, *chart.lines)]
-    reference = chart.reference.points if chart.reference else []
+def _draw_lines(chart: LineChart, plot: Plot) -> None:
+    shown = [_drawable(line.points) for line in (*chart.others, *chart.lines)]
+    reference = _drawable(chart.reference.points) if chart.reference else []
     scale = scale_of(chart)
+    _scale_y(chart, plot, [y for points in [*shown, reference] for _, y in points], scale)
+    _scale_x(plot.across, [x for points in [*shown, reference] for x, _ in points])
+    plot.x_title = short(chart.x)
     if chart.is_band:
-        rows = [tuple(map(_drawable, row)) for row in band(chart.lines)]
-        xs = [row[0] for row in rows]
-        color = palette.SERIES[0].light
-        axes.fill_between(
-            xs, [r[1] for r in rows], [r[3] for r in rows], color=color, alpha=0.25, linewidth=0
-        )
-        axes.plot(xs, [r[2] for r in rows], color=color, linewidth=1.6)
+        rows = [tuple(map(drawable, row)) for row in band(chart.lines)]
+        color = palette.SERIES[0]
+        edge = [(row[0], row[1]) for row in rows] + [(row[0], row[3]) for row in reversed(rows)]
+        plot.area(edge, color, opacity=0.25)
+        plot.line([(row[0], row[2]) for row in rows], color, 1.6)
     else:
         for line in chart.others:
-            _draw_line(axes, finite(line.points), None, scale)
+            _draw_line(plot, _drawable(line.points), None, scale)
         for line in chart.lines:
-            _draw_line(axes, finite(line.points), chart.labels.index(line.label), scale)
+            _draw_line(plot, _drawable(line.points), chart.labels.index(line.label), scale)
     if reference:
-        across, up = zip(*reference, strict=True)
-        axes.plot(across, up, color=palette.FAINT.light, linewidth=1.2, dashes=(2, 2))
-    values = [_drawable(y) for points in [*shown, reference] for _, y in points]
-    _scale_y(chart, axes, values, scale)
-    axes.set_xlabel(short(chart.x))
-    axes.grid(True, linewidth=0.7)
-    _whole_ticks(axes, [x for points in shown for x, _ in points])
+        plot.line(reference, palette.FAINT, 1.2, (2, 2))
 
 
-def _draw_line(
-    axes: Axes, points: Sequence[tuple[float, float]], index: int | None, scale: Scale
-) -> None:
+def _drawable(points: Sequence[Point]) -> list[Point]:
+    return [(drawable(x), drawable(y)) for x, y in finite(points)]
+
+
+def _draw_line(plot: Plot, points: Sequence[Point], index: int | None, scale: Scale) -> None:
     """A line; one without an index is thin. What is beyond the axis is a mark at its end."""
     if not points:
         return
     color, dashes = (palette.FAINT, ()) if index is None else palette.series(index)
-    width, alpha = (0.8, 0.35) if index is None else (1.6, 1.0)
+    width, opacity = (0.8, 0.35) if index is None else (1.6, 1.0)
     kept = thinned(points)
-    xs = [x for x, _ in kept]
-    ys = [_drawable(y) for _, y in kept]
-    style: dict[str, Any] = {"dashes": dashes} if dashes else {}
-    marker = "o" if len(kept) <= 12 and index is not None else None
-    axes.plot(
-        *(xs, ys), color=color.light, linewidth=width, alpha=alpha, marker=marker, **style,
-        markersize=3.5,
-    )  # fmt: skip
+    plot.line(kept, color, width, dashes, opacity)
+    if len(kept) <= 12 and index is not None:
+        within = [p for p in kept if plot.up.low <= p[1] <= plot.up.high]
+        plot.marks(within, "o", 3.5, color)
     if scale.beyond:
-        for end, sign in ((scale.high, "^"), (scale.low, "v")):
-            beyond = [x for x, y in kept if (y > end if sign == "^" else y < end)]
-            axes.plot(
-                *(beyond, [end] * len(beyond)),
-                color=color.light,
-                marker=sign,
-                linestyle="none",
-                markersize=6,
-                clip_on=False,
-            )
+        high, low = plot.up.high, plot.up.low
+        plot.marks([(x, high) for x, y in kept if y > high], "^", 6, color)
+        plot.marks([(x, low) for x, y in kept if y < low], "v", 6, color)
 
 
-def _drawable(value: float) -> float:
-    near = max(-_HUGE, min(_HUGE, value))
-    return near if abs(near) >= 1 / _HUGE else 0.0
-
-
-def _scale_y(chart: LineChart, axes: Axes, values: Sequence[float], scale: Scale) -> None:
+def _scale_y(chart: LineChart, plot: Plot, values: Sequence[float], scale: Scale) -> None:
+    axis = plot.up
     low, high = min(values, default=0.0), max(values, default=1.0)
     if scale.beyond:
-        low, high = _drawable(scale.low), _drawable(scale.high)
-    if scale.is_log:
-        axes.set_yscale("log")
-        if scale.beyond:
-            axes.set_ylim(low, high)
-    elif chart.from_zero:
-        axes.set_ylim(0, (high * 1.06) or 1)
-    elif low == high:
-        axes.set_ylim(low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1))
-    elif scale.beyond:
-        axes.set_ylim(low, high)
-    axes.set_title(
-        short(chart.y, 52) + (", logarithmic" if scale.is_log else ""),
-        loc="left",
-        fontsize=11,
-        color=palette.FAINT.light,
-    )
+        low, high = drawable(scale.low), drawable(scale.high)
+    axis.is_log = scale.is_log and low > 0
+    if chart.from_zero and not axis.is_log:
+        axis.low, axis.high = min(0.0, low * 1.06), max(0.0, high * 1.06)
+        if axis.low == axis.high:
+            axis.high = 1.0
+    else:
+        axis.span((low, high), 0 if scale.beyond else _MARGIN)
+    axis.mark(5, tick if axis.is_log else tick_of(axis.high - axis.low))
+    axis.has_grid = True
+    plot.title = short(chart.y, 52) + (", logarithmic" if axis.is_log else "")
 
 
 def _are_apart(xs: Sequence[float]) -> bool:
@@ -255,26 +159,18 @@ def _are_apart(xs: Sequence[float]) -> bool:
     return 0 < len(gaps) < 8 and min(gaps) >= (xs[-1] - xs[0]) / 15
 
 
-def _whole_ticks(axes: Axes, xs: Sequence[float]) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
-
+def _scale_x(axis: Axis, xs: Sequence[float]) -> None:
     is_whole = bool(xs) and all(x == int(x) for x in xs[:50])
     few = sorted(set(xs)) if len(xs) <= _FEW_POINTS else []
-    if is_whole and _are_apart(few):
-        axes.set_xticks(few)
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=is_whole, steps=ROUND))
-    axes.xaxis.set_major_formatter(FuncFormatter(tick))
-    if axes.get_yscale() == "log":
-        axes.yaxis.set_major_formatter(FuncFormatter(tick))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=ROUND))
-        low, high = axes.get_ylim()
-        axes.yaxis.set_major_formatter(FuncFormatter(tick_of(high - low)))
     if xs and min(xs) == max(xs):
         half = max(1.0, abs(xs[0]) / 1000)
-        axes.set_xlim(xs[0] - half, xs[0] + half)
+        axis.low, axis.high = xs[0] - half, xs[0] + half
+    else:
+        axis.span(xs, _MARGIN)
+    if is_whole and _are_apart(few):
+        axis.ticks = [(x, tick(x)) for x in few]
+    else:
+        axis.mark(6, tick, is_whole)
 
 
 _DRAW: dict[type, Any] = {
@@ -288,27 +184,21 @@ _DRAW: dict[type, Any] = {
 }
 
 
-def _add_legend(figure: Figure, chart: Chart) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles: list[Any] = []
-    for index, label in enumerate(legend(chart)):
-        name = short(label, 30)
+def _add_legend(drawing: Drawing, chart: Chart) -> None:
+    """The legend at the lower end, in two columns."""
+    labels = legend(chart)
+    first = drawing.height - _LEGEND_LINE * ceil(len(labels) / 2)
+    for index, label in enumerate(labels):
+        x, y = 10 + index % 2 * drawing.width / 2, first + index // 2 * _LEGEND_LINE + 4
         if isinstance(chart, Timeline):
-            color = palette.KINDS.get(label, palette.FAINT).light
+            color = palette.KINDS.get(label, palette.FAINT)
             is_mark = any(m.kind == label for row in chart.rows for m in row.marks)
-            marker = palette.MARKERS.get(label, ("o", ""))[0]
-            mark = Line2D([], [], color=color, marker=marker, linestyle="none", label=name)
-            handles.append(mark if is_mark else Patch(color=color, label=name))
+            mark = palette.MARKERS.get(label, ("o", ""))[0] if is_mark else "s"
+            drawing.shapes.append(Marks([(x + 10, y)], mark, 7 if is_mark else 9, color))
         else:
-            color_of, dashes = line_style(chart, index)
-            line = Line2D([], [], color=color_of.light, linewidth=1.6, label=name)
-            if dashes:
-                line.set_dashes(list(dashes))
-            handles.append(line)
-    if handles:
-        figure.legend(handles=handles, loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+            color, dashes = line_style(chart, index)
+            drawing.shapes.append(Path([(x, y), (x + 20, y)], color, 1.6, dashes=dashes))
+        drawing.shapes.append(Text(x + 26, y + 3.2, short(label, 30), 9))
 
 
 def line_style(chart: Chart, index: int) -> tuple[palette.Color, tuple[float, ...]]:

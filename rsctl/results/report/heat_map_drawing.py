@@ -2,54 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rsctl.results.report.charts import HeatMap, is_dense, most_rows, short
+from rsctl.results.report.plot import Plot
 from rsctl.runs.stream.formatting import format_number
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+_CIVIDIS = (
+    0x00224E,
+    0x1A386F,
+    0x434E6C,
+    0x61656F,
+    0x7D7C78,
+    0x9B9476,
+    0xBCAE6C,
+    0xDEC958,
+    0xFEE838,
+)
+"""Colours of the map at equal distances; colours between them are mixed."""
 
 
-def draw_heat_map(chart: HeatMap, axes: Axes) -> None:
-    _draw_cells(chart, axes)
-    _label_axes(chart, axes)
-    for side in axes.spines.values():
-        side.set_visible(False)
+def draw_heat_map(chart: HeatMap, plot: Plot) -> None:
+    """Each value as a coloured field with its number; the colour is its place in the range.
+
+    Names are shortened to the available room; the first row is at the top.
+    """
+    rows, columns = chart.rows[: most_rows(chart)], chart.columns
+    width = max(6, 48 // max(1, len(columns)))
+    across, up = plot.across, plot.up
+    across.low, across.high = -0.5, len(columns) - 0.5
+    up.low, up.high = len(rows) - 0.5, -0.5
+    across.ticks = [(at, short(name, width)) for at, name in enumerate(columns)]
+    up.ticks = [(at, short(name, 16)) for at, name in enumerate(rows)]
+    up.size = 8 if is_dense(chart) else 11
+    for axis in (across, up):
+        axis.has_grid = axis.has_line = axis.has_marks = False
+    plot.x_title, plot.title = short(chart.column_key), short(chart.row_key, 52)
+    _draw_cells(chart, plot)
 
 
-def _draw_cells(chart: HeatMap, axes: Axes) -> None:
-    """Each value as a coloured field with its number; the colour is its place in the range."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
+def _draw_cells(chart: HeatMap, plot: Plot) -> None:
     known = [value for row in chart.values for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    map_ = colormaps["cividis"]
     for y, row in enumerate(chart.values[: most_rows(chart)]):
         size = 7 if is_dense(chart) else 10.5 if len(row) <= 5 else 8
         for x, value in enumerate(row):
             if value is None:
-                axes.text(x, y, "no data", ha="center", va="center", fontsize=10)
+                plot.text(x, y, "no data", 10, anchor="middle")
                 continue
             part = (value - low) / (high - low) if high > low else 0.5
-            color = to_hex(map_(round(part, 2)))
-            axes.bar(x, 0.96, width=0.97, bottom=y - 0.48, color=color)
+            plot.box(x - 0.485, x + 0.485, y - 0.48, y + 0.48, _color(part))
             ink = "#ffffff" if part < 0.55 else "#000000"
-            text = format_number(value)
-            axes.text(x, y, text, ha="center", va="center", color=ink, fontsize=size)
+            plot.text(x, y, format_number(value), size, ink, anchor="middle")
 
 
-def _label_axes(chart: HeatMap, axes: Axes) -> None:
-    """Names of rows and columns, shortened to the available room; the first row is at the top."""
-    rows, columns = chart.rows[: most_rows(chart)], chart.columns
-    axes.set_xlim(-0.5, len(columns) - 0.5)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    width = max(6, 48 // max(1, len(columns)))
-    axes.set_xticks(range(len(columns)), [short(name, width) for name in columns])
-    axes.set_yticks(range(len(rows)), [short(name, 16) for name in rows])
-    if is_dense(chart):
-        axes.tick_params(axis="y", labelsize=8)
-    axes.tick_params(length=0)
-    axes.set_xlabel(short(chart.column_key))
-    axes.set_ylabel(short(chart.row_key, 24 if len(rows) > 3 else 14))
+def _color(part: float) -> str:
+    at = part * (len(_CIVIDIS) - 1)
+    index = min(int(at), len(_CIVIDIS) - 2)
+    mixed = [
+        round((1 - at + index) * (_CIVIDIS[index] >> shift & 255)
+              + (at - index) * (_CIVIDIS[index + 1] >> shift & 255))
+        for shift in (16, 8, 0)
+    ]  # fmt: skip
+    return "#{:02x}{:02x}{:02x}".format(*mixed)

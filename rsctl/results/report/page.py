@@ -17,7 +17,7 @@ from rsctl.results.report.charts import (
     legend,
     rows_beyond,
 )
-from rsctl.results.report.drawing import line_style, page_svg
+from rsctl.results.report.drawing import chart_svg, line_style
 from rsctl.results.report.html import (
     Child,
     Markup,
@@ -85,9 +85,9 @@ class Page:
 
     def drawn(self, chart: Chart) -> list[Markup]:
         """The drawings of the chart that was added last."""
-        drawings = [page_svg(chart, f"c{len(self.charts)}-")]
+        drawings = [chart_svg(chart, f"c{len(self.charts)}-")]
         if isinstance(chart, Timeline):  # for phones the narrow one, with letters of legible size
-            wide = page_svg(chart, f"w{len(self.charts)}-", is_wide=True)
+            wide = chart_svg(chart, f"w{len(self.charts)}-", is_wide=True)
             drawings = [
                 element("div", drawings[0], class_="narrow"),
                 element("div", wide, class_="broad"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import floor, log10
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from statistics import median
 
 from rsctl.results.report import palette
 from rsctl.results.report.charts import (
+    Bar,
     BarChart,
     Chart,
     DotChart,
@@ -19,37 +19,23 @@ from rsctl.results.report.charts import (
     short,
     time_unit,
 )
+from rsctl.results.report.plot import Plot, drawable, tick_of
 from rsctl.runs.stream.formatting import format_number
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-
-ROUND = (1, 2, 2.5, 5, 10)
-"""The steps between ticks, times a power of ten."""
-
-
-def _rows(chart: Chart, axes: Axes) -> None:
+def _rows(chart: Chart, plot: Plot) -> None:
     """Rows from above. Each has its label above it, so that long ones have the whole width; many
     with short ones have them at their left."""
     labels = row_labels(chart)[: most_rows(chart)]
-    axes.grid(True, axis="x", linewidth=0.7)
+    up = plot.up
+    up.has_marks = False
     if is_dense(chart):
-        axes.set_ylim(len(labels) - 0.4, -0.6)
-        axes.set_yticks(range(len(labels)), [short(label) for label in labels])
-        axes.tick_params(axis="y", length=0, labelsize=8)
+        up.low, up.high, up.size = len(labels) - 0.4, -0.6, 8
+        up.ticks = [(at, short(label)) for at, label in enumerate(labels)]
         return
-    axes.set_ylim(len(labels) - 0.4, -0.85)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
+    up.low, up.high, up.has_line = len(labels) - 0.4, -0.85, False
     for index, label in enumerate(labels):
-        axes.text(
-            *(0.0, index - 0.25, short(label, 56)),
-            transform=axes.get_yaxis_transform(),
-            fontsize=10,
-            va="bottom",
-            bbox={"facecolor": palette.PAPER.light, "edgecolor": "none", "pad": 0.6},
-        )
+        plot.text(None, index - 0.25, short(label, 56), 10, lift=2, has_halo=True)
 
 
 def _look(chart: Chart) -> tuple[float, float, float]:
@@ -57,119 +43,92 @@ def _look(chart: Chart) -> tuple[float, float, float]:
     return (0.72, 8, 4.5) if is_dense(chart) else (0.42, 10, 7)
 
 
-def draw_bars(chart: BarChart, axes: Axes) -> None:
+def _value_axis(plot: Plot, title: str) -> None:
+    plot.across.mark(6, tick_of(plot.across.high - plot.across.low))
+    plot.x_title = short(title, 52)
+
+
+def _no_data(plot: Plot, index: int) -> None:
+    plot.text(None, index, "no data", 9, palette.FAINT)
+
+
+def draw_bars(chart: BarChart, plot: Plot) -> None:
+    """Bars from zero, with their values beside them."""
     bars = chart.bars[: most_rows(chart)]
-    _rows(chart, axes)
+    _rows(chart, plot)
     height, size, _ = _look(chart)
-    highest = max((bar.high or bar.value or 0 for bar in bars), default=0) or 1
+    highest = drawable(max((bar.high or bar.value or 0 for bar in bars), default=0)) or 1
+    plot.across.low, plot.across.high = 0, highest * 1.2
     for index, bar in enumerate(bars):
         if bar.value is None:
-            axes.text(0, index, "no data", va="center", fontsize=9, color=palette.FAINT.light)
+            _no_data(plot, index)
             continue
-        axes.barh(index, bar.value, height=height, color=palette.SERIES[0].light)
+        value, half = drawable(bar.value), height / 2
+        plot.box(0, value, index - half, index + half, palette.SERIES[0])
         if bar.low is not None and bar.high is not None:
-            axes.plot([bar.low, bar.high], [index, index], color=palette.INK.light, linewidth=1.5)
-        end = max(bar.value, bar.high or 0)
-        axes.text(
-            end + highest * 0.015, index, format_number(bar.value), va="center", fontsize=size
-        )
-    axes.set_xlim(0, highest * 1.2)
-    _value_axis(axes, chart.x)
+            plot.line(_interval(bar.low, bar.high, index), palette.INK, 1.5)
+        end = max(value, drawable(bar.high or 0))
+        plot.text(end + highest * 0.015, index, format_number(bar.value), size)
+    _value_axis(plot, chart.x)
 
 
-def draw_dots(chart: DotChart, axes: Axes) -> None:
-    rows = chart.rows[: most_rows(chart)]
-    _rows(chart, axes)
+def _interval(low: float, high: float, index: int) -> Sequence[tuple[float, float]]:
+    return [(drawable(low), index), (drawable(high), index)]
+
+
+def draw_dots(chart: DotChart, plot: Plot) -> None:
+    """The values of each row as dots, and their median as a line."""
+    rows = [(label, [*map(drawable, values)]) for label, values in chart.rows[: most_rows(chart)]]
+    _rows(chart, plot)
+    plot.across.span([value for _, values in rows for value in values], 0.06)
     for index, (_, values) in enumerate(rows):
         if not values:
-            axes.text(
-                *(0.0, index, "no data"),
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                fontsize=9,
-                color=palette.FAINT.light,
-            )
+            _no_data(plot, index)
             continue
-        middle = sorted(values)[len(values) // 2]
-        if len(values) % 2 == 0:
-            middle = (middle + sorted(values)[len(values) // 2 - 1]) / 2
-        axes.plot(
-            [middle, middle], [index - 0.2, index + 0.2], color=palette.INK.light, linewidth=2
-        )
-        axes.plot(
-            *(values, [index] * len(values)),
-            color=palette.SERIES[0].light,
-            linestyle="none",
-            marker="o",
-            markersize=5,
-            markeredgewidth=0,
-            alpha=0.75,
-        )
-    axes.margins(x=0.06)
-    _value_axis(axes, chart.x)
+        middle = median(values)
+        plot.line([(middle, index - 0.2), (middle, index + 0.2)], palette.INK, 2)
+        dots = [(value, index) for value in values]
+        plot.marks(dots, "o", 5, palette.SERIES[0], opacity=0.75)
+    _value_axis(plot, chart.x)
 
 
-def draw_intervals(chart: IntervalChart, axes: Axes) -> None:
+def draw_intervals(chart: IntervalChart, plot: Plot) -> None:
+    """Effects as dots, with their intervals as lines, beside a line at zero."""
     bars = chart.bars[: most_rows(chart)]
-    _rows(chart, axes)
-    axes.axvline(0, color=palette.FAINT.light, linewidth=1)
+    _rows(chart, plot)
+    plot.across.span([0.0, *(drawable(end) for bar in bars for end in _ends(bar))], 0.08)
+    plot.line([(0, plot.up.low), (0, plot.up.high)], palette.FAINT, 1)
     for index, bar in enumerate(bars):
         if bar.value is None:
-            axes.text(0, index, " no data", va="center", fontsize=9, color=palette.FAINT.light)
+            _no_data(plot, index)
             continue
-        color = palette.SERIES[0].light
         if bar.low is not None and bar.high is not None:
-            axes.plot([bar.low, bar.high], [index, index], color=color, linewidth=2.5)
-        axes.plot([bar.value], [index], color=color, marker="o", markersize=5)
-    axes.margins(x=0.08)
-    _value_axis(axes, chart.x)
+            plot.line(_interval(bar.low, bar.high, index), palette.SERIES[0], 2.5)
+        plot.marks([(drawable(bar.value), index)], "o", 5, palette.SERIES[0])
+    _value_axis(plot, chart.x)
 
 
-def _value_axis(axes: Axes, title: str) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=ROUND))
-    low, high = axes.get_xlim()
-    axes.xaxis.set_major_formatter(FuncFormatter(tick_of(high - low)))
-    axes.set_xlabel(short(title, 52))
+def _ends(bar: Bar) -> Sequence[float]:
+    return [end for end in (bar.low, bar.value, bar.high) if end is not None]
 
 
-def draw_timeline(chart: Timeline, axes: Axes) -> None:
+def draw_timeline(chart: Timeline, plot: Plot) -> None:
+    """The spans of each row as bars, and its moments as marks."""
     rows = chart.rows[: most_rows(chart)]
-    _rows(chart, axes)
+    _rows(chart, plot)
     height, _, mark_size = _look(chart)
     ends = [s.end for row in rows for s in row.spans] + [m.at for row in rows for m in row.marks]
     divisor, unit = time_unit(max(ends, default=1.0))
+    low = min(0.0, min((s.start for row in rows for s in row.spans), default=0.0)) / divisor
+    high = max(ends, default=1.0) / divisor
+    plot.across.low, plot.across.high = low, high + (0.05 * (high - low) or 1.0)
     for index, row in enumerate(rows):
         for start, end, kind in row.spans:
-            color = palette.KINDS.get(kind, palette.FAINT).light
-            axes.barh(index, (end - start) / divisor, height, left=start / divisor, color=color)
+            color = palette.KINDS.get(kind, palette.FAINT)
+            half = height / 2
+            plot.box(start / divisor, end / divisor, index - half, index + half, color)
         for at, kind in row.marks:
-            axes.plot(
-                *([at / divisor], [index]),
-                marker=palette.MARKERS.get(kind, ("o", ""))[0],
-                markersize=mark_size,
-                color=palette.KINDS.get(kind, palette.INK).light,
-                markeredgecolor=palette.PAPER.light,
-                clip_on=False,
-                zorder=5,
-            )
-    axes.set_xlim(min(0.0, min((s.start for r in rows for s in r.spans), default=0.0)), None)
-    _value_axis(axes, f"time since the submission ({unit})")
-
-
-def tick(value: float, _position: object = None) -> str:
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e6 else f"{value:g}"
-
-
-def tick_of(extent: float) -> Callable[..., str]:
-    """A formatter with as many digits as the extent of the axis needs."""
-    digits = max(0, min(8, 2 - floor(log10(extent)) if extent > 0 else 2))
-
-    def format_tick(value: float, _position: object = None) -> str:
-        if abs(value) >= 1e6 or extent < 1e-5:
-            return f"{value:.3g}"
-        text = f"{value:,.{digits}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-
-    return format_tick
+            shape = palette.MARKERS.get(kind, ("o", ""))[0]
+            color = palette.KINDS.get(kind, palette.INK)
+            plot.marks([(at / divisor, index)], shape, mark_size, color, is_outlined=True)
+    _value_axis(plot, f"time since the submission ({unit})")

@@ -1,7 +1,7 @@
 """The files that trackers get of a run that has ended.
 
 job.yaml       the job file, without secrets, unless the job was made in Python
-report.html    what `rsctl report RUN` writes; needs the extra `report`
+report.html    what `rsctl report RUN` writes
 result.json    how the run ended, and its samples
 """
 
@@ -14,16 +14,13 @@ from threading import Lock
 
 import msgspec
 
-from rsctl.findings import Finding, note
-from rsctl.installation import install_command
-from rsctl.job.job import Job
 from rsctl.results.tracking.cursor import tracking_folder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.ndjson import finite
 
 _MAKING = Lock()
-"""Held by the one thread that makes files; the library that draws can be used by one alone."""
+"""Held by the one thread that makes files, so that they are made once."""
 
 _RESULT = (
     *("run", "name", "target", "url", "state", "exit_code", "reason", "attempt"),
@@ -44,29 +41,12 @@ def run_files(store: Store, run: RunRecord, samples: Mapping[str, float]) -> lis
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 
-def can_draw() -> bool:
-    """Whether reports can be made here. Imports nothing."""
-    from importlib.util import find_spec
-
-    return find_spec("matplotlib") is not None
-
-
-def missing_report(job: Job) -> list[Finding]:
-    """A note if trackers of a job take reports, and none can be made here."""
-    takers = {"mlflow", "wandb"} & {name for tracker in job.tracking for name in tracker.given}
-    if not takers or can_draw():
-        return []
-    message = "trackers get no report of the run: the libraries for its charts are not installed"
-    return [note("extra", message, f"install it: {install_command('report')}", "tracking")]
-
-
 def _contents(store: Store, run: RunRecord, samples: Mapping[str, float]) -> list[tuple[str, str]]:
     """Names and contents, the result last: it says that all files exist."""
+    from rsctl.results.report.build import make_report
+
     fields = msgspec.to_builtins(run)
     result = {**{name: fields[name] for name in _RESULT}, "samples": finite(dict(samples))}
     found = [("job.yaml", run.spec)] if run.spec is not None else []
-    if can_draw():
-        from rsctl.results.report.build import make_report
-
-        found.append(("report.html", make_report(store, [run], {}).html))
+    found.append(("report.html", make_report(store, [run], {}).html))
     return [*found, ("result.json", msgspec.json.encode(result).decode())]

@@ -23,6 +23,7 @@ def machine_checks(target: str | None) -> Iterator[Check]:
     needs = target_info(target).needs if target else frozenset()
     use = "launcher torchrun on target process"
     yield _installed("torch", "local", use, needed="torch" in needs)
+    yield _installed("matplotlib", "report", "charts as PNG files", needed=False)
     for info in all_targets():
         if info.sdk_package is not None and info.sdk_code is not None:
             use = info.sdk_code.partition(":")[0]

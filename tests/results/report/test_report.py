@@ -13,7 +13,9 @@ import pytest
 from rsctl.bench.history_files import append_record
 from rsctl.bench.records import Benches
 from rsctl.findings import JobState, error
-from rsctl.results.report.svg import inline_svg
+from rsctl.results.report import palette
+from rsctl.results.report.canvas import Drawing, Marks, Text, file_svg, page_svg
+from rsctl.results.report.canvas import Path as Line
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure
 from rsctl.runs.stream.metrics import MetricSpec
@@ -267,13 +269,18 @@ def test_what_is_not_there(rsctl: Cli) -> None:
     assert "'job-zzzzzz' is not a run, a bench or a file" in done.err
 
 
-def test_without_matplotlib(rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_run().succeed(2)
+def test_only_png_files_need_matplotlib(
+    rsctl: Cli, whole_run: MadeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    done = rsctl("report", "@last")
+    done = rsctl("report", "@last", "--charts", "charts")
+    assert (done.code, Path("report.html").exists()) == (0, True)
+    Path("report.html").unlink()
+    done = rsctl("report", "@last", "--charts", "charts", "--chart-format", "png")
     assert done.code == 3
-    assert "error: charts need matplotlib" in done.err
+    assert "error: charts as PNG files need matplotlib" in done.err
     assert "-m pip install 'matplotlib" in done.err
+    assert "--chart-format svg" in done.err
     assert not Path("report.html").exists()
 
 
@@ -343,17 +350,27 @@ def test_many_replicas_are_a_band(rsctl: Cli, make_run: Make) -> None:
     assert "lowest to highest" in page
 
 
-def test_drawings_have_only_what_a_drawing_needs() -> None:
-    hostile = (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1" onload="x()">'
-        "<script>x()</script><metadata>y</metadata><foreignObject><p/></foreignObject>"
-        '<g style="fill: url(https://example.com)"><path d="M 1.23456 2" id="unused"/>'
-        '<text style="fill: #1b1f24">a &lt; b</text></g></svg>'
+def test_a_drawing_in_a_page_and_in_a_file() -> None:
+    shapes = [
+        Line([(1, 2.04), (3, 99)], palette.INK, 2, dashes=(4, 2), is_clipped=True),
+        Marks([(1, 2)], "o", 4, palette.SERIES[0], opacity=0.5),
+        Text(1, 2, "<b>&\x1b[1mx", 11, anchor="middle", has_halo=True),
+    ]
+    drawing = Drawing(10, 20, (0, 0, 10, 20), shapes)
+    assert page_svg(drawing, "c1-", 'a "title"') == (
+        '<svg viewBox="0 0 10.0 20.0" role="img" aria-label="a &quot;title&quot;">'
+        '<defs><clipPath id="c1-box"><path d="M0.0 0.0L10.0 0.0L10.0 20.0L0.0 20.0Z"/></clipPath>'
+        '</defs><path d="M1.0 2.0L3.0 99.0" fill="none" stroke="var(--ink)" stroke-width="2" '
+        'stroke-linejoin="round" stroke-dasharray="8 4" clip-path="url(#c1-box)"/>'
+        '<path d="M1.0 2.0h0" stroke="var(--c1)" stroke-width="4" stroke-linecap="round" '
+        'opacity="0.5"/><text x="1.0" y="2.0" font-size="11" fill="var(--ink)" '
+        'text-anchor="middle" stroke="var(--paper)" stroke-width="3" paint-order="stroke">'
+        "&lt;b&gt;&amp;x</text></svg>"
     )
-    assert inline_svg(hostile, "c1-", 'a "title"') == (
-        '<svg viewBox="0 0 1 1" role="img" aria-label="a &quot;title&quot;"><g>'
-        '<path d="M 1.2 2" /><text style="fill: var(--ink)">a &lt; b</text></g></svg>'
-    )
+    file = file_svg(drawing)
+    assert "var(" not in file
+    assert "#0072b2" in file
+    assert ElementTree.fromstring(file).tag == "{http://www.w3.org/2000/svg}svg"
 
 
 def test_a_history(rsctl: Cli) -> None:

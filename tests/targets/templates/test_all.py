@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,8 +34,6 @@ SMALL: dict[str, tuple[str, ...]] = {
 }
 """As little of each template's training as shows all of it."""
 
-QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart" / "job.yaml"
-
 
 def test_there_are_the_templates_that_init_names() -> None:
     assert template_names() == [
@@ -53,7 +50,7 @@ def test_there_are_the_templates_that_init_names() -> None:
 
 @pytest.fixture
 def forked(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
-    """Its jobs do not spend their time on importing torch; those of the quickstart do."""
+    """Its jobs do not spend their time on importing torch."""
     rsctl.env.update(torch_forks)
 
 
@@ -72,15 +69,6 @@ def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> No
     done = rsctl("submit", "mine/job.yaml", "-o", "json", *SMALL[template])
     assert done.exit_code == 0, done.stderr
     assert done.result["metrics"]["loss"]["count"] > 1
-
-
-def test_the_quickstart_learns(rsctl: Rsctl) -> None:
-    few = ("--set", "workers.count=2", "--set", "run.args.epochs=5")  # the rest shows no more
-    done = rsctl("submit", str(QUICKSTART), "-o", "json", *few)
-    assert done.exit_code == 0, done.stderr
-    assert done.result["metrics"]["accuracy"]["best"] > 0.95
-    outputs = rsctl.home / "runs" / done.result["run"] / "outputs"
-    assert [path.name for path in outputs.iterdir()] == ["model.pt"]
 
 
 @pytest.mark.usefixtures("forked")

@@ -1,0 +1,250 @@
+"""Reads the command lines of `mpirun`, `horovodrun` and `srun`.
+
+Options by https://docs.open-mpi.org/en/main/man-openmpi/man1/mpirun.1.html,
+https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md,
+https://github.com/horovod/horovod/blob/master/horovod/runner/launch.py and
+https://slurm.schedmd.com/srun.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rsctl.job.launcher_options import Launched, Options, per_node, spec, unsupported
+
+Read = Callable[[list[str]], Launched]
+
+_MPIRUN = spec(
+    none="allow_run_as_root oversubscribe nooversubscribe tag_output timestamp_output display_map "
+    "display_allocation report_bindings use_hwthread_cpus bynode bycore v verbose q quiet l "
+    "genvall envall prepend_rank",
+    one="np host hostfile npernode map_by bind_to rank_by x wdir output_filename output prefix "
+    "timeout launch_agent genvlist envlist iface bootstrap path display",
+    two="mca gmca omca prtemca pmixmca genv env",
+)
+_MPIRUN_SHORT = {
+    **dict.fromkeys(("n", "c"), "np"),
+    **dict.fromkeys(("H", "hosts"), "host"),
+    **dict.fromkeys(("machinefile", "default_hostfile", "f"), "hostfile"),
+    **dict.fromkeys(("N", "ppn", "perhost"), "npernode"),
+    **{"wd": "wdir"},
+}
+_HOROVODRUN = spec(
+    none="gloo mpi verbose disable_cache autotune tcp mpi_threads_disable no_stall_check",
+    one="np host hostfile min_np max_np slots_per_host host_discovery_script reset_limit "
+    "network_interface nics start_timeout elastic_timeout ssh_port ssh_identity_file "
+    "output_filename fusion_threshold_mb cycle_time_ms timeline_filename log_level mpi_args "
+    "config_file binding_args",
+)
+_HOROVODRUN_SHORT = {
+    **{"n": "np", "H": "host", "hosts": "host", "hostfile": "hostfile", "p": "ssh_port"},
+    **{"num_proc": "np", "network_interfaces": "network_interface"},
+}
+_HOROVOD_ENV = {
+    "cycle_time_ms": "HOROVOD_CYCLE_TIME",
+    "timeline_filename": "HOROVOD_TIMELINE",
+    "log_level": "HOROVOD_LOG_LEVEL",
+}
+_HOSTS_OF_OURS = ("ssh_port", "ssh_identity_file", "network_interface", "iface", "bootstrap")
+_HOST_LINE = re.compile(r"^\s*[\w.-]+(?:\s+(?:slots|max_slots)\s*=\s*(\d+)|:(\d+))?.*$")
+_LARGEST = 1 << 20
+
+_SRUN = spec(
+    none="exclusive unbuffered label quiet verbose overlap exact no_kill kill_on_bad_exit pty "
+    "preserve_env oversubscribe",
+    one="nodes ntasks ntasks_per_node cpus_per_task gpus gpus_per_node gpus_per_task gres "
+    "partition account qos reservation constraint exclude mem mem_per_gpu mem_per_cpu time "
+    "job_name export nodelist chdir output error input mpi cpu_bind gpu_bind distribution switches "
+    "segment licenses begin comment dependency wait jobid het_group container_image "
+    "container_mounts container_workdir container_name mail_type mail_user network nice "
+    "ntasks_per_gpu threads_per_core hint signal tmp wckey priority",
+)
+_SRUN_SHORT = {
+    **{"N": "nodes", "n": "ntasks", "c": "cpus_per_task", "G": "gpus", "p": "partition"},
+    **{"A": "account", "q": "qos", "C": "constraint", "x": "exclude", "t": "time", "J": "job_name"},
+    **{"w": "nodelist", "D": "chdir", "o": "output", "e": "error", "i": "input", "l": "label"},
+    **{"u": "unbuffered", "v": "verbose", "Q": "quiet", "m": "distribution", "L": "licenses"},
+    **{
+        "W": "wait",
+        "K": "kill_on_bad_exit",
+        "k": "no_kill",
+        "s": "oversubscribe",
+        "d": "dependency",
+    },
+}
+_SRUN_OURS = ("label", "unbuffered", "output", "error", "input", "jobid", "mpi", "quiet", "verbose")
+_SLURM_KEYS = {
+    **{"partition": "partition", "account": "account", "qos": "qos", "exclude": "exclude"},
+    **{"reservation": "reservation", "constraint": "constraint", "switches": "switches"},
+    **{"licenses": "licenses"},
+}
+
+
+def mpirun(arguments: list[str], read: Read) -> Launched:
+    """The arguments of `mpirun`, `mpiexec` or `orterun`."""
+    options = Options("mpirun", arguments, _MPIRUN, _MPIRUN_SHORT)
+    if ":" in options.words:
+        unsupported("mpirun", "several programs separated by ':'", "write a job for each program")
+    env: dict[str, str | None] = {}
+    for (given,) in options.all("x"):
+        for each in given.split(","):
+            name, separator, value = each.partition("=")
+            env[name] = value if separator else None
+    for name, value in options.all("genv") + options.all("env"):
+        env[name] = value
+    for names in [*options.all("genvlist"), *options.all("envlist")]:
+        env |= dict.fromkeys(names[0].split(","))
+    for kind, prefix in (("mca", "OMPI_MCA_"), ("omca", "OMPI_MCA_"), ("prtemca", "PRTE_MCA_")):
+        env |= {f"{prefix}{name}": value for name, value in options.all(kind)}
+    ranks = options.number("npernode")
+    if placed := re.fullmatch(r"ppr:(\d+):node(?::.*)?", options.text("map_by") or "-"):
+        ranks = int(placed[1])
+    elif options.text("map_by"):
+        env.setdefault("OMPI_MCA_rmaps_base_mapping_policy", options.text("map_by"))
+    launched = _of_mpi("mpirun", options, ranks, read)
+    keys = {}
+    if seconds := options.number("timeout"):
+        keys["limits.timeout"] = f"{seconds}s"
+    ours = ("allow_run_as_root", "tag_output", "launch_agent", *_HOSTS_OF_OURS)
+    return launched.within(env, keys, options.remarks(ours))
+
+
+def horovodrun(arguments: list[str], read: Read) -> Launched:
+    """The arguments of `horovodrun`, whose ranks MPI starts here."""
+    options = Options("horovodrun", arguments, _HOROVODRUN, _HOROVODRUN_SHORT)
+    launched = _of_mpi("horovodrun", options, options.number("slots_per_host"), read)
+    env: dict[str, str | None] = {
+        variable: options.text(name)
+        for name, variable in _HOROVOD_ENV.items()
+        if options.text(name)
+    }
+    if megabytes := options.number("fusion_threshold_mb"):
+        env["HOROVOD_FUSION_THRESHOLD"] = str(megabytes << 20)
+    return launched.within(env, {}, options.remarks(("mpi", *_HOSTS_OF_OURS)))
+
+
+def _of_mpi(name: str, options: Options, each: int, read: Read) -> Launched:
+    """The program with its nodes and ranks, by their numbers or by the hosts."""
+    launched = read(options.program())
+    if launched.launcher:
+        unsupported(name, "the program is a launcher itself", "give one of the two launchers")
+    slots = [_host_slots(host) for host in options.text("host").split(",") if host]
+    slots = slots or _hostfile(name, options.text("hostfile"))
+    ranks, remarks = options.number("np"), []
+    if slots:
+        nodes = len(slots)
+        if ranks and (each or slots[0] > 1):  # hosts beyond what the ranks fill are not used
+            nodes = min(nodes, -(-ranks // (each or slots[0])))
+        each = each or (per_node(name, ranks, nodes) if ranks else max(slots))
+        if len(set(slots)) > 1:
+            remarks.append(f"{name}: the hosts have different slots; rsctl has {each} on each node")
+    elif each:
+        nodes = per_node(name, ranks, each) if ranks else 1
+    else:
+        nodes, each = 1, ranks or 1
+        if ranks > 1:
+            remarks.append(f"{name}: no hosts are named: set workers.count and processes")
+    keys: dict[str, Any] = {"run.launcher": "mpi", "image.apt": ["openmpi-bin"]}
+    if nodes > 1:
+        keys["target"] = "compose"  # on `process` all nodes are one machine
+    return launched._replace(nodes=nodes, processes=each).within(keys=keys, remarks=remarks)
+
+
+def _host_slots(host: str) -> int:
+    slots = host.partition(":")[2]
+    return int(slots) if slots.isdigit() else 1
+
+
+def _hostfile(name: str, path: str) -> list[int]:
+    """The slots of each node that a file names."""
+    if not path:
+        return []
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            lines = [line.partition("#")[0] for line in file.read(_LARGEST).splitlines()]
+    except OSError as problem:
+        unsupported(name, f"cannot read {path}: {problem.strerror}", "correct --hostfile")
+    found = [match for line in lines if (match := _HOST_LINE.match(line))]
+    return [int(match[1] or match[2] or 1) for match in found]
+
+
+def srun(arguments: list[str], read: Read) -> Launched:
+    """The arguments of `srun`; options without a key of their own become `targets.slurm.srun`."""
+    options = Options("srun", arguments, _SRUN, _SRUN_SHORT)
+    launched = read(options.program())
+    nodes_text = options.text("nodes").rpartition("-")[2]
+    nodes = int(nodes_text) if nodes_text.isdigit() else 0
+    tasks, each = options.number("ntasks"), options.number("ntasks_per_node")
+    nodes = nodes or (per_node("srun", tasks, each) if tasks and each else 0) or 1
+    each = each or (per_node("srun", tasks, nodes) if tasks else 1)
+    remarks = []
+    if launched.launcher:
+        nodes = max(nodes, launched.nodes)
+        if each > 1:
+            remarks.append(f"srun: omitted {each} tasks on a node: the launcher starts the ranks")
+    else:
+        launched = launched._replace(processes=each)
+        remarks.append("srun sets SLURM_PROCID and SLURM_LOCALID; rsctl sets RANK, LOCAL_RANK")
+    keys = _slurm_keys(options)
+    remarks += options.remarks(_SRUN_OURS)
+    env = keys.pop("env")
+    return launched._replace(nodes=nodes).within(env, keys, remarks)
+
+
+def _slurm_keys(options: Options) -> dict[str, Any]:
+    keys: dict[str, Any] = {"env": {}}
+    for name, key in _SLURM_KEYS.items():
+        if value := options.text(name):
+            keys[f"targets.slurm.{key}"] = value
+    if options.has("exclusive"):
+        keys["targets.slurm.exclusive"] = True
+    if memory := re.fullmatch(r"(\d+)([KMGT]?)B?", options.text("mem").upper()):
+        keys["targets.slurm.memory"] = f"{memory[1]}{memory[2] or 'M'}iB"
+    if cpus := options.number("cpus_per_task"):
+        keys["env"]["OMP_NUM_THREADS"] = str(cpus)
+    if seconds := _seconds(options.text("time")):
+        keys["limits.timeout"] = f"{seconds}s"
+    if name := options.text("job_name"):
+        keys["name"] = name
+    if image := options.text("container_image"):
+        keys |= {"image.uri": image.replace("#", "/"), "targets.slurm.container": "pyxis"}
+    for each in options.text("export").split(","):
+        name, separator, value = each.partition("=")
+        if name not in ("", "ALL", "NONE", "NIL"):
+            keys["env"][name] = value if separator else None
+    gpus = options.text("gpus_per_node") or _gres(options.text("gres"))
+    if re.fullmatch(r"[\w.-]+:\d+", gpus):
+        keys["workers.accelerator"] = gpus
+    further = [
+        f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")
+        for name, values in options.rest(without=_SRUN_OURS)
+    ]
+    if gpus and "workers.accelerator" not in keys:
+        further.append(f"--gpus-per-node={gpus}")
+    if further:
+        keys["targets.slurm.srun"] = further
+    return keys
+
+
+def _gres(text: str) -> str:
+    return text.removeprefix("gpu:") if text.startswith("gpu:") else ""
+
+
+def _seconds(text: str) -> int:
+    """Slurm's `[DAYS-]HOURS:MINUTES:SECONDS`, `MINUTES:SECONDS`, `DAYS-HOURS` or `MINUTES`."""
+    days, dash, clock = text.rpartition("-")
+    parts = [int(part) for part in clock.split(":") if part.isdigit()]
+    if not parts:
+        return 0
+    if dash:
+        hours, minutes, seconds = (*parts, 0, 0)[:3]
+        return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
+    if len(parts) == 1:
+        return parts[0] * 60
+    total = 0
+    for part in parts:
+        total = total * 60 + part
+    return total

@@ -1,0 +1,142 @@
+"""Reads the command lines of torchrun, and of launchers that start ranks as it does.
+
+Options by https://docs.pytorch.org/docs/stable/elastic/run.html,
+https://github.com/mosaicml/composer/blob/main/composer/cli/launcher.py,
+https://github.com/meta-pytorch/torchtune/blob/main/torchtune/_cli/run.py and
+https://github.com/meta-pytorch/torchx/blob/main/torchx/components/dist.py.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rsctl.job.launcher_options import Launched, Options, command_error, per_node, spec, unsupported
+
+_RENDEZVOUS = (
+    *("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "rdzv_port", "standalone"),
+    *("node_rank", "master_addr", "master_port", "local_addr", "base_rank", "use_env"),
+)
+"""Where ranks meet is rsctl's to decide."""
+
+_TORCHRUN = spec(
+    none="standalone no_python run_path use_env module virtual_local_rank",
+    one="nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts "
+    "monitor_interval start_method role log_dir redirects tee local_ranks_filter node_rank "
+    "master_addr master_port local_addr logs_specs event_log_handler numa_binding "
+    "signals_to_handle shutdown_timeout duplicate_stdout_filters duplicate_stderr_filters",
+)
+_TORCHRUN_SHORT = {"m": "module", "r": "redirects", "t": "tee"}
+_COMPOSER = spec(
+    none="module_mode command_mode verbose",
+    one="nproc world_size base_rank node_rank master_addr master_port stdout stderr",
+)
+_COMPOSER_SHORT = {"n": "nproc", "m": "module_mode", "c": "command_mode", "v": "verbose"}
+_TORCHX = spec(none="dryrun wait log", one="scheduler scheduler_args workspace parent_run_id")
+_TORCHX_SHORT = {"s": "scheduler", "cfg": "scheduler_args"}
+_COMPONENT = spec(
+    one="script module name h cpu gpu memMB j env image max_retries rdzv_port rdzv_backend "
+    "rdzv_conf mounts debug tee num_replicas"
+)
+
+
+def torchrun(arguments: list[str], name: str = "torchrun") -> Launched:
+    """The arguments of torchrun, also those of `torch.distributed.launch`."""
+    options = Options(name, arguments, _TORCHRUN, _TORCHRUN_SHORT)
+    keys: dict[str, object] = {}
+    remarks = []
+    nnodes = options.text("nnodes") or "1"
+    if ":" in nnodes:
+        remarks.append(f"{name}: --nnodes {nnodes} is elastic; rsctl starts workers.count")
+    each = options.text("nproc_per_node") or "1"
+    if not each.isdigit() and each not in ("auto", "gpu"):
+        remarks.append(f"{name}: --nproc-per-node {each}: set workers.processes")
+    if restarts := options.number("max_restarts"):
+        keys["limits.restarts_in_place"] = restarts
+    if grace := options.number("shutdown_timeout"):
+        keys["limits.grace"] = f"{grace}s"
+    kind = "module" if options.has("module") else "script"
+    kind = "command" if options.has("no_python") else kind
+    if name == "torch.distributed.launch" and not options.has("use_env"):
+        remarks.append(f"{name} passes --local-rank=N to the script; rsctl sets LOCAL_RANK instead")
+    remarks += options.remarks(_RENDEZVOUS)
+    most = nnodes.rpartition(":")[2]
+    nodes = int(most) if most.isdigit() and int(most) else 1
+    ranks = int(each) if each.isdigit() else 0
+    return Launched(kind, options.program(), nodes, ranks, {}, keys, tuple(remarks))
+
+
+def composer(arguments: list[str]) -> Launched:
+    """The arguments of `composer`."""
+    options = Options("composer", arguments, _COMPOSER, _COMPOSER_SHORT)
+    ranks = options.number("nproc")
+    world = options.number("world_size") or ranks
+    if world and not ranks:
+        unsupported("composer", "--world_size without --nproc", "add --nproc, the ranks of a node")
+    nodes = per_node("composer", world, ranks) if ranks else 1
+    kind = "module" if options.has("module_mode") else "script"
+    kind = "command" if options.has("command_mode") else kind
+    remarks = options.remarks(_RENDEZVOUS)
+    if nodes > 1:
+        remarks.append("composer sets NODE_RANK; torchrun sets GROUP_RANK instead")
+    return Launched(kind, options.program(), nodes, ranks, {}, {}, tuple(remarks))
+
+
+def tune(arguments: list[str]) -> Launched:
+    """The arguments of `tune run`: a recipe of torchtune's own on one node is its command, since
+    only `tune` finds it.
+    """
+    launched = torchrun(arguments, "tune run")
+    recipe, nodes = launched.words[0], launched.nodes
+    configs = [
+        after if word == "--config" else word.partition("=")[2]
+        for word, after in zip(launched.words, [*launched.words[1:], ""], strict=True)
+        if word.partition("=")[0] == "--config"
+    ]
+    own = [] if recipe.endswith(".py") else [("recipe", recipe, "recipe.py")]
+    own += [("config", name, "config.yaml") for name in configs if not Path(name).is_file()]
+    if not own:
+        return launched
+    if nodes > 1:
+        copies = " && ".join(f"tune cp {name} {copy}" for _, name, copy in own)
+        named = " and ".join(f"{kind} {name}" for kind, name, _ in own)
+        unsupported("tune run", f"{named} of torchtune on {nodes} nodes", f"copy it: {copies}")
+    return Launched(
+        "command", ["tune", "run", *arguments], processes=1, keys={"run.launcher": "once"}
+    )
+
+
+def torchx(arguments: list[str]) -> Launched:
+    """The arguments of `torchx run` with components `dist.ddp`, `dist.spmd` and `utils.python`."""
+    options = Options("torchx run", arguments, _TORCHX, _TORCHX_SHORT)
+    component, *rest = options.program()
+    if component not in ("dist.ddp", "dist.spmd", "utils.python"):
+        unsupported(
+            "torchx run",
+            f"component {component} has no counterpart",
+            "use dist.ddp, dist.spmd or utils.python",
+        )
+    parts = Options(component, rest, _COMPONENT, {"m": "module"})
+    words = parts.words[1:] if parts.words[:1] == ["--"] else parts.words
+    script, module = parts.text("script"), parts.text("module")
+    if not script and not module:
+        raise command_error(f"{component} does not start a script", "add --script or -m")
+    keys: dict[str, object] = {}
+    if name := parts.text("name").rpartition("/")[2]:
+        keys["name"] = name
+    if image := parts.text("image"):
+        keys["image.base"] = image
+    if retries := parts.number("max_retries"):
+        keys["limits.retries"] = retries
+    env = dict(each.partition("=")[::2] for each in parts.text("env").split(",") if each)
+    size = re.fullmatch(r"(?:(\d+):)?(?:(\d+)x)?(\d+)", parts.text("j") or "1x1")
+    if size is None:
+        unsupported(component, f"-j {parts.text('j')} is not [MIN:]NODESxRANKS", "correct it")
+    remarks = options.remarks() + parts.remarks(_RENDEZVOUS)
+    if size[1]:
+        remarks.append(f"{component}: -j {size[0]} is elastic; rsctl starts {size[2]} nodes")
+    if component == "utils.python":
+        keys["run.launcher"] = "once"
+    kind, program = ("script", script) if script else ("module", module)
+    nodes, ranks = int(size[2] or 1), int(size[3])
+    return Launched(kind, [program, *words], nodes, ranks, env, keys, tuple(remarks))

@@ -1,0 +1,165 @@
+"""Reads the options of another launcher's command line, and remembers which were understood.
+
+What is not taken is named in a remark, so that no option is dropped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from rsctl.findings import ExitCode, RsctlError, error
+
+
+class Launched(NamedTuple):
+    """The program that a launcher starts: `words` are a script, a module or a command with its
+    arguments.
+
+    `processes` are ranks on each node, 0 if the command line does not set their number; a value of
+    `env` is None if it comes from the environment; `keys` are other keys of the job file by their
+    paths; `remarks` are lines for its head.
+    """
+
+    kind: str
+    words: list[str]
+    nodes: int = 1
+    processes: int = 0
+    env: Mapping[str, str | None] = {}
+    keys: Mapping[str, Any] = {}
+    remarks: tuple[str, ...] = ()
+    launcher: str = ""
+    """Empty for a program that starts by itself."""
+
+    def within(
+        self,
+        env: Mapping[str, str | None] | None = None,
+        keys: Mapping[str, Any] | None = None,
+        remarks: Iterable[str] = (),
+    ) -> Launched:
+        """The same, started by a program that adds these; what is nearer to the script wins."""
+        return self._replace(
+            env={**(env or {}), **self.env},
+            keys={**(keys or {}), **self.keys},
+            remarks=(*remarks, *self.remarks),
+        )
+
+
+class _Given(NamedTuple):
+    name: str
+    written: str
+    values: list[str]
+
+
+class Options:
+    """The options before the program in a command line; `words` is what follows them.
+
+    `spec` has the number of values of each option, by its name with `_` and without dashes. Raises
+    RsctlError for an unknown option.
+    """
+
+    def __init__(
+        self,
+        launcher: str,
+        arguments: list[str],
+        spec: Mapping[str, int],
+        short: Mapping[str, str] = {},
+    ) -> None:
+        self.launcher = launcher
+        self.words = list(arguments)
+        self._given: list[_Given] = []
+        self._used: set[str] = set()
+        while self.words and self.words[0].startswith("-") and len(self.words[0]) > 1:
+            written = self.words.pop(0)
+            if written == "--":
+                break
+            self._given.append(self._read(written, spec, short))
+
+    def _read(self, written: str, spec: Mapping[str, int], short: Mapping[str, str]) -> _Given:
+        shown, separator, value = written.partition("=")
+        name = shown.lstrip("-").replace("-", "_")
+        name = short.get(name, name)
+        values = [value] if separator else []
+        if name not in spec and not written.startswith("--") and written[1] in short:
+            name, values = short[written[1]], [written[2:]]  # `-n4`
+        if name not in spec:
+            message = f"{self.launcher}: rsctl does not know its option {shown}"
+            remedy = "omit the option here; set what it does in the script, run.env or the job file"
+            raise command_error(message, remedy)
+        while len(values) < spec[name]:
+            if not self.words:
+                raise command_error(
+                    f"{self.launcher}: {written} requires a value", "complete the command"
+                )
+            values.append(self.words.pop(0))
+        return _Given(name, " ".join([written, *(values if not separator else [])]), values)
+
+    def all(self, name: str) -> list[list[str]]:
+        """The values of each use of an option."""
+        self._used.add(name)
+        return [given.values for given in self._given if given.name == name]
+
+    def text(self, *names: str) -> str:
+        """The last value of one of these options; empty if none is given."""
+        found = [values[0] for name in names for values in self.all(name) if values]
+        return found[-1] if found else ""
+
+    def has(self, name: str) -> bool:
+        """Whether an option is given."""
+        return bool(self.all(name))
+
+    def number(self, *names: str) -> int:
+        """A number of things; 0 if it is not given or negative, as deepspeed's -1."""
+        text = self.text(*names) or "0"
+        try:
+            return max(0, int(text))
+        except ValueError:
+            message = f"{self.launcher}: --{names[0]} {text!r} is not a number"
+            raise command_error(message, "correct the command") from None
+
+    def remarks(self, ours: Iterable[str] = ()) -> list[str]:
+        """Lines that name the options that were not taken; `ours` are those that rsctl replaces."""
+        known = set(ours)
+        rest = [given for given in self._given if given.name not in self._used]
+        own = [given.written for given in rest if given.name in known]
+        other = [given.written for given in rest if given.name not in known]
+        reasons = ((own, "rsctl does this itself"), (other, "no key for it"))
+        return [f"{self.launcher}: omitted {', '.join(g)}: {why}" for g, why in reasons if g]
+
+    def rest(self, without: Iterable[str]) -> list[tuple[str, list[str]]]:
+        """The options that were not taken, which now are, except for some."""
+        taken = {*self._used, *without}
+        rest = [(given.name, given.values) for given in self._given if given.name not in taken]
+        self._used.update(name for name, _ in rest)
+        return rest
+
+    def program(self) -> list[str]:
+        """The program that the launcher starts. Raises RsctlError if it is nothing."""
+        if not self.words:
+            raise command_error(
+                f"{self.launcher} does not start a script",
+                "give the script or module after the options",
+            )
+        return self.words
+
+
+def spec(none: str = "", one: str = "", two: str = "") -> dict[str, int]:
+    """The number of values of options, from their names."""
+    return {name: n for n, names in enumerate((none, one, two)) for name in names.split()}
+
+
+def per_node(launcher: str, ranks: int, nodes: int) -> int:
+    """Ranks on each node. Raises RsctlError if they are not the same on all."""
+    if ranks % nodes:
+        message = f"{launcher}: {ranks} processes are not divisible by {nodes} nodes"
+        raise command_error(message, "use a multiple of the number of nodes")
+    return ranks // nodes
+
+
+def unsupported(launcher: str, what: str, remedy: str) -> NoReturn:
+    """Raises RsctlError for what a job file cannot say."""
+    raise command_error(f"{launcher}: {what}", remedy)
+
+
+def command_error(message: str, remedy: str) -> RsctlError:
+    """The error for a command line that cannot become a job file."""
+    return RsctlError(ExitCode.USAGE, error("command", message, remedy))

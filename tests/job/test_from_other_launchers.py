@@ -1,0 +1,207 @@
+"""Command lines of MPI, Slurm, torchx and others, and what stands before them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.findings import RsctlError
+from rsctl.job.command_text import job_text
+from rsctl.job.document import read
+from rsctl.job.from_command import read_command
+from rsctl.job.launcher_options import Launched
+
+MPI: dict[str, Any] = {"run.launcher": "mpi", "image.apt": ["openmpi-bin"]}
+NODES = {"target": "compose"}
+RETRIES = {"limits.retries": 2}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    (tmp_path / "hosts").write_text("h1 slots=4\nh2:4 # second\n# none\n\n")
+    return tmp_path
+
+
+def found(line: str) -> Launched:
+    """The command, after a look at whether its job file can be read."""
+    command = read_command(shlex.split(line))
+    Path("job.yaml").write_text(job_text(command, Path()))
+    document = read("job.yaml", ())
+    codes = {finding.code for finding in document.findings if finding.is_error}
+    assert codes <= {"variable"}, document.findings
+    return command
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes", "ranks", "keys"),
+    [
+        ("mpirun -np 8 -H h1:4,h2:4 python train.py", 2, 4, MPI | NODES),
+        ("mpirun -np 4 --hostfile hosts -npernode 2 python train.py", 2, 2, MPI | NODES),
+        ("mpirun --hostfile hosts python train.py", 2, 4, MPI | NODES),
+        ("mpirun -np 4 --hostfile hosts python train.py", 1, 4, MPI),
+        ("mpiexec --map-by ppr:4:node -n 8 train.py", 2, 4, MPI | NODES),
+        ("mpiexec.hydra -n4 -ppn 4 python -u train.py", 1, 4, MPI),
+        ("mpirun --timeout 60 -np 2 train.py", 1, 2, MPI | {"limits.timeout": "60s"}),
+        ("horovodrun -np 8 -H a:4,b:4 python train.py", 2, 4, MPI | NODES),
+        ("python -m horovod.runner.launch -np 2 train.py", 1, 2, MPI),
+        ("srun -N2 --ntasks-per-node=4 python train.py", 2, 4, {}),
+        ("srun -n 8 -N 2 python train.py", 2, 4, {}),
+        ("srun -n8 --ntasks-per-node 4 train.py", 2, 4, {}),
+        ("srun -N 2 torchrun --nnodes 2 --nproc-per-node 4 train.py", 2, 4, {}),
+        ("srun -N 2 accelerate launch --num_machines 2 --num_processes 4 train.py", 2, 2, {}),
+        ("torchx run -s slurm dist.ddp -j 2x4 --script train.py", 2, 4, {}),
+        ("torchx run dist.ddp --script train.py --name a/b", 1, 1, {"name": "b"}),
+        ("torchx run dist.ddp -j 1:3x2 --script train.py", 3, 2, {}),
+        ("torchx run dist.spmd -j 4 --max_retries 2 --script train.py", 1, 4, RETRIES),
+        ("torchx run utils.python --script train.py", 1, 1, {"run.launcher": "once"}),
+        ("composer -n 4 train.py", 1, 4, {}),
+        ("composer --nproc 4 --world_size 8 --node_rank 0 train.py", 2, 4, {}),
+        ("composer train.py", 1, 0, {}),
+        ("tune run --nnodes 2 --nproc_per_node 4 train.py", 2, 4, {}),
+        ("OMP_NUM_THREADS=2 torchrun --nproc-per-node 2 train.py", 1, 2, {}),
+        ("uv run torchrun --nproc-per-node 2 train.py", 1, 2, {}),
+        ("uv run train.py", 1, 1, {}),
+        ("env A=1 nohup python train.py", 1, 1, {}),
+        ("nice -n 10 timeout -k 5 2h python train.py", 1, 1, {"limits.timeout": "2h"}),
+        ("python3 -m torch.distributed.run --max-restarts=3 train.py", 1, 1,
+         {"limits.restarts_in_place": 3}),
+        ("accelerate launch --max_restarts 1 train.py", 1, 1, {"limits.restarts_in_place": 1}),
+    ],
+)  # fmt: skip
+def test_nodes_ranks_and_keys(line: str, nodes: int, ranks: int, keys: dict[str, Any]) -> None:
+    command = found(line)
+    assert (command.kind, command.words) == ("script", ["train.py"])
+    assert (command.nodes, command.processes, command.keys) == (nodes, ranks, keys)
+
+
+@pytest.mark.parametrize(
+    ("line", "env"),
+    [
+        ("mpirun -x A=1 -x B --mca btl ^tcp -np 1 train.py",
+         {"A": "1", "B": None, "OMPI_MCA_btl": "^tcp"}),
+        ("mpiexec -genv A 1 -genvlist B,C -n 1 train.py", {"A": "1", "B": None, "C": None}),
+        ("horovodrun -np 1 --fusion-threshold-mb 32 --cycle-time-ms 3 train.py",
+         {"HOROVOD_CYCLE_TIME": "3", "HOROVOD_FUSION_THRESHOLD": "33554432"}),
+        ("srun --export=ALL,A=1 -c 8 train.py", {"OMP_NUM_THREADS": "8", "A": "1"}),
+        ("torchx run dist.ddp --env A=1,B=2 --script train.py", {"A": "1", "B": "2"}),
+        ("A=1 env A=2 B=3 python -O -W ignore -X dev train.py",
+         {"A": "2", "B": "3", "PYTHONOPTIMIZE": "1", "PYTHONWARNINGS": "ignore",
+          "PYTHONDEVMODE": "1"}),
+        ("accelerate launch --gpu_ids 0,1 train.py", {"CUDA_VISIBLE_DEVICES": "0,1"}),
+        ("MASTER_ADDR=h PET_NNODES=2 A=1 torchrun train.py", {"A": "1"}),
+    ],
+)  # fmt: skip
+def test_variables(line: str, env: dict[str, str | None]) -> None:
+    assert found(line).env == env
+
+
+def test_slurm_s_options() -> None:
+    line = "srun -p gpu -A me -q high --gpus-per-node=a100:4 -t 1-02:00:00 --mem=64G -J my_job "
+    line += "--comment=x --container-image=nvcr.io#nvidia/pytorch:1 --label train.py"
+    command = found(line)
+    assert command.keys == {
+        "targets.slurm.partition": "gpu",
+        "targets.slurm.account": "me",
+        "targets.slurm.qos": "high",
+        "targets.slurm.memory": "64GiB",
+        "limits.timeout": "93600s",
+        "name": "my_job",
+        "image.uri": "nvcr.io/nvidia/pytorch:1",
+        "targets.slurm.container": "pyxis",
+        "workers.accelerator": "a100:4",
+        "targets.slurm.srun": ["--comment=x"],
+    }
+    assert "srun: omitted --label: rsctl does this itself" in command.remarks
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30", 1800), ("10:30", 630), ("1:00:00", 3600), ("2-3", 183600), ("1-02:03", 93780)],
+)
+def test_slurm_s_times(text: str, seconds: int) -> None:
+    assert found(f"srun -t {text} train.py").keys == {"limits.timeout": f"{seconds}s"}
+
+
+def test_a_secret_is_not_written() -> None:
+    for line in ("WANDB_API_KEY=abc torchrun train.py", "mpirun -x WANDB_API_KEY=abc train.py"):
+        command = found(line)
+        assert command.env == {"WANDB_API_KEY": None}
+        text = Path("job.yaml").read_text()
+        assert "abc" not in text
+        assert "WANDB_API_KEY: ${WANDB_API_KEY}\n" in text
+
+
+def test_a_variable_of_the_environment_may_be_unset() -> None:
+    found("mpirun -x LD_LIBRARY_PATH train.py")
+    assert "LD_LIBRARY_PATH: ${LD_LIBRARY_PATH:-}\n" in Path("job.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "omitted"),
+    [
+        ("mpirun --bind-to core --tag-output -np 1 train.py",
+         ["mpirun: omitted --tag-output: rsctl does this itself",
+          "mpirun: omitted --bind-to core: no key for it"]),
+        ("horovodrun -np 1 --gloo train.py", ["horovodrun: omitted --gloo: no key for it"]),
+        ("mpirun -np 2 train.py", ["mpirun: no hosts are named: set workers.count and processes"]),
+        ("torchx run -s k8s dist.ddp --cpu 4 --script train.py",
+         ["torchx run: omitted -s k8s: no key for it", "dist.ddp: omitted --cpu 4: no key for it"]),
+        ("composer -n 1 --stdout o train.py", ["composer: omitted --stdout o: no key for it"]),
+        ("uv run --with rich train.py",
+         ["uv run: packages come from image.python, or from the Python of target process",
+          "uv run: omitted --with rich: no key for it"]),
+        ("RANK=1 python -I train.py",
+         ["python: omitted -I: no key for it", "omitted RANK: rsctl or its launcher sets them"]),
+        ("accelerate launch --tee 3 --machine_rank 0 train.py",
+         ["accelerate launch: omitted --machine_rank 0: rsctl does this itself",
+          "accelerate launch: omitted --tee 3: no key for it"]),
+        ("deepspeed --no_local_rank --master_port 1 --save_pid train.py",
+         ["deepspeed: omitted --master_port 1: rsctl does this itself",
+          "deepspeed: omitted --save_pid: no key for it"]),
+    ],
+)  # fmt: skip
+def test_no_option_is_dropped_in_silence(line: str, omitted: list[str]) -> None:
+    assert list(found(line).remarks) == omitted
+    text = Path("job.yaml").read_text()
+    assert all(f"# {remark}\n" in text for remark in omitted)
+
+
+def test_a_program_that_is_no_script() -> None:
+    command = found("mpirun -np 2 ./a.out -x 1")
+    assert (command.kind, command.words) == ("command", ["./a.out", "-x", "1"])
+    command = found("tune run --nproc_per_node 2 full_finetune --config llama3/8B")
+    assert command.words[:2] == ["tune", "run"]
+    assert command.keys == {"run.launcher": "once"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("mpirun -np 1 a.py : -np 1 b.py", "mpirun: several programs"),
+        ("mpirun --nope train.py", "mpirun: rsctl does not know its option --nope"),
+        ("mpirun --hostfile none train.py", "mpirun: cannot read none"),
+        ("mpirun -np 3 -N 2 train.py", "mpirun: 3 processes are not divisible"),
+        ("mpirun -np 2 torchrun train.py", "mpirun: the program is a launcher itself"),
+        ("srun -n 3 -N 2 train.py", "srun: 3 processes are not divisible by 2 nodes"),
+        ("torchx run utils.echo", "torchx run: component utils.echo has no counterpart"),
+        ("torchx run dist.ddp -j 2", "dist.ddp does not start a script"),
+        ("torchx run dist.ddp -j ax --script train.py", "dist.ddp: -j ax is not"),
+        ("tune run --nnodes 2 full --config a", "tune run: recipe full and config a"),
+        ("tune ls", "'tune ls' does not start a script"),
+        ("uv run", "'uv run' does not start a script"),
+        ("A=1", "'A=1' does not start a script"),
+        ("A=1 bash run.sh", "'A=1 bash run.sh' does not start a script"),
+        ("timeout soon python train.py", "timeout: its first argument is not a time"),
+        ("python -c pass", "python does not start a script"),
+    ],
+)
+def test_what_cannot_be_said(line: str, message: str) -> None:
+    with pytest.raises(RsctlError) as caught:
+        read_command(shlex.split(line))
+    assert caught.value.findings[0].message.startswith(message)
+    assert caught.value.findings[0].remedy
