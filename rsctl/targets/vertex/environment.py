@@ -93,11 +93,16 @@ def _input_plan(given: GivenInput) -> InputPlan:
 
 
 def awaited_roles(job: Job) -> list[str]:
-    """The roles that end by themselves, whose nodes the chief's waits for: both by rsctl-launch."""
-    return [
+    """The other workers, and the roles that end by themselves: the chief's node waits for their
+    nodes, both by rsctl-launch.
+    """
+    if not job.run.is_launched:
+        return []
+    roles = ["worker"] if job.workers.count > 1 else []
+    return roles + [
         name
         for name, role in job.roles.items()
-        if role.ends == "by-itself" and role.image is None and job.run.package is None
+        if role.ends == "by-itself" and role.image is None
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Optional
 import msgspec
 
 from rsctl.estimate.catalog import Machine
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.targets.chief import (
     chief_findings,
@@ -20,6 +20,7 @@ from rsctl.targets.chief import (
     has_own_chief,
     rank_findings,
 )
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.variables import tls_findings
 from rsctl.targets.vertex.checks import (
@@ -82,6 +83,7 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
         chief_processes = ranks_of(replica_job)
         findings += rank_findings(job, chief_processes, processes, reducers is not None)
         findings += gpu_findings(job)
+    findings += _end_findings(job)
     roles, about_roles = resolve_roles(job, machine, reducers, about_workers)
     findings += about_roles
     if machine is None or chief is None:
@@ -106,6 +108,19 @@ def _findings(
     yield from worker_findings(job, reducers)
     own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
     yield from architecture_findings(job, machine, own, INFO.platform)
+
+
+def _end_findings(job: Job) -> Iterator[Finding]:
+    """What becomes of the other workers when the chief has ended; torchrun and MPI wait anyway."""
+    if job.workers.count == 1 or (job.run.is_launched and job.run.launcher != "once"):
+        return
+    message, remedy = "Vertex AI ends the other workers when the chief ends", None
+    if job.run.is_launched:
+        message += "; rsctl-launch on the chief waits for them before"
+    else:
+        message += f"; with {unlaunched(job)[0]}, the results of workers that still run are unknown"
+        remedy = "have the chief's program wait for the other workers"
+    yield note("chief", message, remedy, "run.package" if job.run.package else "run.launcher")
 
 
 def _pool_findings(
