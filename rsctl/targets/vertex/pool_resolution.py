@@ -22,6 +22,7 @@ from rsctl.targets.chief import (
 )
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
+from rsctl.targets.managed.image_names import image_name_findings
 from rsctl.targets.variables import tls_findings
 from rsctl.targets.vertex.checks import (
     QuotaPool,
@@ -88,6 +89,7 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     findings += about_roles
     if machine is None or chief is None:
         return None, findings
+    findings += image_name_findings(job, (machine, chief))
     findings += _pool_findings(job, chief, machine, reducers, roles)
     if any(finding.is_error for finding in findings):
         return None, findings

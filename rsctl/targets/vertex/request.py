@@ -210,8 +210,8 @@ def _entry(job: Job, entry: Entrypoint, processes: int) -> dict[str, Any]:
         arguments = launch_arguments(job, processes, inputs=input_plans(job))
         return {**command, "args": arguments}
     fields: dict[str, Any] = {}
-    if job.run.command is not None:
-        fields["command"] = list(job.run.command)
+    if job.run.program is not None:
+        fields["command"] = list(job.run.program)
     if job.run.args:
         fields["args"] = script_arguments(job)
     return fields
