@@ -30,6 +30,7 @@ from rsctl.targets.vertex.checks import (
     quota_findings,
     worker_findings,
 )
+from rsctl.targets.vertex.environment import awaited_roles
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import is_tpu, worker_machine
 from rsctl.targets.vertex.names import name_findings
@@ -41,7 +42,8 @@ from rsctl.targets.vertex.scheduling import scheduling_findings, strategy_of
 class ResolvedPools(msgspec.Struct, frozen=True):
     """The workers' machine, the ranks on each, the reducers if there are any, and other roles.
 
-    `pool_roles` are the roles by the names of their worker pools, as the containers need them.
+    `pool_roles` are the roles by the names of their worker pools, as the containers need them, and
+    `awaited` those whose ends the chief waits for.
     `chief` and `chief_processes` are the first worker's: in most jobs equal to all others'.
     """
 
@@ -52,6 +54,7 @@ class ResolvedPools(msgspec.Struct, frozen=True):
     chief_processes: int
     roles: Sequence[RolePool] = ()
     pool_roles: Mapping[str, str] = {}
+    awaited: Sequence[str] = ()
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -95,7 +98,7 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
         return None, findings
     named = pool_roles(job, reducers is not None)
     ranks = (processes, reducers, chief, chief_processes)
-    return ResolvedPools(machine, *ranks, roles, named), findings
+    return ResolvedPools(machine, *ranks, roles, named, awaited_roles(job)), findings
 
 
 def _worker(job: Job) -> tuple[Optional[Machine], list[Finding]]:

@@ -67,7 +67,7 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
 
 def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
     """The variables of a job's containers, except Reduction Server's."""
-    return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles)
+    return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles, resolved.awaited)
 
 
 def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
