@@ -13,7 +13,8 @@ SMDDP_LIBRARY = r"lib(?:smddp|herring)\w{0,40}\.so"
 ACCELERATOR_CAUSES = (
     cause(
         "efa",
-        r"NET/OFI Only EFA provider is supported",
+        r"NET/OFI Only EFA provider is supported"
+        r"|fi_getinfo: provider efa (?:output empty list|returned -\d)",
         "aws-ofi-nccl found no EFA device",
         "use a machine type with EFA and security groups that allow all traffic among the nodes, "
         "or remove the EFA transport from the image",
@@ -28,8 +29,9 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "ofi",
-        r"NCCL WARN NET/OFI (?!Only EFA|Unable to register memory)[^\n]{0,200}?"
-        r"(?:[Ff]ailed|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable|[Nn]o (?:eligible|valid))",
+        r"(?<!NCCL INFO )NET/OFI (?!Only EFA|Unable to register memory)[^\n]{0,200}?"
+        r"(?:[Ff]ail(?:ed|ure)|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable|[Nn]o (?:eligible|valid))"
+        r"|Libfabric EFA provider has encountered an",
         "aws-ofi-nccl, NCCL's plugin for EFA, failed on the network between the nodes",
         "use matching versions of EFA's installer, aws-ofi-nccl and NCCL in the image "
         "(image.transport: efa); let the security group allow all traffic within itself; see "
@@ -48,7 +50,7 @@ ACCELERATOR_CAUSES = (
         "neuron-device",
         r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d"
         r"|NERR_RESOURCE_NC|[Ii]nsuffici?ent NCs|NRT_LOAD_NOT_ENOUGH_NC"
-        r"|Neuron ?Core\(s\) not available",
+        r"|Neuron ?Core\(s\) not available|Neuron runtime cannot be initialized",
         "a process found no free Neuron device",
         "start one process for each NeuronCore, and no other processes that use them; check that "
         "workers.machine has NeuronCores",
@@ -71,9 +73,10 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "neuron-compile",
-        r"neuronx?-cc (?:compilation )?(?:failed|terminated)"
-        r"|'neuronx?-cc', 'compile'[^\n]{0,2000}?non-zero exit status"
-        r"|Failed compilation with \['neuronx?-cc'|Compiler status (?:ERROR|FAIL)",
+        r"neuronx?-cc (?:compilation )?(?:failed|terminated|INTERNAL_ERROR)"
+        r"|Command '\['neuronx?-cc'|Failed compilation with \['neuronx?-cc'|\bNCC_[A-Z]{3,5}\d{2,4}"
+        r"|\[neuronx?-cc\]: [^\n]{0,40}Internal Compiler Error|Compiler status (?:ERROR|FAIL)"
+        r"|NCC_WRAPPER\|\|: Compilation failed",
         "Neuron's compiler could not compile a graph of the model",
         "see the compiler's own error above; update the Neuron SDK, replace the operation that it "
         "names, and give the node more memory if the compiler was killed",
@@ -109,3 +112,31 @@ ACCELERATOR_CAUSES = (
     ),
 )
 """In the order in which they are shown."""
+
+GENERAL_ACCELERATOR_CAUSES = (
+    cause(
+        "neuron-run",
+        r"\bERROR\s{1,9}(?:TDRV|NRT|NMGR|KMGR|NEFF|ENC|CCOM|HAL):\w|CCOM WARN ",
+        "Neuron's runtime reported an error",
+        "see its first ERROR line in the log; NEURON_RT_LOG_LEVEL=INFO in run.env shows more",
+    ),
+    cause(
+        "smddp",
+        r"[Ee]rror[^\n]{0,120}(?:SMDDP|smddp|smdistributed)|SMDDPError",
+        "AWS's library smddp failed",
+        "use comm.backend: auto (NCCL), or an image whose smddp is for its PyTorch and CUDA",
+    ),
+    cause(
+        "nccl",
+        r"NCCL WARN |Test NCCL failure",
+        "NCCL failed; its warnings in the log say why",
+        "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
+    ),
+    cause(
+        "toolkit",
+        r"sagemaker[-_](?:training-toolkit|containers)\s{1,5}ERROR\s{1,5}[Ff]ramework [Ee]rror",
+        "the toolkit of SageMaker's image failed before it started the script",
+        "see its traceback: the program's name (run.script), a download, or a hyperparameter",
+    ),
+)
+"""For texts without any other cause."""

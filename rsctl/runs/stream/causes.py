@@ -10,7 +10,11 @@ from rsctl.known_errors import (
     WRONG_ARCHITECTURE,
 )
 from rsctl.node import stderr_tail
-from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, SMDDP_LIBRARY
+from rsctl.runs.stream.accelerator_causes import (
+    ACCELERATOR_CAUSES,
+    GENERAL_ACCELERATOR_CAUSES,
+    SMDDP_LIBRARY,
+)
 from rsctl.runs.stream.service_causes import SERVICE_CAUSES, cause
 
 LOST_PEER = "peer"
@@ -94,7 +98,7 @@ CAUSES = (
     ),
     cause(
         "shared-memory",
-        r"insufficient shared memory|[Bb]us error|creating shared memory segment",
+        r"insufficient shared memory|[Bb]us error|(?:creating|attaching to) shared memory segment",
         "the shared memory of the container is full",
         "use fewer data loader workers or raise the container's memory",
     ),
@@ -108,7 +112,7 @@ CAUSES = (
     ),
     cause(
         DATA_WORKER,
-        r"DataLoader worker \([^)\n]{1,200}\) (?:is killed by signal: (?!Bus error)([\w ]{1,40})"
+        r"DataLoader worker \([^\n]{1,200}?\) (?:is killed by signal: (?!Bus error)([\w ]{1,40})"
         r"|exited unexpectedly)",
         "a worker process of a data loader was killed or crashed: {names}",
         "set num_workers=0 to see its own error; after Killed, compare the node's memory in "
@@ -125,7 +129,8 @@ CAUSES = (
         "rendezvous",
         r"DistStoreError|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+"
-        r"|Timed out initializing process group in store based barrier",
+        r"|Timed out initializing process group in store based barrier"
+        r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout",
         "not all ranks connected at the start",
         "see the logs of the replicas that are missing",
     ),
@@ -252,7 +257,11 @@ CAUSES = (
         "arguments",
         r": error: ((?:unrecognized arguments|the following arguments are required|ambiguous option"
         r"|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
-        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument))[^\n]{0,200})",
+        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Got "
+        r"unexpected extra argument)[^\n]{0,200})"
+        r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
+        r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
+        r"|ERROR: (Could not consume arg: [^\n]{0,100})|(Could not override '[^'\n]{1,100}')",
         "the script does not accept its arguments: {names}",
         "correct run.args: `NAME: VALUE` becomes --NAME VALUE and `NAME: true` only --NAME, so "
         'write "True" in quotes for an option that takes a value; torchrun passes the rank as the '
@@ -261,6 +270,7 @@ CAUSES = (
     cause(
         "toolkit-program",
         r"Error while finding module specification for|Unsupported entry point type"
+        r"|Invalid distribution name or version syntax"
         r"|sagemaker_training/_?entry_point_type\.py",
         "the toolkit of SageMaker's image cannot start the program that it was given",
         "set run.script to a Python script of run.package, in a folder without setup.py for "
@@ -410,5 +420,6 @@ GENERAL_CAUSES = (
         "a rank ended the MPI job: {names}",
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
+    *GENERAL_ACCELERATOR_CAUSES,
 )
 """The fallback if no other cause is found."""
