@@ -65,9 +65,7 @@ def _paths(data: bytes) -> list[tuple[bytes, int]]:
     raise ValueError("not an index")
 
 
-def _entries(
-    data: bytes, version: int, count: int, hash_bytes: int
-) -> list[tuple[bytes, int]]:
+def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> list[tuple[bytes, int]]:
     """The paths and modes."""
     paths: list[tuple[bytes, int]] = []
     at, previous = 12, b""

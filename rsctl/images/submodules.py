@@ -12,7 +12,7 @@ REASON = "a git submodule that is not initialized, so its folder is empty"
 
 
 class EmptySubmodules:
-    """Recognizes such folders. It reads each repository's index once, and only for empty folders."""
+    """Recognizes such folders; it reads each repository's index once, for empty folders only."""
 
     def __init__(self) -> None:
         self._known: dict[Path, frozenset[str]] = {}

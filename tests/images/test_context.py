@@ -412,7 +412,8 @@ def test_a_submodule_that_is_not_initialized_is_told(tmp_path: Path, below: str)
         folder.mkdir()
         git(folder, "init")
         if module is not None:
-            git(folder, "submodule", "add", str(module), path if folder == middle else f"code/{path}")
+            place = path if folder == middle else f"code/{path}"
+            git(folder, "submodule", "add", str(module), place)
         commit(folder)
     copy = tmp_path / "copy"
     git(tmp_path, "clone", str(outer), str(copy))

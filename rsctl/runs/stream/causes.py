@@ -146,7 +146,8 @@ CAUSES = (
         "mismatch",
         r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes",
         "ranks ran different collective operations, or one with tensors of different sizes",
-        "give all ranks tensors of the same shape and type in the same order, and make all ranks follow the same path through the script; branches on the rank may only "
+        "give all ranks tensors of the same shape and type in the same order, and make all ranks "
+        "follow the same path through the script; branches on the rank may only "
         "contain work that needs no other rank",
     ),
     cause(
@@ -223,7 +224,8 @@ CAUSES = (
     cause(
         "library",
         rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
-        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY})(lib[\w.+-]{{1,80}}): cannot open shared object file",
+        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY})(lib[\w.+-]{{1,80}}): cannot open "
+        r"shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt",
     ),

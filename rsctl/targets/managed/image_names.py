@@ -1,11 +1,12 @@
 """What the name of a vendor's prebuilt image says of its content, against the job. Pure.
 
-AWS's deep-learning containers are REPOSITORY:VERSION-DEVICE-…-PLATFORM: the repository ends with
+AWS's deep-learning containers are REPOSITORY:VERSION-DEVICE-...-PLATFORM: the repository ends with
 -training or -inference, the device is cpu, gpu or cuNNN, neuron or hpu, and the platform is
-sagemaker, ec2, ecs or eks. Only those of SageMaker have its toolkit, `train`, and smddp. Google's are
-…/training/FRAMEWORK-DEVICE.VERSION, …/prediction/FRAMEWORK-DEVICE.VERSION, and those of Deep Learning
-Containers, FRAMEWORK-DEVICE.VERSION, which run no packages. Sources: aws/deep-learning-containers,
-available_images.md; Google, "Prebuilt containers for custom training" and "for prediction".
+sagemaker, ec2, ecs or eks. Only the images for SageMaker have its toolkit, `train`, and smddp.
+Google's are .../training/FRAMEWORK-DEVICE.VERSION, .../prediction/FRAMEWORK-DEVICE.VERSION, and
+those of Deep Learning Containers, FRAMEWORK-DEVICE.VERSION, which run no packages. Sources:
+aws/deep-learning-containers, available_images.md; Google, "Prebuilt containers for custom training"
+and "for prediction".
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
 
-_FRAMEWORKS = r"(?:pytorch|tensorflow|tf2?|mxnet|jax|sklearn|scikit-learn|xgboost|autogluon|vllm|djl)"
+_FRAMEWORKS = (
+    r"(?:pytorch|tensorflow|tf2?|mxnet|jax|sklearn|scikit-learn|xgboost|autogluon|vllm|djl)"
+)
 _AWS = re.compile(
     r"(?P<repository>(?:[a-z0-9]+-)*(?:training|inference)(?:-[a-z0-9]+)*|base|pytorch|tensorflow|"
     r"jax|vllm|sglang)"
     r":v?\d[\w.]*-(?P<rest>[\w.-]+)$"
 )
 _GOOGLE = re.compile(rf"(?:^|/){_FRAMEWORKS}-(?P<device>cpu|gpu|tpu)(?:[.:@-]|$)")
-_GOOGLES_HOSTS = re.compile(r"(?:^|[/.])(?:vertex-ai(?:-restricted)?|deeplearning-platform-release|"
-    r"cloud-aiplatform)/")
+_GOOGLES_HOSTS = re.compile(
+    r"(?:^|[/.])(?:vertex-ai(?:-restricted)?|deeplearning-platform-release|"
+    r"cloud-aiplatform)/"
+)
 _AWS_HOSTS = re.compile(r"^\d{12}\.dkr\.ecr\.|^public\.ecr\.aws/deep-learning-containers/")
 _PLATFORM = re.compile(r"(?:^|-)(ec2|ecs|eks)(?:-|$)")
 

@@ -1,7 +1,8 @@
 """The numbers of ranks that AWS's Trainium can form groups of. Pure.
 
-Source: AWS Neuron's guide to errors in training, "NEFF is invalid": one trn1.2xlarge takes 1 or 2
-workers and none of several, a trn1.32xlarge 1, 2, 8, 16 or 32, and several of these multiples of 32.
+Sources: Neuron's runtime ("Supported number of Neuron Cores is 1, 2, 8, 16 or a multiple of 32",
+huggingface/optimum-neuron#619) and AWS Neuron's guide to errors in training, which names several
+trn1.2xlarge as a cause of "NEFF is invalid".
 """
 
 from __future__ import annotations

@@ -36,8 +36,9 @@ def role_checks(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _toolkit(job: Job) -> Iterator[Finding]:
-    """AWS's guide and version 2 of its SDK take instance groups with MPI and smddp only. The toolkit
-    reads `sagemaker_distribution_instance_groups` for torchrun too: sagemaker-training 5.1.4.
+    """AWS's guide and version 2 of its SDK take instance groups with MPI and smddp only. The
+    toolkit, sagemaker-training 5.1.4, reads `sagemaker_distribution_instance_groups` for torchrun
+    too.
     """
     if job.roles and job.run.package is not None and job.run.launcher == "torchrun":
         message = "the image's toolkit starts torchrun on the workers and the program once on each "

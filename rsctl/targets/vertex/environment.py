@@ -101,9 +101,7 @@ def awaited_roles(job: Job) -> list[str]:
         return []
     roles = ["worker"] if job.workers.count > 1 else []
     return roles + [
-        name
-        for name, role in job.roles.items()
-        if role.ends == "by-itself" and role.image is None
+        name for name, role in job.roles.items() if role.ends == "by-itself" and role.image is None
     ]
 
 
