@@ -1,4 +1,4 @@
-"""What the name of a vendor's prebuilt image says of its content, against the job. Pure.
+"""The content of a vendor's prebuilt image by its name, and its conflicts with a job. Pure.
 
 AWS's deep-learning containers are REPOSITORY:VERSION-DEVICE-...-PLATFORM: the repository ends with
 -training or -inference, the device is cpu, gpu or cuNNN, neuron or hpu, and the platform is
@@ -40,7 +40,7 @@ _PLATFORM = re.compile(r"(?:^|-)(ec2|ecs|eks)(?:-|$)")
 
 
 class ImageName(msgspec.Struct, frozen=True):
-    """What a name says; `device` is cpu, gpu, tpu, neuron or hpu, `platform` ec2, ecs or eks.
+    """The content that a name shows; `device` is cpu, gpu, tpu, neuron or hpu, `platform` ec2, ecs or eks.
 
     `is_inference` is whether it serves models, `is_bare` whether it is of Google's Deep Learning
     Containers, which do not start packages.
@@ -53,7 +53,7 @@ class ImageName(msgspec.Struct, frozen=True):
 
 
 def read_image_name(image: str) -> ImageName | None:
-    """What the name of a vendor's image says, also of a copy in a registry of one's own.
+    """The content of a vendor's image, or of a copy in another registry, by its name.
 
     None if it is not the name of one.
     """
@@ -107,7 +107,7 @@ def image_name_findings(job: Job, machines: Iterable[Optional[Machine]]) -> Iter
 
 
 def _package_findings(job: Job, image: str, known: ImageName, path: str) -> Iterator[Finding]:
-    """What a package, or AWS's library for data parallelism, needs in the image."""
+    """The conflicts with a package, or with AWS's library for data parallelism."""
     needs = [job.run.package is not None and "run.package", job.comm.backend == "smddp" and "smddp"]
     for what in filter(None, needs):
         says = f"{image} is, according to its name, "
@@ -133,7 +133,7 @@ def _device_findings(
         if known.device is None or known.device == kind:
             continue
         if known.device == "hpu" or kind == "tpu":
-            continue  # no machine of ours has Gaudi; names of images for TPUs say little
+            continue  # no machine of the catalog has Gaudi; names of images for TPUs say little
         has = {"gpu": "GPUs", "neuron": "AWS's Trainium"}[kind]
         for_ = {"cpu": "CPUs", "gpu": "GPUs", "neuron": "AWS's Neuron", "tpu": "TPUs"}[known.device]
         message = f"{image} is for {for_} according to its name, but {name} has {has}"

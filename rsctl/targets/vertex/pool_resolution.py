@@ -116,7 +116,7 @@ def _findings(
 
 
 def _end_findings(job: Job) -> Iterator[Finding]:
-    """What becomes of the other workers when the chief has ended; torchrun and MPI wait anyway."""
+    """Say that the other workers end with the chief; torchrun and MPI wait anyway."""
     if job.workers.count == 1 or (job.run.is_launched and job.run.launcher != "once"):
         return
     message, remedy = "Vertex AI ends the other workers when the chief ends", None
