@@ -40,7 +40,7 @@ _PLATFORM = re.compile(r"(?:^|-)(ec2|ecs|eks)(?:-|$)")
 
 
 class ImageName(msgspec.Struct, frozen=True):
-    """The content that a name shows; `device` is cpu, gpu, tpu, neuron or hpu, `platform` ec2, ecs or eks.
+    """The content by a name; `device` is cpu, gpu, tpu, neuron or hpu, `platform` ec2, ecs or eks.
 
     `is_inference` is whether it serves models, `is_bare` whether it is of Google's Deep Learning
     Containers, which do not start packages.
