@@ -119,7 +119,7 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         None if Python runs a script or module, or if a package's container starts it.
         """
         if self.script and self.package is None and is_shell_script(self.script):
-            return ["bash", self.script]
+            return ["bash", str(self.script)]
         return self.command
 
 

@@ -30,7 +30,7 @@ ACCELERATOR_CAUSES = (
     cause(
         "ofi",
         r"(?<!NCCL INFO )NET/OFI (?!Only EFA|Unable to register memory)[^\n]{0,200}?"
-        r"(?:[Ff]ail(?:ed|ure)|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable"
+        r"(?:[Ff]ailed|[Ff]ailure|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable"
         r"|[Nn]o (?:eligible|valid))"
         r"|Libfabric EFA provider has encountered an",
         "aws-ofi-nccl, NCCL's plugin for EFA, failed on the network between the nodes",
