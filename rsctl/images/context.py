@@ -19,6 +19,7 @@ from rsctl.images.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
 from rsctl.images.dockerignore import Dockerignore
 from rsctl.images.exclusions import content_exclusion
 from rsctl.images.gitignore import Gitignore
+from rsctl.images.submodules import EmptySubmodules
 
 if TYPE_CHECKING:
     import tarfile
@@ -208,12 +209,15 @@ def source_entries(
     ignore = ignore or Dockerignore.of(source)
     entries = [ContextEntry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
+    empty_submodules = EmptySubmodules()
     for path, relative in _walk(source, "", ignore, git, left_out):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             entries.append(ContextEntry(prefix + relative, link=os.readlink(path)))
         elif stat.S_ISDIR(mode):
             entries.append(ContextEntry(prefix + relative))
+            if reason := empty_submodules.reason(path):
+                left_out.append(LeftOut(relative, reason))
         elif stat.S_ISREG(mode):
             entries.append(
                 ContextEntry(prefix + relative, executable=bool(mode & 0o100), path=path)

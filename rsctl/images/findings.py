@@ -10,6 +10,7 @@ from rsctl.images.context import ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
 from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.runtime_files import has_compiled_core
+from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
 from rsctl.runs.stream.formatting import format_bytes
@@ -19,6 +20,7 @@ _OWN = ("runtime/", "requirements/")  # the files that rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
 _OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
+_INITIALIZE = "run git submodule update --init --recursive; in CI, check out submodules"
 _RETURN = "to include it, write !PATH in .dockerignore"
 
 
@@ -80,6 +82,10 @@ def left_out_notes(
         by_reason.setdefault(reason, []).append(path)
     for reason, paths in by_reason.items():
         more = f" and {len(paths) - _SHOWN} more" if paths[_SHOWN:] else ""
+        if reason == EMPTY_SUBMODULE:
+            message = f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})"
+            yield warning("submodule", message, _INITIALIZE, key)
+            continue
         yield note(
             "left-out",
             f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})",

@@ -14,15 +14,25 @@ from pathlib import Path
 _LARGEST = 1 << 28
 _STAT_BYTES = 40
 _EXTENDED = 0x4000
+_MODE_AT, _SUBMODULE = 24, 0o160000
 
 
 def tracked_files(work_tree: Path) -> frozenset[str]:
     """The paths in a work tree's index; none where there is no index that can be read."""
+    return frozenset(os.fsdecode(path) for path, _ in _entries_of(work_tree))
+
+
+def submodules(work_tree: Path) -> frozenset[str]:
+    """The paths of the submodules in a work tree's index, initialized or not."""
+    found = (os.fsdecode(path) for path, mode in _entries_of(work_tree) if mode == _SUBMODULE)
+    return frozenset(found)
+
+
+def _entries_of(work_tree: Path) -> list[tuple[bytes, int]]:
     try:
-        data = _read(_git_folder(work_tree) / "index")
-        return frozenset(map(os.fsdecode, _paths(data)))
+        return _paths(_read(_git_folder(work_tree) / "index"))
     except (OSError, ValueError, IndexError, struct.error):
-        return frozenset()
+        return []
 
 
 def _git_folder(work_tree: Path) -> Path:
@@ -42,7 +52,7 @@ def _read(path: Path) -> bytes:
         return opened.read(_LARGEST)
 
 
-def _paths(data: bytes) -> list[bytes]:
+def _paths(data: bytes) -> list[tuple[bytes, int]]:
     signature, version, count = struct.unpack(">4sII", data[:12])
     if signature != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("not an index")
@@ -55,8 +65,9 @@ def _paths(data: bytes) -> list[bytes]:
     raise ValueError("not an index")
 
 
-def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> list[bytes]:
-    paths: list[bytes] = []
+def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> list[tuple[bytes, int]]:
+    """The paths and modes."""
+    paths: list[tuple[bytes, int]] = []
     at, previous = 12, b""
     for _ in range(count):
         start = at
@@ -74,7 +85,8 @@ def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> list[byt
             raise ValueError("not an entry")
         at = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         previous = path
-        paths.append(path)
+        (mode,) = struct.unpack_from(">I", data, start + _MODE_AT)
+        paths.append((path, mode))
     return paths
 
 

@@ -17,6 +17,7 @@ from rsctl.job.limit_checks import check_limits
 from rsctl.job.local_steps import check_local_steps
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
+from rsctl.job.script_language import check_script_language, check_shell_script
 from rsctl.job.tracking_checks import check_tracking
 from rsctl.node.path_placeholders import placeholder_names
 
@@ -63,7 +64,10 @@ def _check_what_runs(
         remedy = "give exactly one of run.script, run.module, run.command"
         yield error("run", "there is nothing to run", remedy, "run")
     has_package = run.package is not None or is_broken("run.package")
-    if no_launcher and given and given[0] != "command" and not has_package:
+    if run.script:
+        yield from check_script_language(run.script, "run.script")
+        yield from check_shell_script(run, run.script, "run.script")
+    if no_launcher and given and run.program is None and not has_package:
         yield error(
             "run",
             "launcher none does not run rsctl-launch in the container, and only rsctl-launch "

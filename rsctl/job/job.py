@@ -49,7 +49,10 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     script: Annotated[
         Optional[RelativePath],
-        Meta(description="A Python script inside image.source, or inside run.package."),
+        Meta(
+            description="A Python script inside image.source, or inside run.package. With "
+            "launcher once or none also a shell script, NAME.sh, which bash runs."
+        ),
     ] = None
     module: Annotated[
         Optional[Module], Meta(description="A Python module, run like `python -m`.")
@@ -108,6 +111,21 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def is_launched(self) -> bool:
         """Whether rsctl-launch starts it."""
         return self.launcher != "none" and self.package is None
+
+    @property
+    def program(self) -> Optional[list[str]]:
+        """The command that runs as it is: `command`, or bash for a shell script of an image.
+
+        None if Python runs a script or module, or if a package's container starts it.
+        """
+        if self.script and self.package is None and is_shell_script(self.script):
+            return ["bash", str(self.script)]
+        return self.command
+
+
+def is_shell_script(script: str) -> bool:
+    """Whether a script is for a shell, by its name."""
+    return script.endswith((".sh", ".bash"))
 
 
 class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,8 +8,9 @@ from typing import Any
 
 from rsctl.findings import Finding, error
 from rsctl.job.env_checks import check_env
-from rsctl.job.job import Job, Role
+from rsctl.job.job import Job, Role, is_shell_script
 from rsctl.job.roles import RESERVED_ROLES
+from rsctl.job.script_language import check_script_language
 from rsctl.job.secret_names import is_secret_name
 from rsctl.job.units import EnvValue
 
@@ -56,7 +57,10 @@ def _check_program(
         names = ", ".join(given[:-1]) + " and " + given[-1]
         message = f"{names} are given, but a role needs exactly one of them"
         yield error("run", message, "keep exactly one of them", f"{path}.{given[1]}")
-    is_python = bool(given) and given[0] != "command"
+    is_shell = bool(role.script) and is_shell_script(str(role.script))
+    is_python = bool(given) and given[0] != "command" and (role.image is not None or not is_shell)
+    if role.script:
+        yield from check_script_language(role.script, f"{path}.script")
     if is_python and role.image is not None:
         message = (
             "an image of its own contains nothing of rsctl, so there is no Python to run a "

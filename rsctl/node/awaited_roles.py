@@ -1,6 +1,7 @@
-"""A chief whose end is the job's waits for the nodes of roles that end by themselves.
+"""A chief whose end is the job's waits for the other workers, and for the nodes of roles that end
+by themselves.
 
-On Vertex AI everything else is stopped when the chief has ended. So the nodes of such roles report
+On Vertex AI everything else is stopped when the chief has ended. So these nodes report
 to the chief that they are alive, by the protocol of liveness.py with sides changed: the chief
 listens, and its node ends only when all of them have said goodbye. One that fails says none: it
 ends the job by its exit code, which the chief's success must not forestall.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Mapping
 
 from rsctl.node.cluster import Cluster
@@ -63,12 +65,26 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> AwaitedRoles |
         ) from error
 
 
+def end_client(client: LivenessClient, cluster: Cluster, environ: Mapping[str, str]) -> int:
+    """Say goodbye to the chief, which may start minutes after this node's command has ended.
+
+    Returns the exit code of this node: 0, or that of a stop signal.
+    """
+    until = time.monotonic() + peer_timeout(cluster, environ)
+    while not client.is_connected and time.monotonic() < until:
+        received = signal.sigtimedwait(STOP_SIGNALS, _POLL_SECONDS)
+        if received is not None:
+            return 128 + received.si_signo
+    client.close()
+    return 0
+
+
 def _awaited(cluster: Cluster, environ: Mapping[str, str]) -> list[str]:
-    """The replicas that the chief waits for."""
+    """The replicas that the chief waits for. The chief is the first worker."""
     roles = environ.get(AWAITED_ROLES, "").split(",") if environ.get("RSCTL_TOKEN") else []
-    return [
-        f"{role}-{index}" for role in roles for index in range(len(cluster.roles.get(role, ())))
-    ]
+    counts = {"worker": len(cluster.workers), **{r: len(h) for r, h in cluster.roles.items()}}
+    replicas = [f"{role}-{index}" for role in roles for index in range(counts.get(role, 0))]
+    return [replica for replica in replicas if replica != "worker-0"]
 
 
 class AwaitedRoles:

@@ -52,6 +52,11 @@ class LivenessClient:
             _Connection((host, liveness_port(port)), index, run, token) for host, port in nodes
         ]
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether each node has accepted a connection, now or before."""
+        return all(connection.was_open for connection in self._connections)
+
     def close(self) -> None:
         """Say goodbye. Nodes that are not connected yet get a few seconds to be."""
         until = time.monotonic() + _CLOSE_SECONDS
@@ -69,6 +74,10 @@ class _Connection:
         self._is_closing = threading.Event()
         self._sock: socket.socket | None = None
         threading.Thread(target=self._run_forever, daemon=True).start()
+
+    @property
+    def was_open(self) -> bool:
+        return self._is_open.is_set()
 
     def close(self, until: float) -> None:
         # A script may end before its node is connected. Without a goodbye the other node would

@@ -80,7 +80,7 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if client is not None:
             client.close()
     if to_chief is not None and code == 0:
-        to_chief.close()
+        code = awaited_roles.end_client(to_chief, cluster, environ)
     return code
 
 
@@ -122,10 +122,13 @@ def _run(
         return run_for_chief(cluster, job.environ)
     job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
     nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
+    awaited = awaited_roles.start_server(cluster, environ)
     began = time.time()
     code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds)
     if nodes is not None:
         nodes.end(code)
+    if awaited is not None and code == 0:
+        code = awaited.wait()
     if code == 0:
         _report_lost_files(job, cluster, environ, began)
     return code
@@ -152,7 +155,6 @@ def _run_command(
     child = _start(job, tail, output, soft_stop)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
     server = liveness_server.start_server(cluster, environ)
-    awaited = awaited_roles.start_server(cluster, environ)
     versions = VersionReport(environ) if telemetry_seconds > 0 else None
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
     interface, ranks = _own_interface(cluster, environ), _ranks_here(cluster, options)
@@ -168,8 +170,6 @@ def _run_command(
     code = exit_report.report_exit(
         status, stderr, options.launcher, cluster, workers_ended, environ
     )
-    if awaited is not None and code == 0:
-        code = awaited.wait()
     if recheck is not None and status.is_failure:  # its proof may be why the command failed
         recheck.wait()
     if versions is not None:

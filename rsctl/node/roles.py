@@ -26,7 +26,8 @@ STOPPED_ROLES = "RSCTL_STOPPED_ROLES"
 It is there where a job has ended only when all of its containers have (liveness.py)."""
 
 AWAITED_ROLES = "RSCTL_AWAITED_ROLES"
-"""The variable that names the roles, with commas, whose ends the chief waits for.
+"""The variable that names the roles, with commas, whose ends the chief waits for; `worker` is the
+other workers.
 
 It is there where a job ends with its chief (awaited_roles.py)."""
 

@@ -37,7 +37,7 @@ def launch_arguments(
         options += ["--stop-signal", job.limits.stop_signal]
     if job.limits.restarts_in_place and job.run.launcher == "torchrun":
         options += ["--restarts-in-place", str(job.limits.restarts_in_place)]
-    if job.run.command is None:
+    if job.run.program is None:
         options.append("--python")
     if placeholder_names(script_arguments(job)):
         options += ["--fill", str(len(script_arguments(job)))]
@@ -63,8 +63,8 @@ def ranks_in(arguments: Sequence[str]) -> int | None:
 def user_command(job: Job) -> list[str]:
     """The script, `-m` and the module, or the command, with the arguments."""
     run = job.run
-    if run.command is not None:
-        head = list(run.command)
+    if run.program is not None:
+        head = list(run.program)
     else:
         head = [str(run.script)] if run.script is not None else ["-m", str(run.module)]
     return head + script_arguments(job)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.images.context import BuildContext, ContextEntry, source_entries
+from rsctl.images.findings import left_out_notes
 from rsctl.job.secret_names import has_secret
 
 
@@ -390,3 +391,39 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_name(source: Path) -> N
     with pytest.raises(FileNotFoundError) as caught:
         made.digest()
     assert caught.value.filename == str(source / "train.py")
+
+
+@pytest.mark.parametrize("below", ["", "code"])
+def test_a_submodule_that_is_not_initialized_is_told(tmp_path: Path, below: str) -> None:
+    """Also in a source that is a folder of the repository, and in a submodule that is there."""
+    safe = ["-c", "protocol.file.allow=always", "-c", "user.name=a", "-c", "user.email=a@b"]
+
+    def git(folder: Path, *arguments: str) -> None:
+        command = ["git", *safe, *arguments]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+    def commit(folder: Path) -> None:
+        (folder / "file.py").write_text("1\n")
+        git(folder, "add", "--all")
+        git(folder, "commit", "--message", "a")
+
+    inner, middle, outer = (tmp_path / name for name in ("inner", "middle", "outer"))
+    for folder, module, path in ((inner, None, ""), (middle, inner, "deep"), (outer, middle, "a")):
+        folder.mkdir()
+        git(folder, "init")
+        if module is not None:
+            place = path if folder == middle else f"code/{path}"
+            git(folder, "submodule", "add", str(module), place)
+        commit(folder)
+    copy = tmp_path / "copy"
+    git(tmp_path, "clone", str(outer), str(copy))
+    (copy / "empty").mkdir()
+    (copy / "code" / "empty").mkdir()
+    prefix = "" if below else "code/"
+    reason = "a git submodule that is not initialized, so its folder is empty"
+    found = source_entries(copy / below, "")[1]
+    assert [each for each in found if "submodule" in each.reason] == [(f"{prefix}a", reason)]
+    git(copy, "submodule", "update", "--init")
+    found = source_entries(copy / below, "")[1]
+    assert [each for each in found if "submodule" in each.reason] == [(f"{prefix}a/deep", reason)]
+    assert [each.severity for each in left_out_notes(found, "the image")][-1] == "warning"

@@ -537,6 +537,37 @@ def test_a_role_that_fails_says_no_goodbye_to_the_chief(
     assert chief.ends == [code == 0]
 
 
+def of_two_workers(pool: int, hosts: list[str]) -> dict[str, str]:
+    """The environment of a job on Vertex AI with a chief and another worker."""
+    pools = {"workerpool0": [f"{hosts[0]}:2222"], "workerpool1": [f"{hosts[1]}:2222"]}
+    spec = {"cluster": pools, "task": {"type": f"workerpool{pool}", "index": 0}}
+    more = {"RSCTL_AWAITED_ROLES": "worker", "RSCTL_TOKEN": TOKEN}
+    return {"RSCTL_TARGET": "vertex", "CLUSTER_SPEC": json.dumps(spec), **more}
+
+
+def test_a_vertex_chief_waits_for_the_other_workers(
+    launch: Launch, addresses: Addresses, tmp_path: Path
+) -> None:
+    hosts, mark = addresses(2), tmp_path / "mark"
+    until = f"until [ -e {mark} ]; do sleep 0.05; done"
+    worker = launch(*ONCE, "sh", "-c", until, **of_two_workers(1, hosts))
+    chief = launch(*ONCE, "true", **of_two_workers(0, hosts))
+    chief.printed("rsctl: waiting for worker-1 to end")
+    mark.touch()
+    assert [worker.wait(), chief.wait()] == [0, 0]
+
+
+def test_a_worker_that_ends_before_the_chief_starts_waits_to_say_so(
+    launch: Launch, addresses: Addresses
+) -> None:
+    """Otherwise the chief would wait for it as for a machine that comes late."""
+    hosts = addresses(2)
+    worker = launch(*ONCE, "echo", "worked", **of_two_workers(1, hosts))
+    worker.printed("worked")
+    chief = launch(*ONCE, "true", **of_two_workers(0, hosts))
+    assert [worker.wait(), chief.wait()] == [0, 0]
+
+
 def test_a_vertex_chief_that_waits_can_be_stopped(launch: Launch, addresses: Addresses) -> None:
     hosts = addresses(2)
     chief = launch(*ONCE, "true", **with_evaluator(0, hosts))

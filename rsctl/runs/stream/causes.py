@@ -10,6 +10,11 @@ from rsctl.known_errors import (
     WRONG_ARCHITECTURE,
 )
 from rsctl.node import stderr_tail
+from rsctl.runs.stream.accelerator_causes import (
+    ACCELERATOR_CAUSES,
+    GENERAL_ACCELERATOR_CAUSES,
+    SMDDP_LIBRARY,
+)
 from rsctl.runs.stream.service_causes import SERVICE_CAUSES, cause
 
 LOST_PEER = "peer"
@@ -19,6 +24,9 @@ _CUDA_LIBRARY = (
     r"lib(?:cudart|cublas(?:Lt)?|cudnn|cufft|curand|cusolver|cusparse(?:Lt)?|cupti|nvrtc|nvJitLink"
     r"|nvToolsExt|nccl)(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
 )
+
+DATA_WORKER = "data-worker"
+"""The code of a cause that the kernel's count of killed processes says more about."""
 
 LESS_MEMORY = "use a smaller batch or fewer data loader workers"
 """The remedy for a node without memory; the way to more memory depends on its target."""
@@ -90,16 +98,25 @@ CAUSES = (
     ),
     cause(
         "shared-memory",
-        r"insufficient shared memory|[Bb]us error|creating shared memory segment",
+        r"insufficient shared memory|[Bb]us error|(?:creating|attaching to) shared memory segment",
         "the shared memory of the container is full",
         "use fewer data loader workers or raise the container's memory",
     ),
     cause(
         "memory",
-        rf"{NO_MEMORY}|OOM when allocating tensor(?![^\n]{{0,300}}(?i:device:gpu))"
-        r"|ran out[ -]of[ -]memory and exited|DataLoader worker \(.*\) is killed by signal: Killed",
+        rf"(?m:^)(?![^\n]{{0,300}}NET/OFI)[^\n]*?(?:{NO_MEMORY})"
+        r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
+        r"|ran out[ -]of[ -]memory and exited",
         "the node ran out of memory",
         f"{LESS_MEMORY}, or raise the memory limit",
+    ),
+    cause(
+        DATA_WORKER,
+        r"DataLoader worker \([^\n]{1,200}?\) (?:is killed by signal: (?!Bus error)([\w ]{1,40})"
+        r"|exited unexpectedly)",
+        "a worker process of a data loader was killed or crashed: {names}",
+        "set num_workers=0 to see its own error; after Killed, compare the node's memory in "
+        "`rsctl metrics`, and use fewer workers",
     ),
     cause(
         "timeout",
@@ -112,7 +129,8 @@ CAUSES = (
         "rendezvous",
         r"DistStoreError|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+"
-        r"|Timed out initializing process group in store based barrier",
+        r"|Timed out initializing process group in store based barrier"
+        r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout",
         "not all ranks connected at the start",
         "see the logs of the replicas that are missing",
     ),
@@ -126,9 +144,10 @@ CAUSES = (
     ),
     cause(
         "mismatch",
-        r"Detected mismatch between collectives on ranks",
-        "ranks ran different collective operations",
-        "make all ranks follow the same path through the script; branches on the rank may only "
+        r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes",
+        "ranks ran different collective operations, or one with tensors of different sizes",
+        "give all ranks tensors of the same shape and type in the same order, and make all ranks "
+        "follow the same path through the script; branches on the rank may only "
         "contain work that needs no other rank",
     ),
     cause(
@@ -144,13 +163,7 @@ CAUSES = (
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
         "exclude others such as docker0 and lo with ^docker0,lo",
     ),
-    cause(
-        "efa",
-        r"NET/OFI Only EFA provider is supported",
-        "aws-ofi-nccl found no EFA device",
-        "use a machine type with EFA and security groups that allow all traffic among the nodes, "
-        "or remove the EFA transport from the image",
-    ),
+    *ACCELERATOR_CAUSES,
     cause(
         "processes",
         r"cannot be larger than the device count|CUDA error: invalid device ordinal"
@@ -187,7 +200,8 @@ CAUSES = (
     ),
     cause(
         "module",
-        r"ModuleNotFoundError: No module named '([\w.]+)'",
+        r"ModuleNotFoundError: No module named '(?!smdistributed)([\w.]+)'"
+        r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)",
         "a Python module is missing: {names}",
         "add it to image.python; on target process, install it in the environment of rsctl",
     ),
@@ -210,7 +224,8 @@ CAUSES = (
     cause(
         "library",
         rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
-        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}}): cannot open shared object file",
+        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY})(lib[\w.+-]{{1,80}}): cannot open "
+        r"shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt",
     ),
@@ -229,13 +244,6 @@ CAUSES = (
         "its classes with torch.serialization.add_safe_globals",
     ),
     cause(
-        "neuron-device",
-        r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d",
-        "a process found no free Neuron device",
-        "start one process for each NeuronCore, and no other processes that use them; check that "
-        "workers.machine has NeuronCores",
-    ),
-    cause(
         "tpu-device",
         r"TPU initialization failed: open\(/dev/\w{1,40}\)|Couldn't open device: /dev/accel\d",
         "a process could not open the TPU, perhaps because another process has opened it",
@@ -246,6 +254,37 @@ CAUSES = (
         r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
         "the script does not exist: {names}",
         "give its path relative to image.source, and check that .dockerignore does not exclude it",
+    ),
+    cause(
+        "arguments",
+        r": error: ((?:unrecognized arguments|the following arguments are required|ambiguous option"
+        r"|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
+        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Got "
+        r"unexpected extra argument)[^\n]{0,200})"
+        r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
+        r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
+        r"|ERROR: (Could not consume arg: [^\n]{0,100})|(Could not override '[^'\n]{1,100}')",
+        "the script does not accept its arguments: {names}",
+        "correct run.args: `NAME: VALUE` becomes --NAME VALUE and `NAME: true` only --NAME, so "
+        'write "True" in quotes for an option that takes a value; torchrun passes the rank as the '
+        "variable LOCAL_RANK, not as --local-rank",
+    ),
+    cause(
+        "toolkit-program",
+        r"Error while finding module specification for|Unsupported entry point type"
+        r"|Invalid distribution name or version syntax"
+        r"|sagemaker_training/_?entry_point_type\.py",
+        "the toolkit of SageMaker's image cannot start the program that it was given",
+        "set run.script to a Python script of run.package, in a folder without setup.py for "
+        "torchrun; for a shell script, set run.launcher: none",
+    ),
+    cause(
+        "group-not-destroyed",
+        r"terminate called without an active exception",
+        "a process ended while threads of its libraries were still running; PyTorch's process "
+        "group under gloo does this to scripts that have completed their training",
+        "call torch.distributed.destroy_process_group() as the last statement of the script; "
+        "what it saved before is complete",
     ),
     cause(
         "binary",
@@ -268,12 +307,6 @@ CAUSES = (
         "build it for the machine's: amd64, or arm64 for Grace and Graviton",
     ),
     *SERVICE_CAUSES,
-    cause(
-        "neuron-cores",
-        r"Unsupported topology\. Supported number of Neuron Cores",
-        "the number of ranks does not match the NeuronCores of the machine",
-        "start 1, 2, 8, 16 or a multiple of 32 ranks: one for each NeuronCore that is used",
-    ),
     cause(
         "mpi-slots",
         r"There are not enough slots available in the system",
@@ -389,5 +422,6 @@ GENERAL_CAUSES = (
         "a rank ended the MPI job: {names}",
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
+    *GENERAL_ACCELERATOR_CAUSES,
 )
 """The fallback if no other cause is found."""

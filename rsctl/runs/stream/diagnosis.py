@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import find_known_errors
-from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES, LESS_MEMORY
+from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY
 from rsctl.runs.stream.structured import is_structured
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -40,6 +40,12 @@ _ENDINGS: Mapping[int | str, Finding] = {
         "shared-memory",
         "native code could not reach its memory (SIGBUS), as when the shared memory is full",
         "use fewer data loader workers or raise the container's memory",
+    ),
+    2: note(
+        "arguments",
+        "the program ended with exit code 2, as parsers of command lines do for invalid arguments",
+        "see the end of its log, and correct run.args; Python gives it too for a file that does "
+        "not exist",
     ),
     128: note(
         "start",
@@ -132,6 +138,8 @@ def known_causes(
     killer = killer or Killer()
     found = [_ended_by(killer.command)] if killer.command else []
     found += causes_in(lines) or causes_in(reported)
+    if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
+        found.insert(0, _sigkill(True, False))
     if found:
         return found
     signal = signal or _signal_of(exit_code)

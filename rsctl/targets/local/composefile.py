@@ -185,8 +185,8 @@ def _entry(job: Job, run: str, ranks: int) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher == "none":
         entry: dict[str, Any] = {}
-        if job.run.command is not None:
-            entry["entrypoint"] = list(job.run.command)
+        if job.run.program is not None:
+            entry["entrypoint"] = list(job.run.program)
         if job.run.args:
             entry["command"] = script_arguments(job)
         return entry

@@ -31,6 +31,7 @@ def architecture_findings(
             message = f"{worker.name} has no Arm processors, but the image is for {_ARM}"
             remedy = "remove image.platform, or use a machine type with Arm processors"
             yield error("arm", message, remedy, "image.platform")
+        yield from _named_for_arm(job, worker)
         return
     has = f"{worker.name} has Arm processors"
     if own_reducers is not None and not own_reducers.arm:
@@ -48,3 +49,11 @@ def architecture_findings(
     elif not _FOR_ARM.search(uri):
         message = f"{has}: the image must be for linux/arm64, and its name does not show that"
         yield warning("arm", message, _BRING, "image.uri")
+
+
+def _named_for_arm(job: Job, worker: Machine) -> Iterator[Finding]:
+    image = str(job.image.uri or job.image.base or "")
+    if _FOR_ARM.search(image) and not _FOR_OTHERS.search(image):
+        message = f"{image} is for Arm processors according to its name, but {worker.name} has none"
+        remedy = "use the image for linux/amd64, or a machine type with Arm processors"
+        yield error("arm", message, remedy, "image.uri" if job.image.uri else "image.base")

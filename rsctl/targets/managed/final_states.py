@@ -20,6 +20,8 @@ from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.managed.status_poller import stamped
 
 _MOST_LINES = 40
+_WORKER, _CHIEF = "worker", "worker-0"
+_CONTINUED = "the workers continued without it"
 _REASONS = {
     JobState.FAILED: "the job had failed",
     JobState.EXPIRED: "the job's time limit was reached",
@@ -95,15 +97,20 @@ def _all_succeeded(
 
     Reducers and roles that end with the workers are stopped when these have ended: their exit codes
     are unknown. Some reducers may have been lost before, if the workers can continue without them.
+    Where a job ends with its chief, the platform may have stopped other workers in their work.
     """
     time = status.time
     lost = {failure.replica: failure.exit_code for failure in reversed(progress.failures)}
     for name in replica_names(pools):
-        if name.rpartition("-")[0] in status.ended_roles:
+        role = name.rpartition("-")[0]
+        if name == _CHIEF or role in status.ended_roles:
             recorder.state(JobState.SUCCEEDED, name, 0, time=time)
         elif name in lost:
-            why = "the workers continued without it"
+            why = "the job ended with the chief" if role == _WORKER else _CONTINUED
             recorder.state(JobState.FAILED, name, lost[name], why, time=time)
+        elif role == _WORKER:
+            why = "ended with the chief, result not known"
+            recorder.state(JobState.CANCELLED, name, reason=why, time=time)
         else:
             why = "stopped after the workers had ended"
             recorder.state(JobState.SUCCEEDED, name, reason=why, time=time)

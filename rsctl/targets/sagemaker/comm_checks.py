@@ -13,9 +13,11 @@ from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
 from rsctl.targets.chief import chief_job, gpu_findings, rank_findings
 from rsctl.targets.launch_command import unlaunched
+from rsctl.targets.managed.image_names import image_name_findings
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.neuron import neuron_findings
 from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.toolkit import framework_findings, starts_smddp
 from rsctl.targets.variables import comm_env, tls_findings
@@ -49,6 +51,8 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         ranks = ranks_of(chief_job(job)), ranks_of(job)
         yield from rank_findings(job, *ranks, bool(resolved.reducers))
         yield from gpu_findings(job)
+    yield from neuron_findings(resolved)
+    yield from image_name_findings(job, (resolved.worker, resolved.chief))
     if job.comm.backend == "nccl":
         yield from _nccl_findings(job)
     if job.comm.backend == "smddp":

@@ -65,7 +65,7 @@ def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
     of_machine = {"sagemaker_instance_type": machine} if machine else {}
     of_groups = {"sagemaker_distribution_instance_groups": [WORKERS]} if job.roles else {}
     if job.run.launcher == "torchrun":
-        return {"sagemaker_torch_distributed_enabled": True, **of_machine}
+        return {**of_groups, "sagemaker_torch_distributed_enabled": True, **of_machine}
     if job.run.launcher != "mpi":
         return {}
     if starts_smddp(job):

@@ -157,7 +157,7 @@ def _algorithm(
 
 def _entrypoint(job: Job, package: Optional[Package]) -> list[str]:
     if not job.run.is_launched:
-        return list(job.run.command or [])
+        return list(job.run.program or [])
     return package.command(PACKAGE_PATH) if package else ["rsctl-launch"]
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.job.secret_names import is_secret_name
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.machines import ResolvedPools
 
+_LAUNCHER = "run.launcher"
 _ONE_IMAGE = "build one image for all of them (image.python, image.apt), or use another target"
 
 
@@ -35,13 +36,14 @@ def role_checks(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _toolkit(job: Job) -> Iterator[Finding]:
-    """Version 2 of AWS's SDK takes instance groups with MPI and smddp only; otherwise the images'
-    toolkit would start ranks on each group by itself.
+    """AWS's guide and version 2 of its SDK take instance groups with MPI and smddp only. The
+    toolkit, sagemaker-training 5.1.4, reads `sagemaker_distribution_instance_groups` for torchrun
+    too.
     """
     if job.roles and job.run.package is not None and job.run.launcher == "torchrun":
-        message = "torchrun in SageMaker's images also starts ranks on the nodes of roles"
-        remedy = "set run.launcher: mpi, or none for a program that reads its instance group"
-        yield error("package", message, remedy, "run.launcher")
+        message = "the image's toolkit starts torchrun on the workers and the program once on each "
+        message += "node of a role, which AWS documents for MPI and smddp only"
+        yield note("package", message, "try a short job first, or set run.launcher: mpi", _LAUNCHER)
 
 
 def _of_its_own(job: Job, name: str) -> Iterator[Finding]:

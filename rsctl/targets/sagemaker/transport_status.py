@@ -21,7 +21,8 @@ ON_EFA = note("nccl-efa", "NCCL's traffic goes over EFA")
 ON_SOCKETS = note(
     "nccl-sockets",
     "NCCL's traffic goes over TCP sockets, not over EFA",
-    "on a machine with EFA: use a base image that has the EFA plugin, see image.transport",
+    "on a machine with EFA: if the log has no NET/OFI lines before, use a base image that has the "
+    "EFA plugin, see image.transport; otherwise the plugin failed, and these lines say why",
 )
 
 

@@ -119,7 +119,7 @@ class FakeTarget:
             **({"RSCTL_CHECKPOINT_DIR": str(job.checkpoints)} if job.checkpoints else {}),
             **user_env(job),  # a secret is None
         }
-        command = user_command(job) if job.run.command else [sys.executable, *user_command(job)]
+        command = user_command(job) if job.run.program else [sys.executable, *user_command(job)]
         request = {
             "command": command,
             "env": env,

@@ -19,7 +19,7 @@ from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.catalog import PREEMPTIBLE_CPUS, quotas_of, rules
-from rsctl.targets.vertex.environment import container_env
+from rsctl.targets.vertex.environment import awaited_roles, container_env
 from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.reducers import ReducerPool
 from rsctl.targets.vertex.scheduling import strategy_of
@@ -173,7 +173,7 @@ def _mounts(job: Job) -> Iterator[Finding]:
 
 def _environment(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding]:
     has_own = reducers is not None and reducers.kind == "rsctl"
-    count = len(container_env(job, "run", has_own))
+    count = len(container_env(job, "run", has_own, awaited=awaited_roles(job)))
     for key, variables in (("run.env", job.run.env), ("reducers.env", job.reducers.env)):
         for name in (name for name in rules().own_env if name in variables):
             message = f"Vertex AI sets {name} itself, to identify a replica"

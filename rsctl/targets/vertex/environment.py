@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Optional
 
@@ -21,19 +21,20 @@ def container_env(
     run: str,
     has_own_reducers: bool,
     pool_roles: Mapping[str, str] = MappingProxyType({}),
+    awaited: Sequence[str] = (),
 ) -> dict[str, Optional[str]]:
     """The variables of every container, in all roles; None for a secret.
 
     All replicas of a pool share one environment, so rsctl-launch finds out which replica it is on.
     A vendor's container with `run.package` has the platform's own variables, such as AIP_MODEL_DIR,
     and only those of rsctl's that have no counterpart. `pool_roles` are the roles by the names of
-    their worker pools.
+    their worker pools, `awaited` the job's `awaited_roles`.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers), **stall_env(job)}
     env |= _soft_stop_env(job)
     env |= input_env(input_plans(job))
     env |= {POOL_ROLES: write_pool_roles(pool_roles)} if pool_roles else {}
-    if awaited := awaited_roles(job):
+    if awaited and job.run.is_launched:
         env |= {AWAITED_ROLES: ",".join(awaited), TOKEN: None}
     if job.run.package is not None:
         at = job.checkpoints
@@ -93,11 +94,14 @@ def _input_plan(given: GivenInput) -> InputPlan:
 
 
 def awaited_roles(job: Job) -> list[str]:
-    """The roles that end by themselves, whose nodes the chief's waits for: both by rsctl-launch."""
-    return [
-        name
-        for name, role in job.roles.items()
-        if role.ends == "by-itself" and role.image is None and job.run.package is None
+    """The other workers, and the roles that end by themselves: the chief's node waits for their
+    nodes, both by rsctl-launch.
+    """
+    if not job.run.is_launched:
+        return []
+    roles = ["worker"] if job.workers.count > 1 else []
+    return roles + [
+        name for name, role in job.roles.items() if role.ends == "by-itself" and role.image is None
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Optional
 import msgspec
 
 from rsctl.estimate.catalog import Machine
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.targets.chief import (
     chief_findings,
@@ -20,7 +20,9 @@ from rsctl.targets.chief import (
     has_own_chief,
     rank_findings,
 )
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
+from rsctl.targets.managed.image_names import image_name_findings
 from rsctl.targets.variables import tls_findings
 from rsctl.targets.vertex.checks import (
     QuotaPool,
@@ -28,6 +30,7 @@ from rsctl.targets.vertex.checks import (
     quota_findings,
     worker_findings,
 )
+from rsctl.targets.vertex.environment import awaited_roles
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import is_tpu, worker_machine
 from rsctl.targets.vertex.names import name_findings
@@ -39,7 +42,8 @@ from rsctl.targets.vertex.scheduling import scheduling_findings, strategy_of
 class ResolvedPools(msgspec.Struct, frozen=True):
     """The workers' machine, the ranks on each, the reducers if there are any, and other roles.
 
-    `pool_roles` are the roles by the names of their worker pools, as the containers need them.
+    `pool_roles` are the roles by the names of their worker pools, as the containers need them, and
+    `awaited` those whose ends the chief waits for.
     `chief` and `chief_processes` are the first worker's: in most jobs equal to all others'.
     """
 
@@ -50,6 +54,7 @@ class ResolvedPools(msgspec.Struct, frozen=True):
     chief_processes: int
     roles: Sequence[RolePool] = ()
     pool_roles: Mapping[str, str] = {}
+    awaited: Sequence[str] = ()
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -82,16 +87,18 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
         chief_processes = ranks_of(replica_job)
         findings += rank_findings(job, chief_processes, processes, reducers is not None)
         findings += gpu_findings(job)
+    findings += _end_findings(job)
     roles, about_roles = resolve_roles(job, machine, reducers, about_workers)
     findings += about_roles
     if machine is None or chief is None:
         return None, findings
+    findings += image_name_findings(job, (machine, chief))
     findings += _pool_findings(job, chief, machine, reducers, roles)
     if any(finding.is_error for finding in findings):
         return None, findings
     named = pool_roles(job, reducers is not None)
     ranks = (processes, reducers, chief, chief_processes)
-    return ResolvedPools(machine, *ranks, roles, named), findings
+    return ResolvedPools(machine, *ranks, roles, named, awaited_roles(job)), findings
 
 
 def _worker(job: Job) -> tuple[Optional[Machine], list[Finding]]:
@@ -106,6 +113,19 @@ def _findings(
     yield from worker_findings(job, reducers)
     own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
     yield from architecture_findings(job, machine, own, INFO.platform)
+
+
+def _end_findings(job: Job) -> Iterator[Finding]:
+    """Say that the other workers end with the chief; torchrun and MPI wait anyway."""
+    if job.workers.count == 1 or (job.run.is_launched and job.run.launcher != "once"):
+        return
+    message, remedy = "Vertex AI ends the other workers when the chief ends", None
+    if job.run.is_launched:
+        message += "; rsctl-launch on the chief waits for them before"
+    else:
+        message += f"; with {unlaunched(job)[0]}, the results of workers that still run are unknown"
+        remedy = "have the chief's program wait for the other workers"
+    yield note("chief", message, remedy, "run.package" if job.run.package else "run.launcher")
 
 
 def _pool_findings(

@@ -67,7 +67,7 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
 
 def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
     """The variables of a job's containers, except Reduction Server's."""
-    return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles)
+    return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles, resolved.awaited)
 
 
 def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def _entry(job: Job, entry: Entrypoint, processes: int) -> dict[str, Any]:
         arguments = launch_arguments(job, processes, inputs=input_plans(job))
         return {**command, "args": arguments}
     fields: dict[str, Any] = {}
-    if job.run.command is not None:
-        fields["command"] = list(job.run.command)
+    if job.run.program is not None:
+        fields["command"] = list(job.run.program)
     if job.run.args:
         fields["args"] = script_arguments(job)
     return fields

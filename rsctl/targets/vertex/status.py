@@ -95,7 +95,7 @@ def status_of(
         started=event_time(job.get("startTime")),
         reason=message or _missing_reason(state, waits_for) or known.reason,
         is_settled=is_settled or waits_for > _UNTIL_EXPLAINED * factor,
-        ended_roles=("worker", *_awaited(job)),
+        ended_roles=tuple(_awaited(job)),
         failed=list(_failures(job, message, since)) if state.is_final else [],
         facts=facts_of(job, address, at),
         findings=list(_findings(job, message, state, address, waits_for)),
@@ -192,7 +192,7 @@ def _findings(
 def _awaited(job: dict[str, Any]) -> list[str]:
     """The roles whose ends the chief has waited for."""
     named = str(chief_variables(job).get(AWAITED_ROLES) or "")
-    return [role for role in roles_of(job)[2:] if role in named.split(",")]
+    return [role for role in ("worker", *roles_of(job)[2:]) if role in named.split(",")]
 
 
 def _machine_key(job: dict[str, Any], task: str) -> str:

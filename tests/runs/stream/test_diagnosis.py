@@ -148,7 +148,7 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "memory",
         ),
         ("terminate called after throwing an instance of 'std::bad_alloc'", "memory"),
-        ("RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. ", "memory"),
+        ("RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. ", "data-worker"),
         (
             "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=23, "
             "OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600012 milliseconds",
@@ -320,8 +320,34 @@ def test_nccl_names_what_its_own_error_is_an_effect_of() -> None:
 
 @pytest.mark.parametrize("one", real("log_lines"), ids=lambda one: one["text"][:50])
 def test_real_lines_have_a_cause(one: dict[str, str]) -> None:
-    (cause,) = known_causes([one["text"]], 1, None)
+    (cause,) = known_causes(one["text"].splitlines(), 1, None)
     assert cause.code == one["code"]
     assert cause.remedy
     if "named" in one:
         assert cause.message.endswith(f": {one['named']}")
+
+
+@pytest.mark.parametrize(
+    ("out_of_memory", "codes"),
+    [(True, ["memory", "data-worker"]), (False, ["data-worker"]), (None, ["data-worker"])],
+)
+def test_a_killed_data_worker_is_the_kernels_only_if_it_counted_one(
+    out_of_memory: bool | None, codes: list[str]
+) -> None:
+    lines = ["RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. "]
+    causes = known_causes(lines, 1, None, Killer(out_of_memory=out_of_memory))
+    assert [cause.code for cause in causes] == codes
+
+
+def test_a_script_that_refuses_its_arguments_with_its_exit_code_alone() -> None:
+    (cause,) = known_causes(["some text"], 2, None)
+    assert cause.code == "arguments"
+
+
+def test_a_plugin_that_failed_is_not_said_to_be_missing() -> None:
+    lines = [
+        "algo-1:7:7 [1] nccl_net_ofi_create_plugin:259 NCCL WARN NET/OFI aws-ofi-nccl "
+        "initialization failed",
+        "algo-1:7:7 [1] NCCL INFO NET/Socket : Using [0]eth0:10.0.227.37<0>",
+    ]
+    assert [cause.code for cause in known_causes(lines, 1, None)] == ["ofi"]

@@ -125,3 +125,11 @@ def test_the_store_of_torchrun_listens_on_the_loopback_only(rsctl: Rsctl) -> Non
     assert done.exit_code == 0, done.stderr
     lines = {line.partition("| ")[2] for line in done.stdout.splitlines()}
     assert {line for line in lines if line.startswith("listens")} == {"listens at 0100007F"}
+
+
+@pytest.mark.parametrize("launcher", ["once", "none"])
+def test_a_shell_script_runs_as_one(rsctl: Rsctl, launcher: str) -> None:
+    job = rsctl.write_job(run={"script": "train.sh", "launcher": launcher, "args": {"epochs": 3}})
+    (rsctl.folder / "source" / "train.sh").write_text('[[ $0 = train.sh ]] && echo "ran $*"\n')
+    done = rsctl("submit", job)
+    assert (done.exit_code, done.stdout) == (0, "worker-0 | ran --epochs 3\n"), done.stderr

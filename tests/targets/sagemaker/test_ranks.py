@@ -48,10 +48,11 @@ NEURON_CORES = [
 def test_a_rank_for_each_neuron_core(
     tmp_path: Path, machine: str, accelerator: str, ranks: int
 ) -> None:
-    workers = {"count": 2, "machine": machine, "accelerator": accelerator}
+    nodes = 1 if machine == "ml.trn1.2xlarge" else 2
+    workers = {"count": nodes, "machine": machine, "accelerator": accelerator}
     plan = render(tmp_path, {"workers": workers, "run": {"launcher": "torchrun"}})
     arguments = plan["request"]["body"]["AlgorithmSpecification"]["ContainerArguments"]
-    assert plan["world_size"] == 2 * ranks
+    assert plan["world_size"] == nodes * ranks
     assert arguments[arguments.index("--processes") + 1] == str(ranks)
 
 
@@ -60,9 +61,10 @@ def test_a_rank_for_each_neuron_core(
 def test_the_toolkit_counts_neuron_cores(
     tmp_path: Path, machine: str, accelerator: str, ranks: int, is_named: bool
 ) -> None:
-    job = packaged(NEURON, machine)
+    nodes = 1 if machine == "ml.trn1.2xlarge" else 2
+    job = packaged(NEURON, machine, nodes)
     job["workers"] |= {"accelerator": accelerator} if is_named else {}
-    assert render(tmp_path, job)["world_size"] == 2 * ranks
+    assert render(tmp_path, job)["world_size"] == nodes * ranks
     assert reported(tmp_path, job) == []
 
 
@@ -98,11 +100,11 @@ def test_the_image_of_a_neuron_job_gets_no_plugin_of_nccl(tmp_path: Path) -> Non
 def test_neither_nccl_nor_reducers_work_with_neuron_cores(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    workers = {"count": 2, "machine": "ml.trn1.2xlarge", "accelerator": "trainium"}
+    workers = {"count": 2, "machine": "ml.trn1.32xlarge", "accelerator": "trainium:16"}
     key, text = {
         "comm": (
             "comm.backend",
-            "backend nccl needs NVIDIA's GPUs, but workers.accelerator is trainium -> set "
+            "backend nccl needs NVIDIA's GPUs, but workers.accelerator is trainium:16 -> set "
             "comm.backend: auto",
         ),
         "reducers": (
@@ -116,7 +118,7 @@ def test_neither_nccl_nor_reducers_work_with_neuron_cores(
 
 
 def test_no_reducers_are_chosen_for_neuron_cores(tmp_path: Path) -> None:
-    workers = {"count": 2, "machine": "ml.trn1.2xlarge", "accelerator": "trainium"}
+    workers = {"count": 2, "machine": "ml.trn1.32xlarge", "accelerator": "trainium:16"}
     plan = render(tmp_path, {"workers": workers, "reducers": {"count": "auto"}})
     assert [pool["role"] for pool in plan["pools"]] == ["worker"]
 
@@ -185,3 +187,32 @@ def test_findings_on_a_machine_of_another_launcher_stay(tmp_path: Path) -> None:
         "warning workers.machine: ml.g5.12xlarge has a10g:4, which a job without "
         "workers.accelerator does not use"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("workers", "expected"),
+    [
+        ({"processes": 6}, "error workers.processes: 6 ranks (1 x 6) cannot form a group"),
+        ({"processes": 12, "count": 2}, "error workers.processes: 24 ranks (2 x 12) cannot form"),
+        ({"processes": 16}, None),
+        ({"processes": 1}, None),
+        ({"processes": 16, "count": 2}, None),
+        ({"count": 3}, None),
+        (
+            {"machine": "ml.trn1.2xlarge", "accelerator": "trainium", "count": 2},
+            "error workers.count: 2 x ml.trn1.2xlarge cannot exchange gradients",
+        ),
+        ({"machine": "ml.trn1.2xlarge", "accelerator": "trainium"}, None),
+        ({"machine": "ml.trn2.48xlarge", "accelerator": "trainium2:16", "processes": 6}, None),
+    ],
+)
+def test_ranks_that_neuron_cannot_connect(
+    tmp_path: Path, workers: dict[str, Any], expected: str | None
+) -> None:
+    trn1 = {"machine": "ml.trn1.32xlarge", "accelerator": "trainium:16", "count": 1}
+    errors = [
+        text
+        for text in reported(tmp_path, {"workers": {**trn1, **workers}, "reducers": {"count": 0}})
+        if text.startswith("error")
+    ]
+    assert [text[: len(expected or "")] for text in errors] == ([expected] if expected else [])

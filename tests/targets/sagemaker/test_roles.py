@@ -247,12 +247,16 @@ def test_a_package_is_started_by_mpi_on_the_workers_alone(tmp_path: Path) -> Non
     assert parameters["sagemaker_mpi_enabled"] == "true"
 
 
-def test_a_package_is_not_started_by_torchrun_beside_roles(tmp_path: Path) -> None:
+def test_a_package_is_started_by_torchrun_on_the_workers_alone(tmp_path: Path) -> None:
+    """As sagemaker-training 5.1.4 reads it, though AWS documents it for MPI and smddp only."""
     changes = {
         "run": {**PACKAGE, "launcher": "torchrun"},
+        "workers": {"count": 2},
         "roles": {"data": {"ends": "by-itself"}},
     }
-    assert reported(tmp_path, changes, "error") == [
-        "error run.launcher: torchrun in SageMaker's images also starts ranks on the nodes of "
-        "roles -> set run.launcher: mpi, or none for a program that reads its instance group"
-    ]
+    parameters = render(tmp_path, changes)["request"]["body"]["HyperParameters"]
+    assert parameters["sagemaker_distribution_instance_groups"] == '["workers"]'
+    assert parameters["sagemaker_torch_distributed_enabled"] == "true"
+    assert reported(tmp_path, changes, "error") == []
+    (said,) = [text for text in reported(tmp_path, changes, "note") if "run.launcher" in text]
+    assert "AWS documents for MPI and smddp only" in said

@@ -14,7 +14,7 @@ from rsctl.targets.vertex.target import TARGET
 from tests.kit.rendering import RUN, merged, read_job
 
 from .rendering import findings_of, job_of, mismatches, render, vertex, workers
-from .test_render import ENV, URI, variables
+from .test_render import AWAITED, ENV, URI, variables
 
 FOUR_T4 = {"machineType": "n1-standard-16", "acceleratorType": "NVIDIA_TESLA_T4"}
 SAMPLE = {
@@ -42,7 +42,7 @@ def pool(count: int, machine: dict[str, Any], flag: str, env: dict[str, Any]) ->
     return {
         "machineSpec": machine,
         "replicaCount": str(count),
-        "containerSpec": {**container, "env": variables({**env, **ENV})},
+        "containerSpec": {**container, "env": variables({**env, **AWAITED, **ENV})},
     }
 
 
@@ -59,7 +59,7 @@ def test_its_own_machine_arguments_variables_and_disk(tmp_path: Path) -> None:
     gpus = {"role": "worker", "machine": "n1-standard-16", "accelerator": "t4:4", "gbps": 32.0}
     assert plan["pools"] == [{**machine, "count": 1}, {**gpus, "count": 2}]
     assert plan["world_size"] == 1 + 2 * 4
-    assert plan["env"] == {**own, **ENV}
+    assert plan["env"] == {**own, **AWAITED, **ENV}
 
 
 def test_ranks_follow_its_accelerators(tmp_path: Path) -> None:
@@ -179,3 +179,21 @@ def test_what_it_cannot_have(changes: dict[str, Any], expected: str, tmp_path: P
     found = findings_of(tmp_path, changes)
     found = [f for f in found if f.path == expected.split()[1].rstrip(":")]
     assert mismatches(found, [expected]) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "note"),
+    [
+        ({"launcher": "once"}, "ends; rsctl-launch on the chief waits for them before"),
+        ({"launcher": "none"}, "ends; with launcher none, the results of workers that still run"),
+        ({"launcher": "torchrun"}, None),
+    ],
+)
+def test_a_plan_says_that_the_others_end_with_the_chief(
+    tmp_path: Path, run: dict[str, Any], note: str | None
+) -> None:
+    found = [f.message for f in findings_of(tmp_path, {**workers(2), "run": run})]
+    said = [text for text in found if "ends the other workers" in text]
+    assert [bool(note) and str(note) in text for text in said] == [True] * bool(note)
+    alone = findings_of(tmp_path, {**workers(1), "run": run})
+    assert not [f for f in alone if "ends the other workers" in f.message]

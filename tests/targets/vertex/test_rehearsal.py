@@ -62,6 +62,25 @@ def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
     assert "2 reducers" in rsctl.log("@last")
 
 
+@pytest.mark.parametrize("launcher", ["once", "none"])
+def test_a_worker_that_outlives_the_chief(rsctl: Rsctl, launcher: str) -> None:
+    """The platform ends it with the chief, for which rsctl-launch on the chief has to wait."""
+    job = rsctl.write_job(
+        image={"base": "rsctl-test-base:1"},
+        bash='echo "$CLUSTER_SPEC" | grep -q \'"type": *"workerpool0"\' || { sleep 2; exit 9; }',
+        workers={"count": 2},
+    )
+    done = rsctl("submit", job, *REHEARSE, "-o", "json", "--set", f"run.launcher={launcher}")
+    if launcher == "once":
+        assert (done.exit_code, done.result["first_failure"]["exit_code"]) == (1, 9)
+        return
+    assert done.exit_code == 0, done.stderr
+    chief, other = rsctl.status("@last")["replicas"]
+    assert (chief["state"], chief["exit_code"]) == ("succeeded", 0)
+    assert (other["state"], other["exit_code"]) == ("cancelled", None)
+    assert other["reason"] == "ended with the chief, result not known"
+
+
 def test_processes_stand_for_an_image_that_is_used_as_it_is(rsctl: Rsctl) -> None:
     """The machine is one whose accelerator has a name of its own in the API."""
     (rsctl.folder / "train.py").write_text("print('this ran')\n")

@@ -25,6 +25,9 @@ ENV = {
     "RSCTL_RUN": RUN,
     "RSCTL_TARGET": "vertex",
 }
+AWAITED = {"RSCTL_AWAITED_ROLES": "worker", "RSCTL_TOKEN": None}
+"""In jobs of several workers, for which the chief's node waits."""
+
 TAIL = {
     "scheduling": {"disableRetries": True},
     "baseOutputDirectory": {"outputUriPrefix": "gs://bucket/runs"},
@@ -44,7 +47,7 @@ def worker(count: int, machine: dict[str, Any], ranks: int) -> dict[str, Any]:
             "imageUri": URI,
             "command": ["rsctl-launch"],
             "args": launch,
-            "env": variables(ENV),
+            "env": variables({**AWAITED, **ENV}),
         },
     }
 
@@ -95,7 +98,7 @@ def test_the_documentations_first_example(tmp_path: Path) -> None:
             },
         ],
         "world_size": 40,
-        "env": ENV,
+        "env": {**AWAITED, **ENV},
         "request": {
             "method": "POST",
             "url": URL,
@@ -154,9 +157,9 @@ def test_cpu_nodes_with_our_reducers_in_an_image_that_is_built(tmp_path: Path) -
         "LR": "1",
         "HF_TOKEN": None,
         "RSCTL_ON_REDUCER_LOSS": "fail",
+        **AWAITED,
         **ENV,
         "RSCTL_REDUCER_KIND": "rsctl",
-        "RSCTL_TOKEN": None,
     }
     assert plan["env"] == env
     container = {

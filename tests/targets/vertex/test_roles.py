@@ -24,7 +24,7 @@ from .rendering import (
     vertex,
     workers,
 )
-from .test_render import ENV, variables
+from .test_render import AWAITED, ENV, variables
 
 ONCE = {"command": ["python", "train.py"], "args": {"lr": 0.1}, "launcher": "once"}
 NAMES = {"RSCTL_POOL_ROLES": "workerpool2=ps,workerpool3=evaluator"}
@@ -48,7 +48,7 @@ def pool(
     return {
         "machineSpec": machine,
         "replicaCount": str(count),
-        "containerSpec": {**container, "env": variables({**env, **NAMES, **ENV})},
+        "containerSpec": {**container, "env": variables({**env, **NAMES, **AWAITED, **ENV})},
     }
 
 
@@ -80,7 +80,7 @@ def test_parameter_servers_and_an_evaluator(tmp_path: Path) -> None:
         ("ps", 2, "n1-standard-4", None),
         ("evaluator", 1, "n1-standard-8", "t4:1"),
     ]
-    assert (plan["world_size"], plan["env"]) == (3, {"A": "1", **NAMES, **ENV})
+    assert (plan["world_size"], plan["env"]) == (3, {"A": "1", **NAMES, **AWAITED, **ENV})
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,14 @@ def test_the_chief_waits_for_a_role_that_ends_by_itself(tmp_path: Path) -> None:
         {each["name"] for each in pool["containerSpec"]["env"]} for pool in pools_in(plan) if pool
     ]
     assert ["RSCTL_TOKEN" in names for names in variables_of] == [True, False, True]
+    plan = render(tmp_path, {**workers(2), "run": ONCE, "roles": {"evaluator": roles["evaluator"]}})
+    named = [
+        variable["value"]
+        for each in pools_in(plan)
+        for variable in each.get("containerSpec", {}).get("env", [])
+        if variable["name"] == "RSCTL_AWAITED_ROLES"
+    ]
+    assert named == ["worker,evaluator"] * 3  # the same on all nodes: it numbers them
 
 
 def test_without_a_launcher_the_request_is_as_others_write_it(tmp_path: Path) -> None:

@@ -77,10 +77,10 @@ def _of_folder(job: Job, folder: str, ranks: int = 0) -> SdkCall:
     if job.run.launcher == "torchrun":
         ranks = ranks or (accelerator.ranks_per_node if accelerator else 1)
         command = f"{_TORCHRUN} --nproc_per_node={ranks}"
-        command += " --no-python" if job.run.command is not None else ""
+        command += " --no-python" if job.run.program is not None else ""
         started = {"command": command, "args": user}
     else:
-        started = _started(user if job.run.command is not None else ["python3", *user])
+        started = _started(user if job.run.program is not None else ["python3", *user])
     return SdkCall("SourceCode", {"source_dir": folder, **started})
 
 

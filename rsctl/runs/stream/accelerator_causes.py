@@ -1,0 +1,143 @@
+"""Causes of failed jobs on AWS's accelerators and networks: Neuron, aws-ofi-nccl, smddp, and NCCL's
+view of a machine.
+
+Sources: texts of tests/fixtures/real; aws/aws-ofi-nccl; AWS Neuron's guide to its runtime's errors.
+"""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+SMDDP_LIBRARY = r"lib(?:smddp|herring)\w{0,40}\.so"
+
+ACCELERATOR_CAUSES = (
+    cause(
+        "efa",
+        r"NET/OFI Only EFA provider is supported"
+        r"|fi_getinfo: provider efa (?:output empty list|returned -\d)",
+        "aws-ofi-nccl found no EFA device",
+        "use a machine type with EFA and security groups that allow all traffic among the nodes, "
+        "or remove the EFA transport from the image",
+    ),
+    cause(
+        "ofi-memory",
+        r"NET/OFI Unable to register memory",
+        "aws-ofi-nccl could not register memory with the network device",
+        "update the EFA installer in the image (image.transport: efa) to one that knows the "
+        "image's NCCL; with libfabric before 1.19, set FI_EFA_SET_CUDA_SYNC_MEMOPS=0 in run.env; "
+        "for `Cannot allocate memory`, raise the limit of locked memory",
+    ),
+    cause(
+        "ofi",
+        r"(?<!NCCL INFO )NET/OFI (?!Only EFA|Unable to register memory)[^\n]{0,200}?"
+        r"(?:[Ff]ailed|[Ff]ailure|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable"
+        r"|[Nn]o (?:eligible|valid))"
+        r"|Libfabric EFA provider has encountered an",
+        "aws-ofi-nccl, NCCL's plugin for EFA, failed on the network between the nodes",
+        "use matching versions of EFA's installer, aws-ofi-nccl and NCCL in the image "
+        "(image.transport: efa); let the security group allow all traffic within itself; see "
+        "which node failed first: a lost peer gives this, too",
+    ),
+    cause(
+        "nccl-topology",
+        r"(?:xml|topo|paths|search)\.(?:h|cc):\d{1,5} NCCL WARN (?!Could not find a path for)"
+        r"|NCCL WARN [^\n]{0,60}?(?:XML|[Tt]opology|of node \w{1,20} not found)",
+        "NCCL does not understand the topology of the machine",
+        "remove NCCL_TOPO_FILE and NCCL_GRAPH_FILE from run.env, the image and /etc/nccl.conf; "
+        "update NCCL and aws-ofi-nccl, whose file for the machine may be outdated; use all GPUs "
+        "of the machine",
+    ),
+    cause(
+        "neuron-device",
+        r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d"
+        r"|NERR_RESOURCE_NC|[Ii]nsuffici?ent NCs|NRT_LOAD_NOT_ENOUGH_NC"
+        r"|Neuron ?Core\(s\) not available|Neuron runtime cannot be initialized",
+        "a process found no free Neuron device",
+        "start one process for each NeuronCore, and no other processes that use them; check that "
+        "workers.machine has NeuronCores",
+    ),
+    cause(
+        "neuron-memory",
+        r"nrt_tensor_allocate\w{0,20}[^\n]{0,40}status=[1-9]|NRT_RESOURCE\b"
+        r"|(?:TDRV|NRT):\w{0,40}\]?[^\n]{0,80}Failed to alloc|Not enough runtime resource to load",
+        "the memory of a NeuronCore is exhausted",
+        "use a smaller batch or model, tensor or pipeline parallelism, or bf16",
+    ),
+    cause(
+        "neuron-load",
+        r"NEFF is invalid|NEFF version: \S{1,20} features: \S{1,40} are not supported"
+        r"|(?i:nrt(?:::|_)load)\w{0,30}[^\n]{0,60}?(?:failed|status=[1-9])"
+        r"|NRT_UNSUPPORTED_NEFF_VERSION",
+        "Neuron's runtime could not load a compiled model (NEFF)",
+        "use the compiler and the runtime of one Neuron SDK; start 1, 2, 8, 16 or a multiple of 32 "
+        "ranks, and only one ml.trn1.2xlarge; delete a compiler cache of another version",
+    ),
+    cause(
+        "neuron-compile",
+        r"neuronx?-cc (?:compilation )?(?:failed|terminated|INTERNAL_ERROR)"
+        r"|Command '\['neuronx?-cc'|Failed compilation with \['neuronx?-cc'|\bNCC_[A-Z]{3,5}\d{2,4}"
+        r"|\[neuronx?-cc\]: [^\n]{0,40}Internal Compiler Error|Compiler status (?:ERROR|FAIL)"
+        r"|NCC_WRAPPER\|\|: Compilation failed",
+        "Neuron's compiler could not compile a graph of the model",
+        "see the compiler's own error above; update the Neuron SDK, replace the operation that it "
+        "names, and give the node more memory if the compiler was killed",
+    ),
+    cause(
+        "neuron-run",
+        r"nrt_(?!tensor_allocate|load)\w{1,40}[^\n]{0,40}?(?:status=[1-9]|failed)"
+        r"|NRT_(?:EXEC|TIMEOUT|FAILURE|UNINITIALIZED|QUEUE|INVALID)\w{0,30}|NERR_(?!RESOURCE)\w+",
+        "Neuron's runtime failed on a NeuronCore",
+        "see the first ERROR line of NRT or TDRV in the log: numerical errors come from the "
+        "model, hardware errors go away with another machine, and a timeout follows a lost rank",
+    ),
+    cause(
+        "neuron-cores",
+        r"Unsupported topology\. Supported number of Neuron Cores",
+        "the number of ranks does not match the NeuronCores of the machine",
+        "start 1, 2, 8, 16 or a multiple of 32 ranks: one for each NeuronCore that is used",
+    ),
+    cause(
+        "smddp-missing",
+        rf"No module named \W?smdistributed|({SMDDP_LIBRARY}[\w.]{{0,20}}): cannot open shared",
+        "the image does not contain AWS's library smddp, or only a part of it: {names}",
+        "use an image of AWS that contains it, PyTorch 2.4 at most, with CUDA of the same name, "
+        "or set comm.backend: auto; pip does not have it",
+    ),
+    cause(
+        "smddp",
+        r"SMDDP does not support:? ?(\w{0,60})|module 'smdistributed[\w.]{0,80}' has no attribute"
+        r"|[Cc]ould ?n[o']t initialize SMDDP",
+        "AWS's library smddp does not support this operation, or its version does not: {names}",
+        "use comm.backend: auto (NCCL), which supports all operations; with smddp, reduce with "
+        "SUM and divide, and use its interface of version 1.4 and later, torch.distributed",
+    ),
+)
+"""In the order in which they are shown."""
+
+GENERAL_ACCELERATOR_CAUSES = (
+    cause(
+        "neuron-run",
+        r"\bERROR\s{1,9}(?:TDRV|NRT|NMGR|KMGR|NEFF|ENC|CCOM|HAL):\w|CCOM WARN ",
+        "Neuron's runtime reported an error",
+        "see its first ERROR line in the log; NEURON_RT_LOG_LEVEL=INFO in run.env shows more",
+    ),
+    cause(
+        "smddp",
+        r"[Ee]rror[^\n]{0,120}(?:SMDDP|smddp|smdistributed)|SMDDPError",
+        "AWS's library smddp failed",
+        "use comm.backend: auto (NCCL), or an image whose smddp is for its PyTorch and CUDA",
+    ),
+    cause(
+        "nccl",
+        r"NCCL WARN |Test NCCL failure",
+        "NCCL failed; its warnings in the log say why",
+        "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
+    ),
+    cause(
+        "toolkit",
+        r"sagemaker[-_](?:training-toolkit|containers)\s{1,5}ERROR\s{1,5}[Ff]ramework [Ee]rror",
+        "the toolkit of SageMaker's image failed before it started the script",
+        "see its traceback: the program's name (run.script), a download, or a hyperparameter",
+    ),
+)
+"""For texts without any other cause."""

@@ -1,0 +1,157 @@
+"""What the names of vendors' prebuilt images say, against the job. The names are real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.targets.managed.image_names import ImageName, read_image_name
+from tests.targets.sagemaker.rendering import reported as on_sagemaker
+from tests.targets.sagemaker.rendering import sagemaker
+from tests.targets.vertex import rendering as vertex
+
+AWS = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
+PUBLIC = "public.ecr.aws/deep-learning-containers"
+GOOGLE = "us-docker.pkg.dev/vertex-ai"
+DLC = "us-docker.pkg.dev/deeplearning-platform-release/gcr.io"
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2", ("gpu", "ec2", False)),
+        (f"{AWS}/pytorch-training:2.8.0-cpu-py312-ubuntu22.04-sagemaker", ("cpu", None, False)),
+        (f"{PUBLIC}/pytorch:2.12-cu130-amzn2023-sagemaker", ("gpu", None, False)),
+        (f"{PUBLIC}/pytorch:2.12-cpu-amzn2023-ec2", ("cpu", "ec2", False)),
+        (f"{AWS}/pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
+         ("gpu", None, True)),
+        (f"{AWS}/huggingface-pytorch-training:2.5.1-transformers4.49.0-gpu-py311-cu124-ubuntu22.04",
+         ("gpu", None, False)),
+        (f"{AWS}/tensorflow-inference:2.19.0-cpu", ("cpu", None, True)),
+        (f"{AWS}/djl-inference:0.33.0-lmi15.0.0-cu128", ("gpu", None, True)),
+        (f"{AWS}/pytorch-training-neuronx:2.7.0-neuronx-py310-sdk2.24.1-ubuntu22.04",
+         ("neuron", None, False)),
+        ("123456789012.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312-ec2@sha256:0",
+         ("gpu", "ec2", False)),
+        (f"{GOOGLE}/training/pytorch-gpu.2-4.py310:latest", ("gpu", None, False)),
+        (f"{GOOGLE}/training/tf-cpu.2-17.py310:latest", ("cpu", None, False)),
+        (f"{GOOGLE}/training/scikit-learn-cpu.1-6:latest", ("cpu", None, False)),
+        (f"{GOOGLE}/prediction/pytorch-gpu.2-4:latest", ("gpu", None, True)),
+        (f"{GOOGLE}/prediction/tf2-cpu.2-15:latest", ("cpu", None, True)),
+        (f"{DLC}/pytorch-cu124.2-4.py310", (None, None, False)),
+    ],
+)  # fmt: skip
+def test_what_a_name_says(image: str, expected: tuple[Any, ...]) -> None:
+    known = read_image_name(image)
+    assert known is not None
+    assert (known.device, known.platform, known.is_inference) == expected
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime",
+        "nvcr.io/nvidia/pytorch:25.01-py3",
+        "me/cpu-and-gpu-bench:1.0-cpu",
+        "ghcr.io/me/pytorch:2.1-cpu-ec2",
+        "python:3.11-slim",
+        "train:1",
+        "us-docker.pkg.dev/my-project/train/bert",
+    ],
+)
+def test_names_that_say_nothing(image: str) -> None:
+    assert read_image_name(image) is None
+
+
+def test_googles_deep_learning_containers_start_no_package() -> None:
+    assert read_image_name(f"{DLC}/pytorch-cpu.2-3.py310") == ImageName("cpu", is_bare=True)
+
+
+def on_vertex(folder: Path, changes: dict[str, Any]) -> list[str]:
+    return [vertex.reported(each) for each in vertex.findings_of(folder, changes)]
+
+
+def image_errors(texts: list[str]) -> list[str]:
+    return [text for text in texts if "according to its name" in text]
+
+
+PACKAGE = {"package": "s3://bucket/t.tar.gz", "script": "t.py", "command": None}
+
+
+@pytest.mark.parametrize(
+    ("image", "run", "expected"),
+    [
+        (
+            f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2",
+            PACKAGE,
+            "for EC2, and only images for SageMaker contain its toolkit",
+        ),
+        (
+            f"{AWS}/pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
+            PACKAGE,
+            "for serving models, and does not contain what starts run.package",
+        ),
+        (
+            f"{AWS}/pytorch-training:2.8.0-cpu-py312-ubuntu22.04-sagemaker",
+            {},
+            "is for CPUs according to its name, but ml.g5.12xlarge has GPUs",
+        ),
+        (
+            f"{AWS}/pytorch-training-neuronx:2.7.0-neuronx-py310-sdk2.24.1-ubuntu22.04",
+            {},
+            "is for AWS's Neuron according to its name, but ml.g5.12xlarge has GPUs",
+        ),
+        (
+            f"{AWS}/pytorch-training-arm64:2.7.0-gpu-py312-cu128-ubuntu22.04-sagemaker",
+            {},
+            "is for Arm processors according to its name, but ml.g5.12xlarge has none",
+        ),
+        (f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker", PACKAGE, None),
+        (f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2", {}, None),
+    ],
+)
+def test_images_of_aws(
+    tmp_path: Path, image: str, run: dict[str, Any], expected: str | None
+) -> None:
+    changes = {
+        "image": {"uri": image},
+        "workers": {"count": 1, "machine": "ml.g5.12xlarge", "accelerator": "a10g:4"},
+        "run": run,
+        **sagemaker(staging="s3://bucket/staging"),
+    }
+    found = image_errors(on_sagemaker(tmp_path, changes))
+    assert [text.startswith("error image.uri: ") for text in found] == [True] * bool(expected)
+    assert all(expected and expected in text for text in found)
+
+
+@pytest.mark.parametrize(
+    ("image", "accelerator", "expected"),
+    [
+        (f"{GOOGLE}/training/pytorch-cpu.2-4.py310:latest", "t4:1", "error image.uri: "),
+        (f"{GOOGLE}/training/tf-cpu.2-17.py310:latest", "t4:1", "error image.uri: "),
+        (f"{GOOGLE}/training/pytorch-cpu.2-4.py310:latest", None, None),
+        (f"{GOOGLE}/training/pytorch-gpu.2-4.py310:latest", "t4:1", None),
+        (f"{GOOGLE}/prediction/pytorch-gpu.2-4:latest", "t4:1", "warning image.uri: "),
+    ],
+)
+def test_images_of_google(
+    tmp_path: Path, image: str, accelerator: str | None, expected: str | None
+) -> None:
+    workers = {"count": 1, "accelerator": accelerator, "machine": "n1-standard-8"}
+    found = image_errors(on_vertex(tmp_path, {"image": {"uri": image}, "workers": workers}))
+    assert [text[: len(expected or "")] for text in found] == ([expected] if expected else [])
+
+
+def test_a_package_in_an_image_of_googles_that_starts_none(tmp_path: Path) -> None:
+    run = {"package": "gs://bucket/t.tar.gz", "module": "t.task", "command": None,
+           "launcher": "none"}  # fmt: skip
+    for image, what in (
+        (f"{DLC}/pytorch-cpu.2-3.py310", "start no package"),
+        (f"{GOOGLE}/prediction/pytorch-cpu.2-4:latest", "for serving models"),
+    ):
+        changes = {"image": {"uri": image}, "workers": {"count": 1}, "run": run}
+        (found,) = image_errors(on_vertex(tmp_path, changes))
+        assert found.startswith("error image.uri: ")
+        assert what in found
