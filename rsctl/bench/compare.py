@@ -7,9 +7,9 @@ from typing import Optional
 
 import msgspec
 
+from rsctl.bench.differences import Difference
 from rsctl.bench.fingerprint import (
     Cell,
-    Difference,
     Fingerprint,
     definition_differences,
     fixed_differences,

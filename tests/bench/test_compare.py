@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rsctl.bench.compare import Comparison, compare
-from rsctl.bench.fingerprint import CellPrint, Difference, Fingerprint
+from rsctl.bench.differences import Difference
+from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.formats.markdown import comparison_markdown
 from rsctl.bench.results import CellRuns, Results, Series
 
