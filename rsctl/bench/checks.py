@@ -10,9 +10,9 @@ import msgspec
 from rsctl.bench.fingerprint import Cell, machines_to_compare, refusals
 from rsctl.bench.floors import floor_of
 from rsctl.bench.results import Results, Series, cell_label
+from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
     CellSides,
-    Sides,
     combine,
     detectable,
     interval,
