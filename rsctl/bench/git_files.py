@@ -7,6 +7,7 @@ no link is followed.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,15 @@ from pathlib import Path
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
 from rsctl.job.git_location import EXAMPLE, GitLocation, parse_git_location
+
+_NO_PATH = re.compile(r"path '.*' (?:does not exist in|exists on disk, but not in)")
+_NO_REF = (
+    "a shallow clone does not have other branches: git fetch origin REF, then git:origin/REF:…"
+)
+_NO_FILE = (
+    "the ref exists, but has no such file: correct the path, which starts at the top of the "
+    "repository, or commit a baseline there: rsctl gate BENCH --baseline FILE --update-baseline"
+)
 
 _TRACKING = r"^(branch\..*\.(remote|merge)|remote\..*\.fetch)$"
 
@@ -116,11 +126,9 @@ def _explained(location: str) -> Iterator[None]:
         yield
     except subprocess.CalledProcessError as problem:
         lines = problem.stderr.decode(errors="replace").strip().splitlines()
-        remedy = (
-            "a shallow clone does not have other branches: git fetch origin REF, then "
-            "git:origin/REF:…"
-        )
-        raise _not_read(location, lines[-1] if lines else "git failed", remedy) from None
+        why = lines[-1] if lines else "git failed"
+        remedy = _NO_FILE if _NO_PATH.search(why) else _NO_REF
+        raise _not_read(location, why, remedy) from None
     except FileNotFoundError:
         finding = error("baseline", f"cannot use {location}: git is not installed", "install git")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

@@ -63,6 +63,22 @@ def test_the_last_side_is_compared_with_the_first() -> None:
     assert found.remarks == []
 
 
+def test_a_baseline_is_the_first_side_wherever_it_is_given() -> None:
+    baseline = side("stored", speed([100.0, 102.0, 101.0]))
+    baseline.kind = "baseline"
+    bench = side("now", speed([80.0, 81.0, 79.0]))
+    for sides in ([baseline, bench], [bench, baseline]):
+        found = compare(sides)
+        assert [about.label for about in found.sides] == ["stored", "now"]
+        assert found.metrics[0].effect == pytest.approx(-21 / 101)
+
+
+def test_values_are_medians_as_the_effect_is() -> None:
+    found = compare([side("a", speed([100.0, 101.0, 30.0])), side("b", speed([80.0, 81.0, 79.0]))])
+    assert [each.value for each in found.metrics[0].sides] == [100.0, 80.0]
+    assert "| a, median | b, median |" in comparison_markdown(found)
+
+
 def test_the_interval_holds_the_effect() -> None:
     before, after = [100.0, 101.0, 99.0, 102.0], [90.0, 91.0, 89.5, 90.5]
     [metric] = compare([side("a", speed([*before])), side("b", speed([*after]))]).metrics

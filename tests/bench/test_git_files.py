@@ -203,3 +203,15 @@ def test_what_a_ci_job_fetches(repository: Path, tmp_path: Path, ref: str) -> No
     git(tmp_path / "copy", "fetch", "-q", "origin", "main")
     place = f"git:{ref}:bench/baseline.json"
     assert read_baseline(place, str(tmp_path / "copy")).find("throughput", CELL)
+
+
+def test_a_file_that_the_ref_does_not_have_is_not_taken_for_a_missing_ref(
+    repository: Path,
+) -> None:
+    (repository / "new.json").write_text("{}")
+    for path in ("bench/other.json", "new.json"):
+        message = refused(repository, f"git:main:{path}")
+        assert "the ref exists, but has no such file" in message
+    assert "a shallow clone does not have other branches" in refused(
+        repository, "git:absent:bench/baseline.json"
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from random import Random
 from statistics import fmean, pstdev
 
 import pytest
 
-from benchmarks.gate import Design, coverage, rates
+from benchmarks.gate import NOISES, Design, coverage, power, rates
 from rsctl.bench.scores import all_scores, winsorised
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
@@ -268,3 +268,17 @@ def test_the_shares_of_cells_and_of_all_of_them(
     cells: int, runs: int, expected: tuple[float, float]
 ) -> None:
     assert shares(cells, 1, smallest_p((runs, runs))) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("draw", ["one run in five three times slow", "bimodal", "stragglers"])
+def test_a_larger_regression_is_never_found_less_often(draw: str, goal: str) -> None:
+    """All sizes have the same draws; five of 100 more or less are a matter of few exchanges."""
+    noise = NOISES[draw](0.08 if draw == "bimodal" else 0.03)
+    for runs, least in ((4, 0.3), (5, 0.45), (7, 0.6)):
+        found = [
+            power(noise, size, runs, goal, 100, f"{draw} {runs}")
+            for size in (-0.08, -0.15, -0.3, -0.6)
+        ]
+        assert all(later >= earlier - 0.05 for earlier, later in pairwise(found)), (runs, found)
+        assert found[0] >= least
