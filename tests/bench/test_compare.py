@@ -192,7 +192,7 @@ Differences:
 
 - torch: 2.8 -\\> 2.9
 
-| metric | cell | a\\|b | c | effect | 90 % interval | p |
+| metric | cell | a\\|b, median | c, median | effect | 90 % interval | p |
 |---|---|---|---|---|---|---|
 | speed | workers.count=1 | 101 /s (n=2) | 90 /s (n=2) | -10.9 % |  | 0.333 |
 | speed | workers.count=2 | 1 /s (n=1) | - |  |  |  |

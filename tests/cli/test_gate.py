@@ -169,6 +169,8 @@ def test_what_a_person_sees(rsctl: Cli, baseline: str) -> None:
         "VERDICT",
         "METRIC",
         "BASELINE",
+        "MEDIAN",
+        "MEDIAN",
         "NOW",
         "EFFECT",
         "[90",
@@ -176,7 +178,7 @@ def test_what_a_person_sees(rsctl: Cli, baseline: str) -> None:
         "ALLOWED",
         "P",
     ]
-    assert row.startswith("regressed  throughput  100 x/s   90 x/s  -10 % [-1")
+    assert row.startswith("regressed  throughput  100 x/s          90 x/s      -10 % [-1")
     assert row.endswith("  5 %      0.00397")
     assert last == "now against baseline.json: regressed"
     assert done.err.splitlines() == [
