@@ -120,8 +120,22 @@ def definition_differences(
 
 
 def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Difference]:
-    """Differences in what may differ."""
-    return differences(baseline.shown, candidate.shown)
+    """Differences in what may differ.
+
+    Files and packages count if both sides have recorded some: older measurements have a digest of
+    their definition instead, which says nothing.
+    """
+    before, after = (
+        {name: value for name, value in side.shown.items() if name != "definition"}
+        for side in (baseline, candidate)
+    )
+    for kind in ("file ", "package "):
+        if not all(any(name.startswith(kind) for name in side) for side in (before, after)):
+            before, after = (
+                {name: value for name, value in side.items() if not name.startswith(kind)}
+                for side in (before, after)
+            )
+    return differences(before, after)
 
 
 def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -207,6 +207,6 @@ def test_a_comparison_in_markdown() -> None:
     after = side("c", speed([90.0, 90.0], ONE), speed([None], TWO, "*lost*\nagain"), shown="2.9")
     assert comparison_markdown(compare([before, after])) == TABLE
     assert comparison_markdown(compare([before])) == (
-        "| metric | cell | a\\|b |\n|---|---|---|\n"
+        "| metric | cell | a\\|b, median |\n|---|---|---|\n"
         "| speed | workers.count=1 | 101 /s (n=2) |\n| speed | workers.count=2 | 1 /s (n=1) |\n\n"
     )

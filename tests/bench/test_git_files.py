@@ -209,7 +209,7 @@ def test_a_file_that_the_ref_does_not_have_is_not_taken_for_a_missing_ref(
     repository: Path,
 ) -> None:
     (repository / "new.json").write_text("{}")
-    missing = "the ref exists, but has no such file"
+    missing = "correct the path, which starts at the top of the repository"
     other = "a shallow clone does not have other branches"
     for place, remedy in (
         ("git:main:bench/other.json", missing),
