@@ -277,13 +277,53 @@ def _curve() -> Iterator[Design]:
                 yield Design(noise, change, confirm=confirm)
 
 
+_NOISE_SIZES = {
+    **{"lognormal": 0.15, "bimodal": 0.08, "bimodal, a whole side": 0.08},
+    "one run in five three times slow": 0.02,
+}
+
+
 def _noises() -> Iterator[Design]:
-    sizes = {"normal": 0.03, "lognormal": 0.15, "bimodal": 0.08, "bimodal, a whole side": 0.08}
-    sizes["one run in five three times slow"] = 0.02
     for draw in NOISES:
         for runs in (3, 5, 10):
             for change in (0.0, -0.10):
-                yield Design(sizes.get(draw, 0.03), change, runs=runs, draw=draw)
+                yield Design(_NOISE_SIZES.get(draw, 0.03), change, runs=runs, draw=draw)
+
+
+SIZES = (-0.06, -0.08, -0.10, -0.15, -0.20, -0.30, -0.40, -0.50, -0.60)
+
+
+def _power(trials: int, seed: int) -> None:
+    """Regressions found by their size, goal and number of runs: none of them ever falls.
+
+    All sizes have the same draws.
+    """
+    print("| noise | goal | runs | " + " | ".join(f"{100 * size:.0f} %" for size in SIZES) + " |")
+    print("|---" * (3 + len(SIZES)) + "|")
+    for draw in NOISES:
+        noise = NOISES[draw](_NOISE_SIZES.get(draw, 0.03))
+        for goal in ("max", "min"):
+            for runs in (3, 5, 10):
+                found = [
+                    f"{100 * power(noise, size, runs, goal, trials, f'{seed} {draw}'):.0f} %"
+                    for size in SIZES
+                ]
+                print(f"| {draw} | {goal} | {runs}+{runs} | {' | '.join(found)} |", flush=True)
+
+
+def power(
+    noise: Noise, change: float, runs: int, goal: str, trials: int, seed: str, floor: Floor = FLOOR
+) -> float:
+    """How often a regression of that size is found. With goal `min` the values are times."""
+    random, found = Random(seed), 0
+    for _ in range(trials):
+        before, after = (noise(random, runs) for _ in range(2))
+        after = [(1 + change) * value for value in after]
+        if goal == "min":
+            before, after = ([-1 / value for value in side] for side in (before, after))
+        evidence = weigh([CellSides(before, after)], floor)
+        found += decide(evidence, evidence.p, floor) is Verdict.REGRESSED
+    return found / trials
 
 
 def _matrices() -> Iterator[Design]:
@@ -375,7 +415,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--in-turn", action="store_true", help="only the table of runs in turn")
+    parser.add_argument("--sizes", action="store_true", help="only the table of power by size")
     options = parser.parse_args()
+    if options.sizes:
+        _power(options.trials, options.seed)
+        return
     if options.in_turn:
         _in_turn(options.trials, options.seed)
         print()
@@ -385,6 +429,8 @@ def main() -> None:
     _table(_curve(), options.trials, options.seed)
     print()
     _table(_noises(), options.trials, options.seed)
+    print()
+    _power(options.trials, options.seed)
     print()
     _table(_matrices(), options.trials, options.seed)
     rare = Design(0.05, -0.10)

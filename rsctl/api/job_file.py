@@ -105,19 +105,41 @@ def load(
     return job
 
 
-def plan(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -> Plan:
+def plan(
+    job: AnyJob,
+    target: str | None = None,
+    *,
+    run_id: str | None = None,
+    rehearse: bool = False,
+) -> Plan:
     """Plan the exact submission of a job to a target (default: its own), with findings.
 
-    Without a run ID, the plan has a placeholder instead. Raises RsctlError with all mistakes of the
-    job on this target, and with each cell of its matrix.
+    Without a run ID, the plan has a placeholder instead. With `rehearse` the values that need an
+    account have the defaults of a rehearsal. Raises RsctlError with all mistakes of the job on this
+    target, and with each cell of its matrix.
     """
     source, _ = source_of(job)
+    notes: list[Finding] = []
+    if rehearse:
+        source, notes = _rehearsed(source, target_of(source, target).info.name)
     planned = _submission(source, target, run_id).plan
+    planned = replace(planned, findings=[*planned.findings, *notes])
     if isinstance(source, Job) or not _has_cells(source):
         return planned
-    _add_cells(source, target_of(source, target))
+    _add_cells(source, target_of(source, target), rehearse)
     source.require_job()
-    return replace(planned, findings=source.findings)
+    return replace(planned, findings=[*source.findings, *notes])
+
+
+def _rehearsed(source: Document | Job, target: str) -> tuple[Document | Job, list[Finding]]:
+    """The job with the values that its rehearsal uses, and a note on them. Raises RsctlError."""
+    from rsctl.targets.managed.rehearsal.job import complete_job
+
+    job = source if isinstance(source, Job) else source.job
+    if job is None:
+        return source, []
+    completed, notes = complete_job(job, target)
+    return completed if isinstance(source, Job) else replace(source, job=completed), notes
 
 
 def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
@@ -214,9 +236,11 @@ def _has_cells(source: Document) -> bool:
     return source.job is not None and bool(source.job.matrix)
 
 
-def _add_cells(source: Document, target: Target) -> None:
+def _add_cells(source: Document, target: Target, rehearse: bool = False) -> None:
     """The additional findings of planning the cells of a matrix."""
     for _, cell in cells_of(source):
+        if rehearse and cell.job:
+            cell.job = _rehearsed(cell.job, target.info.name)[0]  # type: ignore[assignment]
         _add_findings(cell, target)
         source.findings += [f for f in cell.findings if f not in source.findings]
 

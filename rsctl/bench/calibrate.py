@@ -11,7 +11,8 @@ from typing import Optional
 import msgspec
 
 from rsctl.bench.results import Results
-from rsctl.bench.stats import OUTLYING, CellSides, mean, noise, smallest_p
+from rsctl.bench.scores import OUTLYING
+from rsctl.bench.stats import CellSides, mean, noise, smallest_p
 from rsctl.bench.verdict import ALPHA, Floor, weigh
 
 TARGET = 0.9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Optional
 
 import msgspec
@@ -10,9 +11,9 @@ import msgspec
 from rsctl.bench.fingerprint import Cell, machines_to_compare, refusals
 from rsctl.bench.floors import floor_of
 from rsctl.bench.results import Results, Series, cell_label
+from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
     CellSides,
-    Sides,
     combine,
     detectable,
     interval,
@@ -46,7 +47,7 @@ class MetricCheck(msgspec.Struct, kw_only=True):
 
     `effect` is the median of all differences of two runs, with its 90 % `interval`, as a part of
     the baseline's median (`is_relative`) or in the metric's unit, as `floor` is. `baseline` and
-    `value` are means. `p` is one-sided, `p_adjusted` the same for the number of checks.
+    `value` are medians of runs. `p` is one-sided, `p_adjusted` the same for the number of checks.
     `detectable` is the smallest true regression that these runs find in 80 % of cases. `runs` are
     the numbers of runs of baseline and candidate; across all cells, of repetitions with data in
     every cell. `pairs` is the number of repetitions that count where both sides ran in turn, None
@@ -181,7 +182,7 @@ def _case(
     if check.reason is not None or before is None or after is None:
         return UndecidedCheck(check, floor)
     cells = [CellSides(*(oriented(s.finite, check.goal or "max") for s in (before, after)))]
-    check.baseline, check.value = mean(before.known), mean(after.known)
+    check.baseline, check.value = median(before.known), median(after.known)
     check.runs = (len(before.known), len(after.known))
     case = UndecidedCheck(check, floor, cells, _lost(after), thinned=_lost(before))
     machines = machines_to_compare(baseline.fingerprint, candidate.fingerprint, cell)

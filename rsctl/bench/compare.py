@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 from typing import Optional
 
 import msgspec
 
+from rsctl.bench.differences import Difference
 from rsctl.bench.fingerprint import (
     Cell,
-    Difference,
     Fingerprint,
     definition_differences,
     fixed_differences,
     shown_differences,
 )
 from rsctl.bench.results import Results, Series, cell_label
-from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, mean, p_two_sided
+from rsctl.bench.sides import Sides
+from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, p_two_sided
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _ONE_RUN = "one run per side allows no conclusion"
 
 
 class Side(msgspec.Struct, kw_only=True):
-    """One side of one metric: how many runs have a value, their mean, and each of them."""
+    """One side of one metric: how many runs have a value, their median, and each of them."""
 
     n: int
     value: Optional[float]
@@ -81,8 +83,17 @@ class Comparison(msgspec.Struct, kw_only=True):
         return list(dict.fromkeys(map(sanitize_text, remarks)))
 
 
+def baselines_first(sides: Sequence[Results]) -> list[Results]:
+    """The sides in their order, but baselines before the others: nothing else is judged by them."""
+    return sorted(sides, key=lambda side: side.kind != "baseline")
+
+
 def compare(sides: Sequence[Results], names: Sequence[str] = ()) -> Comparison:
-    """Compare the last side with the first, all metrics that any side has or those named."""
+    """Compare the last side with the first, all metrics that any side has or those named.
+
+    Baselines come first, wherever they are given.
+    """
+    sides = baselines_first(sides)
     first, last = sides[0].fingerprint, sides[-1].fingerprint
     return Comparison(
         sides=[SideAbout(label=s.label, kind=s.kind, made=s.made) for s in sides],
@@ -142,7 +153,9 @@ def _judge(compared: Compared, cells: list[CellSides]) -> None:
         compared.remark = _ONE_RUN
     else:
         compared.interval = interval(cells) if compared.effect is not None else None
-        compared.p = p_two_sided(combine(cells, by_both))
+        sign = -1 if compared.goal == "min" else 1  # the test knows which runs are slowed down
+        sides = combine(cells, by_both)
+        compared.p = p_two_sided(Sides(*([sign * value for value in side] for side in sides)))
     if compared.effect is None:
         compared.remark = "the first side's median is zero, so there is no percentage"
 
@@ -168,7 +181,7 @@ def _side(series: Series | None) -> Side:
     if series is None:
         return Side(n=0, value=None, values=[])
     values = series.known
-    return Side(n=len(values), value=mean(values) if values else None, values=series.values)
+    return Side(n=len(values), value=median(values) if values else None, values=series.values)
 
 
 def _cells(sides: Sequence[Results]) -> list[Cell]:

@@ -12,7 +12,13 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl.bench.argument_changes import ARGUMENTS, argument_changes
+from rsctl.bench.differences import (
+    ALTERNATIVES,
+    Difference,
+    argument_differences,
+    differences,
+    value_text,
+)
 from rsctl.job.secret_names import public_arguments
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import RunRecord, Store
@@ -27,7 +33,7 @@ Cell = dict[str, Any]
 _OF_THE_MACHINE = ("cpu", "cores", "clock", "gpu", "gpu_clock")
 _CLOCK = re.compile(r", [0-9.]+ [MG]Hz(?: and [0-9]+ MHz)*")
 _RUNS_OWN_ENV = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR", "RSCTL_RUN", "RSCTL_CLUSTER")
-_OR = " | "
+_ARGUMENTS = "arguments"
 _SECRET = "(secret)"  # noqa: S105
 
 
@@ -62,17 +68,6 @@ class Fingerprint(msgspec.Struct):
         return next((entry.machines for entry in self.cells if entry.cell == cell), [])
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """One thing in which two measurements differ; None if it is unknown."""
-
-    name: str
-    baseline: Any
-    candidate: Any
-
-    def __str__(self) -> str:
-        return f"{self.name}: {_text(self.baseline)} -> {_text(self.candidate)}"
-
-
 def refusals(
     baseline: Fingerprint, candidate: Fingerprint, cell: Cell, metric: str
 ) -> list[Difference]:
@@ -90,7 +85,8 @@ def fixed_differences(
     before, after = baseline.of_cell(cell), candidate.of_cell(cell)
     if not before or not after:  # nothing of the cell was ever submitted
         return []
-    return _differences(_known_to_both(before, after), _known_to_both(after, before))
+    found = differences(_known_to_both(before, after), _known_to_both(after, before))
+    return [one for each in found for one in _in_detail(each)]
 
 
 def machines_to_compare(
@@ -120,12 +116,26 @@ def definition_differences(
     before, after = baseline.metrics.get(metric), candidate.metrics.get(metric)
     if before is None or after is None:
         return []
-    return _differences(before, after, f"metrics.{metric}.")
+    return differences(before, after, f"metrics.{metric}.")
 
 
 def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Difference]:
-    """Differences in what may differ."""
-    return _differences(baseline.shown, candidate.shown)
+    """Differences in what may differ.
+
+    Files and packages count if both sides have recorded some: older measurements have a digest of
+    their definition instead, which says nothing.
+    """
+    before, after = (
+        {name: value for name, value in side.shown.items() if name != "definition"}
+        for side in (baseline, candidate)
+    )
+    for kind in ("file ", "package "):
+        if not all(any(name.startswith(kind) for name in side) for side in (before, after)):
+            before, after = (
+                {name: value for name, value in side.items() if not name.startswith(kind)}
+                for side in (before, after)
+            )
+    return differences(before, after)
 
 
 def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -160,7 +170,10 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
             earlier = values.setdefault(name, [])
             if value not in earlier:
                 earlier.append(value)
-    return {n: v[0] if len(v) == 1 else _OR.join(sorted(map(_text, v))) for n, v in values.items()}
+    return {
+        n: v[0] if len(v) == 1 else ALTERNATIVES.join(sorted(map(value_text, v)))
+        for n, v in values.items()
+    }
 
 
 def definitions(specs: Mapping[str, MetricSpec]) -> dict[str, dict[str, Any]]:
@@ -197,7 +210,7 @@ def _arguments(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the first worker, from its request."""
     keys = target_info(target).argument_keys if has_target(target) else ARGUMENT_KEYS
     arguments = next(_argument_lists(plan.get("request"), keys), None)
-    return {ARGUMENTS: " ".join(public_arguments(arguments))} if arguments else {}
+    return {_ARGUMENTS: " ".join(public_arguments(arguments))} if arguments else {}
 
 
 def _argument_lists(request: Any, keys: Set[str]) -> Iterator[list[str]]:
@@ -234,9 +247,17 @@ def _known_to_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str
     known = {name: value for name, value in one.items() if name != "machine" or name in other}
     machine = known.get("machine")
     if machine is not None and _is_without_clock([other["machine"]]):
-        kinds = [_without_clock(kind) or "" for kind in str(machine).split(_OR)]
-        known["machine"] = _OR.join(dict.fromkeys(kinds))
+        kinds = [_without_clock(kind) or "" for kind in str(machine).split(ALTERNATIVES)]
+        known["machine"] = ALTERNATIVES.join(dict.fromkeys(kinds))
     return known
+
+
+def _in_detail(difference: Difference) -> list[Difference]:
+    """A difference of whole command lines as the differences of their arguments."""
+    before, after = difference.baseline, difference.candidate
+    if difference.name != _ARGUMENTS or not isinstance(before, str) or not isinstance(after, str):
+        return [difference]
+    return argument_differences(before, after)
 
 
 def _is_without_clock(machines: Iterable[Optional[str]]) -> bool:
@@ -245,27 +266,3 @@ def _is_without_clock(machines: Iterable[Optional[str]]) -> bool:
 
 def _without_clock(machine: Optional[str]) -> Optional[str]:
     return _CLOCK.sub("", machine) if machine else machine
-
-
-def _differences(
-    before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = ""
-) -> list[Difference]:
-    names = list(dict.fromkeys([*before, *after]))
-    found = []
-    for name in names:
-        old, new = before.get(name), after.get(name)
-        if old == new:
-            continue
-        changes = argument_changes(old, new) if name == ARGUMENTS else []
-        found += [Difference(key, *map(_set, sides)) for key, *sides in changes]
-        if not changes:
-            found.append(Difference(prefix + name, old, new))
-    return found
-
-
-def _set(value: Optional[str]) -> str:
-    return "not set" if value is None else value
-
-
-def _text(value: Any) -> str:
-    return "unknown" if value is None else str(value)

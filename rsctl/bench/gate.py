@@ -12,8 +12,8 @@ from typing import Optional
 import msgspec
 
 from rsctl.bench.checks import MetricCheck, UndecidedCheck, conclude, fill, make_cases
+from rsctl.bench.differences import Difference
 from rsctl.bench.fingerprint import (
-    Difference,
     refusals,
     shown_differences,
     with_repetitions,

@@ -16,6 +16,14 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
 from rsctl.job.git_location import EXAMPLE, GitLocation, parse_git_location
 
+_NO_REF = (
+    "a shallow clone does not have other branches: git fetch origin REF, then git:origin/REF:…"
+)
+_NO_FILE = (
+    "correct the path, which starts at the top of the repository, or commit a baseline there: "
+    "rsctl gate BENCH --baseline FILE --update-baseline"
+)
+
 _TRACKING = r"^(branch\..*\.(remote|merge)|remote\..*\.fetch)$"
 
 
@@ -53,7 +61,11 @@ def working_file(location: str, folder: str) -> Path:
 def _read(
     git: Git, repository: GitRepository, ref: str, path: str, location: str, most: int
 ) -> bytes:
-    name = resolve(git, repository, ref, f":{path}")
+    commit = commit_name(git, repository, ref)
+    try:
+        name = resolve(git, repository, commit, f":{path}")
+    except subprocess.CalledProcessError:
+        raise _not_read(location, f"{ref} has no file {path}", _NO_FILE) from None
     try:
         size = int(git("cat-file", "-s", name))
     except subprocess.CalledProcessError:
@@ -116,11 +128,8 @@ def _explained(location: str) -> Iterator[None]:
         yield
     except subprocess.CalledProcessError as problem:
         lines = problem.stderr.decode(errors="replace").strip().splitlines()
-        remedy = (
-            "a shallow clone does not have other branches: git fetch origin REF, then "
-            "git:origin/REF:…"
-        )
-        raise _not_read(location, lines[-1] if lines else "git failed", remedy) from None
+        why = lines[-1] if lines else "git failed"
+        raise _not_read(location, why, _NO_REF) from None
     except FileNotFoundError:
         finding = error("baseline", f"cannot use {location}: git is not installed", "install git")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

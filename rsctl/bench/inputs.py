@@ -21,6 +21,7 @@ _CODE = (".py", ".sh", ".so", ".pyd")
 _CONFIGURATION = (".cfg", ".ini", ".json", ".toml", ".txt", ".yaml", ".yml")
 _PACKAGES = ("site-packages", "dist-packages")
 _METADATA = (".dist-info", ".egg-info")
+_MOST_FILES, _SHORT = 500, 12
 
 
 def code_digest(source: Path, script: str | None) -> str:
@@ -34,6 +35,23 @@ def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
     In a repository these are the files that git tracks, as they are now, and code. Elsewhere they
     are code and configurations. What `.dockerignore` excludes does not count.
     """
+    return _digest(source, _input_test(source, ignored))
+
+
+def source_files(source: Path, ignored: Collection[Path] = ()) -> dict[str, str]:
+    """A short digest of each of these inputs by `file NAME`; one for all beyond 500 of them."""
+    is_input = _input_test(source, ignored)
+    entries, _ = source_entries(source, "", Dockerignore.of(source))
+    chosen = sorted(
+        (e for e in entries if _is_file(e) and is_input(e.name)), key=lambda entry: entry.name
+    )
+    found = {f"file {e.name}": BuildContext([e]).digest()[:_SHORT] for e in chosen[:_MOST_FILES]}
+    if chosen[_MOST_FILES:]:
+        found["other files"] = BuildContext(chosen[_MOST_FILES:]).digest()[:_SHORT]
+    return found
+
+
+def _input_test(source: Path, ignored: Collection[Path]) -> Callable[[str], bool]:
     tree, prefix = work_tree_of(source)
     tracked = tracked_files(tree) if tree else frozenset()
     inside = f"{prefix}/" if prefix else ""
@@ -46,7 +64,7 @@ def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
         is_source = inside + name in tracked if has_tracked else name.endswith(_CONFIGURATION)
         return is_source or name.endswith(_CODE)
 
-    return _digest(source, is_input)
+    return is_input
 
 
 def packages_digest(python: Path | None = None) -> str:
@@ -54,18 +72,33 @@ def packages_digest(python: Path | None = None) -> str:
 
     `python` is an interpreter of a virtual environment; None is the one that runs this.
     """
+    names = "\n".join(_packages(python))
+    return hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()
+
+
+def packages(python: Path | None = None) -> dict[str, str]:
+    """The version of each of these packages by `package NAME`."""
+    found = {}
+    for name in _packages(python):
+        package, _, version = name.rpartition(".")[0].partition("-")
+        found[f"package {package}"] = version.partition("-")[0] or "unknown"
+    return found
+
+
+def _packages(python: Path | None) -> list[str]:
     if python is None:
         folders: Iterable[Path] = [Path(folder) for folder in sys.path]
     else:
         folders = python.parent.parent.glob("lib*/python*/*")
-    packages = {
-        name
-        for folder in folders
-        if folder.name in _PACKAGES and folder.is_dir()
-        for name in os.listdir(folder)
-        if name.endswith(_METADATA)
-    }
-    return hashlib.sha256("\n".join(sorted(packages)).encode(errors="surrogateescape")).hexdigest()
+    return sorted(
+        {
+            name
+            for folder in folders
+            if folder.name in _PACKAGES and folder.is_dir()
+            for name in os.listdir(folder)
+            if name.endswith(_METADATA)
+        }
+    )
 
 
 def _digest(source: Path, is_input: Callable[[str], bool]) -> str:

@@ -13,28 +13,21 @@ anything, and finds less (`python -m benchmarks.gate` has the figures).
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations
-from random import Random
 from statistics import median
 from typing import NamedTuple, Optional
 
+from rsctl.bench.exchanges import p_within
+from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
     LEVEL,
-    Sides,
+    TOLERANCE,
     by_baseline,
     by_both,
     mean,
     stdev,
-    winsorised,
 )
-
-_MOST_SUMS = 50_000  # of one half of the blocks, all of which are listed
-_DRAWS = 20_000
-_SEED = 20_260_101
-_TOLERANCE = 1e-9
 
 
 class PairedCell(NamedTuple):
@@ -114,25 +107,8 @@ def interval(cells: Sequence[PairedCell], is_relative: bool = True) -> tuple[flo
 
 
 def p_lower(blocks: Blocks) -> float:
-    """One-sided p of the candidate being lower: the part of all exchanges that is as low or lower.
-
-    An exact permutation test of the difference of winsorised means; runs are exchanged within
-    their block. Where the exchanges are too many to list, 20,000 seeded draws stand for all. That
-    p is valid too, never below 1/20,001. 1 without values.
-    """
-    kept = _winsorised(blocks)
-    if not kept:
-        return 1.0
-    values = [value for block in kept for side in block for value in side]
-    limit = math.fsum(v for block in kept for v in block.candidate)
-    limit += _TOLERANCE * math.fsum(map(abs, values))
-    halves = _halves(kept)
-    if max(math.prod(map(_exchanges, half)) for half in halves) > _MOST_SUMS:
-        return _p_by_draws(kept, limit)
-    left, right = (_sums(half) for half in halves)
-    right.sort()
-    as_low = sum(bisect_right(right, limit - part) for part in left)
-    return min(1.0, as_low / (len(left) * len(right)))
+    """One-sided p of the candidate being lower: exact, by exchanges within blocks."""
+    return p_within(blocks)
 
 
 def smallest_p(blocks: Blocks) -> float:
@@ -176,49 +152,8 @@ def _differences(blocks: Blocks) -> list[float]:
     return [after - before for b in blocks for after in b.candidate for before in b.baseline]
 
 
-def _winsorised(blocks: Blocks) -> list[Sides]:
-    """The blocks with each outlier of all runs replaced, as the test of separate sides does it."""
-    sides = Sides(*([value for block in blocks for value in block[side]] for side in (0, 1)))
-    if not sides.baseline or not all(math.isfinite(v) for side in sides for v in side):
-        return []
-    size = max(abs(value) for side in sides for value in side) or 1.0
-    kept = winsorised(Sides(*([value / size for value in side] for side in sides)))
-    found, at = [], 0
-    for block in blocks:
-        end = at + len(block.baseline)
-        found.append(Sides(kept.baseline[at:end], kept.candidate[at:end]))
-        at = end
-    return found
-
-
 def _exchanges(block: Sides) -> int:
     return math.comb(2 * len(block.candidate), len(block.candidate))
-
-
-def _halves(blocks: Blocks) -> tuple[Blocks, Blocks]:
-    """The blocks in two parts that have about as many exchanges."""
-    middle = len(blocks) // 2
-    return blocks[:middle], blocks[middle:]
-
-
-def _sums(blocks: Blocks) -> list[float]:
-    """The sums of the candidate's values of all exchanges."""
-    sums = [0.0]
-    for block in blocks:
-        scores = [*block.baseline, *block.candidate]
-        chosen = [math.fsum(subset) for subset in combinations(scores, len(block.candidate))]
-        sums = [total + part for total in sums for part in chosen]
-    return sums
-
-
-def _p_by_draws(blocks: Blocks, limit: float) -> float:
-    random = Random(_SEED)  # noqa: S311 - statistics
-    pools = [([*block.baseline, *block.candidate], len(block.candidate)) for block in blocks]
-    as_low = sum(
-        math.fsum(v for pool, chosen in pools for v in random.sample(pool, chosen)) <= limit
-        for _ in range(_DRAWS)
-    )
-    return (as_low + 1) / (_DRAWS + 1)
 
 
 @lru_cache(maxsize=256)
@@ -231,7 +166,7 @@ def _left_out(sizes: tuple[int, ...]) -> int | None:
     counts = [1]
     for size in sizes:
         counts = _product(counts, _distribution_of_u(size))
-    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + _TOLERANCE)
+    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + TOLERANCE)
     total, left_out = 0, -1
     while total + counts[left_out + 1] <= allowed:
         left_out += 1

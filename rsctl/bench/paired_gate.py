@@ -8,6 +8,7 @@ the test, the effect and the interval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Optional
 
 from rsctl.bench import paired
@@ -18,7 +19,7 @@ from rsctl.bench.gate import Gate, judge, judge_again, make_gate, require_goals
 from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values, together
 from rsctl.bench.results import CellRuns, cell_label
-from rsctl.bench.stats import CellSides, mean
+from rsctl.bench.stats import CellSides
 from rsctl.bench.verdict import NO_EVIDENCE, Evidence, Floor, at_floor, oriented
 
 _MOST_REASONS = 3
@@ -134,7 +135,7 @@ def _case(results: PairedResults, name: str, floor: Floor, cell: Cell) -> Undeci
         lost = _lost(results, name, cell)
         check.reason = f"no repetition has data on both sides: {'; '.join(lost)}"
         return PairedCheck(check, floor)
-    check.baseline, check.value = mean(known.baseline), mean(known.candidate)
+    check.baseline, check.value = median(known.baseline), median(known.candidate)
     check.runs = (len(known.baseline), len(known.candidate))
     goal = check.goal or "max"
     before_values, after_values = (oriented(side, goal) for side in values)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
-from rsctl.bench.inputs import code_digest, packages_digest, source_digest
+from rsctl.bench.inputs import code_digest, packages, packages_digest, source_digest, source_files
 from rsctl.bench.lost_runs import bench_job, option_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -72,6 +72,14 @@ class BenchPlan:
         return metric_specs(self.job)
 
     @property
+    def content(self) -> dict[str, str]:
+        """The files and packages that runs without an image use, by name."""
+        found: dict[str, str] = {}
+        for cell in {cell.submission.job.image.source: cell for cell in self.cells}.values():
+            found |= _content_of(cell.submission, self.document)
+        return found
+
+    @property
     def definition(self) -> str:
         """A digest of the measurement: benches that share it can be one."""
         digests = [cell.digest for cell in self.cells]
@@ -112,6 +120,7 @@ class BenchPlan:
             text=self.document.text,
             settings=list(self.settings),
             rehearsed=self.rehearsal is not None,
+            content=self.content,
         )
 
 
@@ -219,11 +228,30 @@ def _source_of(submission: Submission) -> Path | None:
 
 def _inputs_of(submission: Submission, document: Document) -> str:
     """A digest of all that runs without an image read, as it is on disk now."""
-    source, job = _source_of(submission), submission.job
+    source = _source_of(submission)
     if source is None:
         return ""
-    job_files = [Path(document.path)]
+    return source_digest(source, _not_inputs(submission, document)) + packages_digest(
+        _python_of(submission)
+    )
+
+
+def _content_of(submission: Submission, document: Document) -> dict[str, str]:
+    """The same by name: a digest of each file, and the version of each package."""
+    source = _source_of(submission)
+    if source is None:
+        return {}
+    files = source_files(source, _not_inputs(submission, document))
+    return {**files, **packages(_python_of(submission))}
+
+
+def _not_inputs(submission: Submission, document: Document) -> list[Path]:
+    job = submission.job
     own = [job.gate.baseline, job.gate.history] if job.gate else []
-    job_files += [Path(document.folder, location) for location in own if location]
-    python = process_options(job).python
-    return source_digest(source, job_files) + packages_digest(Path(python) if python else None)
+    places = [Path(document.folder, location) for location in own if location]
+    return [Path(document.path), *places]
+
+
+def _python_of(submission: Submission) -> Path | None:
+    python = process_options(submission.job).python
+    return Path(python) if python else None

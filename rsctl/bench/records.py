@@ -91,7 +91,8 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     `images` are references by digest, by the tag that the plans name. A bench that is `rehearsed`
     runs in an emulator of its cloud on this machine: its times say nothing of the cloud. A bench
     `against` something is paired: each cell is there twice, with a value of SIDE, the baseline's
-    first.
+    first. `content` are the files and packages that its runs use without an image: a digest or a
+    version by name.
     """
 
     bench: str
@@ -112,6 +113,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     images: dict[str, str] = {}
     trials: list[Trial] = []
     against: Optional[Against] = None
+    content: dict[str, str] = {}
 
     def latest(self) -> dict[tuple[int, int], Trial]:
         """The attempt that counts of each repetition, by cell and repetition; in that order."""
@@ -144,7 +146,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         return ExitCode.SUCCEEDED if self.is_complete else ExitCode.INTERRUPTED
 
 
-_ABOUT = ("cells", "spec", "file", "folder", "text", "settings", "rehearsed", "against")
+_ABOUT = ("cells", "spec", "file", "folder", "text", "settings", "rehearsed", "against", "content")
 _COLUMNS = ("name", "target", "definition", "state", "created", "ended", "repeat")
 
 

@@ -167,7 +167,7 @@ def bench_results(
     if bench.images and cells is None:
         shown.append({"image": ", ".join(sorted(bench.images.values()))})
         shown = [{n: v for n, v in s.items() if n != "image"} for s in shown[:-1]] + shown[-1:]
-    results.fingerprint.shown = merged([*shown, {"definition": bench.definition[:12]}])
+    results.fingerprint.shown = merged([*shown, bench.content])
     return results
 
 

@@ -9,37 +9,22 @@ values, gives the same result: draws come from a seeded generator.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import combinations, zip_longest
-from random import Random
+from itertools import zip_longest
 from statistics import NormalDist, median
 from statistics import fmean as _fmean
 from statistics import stdev as _stdev
 from typing import NamedTuple, Optional
 
+from rsctl.bench.exchanges import p_within
+from rsctl.bench.sides import Sides
+
 LEVEL = 0.90
 """The level of intervals: each of their ends is a one-sided bound of 95 %."""
 
-OUTLYING = 4.0
-"""How many times farther than usual from the median of both sides a run is an outlier.
-
-Chosen by simulation (`python -m benchmarks.gate`): from 3 to 5 little changes.
-"""
-
-_LARGEST_HALF = 15  # values, of which all subsets are listed: 2^15 sums
-DRAWS = 20_000
-SEED = 20_260_101
 TOLERANCE = 1e-9
 _NORMAL = NormalDist()
-
-
-class Sides(NamedTuple):
-    """The finite values of a baseline and of a candidate, one per run."""
-
-    baseline: Sequence[float]
-    candidate: Sequence[float]
 
 
 class CellSides(NamedTuple):
@@ -125,48 +110,14 @@ def interval(cells: Sequence[CellSides], is_relative: bool = True) -> tuple[floa
     return differences[left_out], differences[-1 - left_out]
 
 
-def winsorised(sides: Sides) -> Sides:
-    """Both sides, with each outlier replaced by the nearest value that is not an outlier.
-
-    The usual distance from the common median is one that more runs reach than the smaller side
-    has, so that a side which differs as a whole is never taken for outliers. Nothing here depends
-    on which run is of which side: a test that exchanges runs stays exact. Without it one run that
-    takes three times as long hides a difference that all other runs show.
-    """
-    pool = [*sides.baseline, *sides.candidate]
-    middle = median(pool)
-    distances = [abs(value - middle) for value in pool]
-    usual = sorted(distances)[-min(map(len, sides))]
-    limit = OUTLYING * usual * (1 + TOLERANCE)
-    if not limit:
-        return sides
-    inside = [v for v, distance in zip(pool, distances, strict=True) if distance <= limit]
-    low, high = min(inside), max(inside)
-    return Sides(*([min(max(value, low), high) for value in side] for side in sides))
-
-
 def p_lower(sides: Sides) -> float:
-    """One-sided p of the candidate being lower: the part of all exchanges that is as low or lower.
-
-    An exact permutation test of the difference of winsorised means. Beyond 30 values 20,000
-    seeded draws stand for all; that p is valid too, never below 1/20,001. 1 without values.
-    """
-    if not sides.baseline or not sides.candidate:
-        return 1.0
-    pool = [*sides.baseline, *sides.candidate]
-    size = _size(pool)
-    kept = winsorised(Sides(*([value / size for value in side] for side in sides)))
-    scores, chosen = [*kept.baseline, *kept.candidate], len(kept.candidate)
-    limit = math.fsum(kept.candidate) + TOLERANCE * math.fsum(map(abs, scores))
-    if len(scores) - len(scores) // 2 > _LARGEST_HALF:
-        return _p_by_draws(scores, chosen, limit)
-    return _p_by_counting(scores, chosen, limit)
+    """One-sided p of the candidate being lower: an exact test, see `rsctl.bench.exchanges`."""
+    return p_within([sides])
 
 
 def p_two_sided(sides: Sides) -> float:
     """Twice the smaller of the two one-sided p, at most 1."""
-    flipped = Sides(*([-value for value in side] for side in sides))
-    return min(1.0, 2 * min(p_lower(sides), p_lower(flipped)))
+    return min(1.0, 2 * min(p_lower(sides), p_lower(Sides(sides.candidate, sides.baseline))))
 
 
 def smallest_p(runs: tuple[int, int]) -> float:
@@ -307,28 +258,3 @@ def _left_out(before: int, after: int) -> int | None:
         left_out += 1
         total += counts[left_out]
     return left_out if left_out >= 0 else None
-
-
-def _p_by_counting(scores: Sequence[float], chosen: int, limit: float) -> float:
-    """Counts the subsets whose sum is at most `limit`, from the sums of two halves."""
-    half = len(scores) // 2
-    left, right = _subset_sums(scores[:half]), _subset_sums(scores[half:])
-    as_low = sum(
-        bisect_right(right[chosen - size], limit - part)
-        for size, sums in enumerate(left)
-        if 0 <= chosen - size < len(right)
-        for part in sums
-    )
-    return min(1.0, as_low / math.comb(len(scores), chosen))
-
-
-def _subset_sums(values: Sequence[float]) -> list[list[float]]:
-    """By their size, the sorted sums of all subsets."""
-    sizes = range(len(values) + 1)
-    return [sorted(math.fsum(subset) for subset in combinations(values, size)) for size in sizes]
-
-
-def _p_by_draws(scores: Sequence[float], chosen: int, limit: float) -> float:
-    random = Random(SEED)  # noqa: S311 - statistics
-    as_low = sum(math.fsum(random.sample(scores, chosen)) <= limit for _ in range(DRAWS))
-    return (as_low + 1) / (DRAWS + 1)

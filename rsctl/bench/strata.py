@@ -10,31 +10,23 @@ all differences within strata.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import reduce
-from itertools import combinations
-from random import Random
 from statistics import median
 from typing import Optional
 
+from rsctl.bench.exchanges import p_within
+from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
-    DRAWS,
     LEVEL,
-    SEED,
     TOLERANCE,
     CellSides,
-    Sides,
     by_baseline,
     counts_of_u,
-    winsorised,
 )
 
 Machines = Sequence[Optional[str]]
 """The machine of each repetition of one side; None if it is unknown."""
-
-_MOST_SUMS = 200_000
-"""The most exchanges of a stratum, and of two together, that are listed."""
 
 
 def strata_of(cell: CellSides, baseline: Machines, candidate: Machines) -> list[Sides]:
@@ -73,25 +65,11 @@ def stratified_interval(strata: Sequence[Sides], is_relative: bool) -> tuple[flo
 
 
 def stratified_p(strata: Sequence[Sides]) -> float:
-    """One-sided p of the candidate being lower: the part of all exchanges within strata that is as
-    low or lower, by the sum of the candidate's values, each divided by its stratum's mean.
+    """One-sided p of the candidate being lower: exact, by exchanges within strata.
 
-    If there are too many exchanges, seeded draws stand for them.
+    Each value is divided by its stratum's mean.
     """
-    scaled = [_scaled(winsorised(sides)) for sides in strata if all(sides)]
-    if not scaled:
-        return 1.0
-    limit = math.fsum(value for sides in scaled for value in sides.candidate)
-    limit += TOLERANCE * math.fsum(abs(v) for sides in scaled for side in sides for v in side)
-    numbers = [_exchanges(sides) for sides in scaled]
-    if math.prod(numbers[:-1]) > _MOST_SUMS or numbers[-1] > _MOST_SUMS:
-        return _p_by_draws(scaled, limit)
-    sums = [0.0]
-    for sides in scaled[:-1]:
-        sums = [one + other for one in sums for other in _sums(sides)]
-    last = sorted(_sums(scaled[-1]))
-    as_low = sum(bisect_right(last, limit - one) for one in sums)
-    return min(1.0, as_low / math.prod(numbers))
+    return p_within([_scaled(sides) for sides in strata if all(sides)])
 
 
 def smallest_stratified_p(strata: Sequence[Sides]) -> float:
@@ -110,10 +88,6 @@ def stratified_groups(strata: Sequence[Sides], is_relative: bool) -> list[Sequen
         for side in sides
         if size
     ]
-
-
-def _exchanges(sides: Sides) -> int:
-    return math.comb(len(sides.baseline) + len(sides.candidate), len(sides.candidate))
 
 
 def _by_machine(values: Sequence[Optional[float]], machines: Machines) -> dict[str, list[float]]:
@@ -141,12 +115,6 @@ def _scaled(sides: Sides) -> Sides:
     return Sides(*([value / size for value in side] for side in sides))
 
 
-def _sums(sides: Sides) -> list[float]:
-    """The sum of the candidate's values in every exchange."""
-    pool = [*sides.baseline, *sides.candidate]
-    return [math.fsum(chosen) for chosen in combinations(pool, len(sides.candidate))]
-
-
 def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
     """The coefficients of the product of two polynomials."""
     made = [0] * (len(one) + len(other) - 1)
@@ -154,13 +122,3 @@ def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
         for j, right in enumerate(other):
             made[i + j] += left * right
     return made
-
-
-def _p_by_draws(strata: Sequence[Sides], limit: float) -> float:
-    random = Random(SEED)  # noqa: S311 - statistics
-    pools = [([*sides.baseline, *sides.candidate], len(sides.candidate)) for sides in strata]
-    as_low = sum(
-        math.fsum(v for pool, count in pools for v in random.sample(pool, count)) <= limit
-        for _ in range(DRAWS)
-    )
-    return (as_low + 1) / (DRAWS + 1)

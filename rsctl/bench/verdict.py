@@ -24,15 +24,8 @@ from typing import NamedTuple, Optional
 
 import msgspec
 
-from rsctl.bench.stats import (
-    CellSides,
-    Sides,
-    by_both,
-    combine,
-    effect,
-    holm,
-    p_lower,
-)
+from rsctl.bench.sides import Sides
+from rsctl.bench.stats import CellSides, by_both, combine, effect, holm, p_lower
 from rsctl.bench.strata import stratified_effect, stratified_p
 
 ALPHA = 0.05

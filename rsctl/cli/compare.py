@@ -20,7 +20,7 @@ from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _CSV_HEAD = (
-    *("metric", "unit", "goal", "cell", "side", "n", "mean", "values"),
+    *("metric", "unit", "goal", "cell", "side", "n", "median", "values"),
     *("effect", "low", "high", "p", "remark"),
 )
 
@@ -75,10 +75,14 @@ def _print(comparison: Comparison) -> None:
         print_message("no metric has data on either side")
         return
     several = len(comparison.sides) > 1
-    head = ["METRIC", "CELL", *(str(n) for n, _ in enumerate(comparison.sides, 1))]
+    head = ["METRIC", "CELL", *(f"{n} MEDIAN" for n, _ in enumerate(comparison.sides, 1))]
     rows = [[*head, *(["EFFECT", "90 % INTERVAL", "P"] if several else [])]]
     rows += [_row(metric, several) for metric in comparison.metrics]
     write_table(rows)
+    print_message(
+        "values are medians of runs; a run's value is its sample over the steady part, where "
+        "`rsctl list` shows the last value"
+    )
     for remark in comparison.remarks:
         print_message(remark)
 

@@ -21,6 +21,7 @@ from rsctl.runs.stream.sanitize import sanitize
 @make_command("plan")
 @options.errors_as_json
 def command(
+    context: typer.Context,
     job: options.Job,
     target: options.Target = None,
     settings: options.Settings = [],
@@ -28,6 +29,13 @@ def command(
         Optional[str],
         typer.Option("--run-id", metavar="ID", help="Show the request with this run ID."),
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Use the values of a rehearsal where the job lacks the ones of an account.",
+        ),
+    ] = False,
     output: Annotated[
         Literal["text", "json", "python", "script"],
         typer.Option(
@@ -44,11 +52,13 @@ def command(
     Exit code: 0, or 2 if the job cannot be planned.
     """
     file = load(job, set=settings, strict=False)
+    if rehearse and output in ("python", "script"):
+        context.fail("--rehearse shows a plan: use -o text or json")
     if output in ("python", "script"):  # several people may run the code: each needs an ID
         code = sdk_code(file, target, run_id=run_id, is_script=output == "script")
         typer.echo(code, nl=False)
         return int(ExitCode.SUCCEEDED)
-    planned = plan(file, target, run_id=run_id)
+    planned = plan(file, target, run_id=run_id, rehearse=rehearse)
     if output == "json":
         shown = msgspec.to_builtins(planned)
         print_json({**shown, "cells": file.cells} if file.cells else shown)

@@ -136,7 +136,7 @@ def test_a_gate_passes_what_is_the_same_and_finds_what_is_worse(job: Job) -> Non
     assert worse.headline == f"{worse.candidate} against {bench.id}: regressed"
     [check] = worse.checks
     assert rsctl.api.gate_table(worse) == [
-        ["VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P"],
+        ["VERDICT", "METRIC", "BASELINE MEDIAN", "MEDIAN NOW", "EFFECT [90 %]", "ALLOWED", "P"],
         ["regressed", "loss", "1", "2", "+100 % [+100, +100]", "5 %", "0.05"],
     ]
     comparison = rsctl.api.compare("baseline.json", worse.candidate, metrics=["loss"])

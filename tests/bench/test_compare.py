@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rsctl.bench.compare import Comparison, compare
-from rsctl.bench.fingerprint import CellPrint, Difference, Fingerprint
+from rsctl.bench.differences import Difference
+from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.formats.markdown import comparison_markdown
 from rsctl.bench.results import CellRuns, Results, Series
 
@@ -60,6 +61,22 @@ def test_the_last_side_is_compared_with_the_first() -> None:
     assert metric.interval is None  # two runs a side bound nothing
     assert metric.remark is None
     assert found.remarks == []
+
+
+def test_a_baseline_is_the_first_side_wherever_it_is_given() -> None:
+    baseline = side("stored", speed([100.0, 102.0, 101.0]))
+    baseline.kind = "baseline"
+    bench = side("now", speed([80.0, 81.0, 79.0]))
+    for sides in ([baseline, bench], [bench, baseline]):
+        found = compare(sides)
+        assert [about.label for about in found.sides] == ["stored", "now"]
+        assert found.metrics[0].effect == pytest.approx(-21 / 101)
+
+
+def test_values_are_medians_as_the_effect_is() -> None:
+    found = compare([side("a", speed([100.0, 101.0, 30.0])), side("b", speed([80.0, 81.0, 79.0]))])
+    assert [each.value for each in found.metrics[0].sides] == [100.0, 80.0]
+    assert "| a, median | b, median |" in comparison_markdown(found)
 
 
 def test_the_interval_holds_the_effect() -> None:
@@ -175,7 +192,7 @@ Differences:
 
 - torch: 2.8 -\\> 2.9
 
-| metric | cell | a\\|b | c | effect | 90 % interval | p |
+| metric | cell | a\\|b, median | c, median | effect | 90 % interval | p |
 |---|---|---|---|---|---|---|
 | speed | workers.count=1 | 101 /s (n=2) | 90 /s (n=2) | -10.9 % |  | 0.333 |
 | speed | workers.count=2 | 1 /s (n=1) | - |  |  |  |
@@ -190,6 +207,6 @@ def test_a_comparison_in_markdown() -> None:
     after = side("c", speed([90.0, 90.0], ONE), speed([None], TWO, "*lost*\nagain"), shown="2.9")
     assert comparison_markdown(compare([before, after])) == TABLE
     assert comparison_markdown(compare([before])) == (
-        "| metric | cell | a\\|b |\n|---|---|---|\n"
+        "| metric | cell | a\\|b, median |\n|---|---|---|\n"
         "| speed | workers.count=1 | 101 /s (n=2) |\n| speed | workers.count=2 | 1 /s (n=1) |\n\n"
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rsctl.bench.differences import Difference
 from rsctl.bench.fingerprint import (
     CellPrint,
-    Difference,
     Fingerprint,
     definitions,
     fixed_differences,
@@ -174,3 +174,53 @@ def test_a_machine_that_one_side_does_not_know_is_no_difference() -> None:
     assert refusals(before, after, {}, "loss") == refusals(after, before, {}, "loss") == []
     other = fingerprint(a=1, machine="y")
     assert [str(found) for found in refusals(before, other, {}, "loss")] == ["machine: x -> y"]
+
+
+LAUNCHED = "--launcher torchrun --processes 1 --python -- train.py --lr 0.05 --steps 10"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (LAUNCHED, LAUNCHED.replace("0.05", "0.3"), ["run.args.lr: 0.05 -> 0.3"]),
+        (LAUNCHED, LAUNCHED.replace("--lr 0.05", "--lr -1"), ["run.args.lr: 0.05 -> -1"]),
+        (LAUNCHED, LAUNCHED + " --fast", ["run.args.fast: not set -> true"]),
+        (LAUNCHED + " --betas 0.9 0.99", LAUNCHED, ["run.args.betas: 0.9 0.99 -> not set"]),
+        (LAUNCHED, LAUNCHED.replace("train", "other"), ["run.script: train.py -> other.py"]),
+        (
+            LAUNCHED,
+            LAUNCHED.replace("processes 1", "processes 2").replace("train.py", "-m train"),
+            [
+                "workers.processes: 1 -> 2",
+                "run.script: train.py -> not set",
+                "run.module: not set -> train",
+            ],
+        ),
+        (
+            "--launcher once --env A=1 --copy d=gs://a --python -- t.py x lr=1 --name=a",
+            "--launcher none --env A=2 --copy d=gs://b --python -- t.py y lr=2 --name=b",
+            [
+                "run.launcher: once -> none",
+                "run.env.A: 1 -> 2",
+                "inputs.d: gs://a -> gs://b",
+                "run.args: x -> y",
+                "run.args.lr: 1 -> 2",
+                "run.args.name: a -> b",
+            ],
+        ),
+        (
+            "--launcher once -- python t.py --lr 1",
+            "--launcher once -- python u.py --lr 2",
+            ["run.command: python t.py -> python u.py", "run.args.lr: 1 -> 2"],
+        ),
+        ("a=1 b=2", "a=1 b=3", ["run.args.b: 2 -> 3"]),
+        ("--a 1 --b 2", "--b 2 --a 1", ["order of the arguments: --a 1 --b 2 -> --b 2 --a 1"]),
+        ("--a 1", "--a=1", ["arguments: --a 1 -> --a=1"]),
+        ("--a 1 | --a 2", "--a 1", ["arguments: --a 1 | --a 2 -> --a 1"]),
+    ],
+)
+def test_arguments_that_differ_are_named_by_their_key(
+    before: str, after: str, expected: list[str]
+) -> None:
+    found = refusals(fingerprint(arguments=before), fingerprint(arguments=after), {}, "loss")
+    assert [str(each) for each in found] == expected

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rsctl.bench.fingerprint import Difference
+from rsctl.bench.differences import Difference
 from rsctl.bench.formats import junit
 from rsctl.bench.formats.github import annotation_lines, step_summary
 from rsctl.bench.formats.markdown import gate_comment, gate_markdown

@@ -203,3 +203,19 @@ def test_what_a_ci_job_fetches(repository: Path, tmp_path: Path, ref: str) -> No
     git(tmp_path / "copy", "fetch", "-q", "origin", "main")
     place = f"git:{ref}:bench/baseline.json"
     assert read_baseline(place, str(tmp_path / "copy")).find("throughput", CELL)
+
+
+def test_a_file_that_the_ref_does_not_have_is_not_taken_for_a_missing_ref(
+    repository: Path,
+) -> None:
+    (repository / "new.json").write_text("{}")
+    missing = "correct the path, which starts at the top of the repository"
+    other = "a shallow clone does not have other branches"
+    for place, remedy in (
+        ("git:main:bench/other.json", missing),
+        ("git:main:new.json", missing),
+        ("git:absent:bench/baseline.json", other),
+    ):
+        with pytest.raises(RsctlError) as caught:
+            read_baseline(place, str(repository))
+        assert str(caught.value.findings[0].remedy).startswith(remedy)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from itertools import combinations, product
 from random import Random
-from statistics import median
+from statistics import fmean, median, pvariance
 
 import pytest
 
@@ -24,7 +24,8 @@ from rsctl.bench.paired import (
 )
 from rsctl.bench.paired_gate import weigh_pairs
 from rsctl.bench.schedule import paired_slots
-from rsctl.bench.stats import Sides, winsorised
+from rsctl.bench.scores import all_scores
+from rsctl.bench.sides import Sides
 from rsctl.bench.verdict import Floor
 
 
@@ -33,19 +34,25 @@ def cell(baseline: list[float | None], candidate: list[float | None]) -> PairedC
 
 
 def brute_force(blocks: list[Sides]) -> float:
-    """The part of all exchanges within blocks whose candidate has a sum as low or lower."""
+    """The p of the test, by its definition and all exchanges within blocks."""
     before = [value for block in blocks for value in block.baseline]
     after = [value for block in blocks for value in block.candidate]
-    kept = winsorised(Sides(before, after))
-    pools, at = [], 0
+    count = len(before)
+    runs, at = [], 0  # by block: which runs it has, the candidate's last
     for block in blocks:
-        size = len(block.baseline)
-        pools.append((kept.baseline[at : at + size], kept.candidate[at : at + size]))
-        at += size
-    observed = sum(kept.candidate)
-    ways = [combinations([*b, *c], len(c)) for b, c in pools]
-    sums = [sum(map(sum, chosen)) for chosen in product(*ways)]
-    return sum(total <= observed + 1e-9 * abs(observed) for total in sums) / len(sums)
+        mine = range(at, at + len(block.baseline))
+        runs.append([*mine, *(count + index for index in mine)])
+        at += len(block.baseline)
+    ways = [list(combinations(block, len(block) // 2)) for block in runs]
+    found = [-math.inf] * math.prod(map(len, ways))
+    for values, deduction in all_scores(Sides(before, after)):
+        sums = [[sum(values[i] for i in chosen) for chosen in block] for block in ways]
+        error = math.sqrt(sum(pvariance(block) for block in sums))
+        middle = sum(map(fmean, sums))
+        if error > 1e-12:
+            by_exchange = [(middle - sum(parts)) / error - deduction for parts in product(*sums)]
+            found = list(map(max, found, by_exchange))
+    return sum(each >= found[-1] - 1e-9 for each in found) / len(found)
 
 
 @pytest.mark.parametrize("repetitions", range(1, 8))

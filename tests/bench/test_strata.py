@@ -12,7 +12,8 @@ from rsctl.bench.baseline import decode_baseline, encode_baseline, make_baseline
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.results import CellRuns, Results, Series
-from rsctl.bench.stats import CellSides, Sides, change, interval, p_lower
+from rsctl.bench.sides import Sides
+from rsctl.bench.stats import CellSides, change, interval, p_lower
 from rsctl.bench.strata import (
     smallest_stratified_p,
     stratified_effect,

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from rsctl.bench.argument_changes import argument_changes
-
 from .conftest import Cli
 from .test_gate_against import Repository
 
@@ -103,27 +101,3 @@ def test_a_history_of_other_conditions(repository: Repository) -> None:
     repository.rsctl(*command)
     assert len(repository.runs) > before
     assert repository.rsctl(*gate).code in (0, 8)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "changes"),
-    [
-        ("train.py --lr 0.1", "train.py --lr=0.2", [("run.args.lr", "0.1", "0.2")]),
-        ("train.py --fp16", "train.py", [("run.args.fp16", "true", None)]),
-        ("train.py --s 1 2", "train.py --s 1", [("run.args.s", "1 2", "1")]),
-        ("train.py --lr -1", "train.py --lr 1", [("run.args.lr", "-1", "1")]),
-        ("lr=1 seed=2", "lr=1 seed=3", [("run.args.seed", "2", "3")]),
-        (
-            "--launcher once --processes 1 train.py",
-            "--launcher once --processes 2 train.py",
-            [("launcher --processes", "1", "2")],
-        ),
-        ("train.py a", "train.py b", []),
-        ("train.py --lr 1", "other.py --lr 1", []),
-        ("train.py --x 1 --x 2", "train.py --x 1 --x 3", []),
-        (None, "train.py", []),
-    ],
-)
-def test_what_differs_in_arguments(before: str, after: str, changes: list[Any]) -> None:
-    """Empty where only the whole lines tell."""
-    assert argument_changes(before, after) == changes

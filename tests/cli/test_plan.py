@@ -255,3 +255,17 @@ def test_a_source_that_cannot_be_read(rsctl: Cli) -> None:
     done = rsctl("plan", "job.yaml", "-t", "compose")
     assert (done.code, done.out) == (2, "")
     assert f"cannot read {rsctl.folder}/src/.dockerignore: Is a directory" in done.err
+
+
+def test_a_rehearsal_needs_no_values_of_an_account(rsctl: Cli, tmp_path: Path) -> None:
+    job = tmp_path / "cloud.yaml"
+    job.write_text(
+        "name: x\ntarget: vertex\nrun: {script: t.py}\nimage: {uri: 'docker.io/a/b:1'}\n"
+        "workers: {machine: n1-standard-4}\nmatrix: {workers.count: [1, 2]}\n"
+    )
+    assert rsctl("plan", str(job)).code == 2
+    done = rsctl("plan", str(job), "--rehearse")
+    assert done.code == 0
+    assert "per hour on demand" in done.out
+    assert "this rehearsal uses: targets.vertex.project: rehearsal" in done.err
+    assert rsctl("plan", str(job), "--rehearse", "--target", "process").code == 2

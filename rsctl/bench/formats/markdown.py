@@ -77,7 +77,7 @@ def _heading(gate: Gate) -> str:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison: what differs, then one table."""
-    labels = [_safe(side.label) for side in comparison.sides]
+    labels = [f"{_safe(side.label)}, median" for side in comparison.sides]
     parts = []
     if comparison.differences:
         parts.append(_differences("Differences", comparison.differences))
@@ -90,8 +90,8 @@ def comparison_markdown(comparison: Comparison) -> str:
 _GATE_HEAD = (
     "verdict",
     "metric",
-    "baseline",
-    "now",
+    "baseline median",
+    "median now",
     "effect, 90 % interval",
     "allowed",
     "p",

@@ -6,7 +6,7 @@ from rsctl.bench.checks import MetricCheck
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
-HEAD = ("VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P")
+HEAD = ("VERDICT", "METRIC", "BASELINE MEDIAN", "MEDIAN NOW", "EFFECT [90 %]", "ALLOWED", "P")
 
 
 def check_row(check: MetricCheck) -> list[str]:
@@ -14,8 +14,8 @@ def check_row(check: MetricCheck) -> list[str]:
     return [
         check.verdict.value,
         check.title,
-        format_mean(check, check.baseline),
-        format_mean(check, check.value),
+        format_median(check, check.baseline),
+        format_median(check, check.value),
         format_effect(check),
         format_amount(check, check.floor, signed=False),
         format_p(check),
@@ -43,8 +43,8 @@ def format_amount(check: MetricCheck, value: float, signed: bool = True) -> str:
     return f"{value:{sign}.4g}{_unit(check)}"
 
 
-def format_mean(check: MetricCheck, value: float | None) -> str:
-    """A mean with its unit; `-` where there is none."""
+def format_median(check: MetricCheck, value: float | None) -> str:
+    """A median with its unit; `-` where there is none."""
     return "-" if value is None else f"{format_number(value)}{_unit(check)}"
 
 
@@ -56,7 +56,7 @@ def format_p(check: MetricCheck) -> str:
 def _values(check: MetricCheck) -> str:
     if check.baseline is None or check.value is None:
         return ""
-    return f"{format_mean(check, check.baseline)} -> {format_mean(check, check.value)}"
+    return f"median {format_median(check, check.baseline)} -> {format_median(check, check.value)}"
 
 
 def _effect(check: MetricCheck) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rsctl.bench.compare import Compared, Comparison, compare
+from rsctl.bench.compare import Compared, Comparison, baselines_first, compare
 from rsctl.bench.gate import evaluate
 from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import Floor
@@ -23,6 +23,7 @@ _SHOWN = ("run.time", "run.step", "run.cost")
 
 def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Floor]) -> None:
     """The last side against the first, metric by metric and cell by cell; a verdict by floors."""
+    sides = baselines_first(sides)
     comparison = compare(sides)
     first, last = comparison.sides[0], comparison.sides[-1]
     shown = [m for m in comparison.metrics if not m.name.startswith("run.") or m.name in _SHOWN]
@@ -63,7 +64,7 @@ def _others(comparison: Comparison, shown: Sequence[Compared]) -> Child:
 def _table(comparison: Comparison, metrics: Sequence[Compared]) -> list[Child]:
     sides = comparison.sides
     columns = [*range(len(sides))] if len(sides) <= _SIDES else [0, len(sides) - 1]
-    head = ["metric", "cell", *(f"{sides[i].kind} {sides[i].label}" for i in columns)]
+    head = ["metric", "cell", *(f"{sides[i].kind} {sides[i].label}, median" for i in columns)]
     head += ["effect", "90 % interval", "p", "remark"]
     known = [metric for metric in metrics if not _lacks_data(metric)]
     lacking = [metric for metric in metrics if _lacks_data(metric)]
