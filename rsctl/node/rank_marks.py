@@ -2,8 +2,9 @@
 
 A plain line begins with the mark: `[worker-0/3] loss 0.41`. A line that is a JSON object gets a
 last key instead, since Cloud Logging parses such lines and takes their severity from them:
-`{"loss": 0.41, "rsctl_rank": "worker-0/3"}`. Lines of the runtime itself stay as they are, but for
-metrics and the states of progress bars. `rank.py` loads this file by its path, without a package: it stands alone.
+`{"loss": 0.41, "rsctl_rank": "worker-0/3"}`. Lines of the runtime itself stay as they are, but
+for metrics and the states of progress bars. `rank.py` loads this file by its path, without a
+package: it stands alone.
 """
 
 from __future__ import annotations

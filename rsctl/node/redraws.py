@@ -74,7 +74,9 @@ class Redraws:
                 self._row += 1
             elif move[2] is not None:
                 rows = int(move[1] or b"1")
-                self._row = min(0, max(self._row + (-rows if move[2] in b"AF" else rows), -_MOST_ROWS))
+                self._row = min(
+                    0, max(self._row + (-rows if move[2] in b"AF" else rows), -_MOST_ROWS)
+                )
         if begin or data.strip(b"\r"):
             self._held_at = now
         self._is_bar = self._is_bar or partial is not None

@@ -14,7 +14,18 @@ from rsctl.transport import LANGUAGES
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
 _BAR_SECONDS = 5.0
 _HIDDEN = frozenset(
-    {"node", "telemetry", "exit", "exits", "finding", "versions", "steps", "stall", "rank"}
+    {
+        "node",
+        "telemetry",
+        "redraws",
+        "exit",
+        "exits",
+        "finding",
+        "versions",
+        "steps",
+        "stall",
+        "rank",
+    }
 )  # shown otherwise
 
 

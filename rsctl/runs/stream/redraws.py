@@ -38,7 +38,7 @@ def is_bar_state(text: str) -> bool:
 
 
 def lines_apart(events: Iterable[LogEvent]) -> list[LogEvent]:
-    """The lines; a record that an older node has written behind a script's text is one of its own."""
+    """The lines; a record that an older node wrote behind a script's text is a line of its own."""
     separate: list[LogEvent] = []
     for event in events:
         if STRUCTURED in event.text[1:]:
