@@ -38,7 +38,7 @@ class Redraws:
         self.held = bytearray()
         self._held_at = 0.0
         self._is_bar = False
-        self._is_entered = False  # by a line end: the text here is no state of the bar
+        self._is_entered = False  # by a line end: the text here does not replace a state
         self._row = 0  # 0 is the lowest line, -1 the line above it
         self._rows: dict[int, bytes] = {}  # the last states, which the log does not have
         self._states: list[tuple[float, bytes]] = []
@@ -47,7 +47,7 @@ class Redraws:
 
     def feed(self, data: bytes, now: float) -> bytes:
         """Take a chunk of output; returns whole lines."""
-        if not self._is_bar and not _may_redraw(self.held[-_LONGEST_MOVE:] + data):
+        if not self._is_bar and not _may_redraw(bytes(self.held[-_LONGEST_MOVE:]) + data):
             end = data.rfind(b"\n") + 1
             lines = bytes(self.held) + data[:end] if end else b""
             self.held = bytearray(data[end:]) if end else self.held + data
@@ -93,7 +93,7 @@ class Redraws:
         """The time until `tick` returns something; None if it has nothing to return."""
         if self._states:
             return max(0.0, self._shown_at + _INTERVAL_SECONDS - now)
-        if self._is_bar and _is_visible(self.held) and self._shown != self._held_state():
+        if self._is_bar and _is_visible(self._held_state()) and self._shown != self._held_state():
             return max(0.0, max(self._shown_at, self._held_at) + _INTERVAL_SECONDS - now)
         return None
 
