@@ -300,11 +300,14 @@ def _main_of_mpi(command: list[str]) -> int:
     """As `_main`, with a rank of mpirun's, whose output it passes on in whole lines."""
     _take_rank_from_mpi()
     whole_lines, marks = _load_beside("whole_lines"), _load_beside("rank_marks")
+    redraws = _load_beside("redraws")
     is_alone = os.environ["WORLD_SIZE"] == "1"
     replica = os.environ.get("RSCTL_REPLICA")
     mark = b"" if is_alone or not replica else marks.mark_of(replica, os.environ["LOCAL_RANK"])
     streams = [
-        whole_lines.WholeLines(number, lambda lines: marks.with_marks(lines, mark))
+        whole_lines.WholeLines(
+            number, redraws.Redraws(), lambda lines: marks.with_marks(lines, mark)
+        )
         for number in (1, 2)
     ]
     return _main(command, streams)

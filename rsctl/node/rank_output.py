@@ -4,8 +4,8 @@ whole lines that name the rank.
 Processes that share a pipe tear each other's lines: the kernel keeps only writes of up to 4096
 bytes together. So would ranks, and so would a command and this process, which prints telemetry.
 Here one thread reads them all and is the only one that writes to the node's output.
-A line waits for its end; a progress bar, whose states end by carriage returns, is passed on at
-once, as is what a line has beyond `_MOST_HELD` bytes.
+A line waits for its end, unless it has more than `_MOST_HELD` bytes. The states of progress bars
+become lines (`redraws.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from time import monotonic
 
 from rsctl.node import structured_lines
 from rsctl.node.rank import RANK_OUTPUT
 from rsctl.node.rank_marks import mark_of, with_marks
+from rsctl.node.redraws import Redraws
 from rsctl.node.threads import stop_signals_blocked
 
 _STDOUT, _STDERR = 1, 2
@@ -30,8 +32,8 @@ _MOST_READS = 1 + 1024 * 1024 // _READ_BYTES
 _MOST_HELD = 256 * 1024
 """Bytes of a line without an end that wait for it: what rsctl's logs keep as one line."""
 
-
 _REPORT = b'{"rsctl": "exit"'
+_REDRAWS = b'{"rsctl": "redraws"'
 
 
 class _Pipe:
@@ -40,7 +42,7 @@ class _Pipe:
     def __init__(self, reader: int, stream: int, mark: bytes) -> None:
         os.set_blocking(reader, False)
         self.reader, self.stream, self.mark = reader, stream, mark
-        self.held = bytearray()
+        self.text = Redraws()
         self.stderr: _Pipe | None = None  # of the same process
 
     def read(self) -> bytes:
@@ -140,9 +142,10 @@ class RankOutput:
             for pipe in self._pipes:
                 selector.register(pipe.reader, selectors.EVENT_READ, pipe)
             while not self._is_ending:
-                for key, _ in selector.select():
+                for key, _ in selector.select(self._wait_seconds()):
                     if key.data is not None:
                         self._take(key.data)
+                self._pass_on_states()
         for pipe in reversed(self._pipes):  # each stderr before its stdout
             while self._take(pipe):
                 pass
@@ -171,42 +174,48 @@ class RankOutput:
                 self._feed(pipe, data)
         return bool(data)
 
+    def _wait_seconds(self) -> float | None:
+        at = monotonic()
+        waits = [wait for pipe in self._pipes if (wait := pipe.text.wait_seconds(at)) is not None]
+        return min(waits, default=None)
+
+    def _pass_on_states(self) -> None:
+        """Pass on the states of bars that are due while nothing else is written."""
+        with self._lock:
+            for pipe in self._pipes:
+                self._pass_on_lines(pipe, pipe.text.tick(monotonic()))
+
     def _feed(self, pipe: _Pipe, data: bytes) -> None:
-        end = data.rfind(b"\n") + 1
-        if end:
-            lines, pipe.held = bytes(pipe.held) + data[:end], bytearray()
-            self._pass_on_lines(pipe, lines)
-        pipe.held += data[end:]
-        if pipe.held and self._may_pass_on(pipe):
+        self._pass_on_lines(pipe, pipe.text.feed(data, monotonic()))
+        held = pipe.text.held
+        is_open = self._open_line.get(pipe.stream) is pipe
+        if held and (is_open or len(held) > _MOST_HELD):
+            self._pass_on_lines(pipe, pipe.text.flush(monotonic()))
             self._pass_on_part(pipe)
 
-    def _may_pass_on(self, pipe: _Pipe) -> bool:
-        """Whether the beginning of a line goes out before its end is there."""
-        opened = self._open_line.get(pipe.stream)
-        is_bar = opened is None and b"\r" in pipe.held
-        return opened is pipe or is_bar or len(pipe.held) > _MOST_HELD
-
     def _pass_on_lines(self, pipe: _Pipe, lines: bytes) -> None:
+        if not lines:
+            return
         opened = self._open_line.pop(pipe.stream, None)
         begun = b""
-        if opened is pipe:
+        if opened is pipe and not lines.startswith(_REDRAWS):
             first = lines.index(b"\n") + 1
             begun, lines = lines[:first], lines[first:]
         elif opened is not None:
             begun = b"\n"
-        self._write(pipe.stream, begun + with_marks(lines, pipe.mark))
+        self._write(pipe.stream, begun + with_marks(structured_lines.apart(lines), pipe.mark))
 
     def _pass_on_part(self, pipe: _Pipe) -> None:
         opened = self._open_line.get(pipe.stream)
         begun = b"" if opened is pipe else b"\n" * (opened is not None) + pipe.mark
-        self._write(pipe.stream, begun + bytes(pipe.held))
+        self._write(pipe.stream, begun + bytes(pipe.text.held))
         self._open_line[pipe.stream] = pipe
-        pipe.held = bytearray()
+        pipe.text.held = bytearray()
 
     def _end_line(self, pipe: _Pipe) -> None:
-        if pipe.held or self._open_line.get(pipe.stream) is pipe:
-            self._pass_on_lines(pipe, bytes(pipe.held) + b"\n")
-            pipe.held = bytearray()
+        self._pass_on_lines(pipe, pipe.text.end(monotonic()))
+        if self._open_line.get(pipe.stream) is pipe:
+            self._pass_on_lines(pipe, b"\n")
 
     def _write_own(self, stream: int, line: bytes) -> int:
         """Write a whole line of this process."""

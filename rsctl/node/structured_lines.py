@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 TYPE_CHECKING = False  # as in rank.py
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 LINE_BYTES = 4096
 """The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
+
+_BEHIND_TEXT = re.compile(rb'(?<=[^\n])(?=\{"rsctl": "(?!metrics")[a-z]+", [^\n]*\}\r?(?:\n|\Z))')
 
 _write: list[Callable[[int, bytes], int]] = [os.write]
 
@@ -41,6 +44,14 @@ def emit(kind: str, fields: Mapping[str, object], stream: int = 1) -> None:
         _write[0](stream, line(kind, shortened))
     except OSError:
         return  # The reader has closed the pipe; that must not change the exit code.
+
+
+def apart(lines: bytes) -> bytes:
+    """The lines, with a line break between a program's unfinished text and a record behind it.
+
+    A rank's process and ours share a pipe, so that the program may end without ending its line.
+    """
+    return _BEHIND_TEXT.sub(b"\n", lines) if b'{"rsctl": "' in lines else lines
 
 
 def line(kind: str, fields: Mapping[str, object]) -> bytes:

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import _thread
 import os
+import select
+from time import monotonic
 
 TYPE_CHECKING = False  # as in rank.py
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from rsctl.node.redraws import Redraws
 
 _MOST_BYTES = 65536
 _DRAIN_SECONDS = 1.0
@@ -23,11 +27,11 @@ class WholeLines:
 
     `stream` is its number. Make it before the command is started, which inherits the new one;
     `begin` afterwards, with the stop signals blocked; `end` when the command has ended.
-    `marked` gives whole lines the name of the rank that wrote them.
+    `text` turns the output into lines, and `marked` gives them the name of the rank.
     """
 
-    def __init__(self, stream: int, marked: Callable[[bytes], bytes] = lambda lines: lines) -> None:
-        self._marked = marked
+    def __init__(self, stream: int, text: Redraws, marked: Callable[[bytes], bytes]) -> None:
+        self._text, self._marked = text, marked
         self._stream, self._out = stream, os.dup(stream)
         self._reader, writer = os.pipe()
         os.dup2(writer, stream)
@@ -50,21 +54,31 @@ class WholeLines:
             self._write(b"\n")
 
     def _pass_on(self) -> None:
-        held = b""
-        while new := os.read(self._reader, _MOST_BYTES):
-            held += new
-            whole = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
-            if whole or len(held) > _MOST_BYTES:
-                self._pass_on_piece(held[: whole or None])
-                held = held[whole:] if whole else b""
-        if held:
-            self._pass_on_piece(held)
+        poll = select.poll()
+        poll.register(self._reader)
+        while True:
+            wait = self._text.wait_seconds(monotonic())
+            if not poll.poll(None if wait is None else wait * 1000):
+                self._pass_on_lines(self._text.tick(monotonic()))
+                continue
+            new = os.read(self._reader, _MOST_BYTES)
+            if not new:
+                break
+            self._pass_on_lines(self._text.feed(new, monotonic()))
+            if len(self._text.held) > _MOST_BYTES:
+                self._pass_on_lines(self._text.flush(monotonic()) + bytes(self._text.held))
+                self._text.held.clear()
+        self._pass_on_lines(self._text.end(monotonic()))
         self._done.release()
 
-    def _pass_on_piece(self, piece: bytes) -> None:
-        """A piece may begin within a line, whose mark has been written."""
-        first = 0 if self._is_at_line_start else piece.find(b"\n") + 1 or len(piece)
-        self._write(piece[:first] + self._marked(piece[first:]))
+    def _pass_on_lines(self, lines: bytes) -> None:
+        """The first may continue a line, whose mark has been written."""
+        if not lines:
+            return
+        if not self._is_at_line_start and lines.startswith(b'{"rsctl": "redraws"'):
+            self._write(b"\n")
+        first = 0 if self._is_at_line_start else lines.find(b"\n") + 1 or len(lines)
+        self._write(lines[:first] + self._marked(lines[first:]))
 
     def _write(self, data: bytes) -> None:
         self._is_at_line_start = data.endswith(b"\n")

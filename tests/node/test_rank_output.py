@@ -15,7 +15,9 @@ import pytest
 from rsctl.node import structured_lines
 from rsctl.node.rank_marks import with_marks
 from rsctl.node.rank_output import RankOutput
+from rsctl.runs.stream.events import LogEvent, now
 from rsctl.runs.stream.rank_marks import take_mark
+from rsctl.runs.stream.redraws import measured
 from tests.kit.polling import wait_until
 
 Launch = Callable[..., Any]
@@ -67,6 +69,10 @@ class Ranks:
     def write(self, rank: int, text: str, stream: int = 1) -> None:
         os.write(self._pipes[rank, stream], text.encode())
 
+    def read(self, stream: int) -> str:
+        """What has been passed on, once the output has ended."""
+        return self._out[stream].read_text()
+
     def wait_for(self, text: str, stream: int = 1) -> None:
         """Wait until exactly this has been passed on."""
         path = self._out[stream]
@@ -88,22 +94,32 @@ def test_a_line_waits_for_its_end_while_others_write(ranks: Ranks) -> None:
     ranks.wait_for("[worker-0/1] other\n[worker-0/0] loss=0.25\n[worker-0/0] rest\n")
 
 
-def test_a_progress_bar_is_passed_on_at_once_and_lines_of_others_are_not_part_of_it(
+def test_bars_of_two_ranks_become_lines_and_no_record_is_part_of_them(ranks: Ranks) -> None:
+    ranks.write(0, "\r10%", 2)
+    ranks.write(0, "\r20%", 2)
+    ranks.write(1, "\r50%", 2)
+    structured_lines.emit("telemetry", {"cpu": 1}, stream=2)
+    ranks.write(1, "\rdone\n", 2)
+    ranks.output.end()
+    lines = ranks.read(2).splitlines()
+    assert lines.count('{"rsctl": "telemetry", "cpu": 1}') == 1
+    assert "[worker-0/1] done" in lines
+    assert lines[-1] == "[worker-0/0] 20%"
+    read = [LogEvent(now(), "worker-0", "", "stderr", line) for line in lines]
+    found = [(event.rank, event.text) for event in measured(read) if event.rank]
+    assert sorted(found) == [("worker-0/0", "10%"), ("worker-0/1", "50%")]
+
+
+def test_a_record_behind_the_unfinished_line_of_its_rank_is_a_line_of_its_own(
     ranks: Ranks,
 ) -> None:
-    ranks.write(0, "\r10%", 2)
-    ranks.wait_for("[worker-0/0] \r10%", 2)
-    ranks.write(1, "\r50%", 2)  # a second bar waits: each would break the other's line
-    ranks.write(0, "\r20%", 2)
-    ranks.wait_for("[worker-0/0] \r10%\r20%", 2)
-    ranks.write(1, "\rdone\n", 2)
-    seen = "[worker-0/0] \r10%\r20%\n[worker-0/1] \r50%\rdone\n"
-    ranks.wait_for(seen, 2)
-    ranks.write(0, "\r30%", 2)
-    ranks.wait_for(seen + "[worker-0/0] \r30%", 2)
-    structured_lines.emit("telemetry", {"cpu": 1}, stream=2)
-    ranks.wait_for(seen + '[worker-0/0] \r30%\n{"rsctl": "telemetry", "cpu": 1}\n', 2)
+    ranks.write(0, 'loss=0.5{"rsctl": "exit", "code": 1}\n')
+    ranks.write(1, '\r10%\r20%{"rsctl": "exit", "code": 2}\n')
     ranks.output.end()
+    lines = ranks.read(1).splitlines()
+    assert "[worker-0/0] loss=0.5" in lines
+    assert "[worker-0/1] 20%" in lines
+    assert {'{"rsctl": "exit", "code": 1}', '{"rsctl": "exit", "code": 2}'} <= {*lines}
 
 
 def test_a_line_of_any_length_goes_through_before_its_end(ranks: Ranks) -> None:

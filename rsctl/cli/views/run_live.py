@@ -45,7 +45,7 @@ class LiveView:
         self._drawn = 0.0
         color = in_color(sys.stdout)
         self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
-        self._format = LineFormat(color, replicas)
+        self._format = LineFormat(color, replicas, shows_bars=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
 

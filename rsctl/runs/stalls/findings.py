@@ -11,13 +11,13 @@ CODE = "stall"
 _EXIT_CODE = 124
 """The exit code of timeout(1)."""
 _OWN = b'{"rsctl": "'
-_METRICS = b'{"rsctl": "metrics"'
+_PRINTED = (b'{"rsctl": "metrics"', b'{"rsctl": "redraws"')
 
 
 def is_output(lines: bytes) -> bool:
     """Whether a program of the job has printed one of these lines, and not the runtime."""
     return any(
-        line and (not line.startswith(_OWN) or line.startswith(_METRICS))
+        line and (not line.startswith(_OWN) or line.startswith(_PRINTED))
         for line in lines.split(b"\n")
     )
 

@@ -5,24 +5,39 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.events import LogEvent, seconds_between
+from rsctl.runs.stream.redraws import is_bar_state
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.runs.stream.structured import is_structured, structured
 from rsctl.transport import LANGUAGES
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
+_BAR_SECONDS = 5.0
 _HIDDEN = frozenset(
-    {"node", "telemetry", "exit", "exits", "finding", "versions", "steps", "stall", "rank"}
+    {
+        "node",
+        "telemetry",
+        "redraws",
+        "exit",
+        "exits",
+        "finding",
+        "versions",
+        "steps",
+        "stall",
+        "rank",
+    }
 )  # shown otherwise
 
 
 class LineFormat:
     """Formats log lines. Prefixes are as wide as the longest of the replica names given first, and
-    these get their colours in that order.
+    these get their colours in that order. Of a progress bar it shows a state every five seconds
+    and the last one; with `shows_bars` false, only the last one.
     """
 
-    def __init__(self, color: bool, replicas: list[str]) -> None:
-        self._color = color
+    def __init__(self, color: bool, replicas: list[str], shows_bars: bool = True) -> None:
+        self._color, self._shows_bars = color, shows_bars
+        self._bars: dict[str, str] = {}  # when a state of each was shown
         self._width = max((len(name) for name in replicas), default=8)
         self._prefixes: dict[str, str] = {}
         self._numbers: dict[str, int] = {}
@@ -34,11 +49,21 @@ class LineFormat:
         parts = []
         for event in events:
             text = format_line(event.text)
-            if text is not None:
-                name = event.rank or event.replica
+            name = event.rank or event.replica
+            if text is not None and (not is_bar_state(text) or self._is_due(name, event.time)):
                 prefix = self._prefixes.get(name) or self._prefix(name)
                 parts.append(f"{prefix}{sanitize_line(text)}\n")
         return "".join(parts)
+
+    def _is_due(self, name: str, time: str) -> bool:
+        """Whether a progress bar's state is shown, which is neither its last nor a measurement."""
+        shown = self._bars.get(name)
+        is_due = self._shows_bars and (
+            shown is None or seconds_between(shown, time) >= _BAR_SECONDS
+        )
+        if is_due:
+            self._bars[name] = time
+        return is_due
 
     def _prefix(self, name: str) -> str:
         """The prefix of a replica or of a rank; a rank has its replica's colour."""

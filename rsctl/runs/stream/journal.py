@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rsctl.atomic_file import open_regular
+from rsctl.node.structured_lines import apart
 from rsctl.runs.stream.events import TIME_LENGTH, LogEvent, Stream, now
 from rsctl.runs.stream.rank_marks import leading_mark, take_mark
+from rsctl.runs.stream.redraws import logged_lines
 
 MAX_LINE = 256 * 1024
 BLOCK = 64 * 1024
@@ -42,30 +44,44 @@ class JournalWriter:
             self._file, self.full = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), True
         size = os.fstat(self._file).st_size
         self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
+        self._bar: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
         self._partial: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
         self._last_time = ""
         self.lost_bytes = 0
 
     def feed(self, stream: Stream, data: bytes) -> bytes:
-        """Take a chunk of output; returns the whole lines in it, with long lines split."""
+        """Take a chunk of output; returns the whole lines in it, with long lines split.
+
+        Of the states of progress bars the file gets only what a log keeps.
+        """
         data = _with_breaks(self._partial[stream] + data)
         lines, end, self._partial[stream] = data.rpartition(b"\n")
-        if end:
-            self._write(stream, lines)
+        if not end:
+            return lines
+        lines = apart(lines)
+        kept = logged_lines(lines)
+        if kept is not None:
+            self._write(stream, kept)
+            last = kept[kept.rfind(b"\n") + 1 :]
+            self._bar[stream] = last if last[len(leading_mark(last)) :].startswith(b"\r") else b""
         return lines
 
     @property
     def unfinished(self) -> bytes:
-        """The text since the last line end, for the stream that has a progress bar."""
-        return max(self._partial.values(), key=lambda data: data.rfind(b"\r"))
+        """The latest state of a progress bar, or the text since the last line end."""
+        texts = [*self._bar.values(), *self._partial.values()]
+        return max(texts, key=lambda data: data.rfind(b"\r"))
 
     def close(self) -> bytes:
         """Write the rest, without a line end, and close; returns those lines."""
         rest = [(stream, data) for stream, data in self._partial.items() if data]
+        lines = []
         for stream, data in rest:
-            self._write(stream, data)
+            lines.append(apart(data))
+            if (kept := logged_lines(lines[-1])) is not None:
+                self._write(stream, kept)
         os.close(self._file)
-        return b"\n".join(data for _, data in rest)
+        return b"\n".join(lines)
 
     def _write(self, stream: Stream, lines: bytes) -> None:
         self._last_time = max(self._last_time, now())

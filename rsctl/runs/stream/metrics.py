@@ -20,6 +20,7 @@ from rsctl.runs.stream.structured import structured as structured
 T = TypeVar("T")
 
 _MATCH_LIMIT = 4096  # characters of a line that are matched against a user's regex
+_REDRAWN = re.compile(r"[\n\r]")
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus", "ranks"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
 _PARTS = ("transport", "reducer")
@@ -104,7 +105,7 @@ class MetricReader:
             return True
         if not self._patterns:
             return False
-        texts = [line[:_MATCH_LIMIT] for line in text.split("\n")]
+        texts = [line[:_MATCH_LIMIT] for line in _REDRAWN.split(text)]
         patterns = [*self._patterns]
         return any(self._within_time(p, texts, partial(p.is_in, texts)) for p in patterns)
 
@@ -121,7 +122,7 @@ class MetricReader:
             if is_structured(text) and (record := structured(text)):
                 metrics += self._structured_values(line, record)
             elif self._patterns:
-                plain.append((line, text[:_MATCH_LIMIT], metrics))
+                plain += [(line, part[:_MATCH_LIMIT], metrics) for part in text.split("\r")]
             if not metrics and may_be_structured(text) and (unread := unread_line(text)):
                 self._report(unread)
         if plain:

@@ -13,6 +13,7 @@ from rsctl.runs.stragglers import StragglerMonitor
 from rsctl.runs.stream.events import Failure, LogEvent, now
 from rsctl.runs.stream.metrics import MetricReader, MetricSpec
 from rsctl.runs.stream.rank_marks import take_mark, without_marks
+from rsctl.runs.stream.redraws import measured
 from rsctl.runs.versions import reported_versions
 from rsctl.runs.watch_rules import Trip, WatchRules, WatchSpec
 
@@ -80,4 +81,4 @@ class OutputScanner:
             return []
         time = now()
         read = [take_mark(replica, line) for line in text.split("\n")]
-        return [LogEvent(time, replica, "", "stdout", line, rank) for rank, line in read]
+        return measured(LogEvent(time, replica, "", "stdout", line, rank) for rank, line in read)

@@ -16,6 +16,7 @@ from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.runs.stream.metrics import MetricReader
 from rsctl.runs.stream.rank_marks import take_mark
+from rsctl.runs.stream.redraws import lines_apart, logged, measured
 from rsctl.runs.versions import reported_versions
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
@@ -65,13 +66,13 @@ class LogCollector:
         log = self._log(pools)
         if ended is not None:
             log.finish(ended)
-        lines = log.read()
+        lines = lines_apart(log.read() or ())
         if not lines:
             if ended is None:
                 self._stalls.judge(pools)
             return False
-        self._mirror.write(lines)
-        events = [event for line in lines if (event := self._examine(line))]
+        self._mirror.write(logged(lines))
+        events = [event for line in measured(lines) if (event := self._examine(line))]
         for metrics in self._reader.read_all(events):
             self.metrics += metrics
             self._stalls.read_metrics(metrics)
