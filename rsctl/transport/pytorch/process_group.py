@@ -74,7 +74,8 @@ class ReducerGroup(dist.ProcessGroup):
         gloo = dist.ProcessGroupGloo(PrefixStore("cpu", store), rank, size, timeout=timeout)
         self._add_backend("cpu", kinds.GLOO, gloo)
         for group in (self, self.plain):
-            group._set_default_backend(kinds.GLOO)
+            if hasattr(group, "_set_default_backend"):  # from 2.5 on
+                group._set_default_backend(kinds.GLOO)
 
     def _add_backend(self, device: str, kind: Any, backend: Any) -> None:
         for group in (self, self.plain):
