@@ -59,7 +59,7 @@ _ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z][\w.-]*)="  # + and ++ are Hydra's
 _SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
 _VALUE = rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*)"""
 # Assignments in a text, as in a shell, a URL, a connection string, JSON, YAML and HTTP. The value
-# ends with the text's word, so that it is hidden whatever characters it has.
+# ends with the text's word, so that it is hidden with all of its characters.
 _IN_TEXT = (
     rf"(?<![\w./-]){_ASSIGNED}{_VALUE}",
     rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-){_VALUE}",
@@ -126,7 +126,7 @@ def public_text(text: str) -> str:
 
 
 def has_assigned_secret(text: str) -> bool:
-    """Whether a text has the value of a secret by its name; `${VAR}` is no value."""
+    """Whether a text has the value of a secret by its name; `${VAR}` is not one."""
     plain = re.sub(r"\$(?:\{[^}]*\}|\w+)", "", text)
     return _without_assigned(plain) != plain
 
@@ -143,7 +143,7 @@ def _without_assigned(text: str) -> str:
 
 
 def _hide_assigned(text: str, pattern: re.Pattern[str]) -> str:
-    """One text after the other is looked at: a value that is no secret can contain the next one."""
+    """One text after the other is looked at: an ordinary value can contain the next one."""
     parts, done, at = [], 0, 0
     while found := pattern.search(text, at):
         at = found.start("value")

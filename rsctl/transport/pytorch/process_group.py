@@ -24,7 +24,7 @@ _RETURNS_WORK = re.compile(r"-> [^\n]*\bWork\b")
 
 
 def delegated(group: type) -> list[str]:
-    """The collectives of a class of process groups but all-reduce, whatever a version calls them.
+    """The collectives of a class of process groups but all-reduce in any version.
 
     They are the methods that return a Work, as pybind11 writes it into their documentation, and
     `monitored_barrier`, which waits.
