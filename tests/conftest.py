@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from rsctl.cli.output import CI_VARIABLES
 from tests.kit import fork_server
 from tests.kit.botocore_data import share_botocore_data
 from tests.kit.google_keys import share_google_keys
@@ -100,7 +101,7 @@ def rsctl_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RSCTL_HOME", str(home))
     monkeypatch.setenv("RSCTL_CONFIG", str(tmp_path / "rsctl-config"))
     monkeypatch.setenv("COLUMNS", "80")
-    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "RSCTL_DEBUG", "RSCTL_BASE"):
+    for name in (*CI_VARIABLES, "NO_COLOR", "FORCE_COLOR", "RSCTL_DEBUG", "RSCTL_BASE"):
         monkeypatch.delenv(name, raising=False)
     return home
 

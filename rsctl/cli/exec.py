@@ -11,6 +11,8 @@ import typer
 from rsctl.api import NodeCommand
 from rsctl.cli import options
 from rsctl.cli.command import make_command
+from rsctl.cli.fence import run_fenced
+from rsctl.cli.output import is_in_ci
 from rsctl.cli.runs import find_run
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -47,12 +49,17 @@ def is_terminal() -> bool:
 
 
 def run_here(command: NodeCommand) -> NoReturn:
-    """Become the command. Raises RsctlError if it does not exist."""
+    """Become the command; in a CI system, pass on its fenced output and end as it does.
+
+    Raises RsctlError if it does not exist.
+    """
     sys.stdout.flush()
     env = dict(os.environ) if command.env is None else command.env
     if command.env is not None and "TERM" in os.environ:
         env = {**env, "TERM": os.environ["TERM"]}
     try:
+        if is_in_ci():
+            sys.exit(run_fenced(command.argv, command.cwd, env))
         if command.cwd is not None:
             os.chdir(command.cwd)
         os.execvpe(command.argv[0], command.argv, env)  # noqa: S606 - no shell

@@ -6,7 +6,12 @@ import os
 import sys
 from typing import Any
 
-_CI_VARIABLES = ("GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "CI")
+CI_VARIABLES = (
+    *("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE"),
+    "JENKINS_URL",
+)
+"""Set by CI systems; not all of them set `CI`."""
+
 _options = {"quiet": False, "no_color": False}
 
 
@@ -38,5 +43,5 @@ def is_quiet() -> bool:
 
 def is_in_ci() -> bool:
     """Whether a CI system reads the output, by the variables that these systems set."""
-    values = map(os.environ.get, _CI_VARIABLES)
+    values = map(os.environ.get, CI_VARIABLES)
     return any(value and value.lower() != "false" for value in values)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import getincrementaldecoder
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rsctl.job.token_forms import ISSUED, LINKS
 from rsctl.runs.home import home
 
 _SHELL_AND_TOOLS = (
@@ -17,12 +20,16 @@ _SHELL_AND_TOOLS = (
     *("kaggle.json", ".kaggle", ".modal.toml", ".bash_history", ".zsh_history", ".python_history"),
     *("kubeconfig", "*.kubeconfig", "secrets.toml", "secrets.y*ml", "secrets.json"),
     *("secret.y*ml", "secret.json", "auth.json", "pip.conf", "pip.ini", ".condarc", ".envrc.*"),
-    *("*accesskeys*.csv", "*credentials*.csv"),
+    *("*accesskeys*.csv", "*credentials*.csv", "gha-creds-*.json", "credentials.tfrc.json"),
+    *(".comet.config", "clearml.conf", ".clearml.conf", ".sentryclirc", ".cdsapirc", ".ecmwfapirc"),
+    *("ngrok.yml", ".s3curl", "*.agekey", "cookies.txt", ".urs_cookies", ".dodsrc", "nuget.config"),
 )
 _FOLDERS = (
     *(".aws", ".azure", ".kube", ".docker", ".ssh", ".gnupg", ".oci", ".huggingface"),
     *(".config/gcloud", ".config/gh", ".config/rclone", ".config/hub", ".cargo/credentials*"),
     *(".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".gem/credentials"),
+    *(".dvc/config.local", ".dvc/tmp/gdrive-user-credentials.json", ".mc/config.json", ".fly"),
+    *(".pulumi/credentials.json", ".m2/settings.xml", ".config/doctl", ".databricks", ".snowflake"),
     *(".secrets", "secrets", ".credentials", ".tokens"),
 )
 _KEYS = (
@@ -35,6 +42,7 @@ _TOKENS = (
     *("client_secret*.json", "*service-account*.json", "*service_account*.json"),
     *(".token", "*.token", "*_token", "*-token", "hf_token.*", "access_token.*", "token.txt"),
     *("token.json", "tokens.json", "*_token.json", "*-token.json"),
+    *("*token_cache*", "*token-cache*", "*tokencache*", "accesstokens.json"),
     *("*_token.txt", "*-token.txt", "*api_key", "*api_key.txt", "*api-key", "*api-key.txt"),
 )
 _CREDENTIAL_NAMES = (*_SHELL_AND_TOOLS, *_FOLDERS, *_KEYS, *_TOKENS)
@@ -66,7 +74,8 @@ Those of credentials hold in upper and lower case: people write `ID_RSA` and `Pr
 """
 
 _SNIFFED = 1 << 13
-_SCANNED = 1 << 20  # bytes of a file in which its kind is looked for
+_SCANNED = 1 << 20  # bytes of a file in which its kind is looked for, and of a part of the rest
+_LONGEST_KEY = 1 << 14
 _PROGRAMS = (".py", ".ipynb", ".sh", ".md", ".rst", ".c", ".cc", ".cpp", ".h", ".cu", ".go", ".rs")
 """May talk about keys, and people would miss them. A key in them is theirs to find."""
 
@@ -75,42 +84,86 @@ _FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name
 
 _TOKEN = (
     rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}(?:\.\w{9})?"
-    rb"|api_org_[A-Za-z]{34}|xapp-\d-[\w-]{20,}|xoxe\.xox[bp]-[\w-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeoprs]-[\w-]{20,}"
-    rb"|AIza[\w-]{35}|ya29\.[\w-]{20,})"
+    rb"|api_org_[A-Za-z]{34}|xapp-\d-[\w-]{15,}|xoxe.xox[bp]-[\w-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeoprs]-[\w-]{10,}"
+    rb"|AIza[\w-]{35}|ya29\.[\w-]{20,}|ey[A-Za-z0-9]{17,}\.ey[\w/\\-]{17,}\.[\w/\\-]*=*|s\.[A-Za-z0-9]{24}"
+    rb"|" + ISSUED.encode() + rb")"
 )
 _PRIVATE_KEY = (
-    rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    rb"-----BEGIN [A-Z0-9 _-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
     rb"(?:[\s\"'+,|>]|\\[nrt]|[A-Za-z-]{1,30}: ?[^\r\n\\]{0,200}){0,40}?"
     rb"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=:, \r\n\\-]{48}"
 )
 _AWS_SECRET = (
-    rb"(?i:secret_?access_?key)[\"']?\s*[=:]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
-    rb"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}[\"']?\s*[,;\t]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
+    rb"(?i:secret[_.-]?(?:access[_.-]?)?key|aws[\w.-]{0,20}secret[\w.-]{0,20})[\"']?\s*[=:]\s*"
+    rb"(?:[>|]-?\s*)?[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
 )
-_CONTENTS = {
+_AWS_PAIR = (
+    rb"(?s)(?<![A-Z0-9])(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9]).{1,400}?"
+    rb"(?<![A-Za-z0-9/+])(?=[A-Za-z0-9/+]{0,39}[a-z])(?=[A-Za-z0-9/+]{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
+)
+_KEYS_OF_ANY_PLACE: dict[tuple[bytes, ...], tuple[bytes, str]] = {
     (b"PRIVATE KEY",): (_PRIVATE_KEY, "a private key"),
+    (b"PuTTY-User-Key-File-", b"Private-Lines:"): (b"", "a private key"),
+    (b"AGE-SECRET-KEY-",): (rb"AGE-SECRET-KEY-(?:PQ-)?1[A-Z0-9]{58}", "an age key"),
+}
+"""Looked for in the whole of a text file."""
+
+_CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
+    **_KEYS_OF_ANY_PLACE,
     (b"ecret",): (_AWS_SECRET, "an AWS secret key"),
     (b"ECRET",): (_AWS_SECRET, "an AWS secret key"),
-    (b"AKIA",): (_AWS_SECRET, "an AWS secret key"),
-    (b"ASIA",): (_AWS_SECRET, "an AWS secret key"),
+    **dict.fromkeys(
+        [(b"AKIA",), (b"ASIA",), (b"A3T",), (b"ABIA",), (b"ACCA",)],
+        (_AWS_PAIR, "an AWS secret key"),
+    ),
+    (b"client-key-data",): (
+        rb"client-key-data[\"']?\s*:\s*[\"']?[A-Za-z0-9+/=]{20}",
+        "a kubeconfig",
+    ),
+    (b"clusters", b"contexts", b"users"): (
+        rb"\b(?:token|password|id-token|refresh-token)[\"']?\s*:\s*[\"']?[^\s\"'${<]{8}",
+        "a kubeconfig",
+    ),
+    (b"Secret", b"kind", b"ata"): (
+        rb"(?s)\bkind[\"']?\s*:\s*[\"']?Secret\b.{0,400}?\b(?:data|stringData)[\"']?\s*:[\s{]+[\"']?[\w.-]+[\"']?\s*:"
+        rb"\s*(?:[>|][+-]?\s+)?[\"']?[A-Za-z0-9+/]{10}"
+        rb"|\b(?:data|stringData)[\"']?\s*:[\s{]+[\"']?[\w.-]+[\"']?\s*:\s*(?:[>|][+-]?\s+)?[\"']?"
+        rb"[A-Za-z0-9+/]{10}.{0,400}?\bkind[\"']?\s*:\s*[\"']?Secret\b",
+        "a Kubernetes secret",
+    ),
     (b'"service_account"', b'"private_key"'): (b"", "a service account key"),
     (b'"refresh_token"', b'"client_secret"'): (b"", "a user's credentials"),
-    (b'"auths"', b'"auth"'): (rb'"auth"\s*:\s*"[A-Za-z0-9+/=]{8,}"', "registry credentials"),
+    (b'"refresh_token"', b'"access_token"'): (rb'"refresh_token"\s*:\s*"[^"]{16}', "a token cache"),
+    (b'"RefreshToken"', b'"secret"'): (rb'"secret"\s*:\s*"[^"]{16}', "a token cache"),
+    (b'"accessToken"', b'"expires'): (rb'"accessToken"\s*:\s*"[^"]{16}', "a token cache"),
+    (b'"auths"',): (
+        rb'"(?:auth|identitytoken|registrytoken|password)"\s*:\s*"[^"\s]{8,}"',
+        "registry credentials",
+    ),
     (b"machine", b"login", b"password"): (
         rb"\bmachine\s+\S+\s+login\s+\S+\s+password\s+\S+",
         ".netrc credentials",
     ),
     (b"AccountKey=",): (rb"AccountKey=[A-Za-z0-9+/]{86}==", "a storage account key"),
+    (b"://",): (
+        rb"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@\"'<>${}]{0,80}:[^\s/:@\"'<>${}*]{3,200}@(?!localhost|127\.)\w",
+        "a password in a link",
+    ),
+    (b"webhook",): (LINKS.encode(), "a webhook"),
+    (b"hooks.slack",): (LINKS.encode(), "a webhook"),
+    (b"sig=",): (LINKS.encode(), "a link with a shared access signature"),
     (): (
-        rb"\A\s*" + _TOKEN + rb"\s*\Z|[=:]\s*[\"']?" + _TOKEN + rb"(?![\w-])",
+        rb"\A\s*" + _TOKEN + rb"\s*\Z|[=:]\s*[\"']?(?:(?i:bearer|basic|token)\s+)?"
+        rb"" + _TOKEN + rb"(?![\w-])",
         "a token",
     ),
 }
 """By texts that a file must contain: the regular expression, and the kind of content.
 
 Prefixes of tokens, and the form of an AWS access key id, agree with these rules of gitleaks
-(aws-access-token, gcp-api-key, github-*, gitlab-pat*, huggingface-*, npm-access-token,
-openai-api-key, private-key, pypi-upload-token, slack-*-token), which are under the MIT license:
+(age-secret-key, aws-access-token, gcp-api-key, github-*, gitlab-pat*, huggingface-*, jwt,
+kubernetes-secret-yaml, npm-access-token, openai-api-key, private-key, pypi-upload-token,
+slack-*-token, vault-*), which are under the MIT license:
 https://github.com/gitleaks/gitleaks/blob/b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b/config/gitleaks.toml
 Lengths here are lower bounds, so that a longer token of an issuer is still found. The other rows
 have no such source: they follow the files that the programs themselves write.
@@ -144,13 +197,25 @@ def _excluded_folder(path: Path) -> str | None:
 
 
 def _excluded_content(item: os.DirEntry[str]) -> str | None:
+    kinds, content = _CONTENTS, b""
     with open(item.path, "rb") as file:
-        content = file.read(_SCANNED)
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        content = content.decode("utf-16", errors="replace").encode()
-    elif b"\0" in content[:_SNIFFED]:
-        return None  # a program or data
-    for needed, (pattern, what) in _CONTENTS.items():
+        start = file.read(_SNIFFED)
+        is_utf16 = start.startswith((b"\xff\xfe", b"\xfe\xff"))
+        if b"\0" in start and not is_utf16:
+            return None  # a program or data
+        decode = getincrementaldecoder("utf-16")("replace").decode
+        file.seek(0)
+        while part := file.read(_SCANNED):
+            content = content[-_LONGEST_KEY:] + (decode(part).encode() if is_utf16 else part)
+            found = _kind_of(content, kinds)
+            if found:
+                return found
+            kinds = _KEYS_OF_ANY_PLACE
+    return None
+
+
+def _kind_of(content: bytes, kinds: Mapping[tuple[bytes, ...], tuple[bytes, str]]) -> str | None:
+    for needed, (pattern, what) in kinds.items():
         if all(text in content for text in needed) and re.search(pattern, content):
             return what
     return None

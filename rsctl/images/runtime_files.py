@@ -18,7 +18,10 @@ _PACKAGE = Path(rsctl.__file__).parent
 _CORE = _PACKAGE / "transport" / "librsctl_core.so"
 _FOLDER = DISTRIBUTION.replace("-", "_")
 _METADATA = f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {rsctl.__version__}\n"
-_ENTRY_POINTS = "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
+_ENTRY_POINTS = (
+    "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
+    "[torch.distributed.backends]\nrsctl = rsctl.transport.pytorch:register\n"
+)
 
 
 def runtime_entries(prefix: str, has_core: bool = True) -> list[ContextEntry]:

@@ -21,6 +21,7 @@ from rsctl.job.script_language import check_script_language, check_shell_script
 from rsctl.job.tracking_checks import check_tracking
 from rsctl.node.path_placeholders import placeholder_names
 
+_TORCHCOMMS = "TORCH_DISTRIBUTED_USE_TORCHCOMMS"
 # Patterns are compiled when they are first used: most jobs need none of them.
 _ATOM = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]])"
 _MANY = rf"{_ATOM}[+*]"
@@ -114,6 +115,14 @@ def _check_comm(job: Job) -> Iterator[Finding]:
         message = f"hook {job.comm.hook} and compression {job.comm.compression} are both given"
         remedy = "keep one of them: a hook compresses gradients itself"
         yield error("comm", message, remedy, "comm.hook")
+    for key, env in (("run", job.run.env), ("chief", job.chief.env), ("image", job.image.env)):
+        if job.comm.backend == "rsctl" and env.get(_TORCHCOMMS, "0") not in ("", "0"):
+            message = (
+                "with this variable PyTorch 2.13 sends every backend to torchcomms, which does not "
+                "have rsctl, and no later version has been tried"
+            )
+            remedy = "remove the variable, or set comm.backend: auto"
+            yield error("torchcomms", message, remedy, f"{key}.env.{_TORCHCOMMS}")
 
 
 def _check_mpi(job: Job) -> Iterator[Finding]:

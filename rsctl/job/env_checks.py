@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rsctl.findings import SECRET, Finding, error, warning
-from rsctl.job.secret_names import HIDDEN, is_secret_name, public_text
+from rsctl.job.secret_names import HIDDEN, is_secret_name, is_secret_variable, public_text
 from rsctl.job.units import EnvValue
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_", "RSCTL_RECORD_STEPS")
@@ -45,7 +45,7 @@ def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:
         path = f"{key}.{name}"
         if is_reserved(name):
             yield reserved_name(name, path)
-        elif is_secret_name(name) and value and not value.secret:
+        elif value and not value.secret and is_secret_variable(name, value):
             yield warning(
                 SECRET,
                 f"{name} looks like a secret written in the file",
@@ -62,7 +62,7 @@ def check_visible_env(env: Mapping[str, EnvValue], key: str, where: str) -> Iter
         path = f"{key}.{name}"
         if is_reserved(name):
             yield reserved_name(name, path)
-        elif value.secret or (value and is_secret_name(name)):
+        elif value.secret or (value and is_secret_variable(name, value)):
             comes = "comes from your environment" if value.secret else "looks like a secret"
             message = f"{name} {comes}, and anyone can read it {where}"
             remedy = "put secrets in run.env; write other values in the file"

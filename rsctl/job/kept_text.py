@@ -11,7 +11,13 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding
 from rsctl.job.file_text import YamlError
-from rsctl.job.secret_names import HIDDEN, is_secret_name, secret_arguments, without_known_secrets
+from rsctl.job.secret_names import (
+    HIDDEN,
+    has_assigned_secret,
+    is_secret_name,
+    secret_arguments,
+    without_known_secrets,
+)
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 
@@ -41,6 +47,7 @@ def kept_text(text: str) -> str | None:
 def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
     """Values at and below keys with the names of secrets, without variables."""
     if isinstance(node, Scalar):
+        is_secret = is_secret or has_assigned_secret(node.text)
         if is_secret and node.text and not _VARIABLE.fullmatch(node.text):
             yield node
     elif isinstance(node, Sequence):

@@ -10,36 +10,70 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rsctl.job.token_forms import ISSUED, LINKS
+
 HIDDEN = "***"
 """The replacement for a secret."""
 
 # Compiled when they are first used: most jobs need them not.
 _NAME = (
-    r"(?:(?:^|_)(?:TOKEN|SECRETS?|CREDENTIAL|PAT)|_PWD|PASSWORD|PASSWD|PASS_?PHRASE"
-    r"|(?:API|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|SIGNING)_?KEY)$"
+    r"(?:(?:^|_)(?:SECRETS?|CREDENTIALS?|CREDS?|PATS?|JWTS?|COOKIES?|BEARER|SAS|AUTHORIZATION)"
+    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|_PW|_PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
+    r"|(?:DB|USER|ADMIN|ROOT|SMTP|MAIL|FTP|SSH|SUDO)PASS|SEED_?PHRASE|MNEMONIC"
+    r"|(?:API|ACCESS|BEARER|REFRESH|SECRET|HF|HUB|GITHUB|GITLAB|GH|SESSION|OAUTH2?|SLACK|BOT"
+    r"|PRIVATE|PERSONAL|DEPLOY|SERVICE|WANDB)_?TOKENS|(?:GH|GITHUB|GITLAB|AZURE)PATS?"
+    r"|(?:API|APP|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|DECRYPTION|SIGNING|STORAGE|MASTER|AUTH"
+    r"|SSH|DEPLOY|SHARED|SUBSCRIPTION|ADMIN|HMAC|AES|RSA|PGP|GPG|TLS|SSL|CLIENT|SERVICE|LICEN[CS]E"
+    r"|SESSION|FERNET|JWT|COOKIE|CONSUMER|AWS|AZURE|GCP|GOOGLE|OPENAI|ANTHROPIC|HF|WANDB|COMET"
+    r"|NEPTUNE|COHERE|MISTRAL|SENTRY|STRIPE|SENDGRID|DATADOG|DD)_?KEYS?|SECRET_KEY_BASE"
+    r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDISCLI|DOCKER)_AUTH|AUTH_(?:HEADER|CONFIG)"
+    r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
+    r"(?:_?[0-9]+|_(?:PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON))?$"
 )
-# Tokens of a text or of a model, such as --eos-token.
+# Tokens and passes of a text or of a model, such as --eos-token, and the path of Google's file.
 _OF_A_TEXT = (
-    r"(?:^|_)(?:BOS|EOS|PAD|UNK|SEP|CLS|MASK|SPECIAL|START|STOP|BEGIN|END|IMAGE|VIDEO|AUDIO|PER"
-    r"|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK)_TOKEN$"
+    r"(?:^|_)(?:BOS|EOS|EOT|EOD|PAD|UNK|SEP|CLS|CLASS|MASK|SPECIAL|START|STOP|BEGIN|END|IMAGE"
+    r"|VIDEO|AUDIO|VISION|PER|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK|SUB|NEXT|LAST|FIRST"
+    r"|WORD|LANG|LANGUAGE|SOURCE|TARGET|EXTRA|ADDED|ADD|EACH|BY|DUMMY|BLANK|REGISTER|DISTILL|TOOL"
+    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N)_?TOKEN[_0-9]*$"
+    r"|(?:^|_)(?:FORWARD|BACKWARD|SINGLE|MULTI|ONE|TWO|FIRST|SECOND|THIRD|LAST|NEXT|EACH|PER|NUM|N"
+    r"|MAX|MIN|LOW|HIGH|BAND|ALL|BY|FULL|EXTRA|DATA|TRAIN|EVAL|TEST|WARMUP|GRAD|FUSION|COMPILER?"
+    r"|INDUCTOR|OPT|OPTIMIZER|RENDER|SKIP|MUST|WILL)_PASS[_0-9]*$|GOOGLE_APPLICATION_CREDENTIALS$"
 )
-# Prefixes of tokens: see `_CONTENTS` in rsctl/images/exclusions.py for their source. Lengths are
-# lower bounds, shorter than there: a text that is not shown costs less than a file that is missed.
+# More prefixes of tokens: see `_CONTENTS` in rsctl/images/exclusions.py for their source. Lengths
+# are shorter than there: a text that is not shown costs less than a file that is missed.
 _FORMS = (
     r"(?:\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"
     r"|npm_[A-Za-z0-9]{30}|api_org_[A-Za-z]{30}|xapp-\d-[\w-]{10}|pypi-[\w-]{30}"
-    r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe\.)?xox[abeoprs]-[\w-]{10}"
+    r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
-    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.)"
+    r"|ey[\w-]{15,}\.ey[\w-]{15,}\.)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$])"
-    r"|://[^/@\s:]*:[^/@\s]+@)"
+    rf"|://[^/@\s:]*:[^/@\s]+@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _SHORTEST_FORM = 6
 _FLAG = r"--?[A-Za-z][\w.-]*"
 _ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z][\w.-]*)="  # + and ++ are Hydra's
-_VALUE = r"""(?P<value>"[^"]*"|'[^']*'|[^\s"']+)"""
+_SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
+_VALUE = rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*)"""
+# Assignments in a text, as in a shell, a URL, a connection string, JSON, YAML and HTTP. The value
+# ends with the text's word, so that it is hidden with all of its characters.
+_IN_TEXT = (
+    rf"(?<![\w./-]){_ASSIGNED}{_VALUE}",
+    rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-){_VALUE}",
+    r"""(?<=[?&;])(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s"'&;]+)""",
+    r"""(?<=;)\s*(?P<name>[A-Za-z][\w. -]{0,40}?) ?= ?(?P<value>[^\s;"'][^;"']*)""",
+    r"""(?P<quote>\\*["'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*"""
+    r"""(?P<value>(?P=quote).*?(?P=quote)|[^\s,}\]]+)""",
+    rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*): +"""
+    rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
+)
+_NO_VALUE = r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest)"
+_IN_LINKS = (
+    r"(?i:sig|signature|(?:x-(?:amz|goog)-)signature|sharedaccesssignature|key|pwd|pass|auth)"
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -88,14 +122,38 @@ def public_text(text: str) -> str:
     """A text without the values that follow names of secrets, and without known kinds of secret."""
     if text.isalnum():
         return text
+    return without_known_secrets(_without_assigned(text))
 
-    def hide(found: re.Match[str]) -> str:
-        is_secret = is_secret_name(found["name"])
-        return found[0].removesuffix(found["value"]) + HIDDEN if is_secret else found[0]
 
-    text = re.sub(rf"(?<![\w./-]){_ASSIGNED}{_VALUE}", hide, text)
-    text = re.sub(rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-){_VALUE}", hide, text)
-    return without_known_secrets(text)
+def has_assigned_secret(text: str) -> bool:
+    """Whether a text has the value of a secret by its name; `${VAR}` is not one."""
+    plain = re.sub(r"\$(?:\{[^}]*\}|\w+)", "", text)
+    return _without_assigned(plain) != plain
+
+
+def is_secret_variable(name: str, value: str) -> bool:
+    """Whether a variable is a secret by its name, or its value has one."""
+    return is_secret_name(name) or public_text(value) != value
+
+
+def _without_assigned(text: str) -> str:
+    for pattern in _IN_TEXT:
+        text = _hide_assigned(text, re.compile(pattern))
+    return text
+
+
+def _hide_assigned(text: str, pattern: re.Pattern[str]) -> str:
+    """One text after the other is looked at: an ordinary value can contain the next one."""
+    parts, done, at = [], 0, 0
+    while found := pattern.search(text, at):
+        at = found.start("value")
+        name = found["name"].replace(" ", "_")
+        before = text[: found.start("name")].rstrip()
+        is_link = before.endswith(("?", "&", ";")) and re.fullmatch(_IN_LINKS, name)
+        if (is_link or is_secret_name(name)) and not re.fullmatch(_NO_VALUE, found["value"]):
+            parts += [text[done:at], HIDDEN]
+            done = at = found.end("value")
+    return "".join([*parts, text[done:]])
 
 
 def public_document(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Optional
 from msgspec.structs import replace
 
 from rsctl.findings import Finding
-from rsctl.job.secret_names import has_secret, is_secret_name, secret_arguments
+from rsctl.job.secret_names import has_secret, is_secret_name, public_text, secret_arguments
 from rsctl.job.yaml_tree import Mapping, Node, Scalar
 from rsctl.job.yaml_tree import Sequence as Sequence_
 
@@ -85,7 +85,7 @@ def _literals(node: Node, path: str) -> Iterator[Finding]:
             continue
         if name is not None:
             what = f"{name} looks like a secret written in the file"
-        elif has_secret(value.text):
+        elif public_text(value.text) != value.text:
             what = "this argument has the form of a secret"
         else:
             continue

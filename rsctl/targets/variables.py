@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.job.job import Comm, Job
-from rsctl.job.secret_names import HIDDEN, is_secret_name
+from rsctl.job.secret_names import HIDDEN, is_secret_variable
 from rsctl.job.source_roots import source_roots
 from rsctl.targets.chief import chief_job
 from rsctl.targets.roles import role_job
@@ -30,7 +30,7 @@ def user_env(job: Job) -> dict[str, Optional[str]]:
     return {
         **_roots_env(roots),
         **{
-            name: None if value.secret or is_secret_name(name) else str(value)
+            name: None if value.secret or is_secret_variable(name, value) else str(value)
             for name, value in job.run.env.items()
         },
     }

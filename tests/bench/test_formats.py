@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -207,24 +208,38 @@ def test_a_comment_is_never_empty() -> None:
 INVISIBLE = "a\u202e\u2066\u200b\u00ad\ufeff\U000e0041z"
 
 
-def test_invisible_characters_are_escaped_in_every_format(junit_schema: Any) -> None:
-    gate, candidate = gate_of({INVISIBLE: 0.5})
+def every_format(name: str) -> list[str]:
+    """Texts with a name wherever a job can have one."""
+    gate, candidate = gate_of({name: 0.5})
     for series in candidate.series:
-        series.name, series.unit = INVISIBLE, INVISIBLE
-    candidate.cells[0].lost = [INVISIBLE]
-    gate.checks[0].reason = INVISIBLE
-    texts = [
-        junit.before(INVISIBLE, [INVISIBLE], [INVISIBLE]),
-        junit.after(INVISIBLE, candidate.cells, gate),
-        gate_comment(gate, INVISIBLE),
+        series.name, series.unit = name, name
+    candidate.cells[0].lost = [name]
+    gate.checks[0].reason = name
+    return [
+        junit.before(name, [name], [name]),
+        junit.after(name, candidate.cells, gate),
+        gate_comment(gate, name),
         step_summary(gate),
         openmetrics(candidate),
         (github_benchmark(candidate, "max") or b"").decode(),
         bencher(candidate).decode(),
-        *annotation_lines(gate, INVISIBLE),
+        *annotation_lines(gate, name),
     ]
+
+
+COMMANDS = "@me ##[error]a ##vso[task.complete]b ##teamcity[c] section_end:1:d\n ::add-mask::e"
+
+
+def test_no_format_has_what_a_ci_system_obeys() -> None:
+    """A step may print the file of a report."""
+    for text in every_format(COMMANDS):
+        text = re.sub("^::(error|warning) ", "", text)  # an annotation itself
+        assert not re.search(r"##(vso|teamcity)?\[|section_end:|(^|\n) *::", text), text
+
+
+def test_invisible_characters_are_escaped_in_every_format() -> None:
     escaped = "a\\u202e\\u2066\\u200b\\xad\\ufeff\\U000e0041z"
-    for text in texts:
+    for text in every_format(INVISIBLE):
         assert not set(text) & set(INVISIBLE[1:-1])
         assert escaped in text.replace("\\\\", "\\") or "a_______z" in text, text
 

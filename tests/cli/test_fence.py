@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -26,7 +28,19 @@ HOSTILE = (
     "one\x0b::error::forged",
     "\x1b[0Ksection_start:1:evil\r\x1b[0Khidden",
     "left\u202eright\u2066\u200b\U000e0041",
+    "\r::error::forged",
+    "#\ufe0f#[error]forged",
+    "\u3000\ufe0f::error::forged",
+    "x #\U00013430#vso[task.complete]done",
+    "--- group",
+    "+++",
+    "~~~\tgroup",
+    "^^^ +++",
 )
+
+
+# .NET compares by the rules of a culture, which ignore these: string.IndexOf(string).
+IGNORED = re.compile("[\ufe00-\ufe0f\U00013430-\U00013455]")
 
 
 def acts(text: str) -> list[str]:
@@ -35,9 +49,10 @@ def acts(text: str) -> list[str]:
     return [
         line
         for line in lines
-        if line.lstrip().startswith("::")
-        or re.search(r"##(vso|teamcity)?\[|section_(start|end):|[\x00-\x08\x0b-\x1f]", line)
-        or set(line) & set("\u202e\u2066\u200b\U000e0041")
+        if IGNORED.sub("", line).lstrip().startswith("::")
+        or re.search(r"##(vso|teamcity)?\[|section_(start|end):", IGNORED.sub("", line))
+        or re.match(r"(---|\+\+\+|~~~)(\s|$)|\^\^\^\s+\+\+\+", line)
+        or re.search("[\x00-\x08\x0b-\x1f\u202e\u2066\u200b\U000e0041]", line)
     ]
 
 
@@ -53,10 +68,24 @@ def test_texts_are_escaped() -> None:
         "one\\u000b::error::forged",
         "\\u001b[0Ksection_start\\u003a1:evil\\u000d\\u001b[0Khidden",
         "left\\u202eright\\u2066\\u200b\\udb40\\udc41",
+        "\\u000d::error::forged",
+        "#\\ufe0f#[error]forged",
+        "\u3000\\ufe0f::error::forged",
+        "x #\\ud80d\\udc30#vso[task.complete]done",
+        "--\\u002d group",
+        "++\\u002b",
+        "~~\\u007e\tgroup",
+        "^^^ +\\u002b+",
     ]
 
 
-@pytest.mark.parametrize("text", ["a::b", "std::vector<int>", "# [1]", "a: [::1]", "⚠️ déjà\tvu"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a::b", "std::vector<int>", "# [1]", "a: [::1]", "⚠️ déjà\tvu", "-----", "x\n---x"),
+        *("a --- b", "| --- |", "^^^", "+1", "❤️\n"),
+    ],
+)
 def test_other_texts_stay(text: str) -> None:
     assert Escape()(text) == text
 
@@ -67,8 +96,9 @@ def test_the_parts_in_which_a_text_comes_do_not_matter(text: str) -> None:
         escape = Escape()
         parts = [escape((text + "\n")[at : at + size]) for at in range(0, len(text) + 1, size)]
         assert not acts("".join(parts))
-    blank = Escape()
-    assert blank("a\n" + " " * 500) + blank(":") + blank(":x::") == f"a\n{' ' * 500}:\\u003ax::"
+    blank = " " * 500
+    for parts in (("a\n" + blank, ":", ":x::"), (f"a\n{blank}:", ":x::"), ("a\n", f"{blank}::x::")):
+        assert "".join(map(Escape(), parts)) == f"a\n{blank}:\\u003ax::"
 
 
 def test_escaped_json_is_the_same_document() -> None:
@@ -105,7 +135,7 @@ def hostile(rsctl: Cli, tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 def test_no_command_prints_what_acts(rsctl: Cli, hostile: str) -> None:
     """Each text of a process in two ways: in blocks, and as it is printed."""
     commands = [
@@ -145,14 +175,55 @@ def test_the_command_of_a_gate_does_act(rsctl: Cli, hostile: str) -> None:
     assert [line[:8] for line in done.err.splitlines() if line[:2] == "::"] == ["::error "] * 2
 
 
-@pytest.mark.parametrize(("variable", "count"), [("CI", 0), ("GITLAB_CI", 0), ("OTHER", 1)])
-def test_the_fence_is_for_ci_systems(
-    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, count: int
-) -> None:
-    for name in ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "TEAMCITY_VERSION"):
-        monkeypatch.delenv(name, raising=False)
+@pytest.mark.parametrize(
+    ("variable", "count"), [("CI", 0), ("GITLAB_CI", 0), ("JENKINS_URL", 0), ("OTHER", 1)]
+)
+def test_the_fence_is_for_ci_systems(rsctl: Cli, variable: str, count: int) -> None:
     done = rsctl.process("list", "##[error]x", **{variable: "true"})
     assert done.err.count("##[error]x") == count
+
+
+SHARED = """
+import sys
+from rsctl.cli.fence import fence_output, write_workflow_command
+fence_output()
+out, err = sys.stdout, sys.stderr
+for stream, text in (
+    (out, "one #"), (err, "#[error]two\\n"), (out, "::error::three\\n"), (err, "four"),
+):
+    print(text, end="", file=stream, flush=True)
+write_workflow_command("::notice::rsctl")
+print("::error::five", file=err)
+"""
+
+
+def test_two_streams_into_one_are_one_text() -> None:
+    argv = [sys.executable, "-c", SHARED]
+    env = {**os.environ, "CI": "true"}
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
+    assert done.stdout.decode().splitlines() == [
+        "one ##\\u005berror]two",
+        ":\\u003aerror::three",
+        "four::notice::rsctl",
+        ":\\u003aerror::five",
+    ]
+
+
+def test_a_terminal_of_a_ci_system_is_fenced(rsctl: Cli) -> None:
+    """Buildkite's agent runs commands in a pseudoterminal."""
+    parent, child = pty.openpty()
+    env = {**os.environ, "BUILDKITE": "true"}
+    argv = rsctl.argv("list", "x ##[error]y")
+    with subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=env) as process:
+        os.close(child)
+        shown = b""
+        with suppress(OSError):  # the other side has closed
+            while block := os.read(parent, 4096):
+                shown += block
+    os.close(parent)
+    assert process.returncode == 2
+    assert "x ##\\u005berror]y" in shown.decode()
+    assert not acts(shown.decode())
 
 
 def test_a_file_has_what_was_printed(rsctl: Cli, tmp_path: Path) -> None:

@@ -237,6 +237,20 @@ ISSUED = [
     "xoxo-1234567890-1234567890-1234567890-abcdef",
     "xoxe.xoxp-1-" + "A1" * 82,
     "xapp-1-A1B2C3-123456-" + "a1" * 10,
+    "hvs." + "a1-B_" * 18,
+    "hvb." + "a1-B_" * 28,
+    "dop_v1_" + "a1" * 32,
+    "sk_live_" + "a1B2" * 6,
+    "rk_prod_" + "a1B2" * 6,
+    "SG." + "a1-B_." * 11,
+    "glrt-" + "a1-B_" * 4,
+    "glsa_" + "a1B2" * 8 + "_0a1b2c3d",
+    "dapi" + "a1" * 16,
+    "shpat_" + "a1" * 16,
+    "pul-" + "a1" * 20,
+    "ntn_12345678901" + "aB" * 17 + "c",
+    "SK" + "a1" * 16,
+    "eyJhbGciOiJIUzI1NiJ9x.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + "a1-B_" * 8,
 ]
 
 
@@ -269,6 +283,37 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
         ('{"key": "' + PRIVATE_KEY.format("RSA ").replace("\n", "\\n") + '"}', "a private key"),
         (PRIVATE_KEY.format("").replace("-----\na", "-----\nProc-Type: 4,X\n\na"), "a private key"),
         ("x\n" * 100_000 + PRIVATE_KEY.format("EC "), "a private key"),
+        (PRIVATE_KEY.format("") + "\n" + "x\n" * 900_000, "a private key"),
+        ("x\n" * 900_000 + PRIVATE_KEY.format("") + "\n" + "x\n" * 900_000, "a private key"),
+        ("x" * (1 << 20) + "\n" + "y" * 900_000 + PRIVATE_KEY.format("DSA "), "a private key"),
+        (
+            f"aws:\n  secret: {SECRET}\n  id: AKIA{'Z2' * 8}\n  other: {SECRET}\n",
+            "an AWS secret key",
+        ),
+        (f'{{"id": "ASIA{"Z2" * 8}", "key": "{SECRET}"}}', "an AWS secret key"),
+        (f"aws_secret_key: >-\n  {SECRET}\n", "an AWS secret key"),
+        (f"secretKey: {SECRET}\n", "an AWS secret key"),
+        ("PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\nAAAA\n", "a private key"),
+        ("# created\nAGE-SECRET-KEY-1" + "QPZRY9X8" * 7 + "GF\n", "an age key"),
+        ("users:\n- user:\n    client-key-data: LS0tLS1CRUdJTiBSU0E=\n", "a kubeconfig"),
+        ("clusters: []\ncontexts: []\nusers:\n- user: {token: abcdefgh12}\n", "a kubeconfig"),
+        ("kind: Secret\nmetadata: {name: a}\ndata:\n  a: cGFzc3dvcmQx\n", "a Kubernetes secret"),
+        ('{"data": {"a": "cGFzc3dvcmQx"}, "kind": "Secret"}', "a Kubernetes secret"),
+        ("db: postgres://me:s3cret@db.host/x\n", "a password in a link"),
+        ("--extra-index-url https://me:s3cret@host/simple\n", "a password in a link"),
+        (f"to: https://hooks.slack.com/services/{'T1B2' * 11}\n", "a webhook"),
+        (f"https://discord.com/api/webhooks/{'1' * 18}/{'a-B_' * 17}\n", "a webhook"),
+        (
+            f"https://a.blob.core.windows.net/c?sv=2024&sig={'a1%2F' * 10}%3D&se=2026\n",
+            "a link with a shared access signature",
+        ),
+        (
+            '{"AccessToken": {}, "RefreshToken": {"k": {"secret": "0.AXoA-abcdefghijkl"}}}',
+            "a token cache",
+        ),
+        ('{"accessToken": "aoaAAAAAGabcdefghi", "expiresAt": "2026"}', "a token cache"),
+        (f"Authorization: Bearer {TOKEN}\n", "a token"),
+        ('{"auths": {"h": {"identitytoken": "dXNlcjpwYXNz"}}}', "registry credentials"),
         ('{"auths": {"h": {"auth": "dXNlcjpwYXNz"}}}', "registry credentials"),
         ("machine h login me password secret", ".netrc credentials"),
     ],
@@ -287,6 +332,13 @@ def test_credentials_of_any_form_are_left_out(
         *("credentials", "rootkey_accessKeys.csv", "new_user_credentials.csv", "token.json"),
         *("auth.json", "pip.conf", ".condarc", ".env~", ".envrc.bak", "prod.env.old", "key.der"),
         *("#.env#", "..env.swp", ".env.swp", "id_rsa.bak", "server.pem.orig", "kaggle.json~"),
+        *(
+            ".comet.config",
+            "msal_token_cache.json",
+            "gha-creds-0a1b.json",
+            "cookies.txt",
+            "x.agekey",
+        ),
         *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
     ],
 )
@@ -294,6 +346,13 @@ def test_more_names_of_credentials(source: Path, name: str) -> None:
     (source / name).parent.mkdir(exist_ok=True)
     (source / name).touch()
     assert context(source).left_out == [(name, "may contain credentials")]
+
+
+def test_the_local_configuration_of_dvc_is_left_out(source: Path) -> None:
+    (source / ".dvc").mkdir()
+    for name in ("config", "config.local"):
+        (source / ".dvc" / name).write_text("[core]\n")
+    assert context(source).left_out == [(".dvc/config.local", "may contain credentials")]
 
 
 def test_nested_repositories_are_left_out(source: Path) -> None:
@@ -311,6 +370,13 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
         ("data.csv", f"AKIA,{'a' * 50}\n"),
         ("data.bin", "\0" + TOKEN),
         ("requirements.txt", "git+https://${TOKEN}@github.com/a/b\n"),
+        ("app.yaml", "db: postgres://${USER}:${PASSWORD}@db/x\nurl: http://a:8080/b@c\n"),
+        ("compose.yaml", "db: postgres://postgres:postgres@localhost:5432/x\n"),
+        ("values.yaml", "kind: ConfigMap\ndata:\n  a: cGFzc3dvcmQx\n"),
+        ("kube.yaml", "clusters: []\ncontexts: []\nusers:\n- user: {token: $TOKEN}\n"),
+        ("words.txt", "the form of a key is AGE-SECRET-KEY-1... and a PuTTY-User-Key-File-3\n"),
+        ("ids.json", f'{{"id": "AKIA{"Z2" * 8}", "sha1": "{"0a" * 20}"}}'),
+        ("big.txt", "word " * 500_000),
     ],
 )
 def test_what_holds_no_credentials_stays(source: Path, name: str, content: str) -> None:

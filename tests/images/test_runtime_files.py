@@ -48,9 +48,14 @@ def test_torch_finds_the_binding(unpacked: Path) -> None:
     code = (
         "from importlib.metadata import entry_points\n"
         "[found] = entry_points(group='torch.backends', name='rsctl')\n"
+        "print(found.value, found.load().__module__)\n"
+        "[found] = entry_points(group='torch.distributed.backends', name='rsctl')\n"
         "print(found.value, found.load().__module__)"
     )
-    assert run(unpacked, code) == "rsctl.transport.pytorch:autoload rsctl.transport.pytorch\n"
+    assert run(unpacked, code) == (
+        "rsctl.transport.pytorch:autoload rsctl.transport.pytorch\n"
+        "rsctl.transport.pytorch:register rsctl.transport.pytorch\n"
+    )
 
 
 def run(folder: Path, code: str) -> str:

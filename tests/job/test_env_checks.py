@@ -39,6 +39,7 @@ ENV = {
     "MODE": value("fast"),
     "FROM_OUTSIDE": value("abc", secret=True),
 }
+DATABASE = {"DATABASE_URL": value("postgres://me:pw@host/db")}
 
 
 def test_secrets_belong_outside_of_the_file() -> None:
@@ -46,6 +47,13 @@ def test_secrets_belong_outside_of_the_file() -> None:
     assert (reserved.code, reserved.path, reserved.is_error) == ("env", "run.env.RANK", True)
     assert (written.code, written.path, written.is_error) == ("secret", "run.env.HF_TOKEN", False)
     assert written.remedy == 'keep it out of the file: HF_TOKEN: "${HF_TOKEN}"'
+
+
+def test_a_variable_whose_value_has_a_secret() -> None:
+    [written] = check_env(DATABASE, "run.env")
+    [visible] = check_visible_env(DATABASE, "image.env", "in an image")
+    assert (written.path, written.is_error) == ("run.env.DATABASE_URL", False)
+    assert (visible.path, visible.is_error) == ("image.env.DATABASE_URL", True)
 
 
 def test_what_anybody_can_read_has_no_secret() -> None:

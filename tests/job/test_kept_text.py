@@ -24,6 +24,8 @@ run:
 matrix: {run.env.MY_TOKEN: [first, second]}
 x-hub: hf_abcdefghijklmnopqrstuvwxyz
 tracking: [{mlflow: https://me:passw0rd@host}]
+x-url: "https://host?v=1&token=abcdef"
+x-shell: bash -c 'train --token=${TOKEN}'
 """
 SHOWN = """\
 # a job
@@ -40,6 +42,8 @@ run:
 matrix: {run.env.MY_TOKEN: [***, ***]}
 x-hub: ***
 tracking: [{mlflow: https***}]
+x-url: "***"
+x-shell: bash -c 'train --token=${TOKEN}'
 """
 
 

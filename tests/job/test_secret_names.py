@@ -9,7 +9,13 @@ import pytest
 from rsctl.job.document import read
 from rsctl.job.env_checks import without_secret
 from rsctl.job.parameters import parameters_of
-from rsctl.job.secret_names import is_secret_name, public_arguments, public_document, public_text
+from rsctl.job.secret_names import (
+    has_assigned_secret,
+    is_secret_name,
+    public_arguments,
+    public_document,
+    public_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,6 +24,27 @@ from rsctl.job.secret_names import is_secret_name, public_arguments, public_docu
         *("HF_TOKEN", "hf-token", "hf.token", "hfToken", "--hf-token", "token", "WANDB_API_KEY"),
         *("api-key", "apiKey", "apikey", "API-Key", "password", "db-password", "DB_PWD", "Secret"),
         *("aws-secret-access-key", "secretAccessKey", "private-key", "github-pat", "account_key"),
+        *(
+            "authtoken",
+            "HFTOKEN",
+            "HFToken",
+            "CREDENTIALS",
+            "GOOGLE_CREDENTIALS",
+            "DB_PASS",
+            "creds",
+        ),
+        *(
+            "passcode",
+            "AUTHORIZATION",
+            "STORAGE_KEY",
+            "PASSWORDS",
+            "api-keys",
+            "authTokens",
+            "DB_PW",
+        ),
+        *("API_TOKENS", "smtp_pass", "userpass", "TOKEN_1", "API_KEY_2", "PASSWORD2", "openai-key"),
+        *("HF_TOKEN_PROD", "SLACK_WEBHOOK_URL", "connectionString", "session_cookie", "SAS_URL"),
+        *("SECRET_KEY_BASE", "DOCKER_AUTH_CONFIG", "seed-phrase", "BASIC_AUTH", "github_jwt"),
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -29,6 +56,25 @@ def test_names_of_secrets(name: str) -> None:
     [
         *("lr", "max-tokens", "eos-token", "pad_token", "image-token", "loss-per-token", "key"),
         *("primary-key", "tokenizer", "secretary", "pattern", "path", "pwd", "AWS_ACCESS_KEY_ID"),
+        *(
+            "tokens",
+            "num_tokens",
+            "eostoken",
+            "add-token",
+            "forward_pass",
+            "n-pass",
+            "pass",
+            "compass",
+        ),
+        *(
+            "sort_key",
+            "cache_key",
+            "s3-key",
+            "public_key",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "auth",
+        ),
+        *("num_tokens_2", "max_token", "password-file", "tokenizer_json", "author", "bypass"),
     ],
 )
 def test_other_names(name: str) -> None:
@@ -53,6 +99,31 @@ def test_a_text_without_secrets() -> None:
     assert public_text(line) == (
         "env HF_TOKEN=*** x --lr 1 --api-key *** --password=*** --pad-token p"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://h/x?v=1&token=s1&y=2", "https://h/x?v=1&token=***"),
+        ("Server=x;Password=s1;Database=y", "Server=x;Password=***"),
+        ("Server=x; Pwd = s1 s1;Uid=sa", "Server=x; Pwd = ***;Uid=sa"),
+        ("AccountName=a;AccountKey=s1==;B=c", "AccountName=a;AccountKey=***"),
+        ("https://b/c?sv=2024&sp=r&sig=s1%3D", "https://b/c?sv=2024&sp=r&sig=***"),
+        ('{"lr": 1, "api_key": "s1 s1", "x": 2}', '{"lr": 1, "api_key": ***, "x": 2}'),
+        ('{\\"db\\": {\\"password\\": \\"s1\\"}}', '{\\"db\\": {\\"password\\": ***}}'),
+        ("{lr: 1, hf-token: s1, x: 2}", "{lr: 1, hf-token: ***, x: 2}"),
+        ("PRIVATE-TOKEN: s1", "PRIVATE-TOKEN: ***"),
+        ("curl -H 'Authorization: Bearer s1' h", "curl -H 'Authorization: ***' h"),
+        ("a=b token=s1 c=d,password=s1", "a=b token=*** c=d,password=***"),
+        ("lr=1&tokens=5;mode=x, key: v, {a: 1}", "lr=1&tokens=5;mode=x, key: v, {a: 1}"),
+    ],
+)
+def test_the_second_key_of_a_text(text: str, shown: str) -> None:
+    assert public_text(text) == shown
+    assert public_text(shown) == shown
+    assert has_assigned_secret(text) is (shown != text)
+    variable = text.replace("s1 s1", "${V}").replace("s1==", "${V}").replace("s1%3D", "${V}")
+    assert not has_assigned_secret(variable.replace("s1", "${V}"))
 
 
 def test_a_request_without_secrets() -> None:
@@ -141,6 +212,7 @@ SEEN = "anyone who sees the plan, the job or its command line can read it"
         ("[-H, 'Authorization: Bearer s1']", "run.args", "this argument has the form of a secret"),
         ("[--pass, x, --token, s1]", "run.args[3]", "--token looks like a secret written in the"),
         ("[x, hf_abcdefghijklmnopqrstuv]", "run.args", "this argument has the form of a secret"),
+        ("{url: 'h?v=1&token=s1'}", "run.args", "this argument has the form of a secret"),
     ],
 )
 def test_a_secret_written_among_the_arguments(

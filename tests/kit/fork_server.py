@@ -22,6 +22,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import importlib.metadata
 import io
 import json
 import os
@@ -179,7 +180,11 @@ def run(request: Request) -> None:
     sys.path[:1] = [folder, *request["environ"].get("PYTHONPATH", "").split(os.pathsep)]
     # Where rsctl does nothing, gloo's threads need this at the end: see gloo_threads.py.
     atexit.register(time.sleep, 0.02)
-    torch._import_device_backends()
+    if hasattr(torch, "_import_device_backends"):
+        torch._import_device_backends()
+    else:  # PyTorch 2.4 loads none by itself: see rsctl/node/run_with_binding.py
+        for entry in importlib.metadata.entry_points(group="torch.backends", name="rsctl"):
+            entry.load()()
     if script == "-m":
         runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from rsctl.runs.stream.sanitize import escape_invisible
+from rsctl.runs.stream.sanitize import escape_active
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -21,4 +21,4 @@ def attribute(value: str) -> str:
 
 
 def _clean(value: str) -> str:
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", escape_invisible(value))
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", escape_active(value))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rsctl.bench.records import Cell
 from rsctl.job import overrides
 from rsctl.job.file_text import YamlError
-from rsctl.job.secret_names import HIDDEN, is_secret_name
+from rsctl.job.secret_names import HIDDEN, is_secret_name, public_text
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 from rsctl.runs.store import RunRecord
@@ -36,7 +36,11 @@ def arguments_of(run: RunRecord, cell: Cell) -> dict[str, Argument]:
     for key, value in cell.items():
         if key.startswith(ARGUMENT):
             found[key.removeprefix(ARGUMENT)] = value
-    return {ARGUMENT + name: value for name, value in found.items() if not is_secret_name(name)}
+    return {
+        ARGUMENT + name: public_text(value) if isinstance(value, str) else value
+        for name, value in found.items()
+        if not is_secret_name(name)
+    }
 
 
 def _parsed(text: str) -> Node | None:

@@ -16,16 +16,32 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 INVISIBLE = (
-    "\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb"
-    "\U000110bd\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """The characters that have no width of their own or change the direction of writing, as part of a
 character class: Unicode's category Cf and what is `Default_Ignorable_Code_Point`, but for variation
 selectors, which emoji have.
 """
 
+CI_COMMANDS = (
+    r"(?:^|(?<=\n))[ \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]*:(:)"
+    r"|(?:^|(?<=\n))(?:--(-)|\+\+(\+)|~~(~))(?=\s|\Z)"
+    r"|(?:^|(?<=\n))\^\^\^[ \t]+\+(\+)"
+    r"|##(?:vso|teamcity)?(\[)"
+    r"|section_(?:start|end)(:)"
+)
+"""The texts that a CI system obeys; the last group is the character that must not stay.
+
+GitHub Actions obeys `::NAME::` after blanks at the begin of a line, and `##[NAME]` anywhere in one
+(actions/runner: `src/Runner.Common/ActionCommand.cs`); Azure Pipelines `##vso[` anywhere
+(azure-pipelines-agent: `Command.cs`), TeamCity `##teamcity[`, GitLab `section_start:` before a
+control character, Buildkite `--- `, `+++ `, `~~~ ` and `^^^ +++` at the begin of a line.
+"""
+
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_COMMAND = re.compile(CI_COMMANDS)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -68,23 +84,29 @@ def sanitize_text(text: str) -> str:
 
 
 def sanitize_document(text: str) -> str:
-    """A text of one line for a file that a CI system shows: invisible characters are escaped, too.
+    """A text of one line for a file that a CI system shows: see `escape_active`.
 
-    With them a name could look like another name, or text stand in another order.
+    With invisible characters a name could look like another name, or text stand in another order.
     """
-    if text.isascii() and text.isprintable():
-        return text
-    return _INVISIBLE.sub(_escaped, sanitize_text(text))
+    return escape_active(sanitize_text(text))
 
 
-def escape_invisible(text: str) -> str:
-    """The text with visible escapes in place of invisible characters; line ends stay."""
-    return text if text.isascii() else _INVISIBLE.sub(_escaped, text)
+def escape_active(text: str) -> str:
+    """The text with visible escapes in place of invisible characters, and of one character of what
+    a CI system obeys in a log; line ends stay.
+    """
+    text = text if text.isascii() else _INVISIBLE.sub(_escaped, text)
+    return _COMMAND.sub(_inert, text)
 
 
 def escape_control(text: str) -> str:
-    """The text with visible escapes in place of invisible and control characters, line ends too."""
-    return _CONTROL.sub(_escaped, escape_invisible(text)).replace("\n", "\\n")
+    """The text as of `escape_active`, and without control characters and line ends."""
+    return _CONTROL.sub(_escaped, escape_active(text)).replace("\n", "\\n")
+
+
+def _inert(match: re.Match[str]) -> str:
+    at = match.start(match.lastindex or 0) - match.start()
+    return f"{match[0][:at]}\\x{ord(match[0][at]):02x}{match[0][at + 1 :]}"
 
 
 def _escaped(match: re.Match[str]) -> str:

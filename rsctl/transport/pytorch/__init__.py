@@ -38,6 +38,23 @@ def autoload() -> None:
         _refuse_later(error)
 
 
+def register() -> None:
+    """Make `rsctl` a backend of PyTorch, which asks for it when a script names it.
+
+    The entry point of the group `torch.distributed.backends`, from PyTorch 2.14 on. It is there
+    where PyTorch loads no entry point with `import torch`: TORCH_DEVICE_BACKEND_AUTOLOAD=0. Raises
+    BindingError.
+    """
+    import torch.distributed as dist
+
+    from rsctl.transport.pytorch import attach, backend
+    from rsctl.transport.pytorch.settings import read_settings
+
+    attach.attach(os.environ)
+    if "RSCTL" not in dist.Backend._plugins:
+        backend.register(read_settings(os.environ))
+
+
 def _arm() -> None:
     """Let the node's launcher ask this rank what it does, if it wants to."""
     if not os.environ.get("RSCTL_DEBUG_DIR"):

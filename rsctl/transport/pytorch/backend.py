@@ -34,6 +34,8 @@ def wrap_init_process_group(real: Callable[..., Any], comm: CommSettings) -> Cal
             require(comm.backend)
             call.arguments["backend"] = comm.backend
             _report(comm.backend, asked, _drop_foreign(call.arguments, comm.backend, asked))
+        elif str(call.arguments.get("backend")).lower() == "rsctl":
+            require("rsctl")
         return real(*call.args, **call.kwargs)
 
     return init_process_group
@@ -49,6 +51,20 @@ def require(name: str) -> None:
         raise BindingError(KEY, "this build of torch has no gloo", remedy)
     if name == "smddp":
         _load_smddp()
+    if name == "rsctl" and _is_sent_to_torchcomms():
+        message = "torch.distributed sends every backend to torchcomms, which does not have rsctl"
+        remedy = "Unset TORCH_DISTRIBUTED_USE_TORCHCOMMS, or set comm.backend: auto."
+        raise BindingError(KEY, message, remedy, "torchcomms")
+
+
+def _is_sent_to_torchcomms() -> bool:
+    """Whether torchcomms is enabled and takes backends that it does not have, as in PyTorch 2.13.
+
+    2.14 leaves these to who registered them.
+    """
+    is_enabled = getattr(dist.distributed_c10d, "_use_torchcomms_enabled", None)
+    is_asked = hasattr(dist.distributed_c10d, "_torchcomms_handles_backend")
+    return is_enabled is not None and is_enabled() and not is_asked
 
 
 def register(comm: CommSettings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -19,34 +20,25 @@ from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.topology import timeout_of
 from rsctl.transport.pytorch.work import ReducerWork
 
-DELEGATED = (
-    "_allgather_base",
-    "_end_coalescing",
-    "_reduce_scatter_base",
-    "all_gather_single",
-    "all_gather_single_coalesced",
-    "all_to_all_single",
-    "allgather",
-    "allgather_coalesced",
-    "allgather_into_tensor_coalesced",
-    "allreduce_coalesced",
-    "alltoall",
-    "alltoall_base",
-    "barrier",
-    "broadcast",
-    "gather",
-    "monitored_barrier",
-    "recv",
-    "recv_anysource",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_single",
-    "reduce_scatter_single_coalesced",
-    "reduce_scatter_tensor_coalesced",
-    "scatter",
-    "send",
-)
-"""All collectives of torch's process groups but all-reduce; a version of torch lacks some."""
+_RETURNS_WORK = re.compile(r"-> [^\n]*\bWork\b")
+
+
+def delegated(group: type) -> list[str]:
+    """The collectives of a class of process groups but all-reduce in any version.
+
+    They are the methods that return a Work, as pybind11 writes it into their documentation, and
+    `monitored_barrier`, which waits.
+    """
+    return [
+        name
+        for name, member in vars(group).items()
+        if name == "monitored_barrier"
+        or (name != "allreduce" and _RETURNS_WORK.search(getattr(member, "__doc__", "") or ""))
+    ]
+
+
+DELEGATED = tuple(delegated(dist.ProcessGroup))
+"""The collectives of the installed version of torch that reducers do not run."""
 
 AVERAGES = {dist.ReduceOp.SUM: False, dist.ReduceOp.AVG: True}
 """The operations that reducers have, and whether they average."""
@@ -82,7 +74,8 @@ class ReducerGroup(dist.ProcessGroup):
         gloo = dist.ProcessGroupGloo(PrefixStore("cpu", store), rank, size, timeout=timeout)
         self._add_backend("cpu", kinds.GLOO, gloo)
         for group in (self, self.plain):
-            group._set_default_backend(kinds.GLOO)
+            if hasattr(group, "_set_default_backend"):  # from 2.5 on
+                group._set_default_backend(kinds.GLOO)
 
     def _add_backend(self, device: str, kind: Any, backend: Any) -> None:
         for group in (self, self.plain):
@@ -176,7 +169,6 @@ def _delegate(name: str) -> Callable[..., Any]:
 
 
 for _name in DELEGATED:
-    if hasattr(dist.ProcessGroup, _name):
-        setattr(ReducerGroup, _name, _delegate(_name))
+    setattr(ReducerGroup, _name, _delegate(_name))
 
-keep_out(ReducerGroup, ["allreduce", *(name for name in DELEGATED if name in vars(ReducerGroup))])
+keep_out(ReducerGroup, ["allreduce", *DELEGATED])

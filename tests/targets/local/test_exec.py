@@ -25,6 +25,13 @@ def test_a_command_has_the_variables_and_the_folder_of_its_node(rsctl: Rsctl) ->
     assert (second.exit_code, second.stdout) == (3, f"worker-1 in {folder}")
     assert rsctl("shell", run, "worker-1", SHELL="env").stdout.count("RSCTL_REPLICA=worker-1") == 1
 
+    hostile = ("sh", "-c", "echo '##[error]x'; echo ' ::add-mask::y' >&2; kill -TERM $$")
+    fenced = rsctl("exec", run, "--", *hostile, CI="true")
+    assert (fenced.exit_code, fenced.stdout, fenced.stderr) == (
+        143,
+        "##\\u005berror]x\n",
+        " :\\u003aadd-mask::y\n",
+    )
     lost = rsctl("exec", run, "worker-1")
     assert (lost.exit_code, lost.stderr) == (
         2,

@@ -128,6 +128,50 @@ def test_an_impossible_environment_stops_training_but_not_torch(
     assert ended.err.endswith(f"RuntimeError: {message}\n")
 
 
+REGISTERED = """
+import os
+import torch.distributed as dist
+from importlib.metadata import entry_points
+assert "RSCTL" not in dist.Backend._plugins
+if not hasattr(dist.Backend, "_ensure_backend_registered"):  # before PyTorch 2.14
+    next(iter(entry_points(group="torch.distributed.backends", name="rsctl"))).load()()
+dist.init_process_group("rsctl")
+print(dist.get_backend(), dist.get_world_size())
+"""
+
+
+def test_pytorch_finds_the_backend_by_its_name(alone: Callable[..., Any]) -> None:
+    ended = alone(REGISTERED, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert (ended.code, ended.out) == (0, "rsctl 1\n"), ended.err
+
+
+@pytest.mark.parametrize("asked", ["rsctl", "gloo"])
+def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
+    alone: Callable[..., Any], asked: str
+) -> None:
+    from torch.distributed import distributed_c10d as c10d
+
+    if not hasattr(c10d, "_TORCHCOMM_AVAILABLE"):
+        pytest.skip("this version of torch has no torchcomms")
+    program = (
+        "import torch.distributed as dist\n"
+        "dist.distributed_c10d._TORCHCOMM_AVAILABLE = True\n"
+        f"dist.init_process_group({asked!r})\nprint(dist.get_backend())"
+    )
+    comm = {"RSCTL_COMM_BACKEND": "rsctl"}
+    ended = alone(program, **comm, TORCH_DISTRIBUTED_USE_TORCHCOMMS="1")
+    if hasattr(c10d, "_torchcomms_handles_backend"):
+        assert (ended.code, ended.out) == (0, "rsctl\n"), ended.err
+        return
+    assert ended.code == 1
+    [finding] = ended.printed("finding")
+    assert (finding["code"], finding["message"]) == (
+        "torchcomms",
+        "comm.backend: torch.distributed sends every backend to torchcomms, which does not have "
+        "rsctl",
+    )
+
+
 def test_compression_without_a_model_is_told(alone: Callable[..., Any]) -> None:
     program = "import torch.distributed as dist\ndist.init_process_group('gloo')"
     ended = alone(program, RSCTL_COMM_COMPRESSION="fp16")

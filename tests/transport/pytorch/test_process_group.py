@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from rsctl.transport.pytorch.process_group import ReducerGroup
+from rsctl.transport.pytorch.process_group import ReducerGroup, delegated
 
 REDUCED = {"allreduce"}
 """What goes by the reducers."""
@@ -26,11 +26,36 @@ def collectives() -> list[str]:
 def group() -> Iterator[ReducerGroup]:
     made = ReducerGroup(dist.HashStore(), 0, 1, timedelta(seconds=10))
     yield made
-    made.shutdown()
+    if hasattr(made, "shutdown"):  # from PyTorch 2.5 on
+        made.shutdown()
 
 
 def test_torch_has_the_collectives_that_every_version_has() -> None:
     assert {"barrier", "broadcast", "gather", "recv_anysource", "send"} <= set(collectives())
+
+
+def test_a_collective_of_a_coming_version_is_delegated() -> None:
+    def coming() -> None:
+        """coming(self: torch._C._distributed_c10d.ProcessGroup, x: torch.Tensor) -> c10d::Work
+
+        What it does.
+        """
+
+    def of_2_4() -> None:
+        """of_2_4(*args, **kwargs)
+        Overloaded function.
+
+        1. of_2_4(self: ProcessGroup, x: Tensor) -> torch._C._distributed_c10d.Work
+        """
+
+    def rank() -> None:
+        """rank(self: torch._C._distributed_c10d.ProcessGroup) -> int
+
+        Of a Work.
+        """
+
+    members = {"coming": coming, "of_2_4": of_2_4, "rank": rank, "allreduce": coming}
+    assert delegated(type("Group", (), members)) == ["coming", "of_2_4"]
 
 
 @pytest.mark.parametrize("name", [name for name in collectives() if name not in REDUCED])
