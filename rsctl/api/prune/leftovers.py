@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 
 from rsctl.api.prune.items import Item, Kept, PruneLimits
+from rsctl.api.prune.uses import used_buckets
 from rsctl.bench.checkouts import checkouts
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord
 from rsctl.runs import emulator
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.forget import RESULTS, leftover_results, unfinished_removals
-from rsctl.runs.home import home, run_directory
-from rsctl.runs.store import Store
+from rsctl.runs.home import home, is_rehearsed, run_directory
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now, seconds_between
 
 _SCHEMES = ("gs", "s3")
 _SETTLED_SECONDS = 600
 
 
-def folder_items(store: Store, limits: PruneLimits) -> list[Item]:
-    """The folders that a killed process left, and with `has_results` the results of forgotten runs.
-
-    Raises StoreError.
+def folder_items(
+    store: Store, limits: PruneLimits, uses: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Item], list[Kept]]:
+    """The folders that a killed prune left, and with `has_results` the results of forgotten
+    runs; kept are those among `uses`, each with what uses it. Raises StoreError.
     """
     found = {run: run_directory(run) for run in unfinished_removals(store)}
     found |= {bench: BenchFolder(bench).path for bench in _benches_without_record(store)}
@@ -32,10 +35,12 @@ def folder_items(store: Store, limits: PruneLimits) -> list[Item]:
         results = {run: run_directory(run) for run in leftover_results(store)}
         found |= {run: path for run, path in results.items() if limits.is_past(changed(path))}
     skip = () if limits.has_results else RESULTS
-    return [
+    items = [
         Item(kind="folder", name=run, size=disk_use(path, skip), ended=changed(path))
         for run, path in found.items()
+        if run not in uses
     ]
+    return items, [Kept(n, f"{uses[n]} uses its files in {found[n]}") for n in found if n in uses]
 
 
 def _benches_without_record(store: Store) -> list[str]:
@@ -45,8 +50,12 @@ def _benches_without_record(store: Store) -> list[str]:
     return [name for name in folders if name not in known and not BenchFolder(name).is_driven()]
 
 
-def bucket_items(store: Store, limits: PruneLimits) -> tuple[list[Item], list[Kept]]:
-    """The buckets of rehearsals without recent changes; none while a rehearsal is running."""
+def bucket_items(
+    store: Store, limits: PruneLimits, runs: Iterable[RunRecord] = ()
+) -> tuple[list[Item], list[Kept]]:
+    """The buckets of rehearsals without recent changes, except those that one of these runs names;
+    none while a rehearsal is running.
+    """
     folders = [
         (f"{scheme}://{path.name}", path)
         for scheme in _SCHEMES
@@ -58,11 +67,14 @@ def bucket_items(store: Store, limits: PruneLimits) -> tuple[list[Item], list[Ke
     active = next((run for run in sorted(store.ids()) if emulator.is_alive(run)), None)
     if active is not None:
         return [], [Kept(name, f"the rehearsal {active} is still running") for name, _ in old]
+    rehearsals = [run for run in runs if is_rehearsed(run.run)]
+    used = {name: run.run for run in rehearsals for name in used_buckets(run)}
     items = [
         Item(kind="bucket", name=name, size=disk_use(path), ended=last_change(path))
         for name, path in old
+        if name not in used
     ]
-    return items, []
+    return items, [Kept(n, f"the rehearsal {used[n]} uses it") for n, _ in old if n in used]
 
 
 def checkout_items(benches: Iterable[BenchRecord], limits: PruneLimits) -> list[Item]:

@@ -30,12 +30,13 @@ class Prune:
     def select(self, has_buckets: bool, program: str | None) -> None:
         """Select the items to remove; `program` is the engine whose images are listed."""
         selection = Selection(self._store, self._limits)
-        self.items = [*selection.items, *folder_items(self._store, self._limits)]
+        folders, kept = folder_items(self._store, self._limits, selection.kept_uses)
+        self.items = [*selection.items, *folders]
         self.items += checkout_items(selection.kept_benches, self._limits)
         self.items += bisect_items(self._limits)
-        self.kept = selection.kept
+        self.kept = [*selection.kept, *kept]
         if has_buckets:
-            buckets, kept = bucket_items(self._store, self._limits)
+            buckets, kept = bucket_items(self._store, self._limits, selection.kept_runs)
             self.items += buckets
             self.kept += kept
         if program is not None:

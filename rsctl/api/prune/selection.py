@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from rsctl.api.prune.items import Item, Kept, PruneLimits
+from rsctl.api.prune.uses import used_runs
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord
@@ -13,6 +15,7 @@ from rsctl.runs.disk_use import disk_use
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.forget import RESULTS
+from rsctl.runs.home import run_directory
 from rsctl.runs.store import RunRecord, Store
 
 _BUSY = "it is in use: a process reads its log, or its emulator is running"
@@ -22,8 +25,8 @@ class Selection:
     """The runs and benches of a store, sorted into removed and kept ones.
 
     A bench is removed with all of its runs, or not at all: the rest could not be compared, and
-    `bench run` would consider it measured. A bench or run that is the baseline of a kept bench is
-    kept. Raises StoreError.
+    `bench run` would consider it measured. What a kept run or bench uses is kept: its baseline, and
+    a run from whose folder it reads, as one that resumes from its checkpoints. Raises StoreError.
     """
 
     def __init__(self, store: Store, limits: PruneLimits) -> None:
@@ -32,11 +35,12 @@ class Selection:
         self._sizes = store.disk_uses()
         self._benches = Benches(store).benches()
         self._runs = {run.run: with_final_state(run) for run in store.runs()}
+        self._uses_of: dict[str, set[str]] = {}
         self._newest = set(list(self._runs)[: limits.newest])
         of_benches = {trial.run for bench in self._benches for trial in bench.trials}
         benches = [bench for bench in self._benches if self._goes_bench(bench)]
         runs = [r for r in self._runs.values() if r.run not in of_benches and self._goes(r)]
-        benches, runs = self._without_baselines(benches, runs)
+        benches, runs = self._without_used(benches, runs)
         self.items = [
             *(self._bench_item(bench) for bench in benches),
             *(self._run_item(run) for run in runs),
@@ -86,31 +90,62 @@ class Selection:
     def _runs_of(self, bench: BenchRecord) -> list[RunRecord]:
         return [self._runs[trial.run] for trial in bench.trials if trial.run in self._runs]
 
-    def _without_baselines(
+    def _without_used(
         self, benches: list[BenchRecord], runs: list[RunRecord]
     ) -> tuple[list[BenchRecord], list[RunRecord]]:
-        """Keep the baselines of kept benches; repeat, because a baseline can be a bench with a
-        baseline.
-        """
+        """Keep what kept runs and benches use; repeat, because that uses something too."""
         while True:
-            going = {bench.bench for bench in benches}
-            kept = {
-                reference: bench.bench
-                for bench in self._benches
-                if bench.bench not in going
-                for reference in _baselines(bench)
-            }
-            found = {
-                name: kept[reference]
-                for name in (*going, *(run.run for run in runs))
-                for reference in kept
-                if name.startswith(reference)
-            }
+            found = {**self._used_runs(benches, runs), **self._baselines(benches, runs)}
             if not found:
                 return benches, runs
-            self.kept += [Kept(n, f"it is the baseline of {of}") for n, of in found.items()]
+            self.kept += [Kept(name, reason) for name, reason in found.items()]
             benches = [bench for bench in benches if bench.bench not in found]
             runs = [run for run in runs if run.run not in found]
+
+    def _baselines(self, benches: list[BenchRecord], runs: list[RunRecord]) -> dict[str, str]:
+        """Those of these that are the baselines of others, and the reason to keep each."""
+        going = {bench.bench for bench in benches}
+        kept = {
+            reference: bench.bench
+            for bench in self._benches
+            if bench.bench not in going
+            for reference in _baselines(bench)
+        }
+        return {
+            name: f"it is the baseline of {kept[reference]}"
+            for name in (*going, *(run.run for run in runs))
+            for reference in kept
+            if name.startswith(reference)
+        }
+
+    def _used_runs(self, benches: list[BenchRecord], runs: list[RunRecord]) -> dict[str, str]:
+        """Those of these into whose folders others point, and the reason to keep each."""
+        owners = {run.run: run.run for run in runs}
+        owners |= {trial.run: bench.bench for bench in benches for trial in bench.trials}
+        going = {bench.bench for bench in benches}
+        users = {
+            b.bench: self._uses(b.bench, b.spec) for b in self._benches if b.bench not in going
+        }
+        users |= {r: self._uses(r, run.plan) for r, run in self._runs.items() if r not in owners}
+        return {
+            owners[used]: f"{user} uses its files in {run_directory(used)}"
+            for user, all_used in users.items()
+            for used in sorted(all_used)
+            if used in owners
+        }
+
+    def _uses(self, user: str, value: Mapping[str, Any]) -> set[str]:
+        """The runs into whose folders a plan or spec points."""
+        if user not in self._uses_of:
+            self._uses_of[user] = used_runs(value, self._limits.has_results) - {user}
+        return self._uses_of[user]
+
+    @property
+    def kept_uses(self) -> dict[str, str]:
+        """The runs into whose folders those that stay point, each with one that does."""
+        named = [(run.run, run.plan) for run in self.kept_runs]
+        named += [(bench.bench, bench.spec) for bench in self.kept_benches]
+        return {used: name for name, value in named for used in self._uses(name, value)}
 
     def _bench_item(self, bench: BenchRecord) -> Item:
         runs = [run.run for run in self._runs_of(bench)]

@@ -187,6 +187,54 @@ def test_the_baseline_of_what_stays_stays_and_so_does_its_own(store: Store, add:
     }
 
 
+def resumed(store: Store, name: str, days: float, **plan: Any) -> str:
+    """A run whose plan points to the folders of others."""
+    how = {"target": "process", "url": f"process://{name}", "created": ago(days)}
+    store.add(RunRecord(run=name, name="j", state=JobState.QUEUED, plan=plan, **how))
+    store.record(name, StateEvent(time=ago(days), state=JobState.SUCCEEDED))
+    return name
+
+
+def test_the_files_that_kept_runs_use_stay(store: Store, add: Add, tmp_path: Path) -> None:
+    for name in ("first-1", "linked-1", "argued-1", "unused-1", "of-bench-1", "for-bench-1"):
+        add(name, "succeeded", 10, "checkpoints/a", "outputs/a")
+    (tmp_path / "link").symlink_to(run_directory("linked-1") / "checkpoints")
+    bench(store, "used-1", "of-bench-1")
+    bench(store, "next-1", days=1, spec={"checkpoints": f"{run_directory('for-bench-1')}/outputs"})
+    middle = {"RSCTL_CHECKPOINT_DIR": f"{run_directory('first-1')}/checkpoints"}
+    resumed(store, "middle-1", 10, env=middle)
+    resumed(store, "old-1", 10, env={"X": f"{run_directory('unused-1')}/checkpoints"})
+    resumed(store, "young-1", 1, env={"A": str(run_directory("middle-1"))})
+    resumed(store, "linking-1", 1, env={"RSCTL_CHECKPOINT_DIR": f"{tmp_path}/link"})
+    argument = f"--init={run_directory('argued-1')}/outputs/a"
+    resumed(store, "arguing-1", 1, request={"command": ["train.py", argument]})
+    resumed(store, "benching-1", 1, env={"A": f"{run_directory('of-bench-1')}/outputs"})
+    selection = Selection(store, limits(has_results=True))
+    assert set(names(selection)) == {"unused-1", "old-1"}
+    users = {
+        "first-1": "middle-1",
+        "middle-1": "young-1",
+        "linked-1": "linking-1",
+        "argued-1": "arguing-1",
+        "for-bench-1": "next-1",
+    }
+    expected = {Kept(n, f"{u} uses its files in {run_directory(n)}") for n, u in users.items()}
+    reason = f"benching-1 uses its files in {run_directory('of-bench-1')}"
+    assert set(selection.kept) == {*expected, Kept("used-1", reason)}
+    of_records = Selection(store, limits())  # outputs and checkpoints stay in any case
+    assert "first-1" in names(of_records)
+    assert "middle-1" not in names(of_records)
+
+
+def test_the_results_of_forgotten_runs_stay_for_a_kept_run(store: Store) -> None:
+    (run_directory("gone-1") / "checkpoints").mkdir(parents=True)
+    resumed(store, "next-1", 1, env={"A": f"{run_directory('gone-1')}/checkpoints"})
+    uses = Selection(store, limits(0.5, 1, has_results=True)).kept_uses
+    items, kept = folder_items(store, limits(0, has_results=True), uses)
+    assert items == []
+    assert kept == [Kept("gone-1", f"next-1 uses its files in {run_directory('gone-1')}")]
+
+
 def test_what_a_killed_process_left(store: Store, add: Add) -> None:
     for run in ("marked-1", "known-1"):
         add(run, "succeeded", 10, "worker-0/log", "outputs/a")
@@ -196,11 +244,11 @@ def test_what_a_killed_process_left(store: Store, add: Add) -> None:
     for name in ("gone-b", "driven-b"):
         BenchFolder(name).path.mkdir(parents=True)
     lock = BenchFolder("driven-b").lock()
-    assert [(item.kind, item.name) for item in folder_items(store, limits())] == [
+    assert [(item.kind, item.name) for item in folder_items(store, limits())[0]] == [
         *(("folder", "marked-1"), ("folder", "gone-b")),
     ]
-    [small, _] = folder_items(store, limits())
-    [large, _] = folder_items(store, limits(has_results=True))
+    [small, _], _ = folder_items(store, limits())
+    [large, _], _ = folder_items(store, limits(has_results=True))
     assert large.size >= small.size + 20_000
     assert lock is not None
     os.close(lock)
@@ -212,8 +260,8 @@ def test_results_of_forgotten_runs_go_when_asked_for(store: Store) -> None:
         outputs.mkdir(parents=True)
         moment = datetime.now().timestamp() - days * DAY
         os.utime(run_directory(name), (moment, moment))
-    assert folder_items(store, limits()) == []
-    [item] = folder_items(store, limits(has_results=True))
+    assert folder_items(store, limits()) == ([], [])
+    [item], _ = folder_items(store, limits(has_results=True))
     assert (item.name, item.ended) == ("old-1", changed(run_directory("old-1")))
 
 
@@ -237,6 +285,13 @@ def test_buckets_in_which_nothing_was_written(store: Store, add: Add) -> None:
     assert kept == []
     assert items[0].size >= 20_000
     assert items[0].ended == last_change(home() / "rehearsal" / "gs" / "old")
+    resumed(store, "kept-1", 1, request={"uri": "gs://old/a", "other": "s3://older"})
+    run_directory("kept-1").mkdir(parents=True)
+    assert len(bucket_items(store, limits(), store.runs())[0]) == 2  # of the cloud, no rehearsal
+    (run_directory("kept-1") / "rehearsal.json").touch()
+    left, kept = bucket_items(store, limits(), store.runs())
+    assert [item.name for item in left] == ["s3://old"]
+    assert kept == [Kept("gs://old", "the rehearsal kept-1 uses it")]
     add("going-1", "running")
     lock = try_lock(run_directory("going-1") / "emulator.lock")
     assert lock is not None
