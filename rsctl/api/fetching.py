@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import Finding, RsctlError
 from rsctl.runs.fetch.fetch import Fetched, FetchProgress, FetchSelection, fetch
-from rsctl.runs.fetch.locations import locations_of, region_of
+from rsctl.runs.fetch.locations import ResultLocation, locations_of, region_of
 from rsctl.runs.fetch.sources import DownloadSource
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
@@ -35,13 +35,33 @@ def fetch_results(
     """
     endpoints = endpoints_of(run.run)
     outdated = _collect_log(run) if "logs" in choice.kinds else []
-    results, region = result_locations(run), region_of(run.plan)
-    locations = locations_of(run.run, results, endpoints, region, _source_of(run, endpoints))
+    locations = _locations(run, result_locations(run), endpoints)
     folder = Path(path) if path is not None else Path(run.run)
     retries = RetryPolicy.of(endpoints)
     fetched = fetch(run.run, locations, folder, choice, retries, show)
     fetched.findings[:0] = outdated
     return fetched
+
+
+def has_checkpoints(run: RunRecord) -> bool | None:
+    """Whether there is a file among a run's checkpoints; None if that cannot be read."""
+    results = {n: at for n, at in result_locations(run).items() if n == "checkpoints"}
+    try:
+        for found in _locations(run, results, endpoints_of(run.run)):
+            if found.kind == "checkpoints" and next(iter(found.source.files()), None) is not None:
+                return True
+            if found.kind == "checkpoints" and found.source.findings:
+                return None
+    except RsctlError:
+        return None
+    return False
+
+
+def _locations(
+    run: RunRecord, results: Mapping[str, str], endpoints: Endpoints
+) -> list[ResultLocation]:
+    region = region_of(run.plan)
+    return locations_of(run.run, results, endpoints, region, _source_of(run, endpoints))
 
 
 def _source_of(run: RunRecord, endpoints: Endpoints) -> Callable[[str], DownloadSource] | None:

@@ -227,6 +227,12 @@ class Run:
         """Where its `outputs`, `checkpoints` and `model` are: a path here, or a bucket's URL."""
         return result_locations(self.record)
 
+    def has_checkpoints(self) -> bool | None:
+        """Whether it has a checkpoint to resume from; None if that cannot be read."""
+        from rsctl.api.fetching import has_checkpoints
+
+        return has_checkpoints(self.record)
+
     def pages(self) -> dict[str, str]:
         """Addresses about it, `console`, `tensorboard`, `logs`; folders of one on this machine."""
         return pages_of(self.record)

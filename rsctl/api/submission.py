@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.api.job_file import AnyJob, source_of, target_of
+from rsctl.api.job_file import AnyJob, JobFile, load, source_of, target_of
 from rsctl.api.reconcile import OnOutdated, ignore, reconcile_all, reconcile_run
+from rsctl.api.resuming import require_same_cluster, resumed
 from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
@@ -195,8 +196,11 @@ def prepare(
     *,
     run_id: str | None = None,
     rehearse: Rehearsal | None = None,
+    resume: str | None = None,
 ) -> PreparedRun:
     """Plan a job and check that this environment can run it; its `submit` sends it.
+
+    `resume` is an earlier run, whose checkpoints become the job's `checkpoints`.
 
     Raises RsctlError with all errors of the job, and all that is missing in this environment.
     """
@@ -205,9 +209,14 @@ def prepare(
     source, settings = source_of(job)
     chosen = target_of(source, target)
     rehearsal = RehearsedTarget(chosen.info.name, rehearse) if rehearse else None
+    if resume is not None:
+        file = job if isinstance(job, (Job, JobFile)) else load(job, strict=False)
+        source, settings = source_of(resumed(file, resume, chosen.info, rehearse is not None))
     source, defaults = _completed(source, rehearsal)
     submission = make_plan(source, chosen, run_id or new_run_id(name_of(source)))
     _refuse_matrix(source, submission)
+    if resume is not None:
+        require_same_cluster(submission.plan.request, resume)
     lacking = rehearsal.findings(submission) if rehearsal else chosen.preflight(submission)
     remarks = [finding for finding in [*defaults, *lacking] if not finding.is_error]
     planned = [finding for finding in submission.plan.findings if finding.severity != "note"]
@@ -224,6 +233,7 @@ def submit(
     *,
     run_id: str | None = None,
     rehearse: Rehearsal | None = None,
+    resume: str | None = None,
     on_progress: OnProgress | None = None,
     on_outdated: OnOutdated = ignore,
 ) -> Run:
@@ -231,14 +241,15 @@ def submit(
 
     With your own `run_id` a second call finds the run of the first, even if the answer to the first
     was lost; without a `run_id` each call makes a run. With `rehearse` the cloud is emulated on
-    this machine, and nothing is sent there. `on_progress` gets the events of a build of the job's
+    this machine, and nothing is sent there. With `resume` the job continues from the checkpoints of
+    that earlier run. `on_progress` gets the events of a build of the job's
     image, `on_outdated` warnings about earlier runs on the target, which are reconciled first.
 
     Raises RsctlError; an error after the start of the submission is recorded as the run's end. A
     KeyboardInterrupt cancels the job: rsctl waits for the answer to a request in progress and
     cancels its job, then raises it again. A second KeyboardInterrupt stops this wait.
     """
-    prepared = prepare(job, target, run_id=run_id, rehearse=rehearse)
+    prepared = prepare(job, target, run_id=run_id, rehearse=rehearse, resume=resume)
     return prepared.submit(on_progress, on_outdated)
 
 

@@ -107,6 +107,15 @@ RunId = Annotated[
         help="A run's ID, a unique prefix of it, @last, or a job's URL.",
     ),
 ]
+Resume = Annotated[
+    Optional[str],
+    typer.Option(
+        "--resume",
+        metavar="RUN",
+        autocompletion=_complete_runs,
+        help="Continue from the checkpoints of an earlier run: they become the job's checkpoints.",
+    ),
+]
 BenchArgument = Annotated[
     str,
     typer.Argument(

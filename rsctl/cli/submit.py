@@ -41,7 +41,7 @@ from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views.build import QuietBuildView, make_build_view
-from rsctl.cli.views.next_commands import next_commands
+from rsctl.cli.views.next_commands import next_commands, resume_command
 from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
 from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
@@ -116,6 +116,7 @@ def command(
     workers: _Workers = None,
     print_job: _PrintJob = False,
     detach: _Detach = False,
+    resume: options.Resume = None,
     get: _Get = None,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
     rehearse: Rehearse = False,
@@ -128,6 +129,7 @@ def command(
     
     rsctl submit job.yaml
     rsctl submit train.py --workers 2 -- --lr 0.1     without a job file
+    rsctl submit job.yaml --resume @last              from the checkpoints of that run
 
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit was reached; 2, 3 or 4 if it was not
     accepted; 9 if it was accepted and its result is unknown; 130 if you left it running.
@@ -148,7 +150,7 @@ def command(
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         path = job if text is None else f"(job of {Path(job).name})"
         file = load(path, set=settings, text=text, strict=False)
-        prepared = prepare(file, target, rehearse=rehearsal)
+        prepared = prepare(file, target, rehearse=rehearsal, resume=resume)
     _show_findings(prepared, file, output)
     view = make_view(output, prepared.run_id, prepared.replicas, prepared.work)
     context.call_on_close(view.close)
@@ -163,7 +165,8 @@ def command(
         cancels = is_taken_back or cancels_on_interrupt(cancel_on_interrupt)
         exit_code = follow(run, view, interrupts, cancels)
         if exit_code != ExitCode.INTERRUPTED:
-            _finish(run, get, output)
+            again = resume_command(run, job, target, workers, arguments)
+            _finish(run, get, output, again)
         return exit_code
 
 
@@ -280,13 +283,13 @@ def _send(prepared: PreparedRun, interrupts: Interrupts) -> _Sent:
         view.finish()
 
 
-def _finish(run: Run, get: str | None, output: str) -> None:
+def _finish(run: Run, get: str | None, output: str, resume: str) -> None:
     """Download the results of a run that has ended, if asked for; name the next commands."""
     if get is not None:
         fetch_after(run, get)
     wait_for_trackers(run.record)
     if output != "json":
-        print_message(next_commands(run, has_files=get is None))
+        print_message(next_commands(run, has_files=get is None, resume=resume))
 
 
 def _detached(run: Run, output: str) -> int:

@@ -344,3 +344,51 @@ def test_what_is_for_scripts_alone(rsctl: Cli, words: list[str], message: str) -
     done = rsctl("submit", *words)
     assert done.code == 2
     assert message in " ".join(done.err.split())
+
+
+RESUMES = "echo from $(cat $RSCTL_CHECKPOINT_DIR/step); echo $1 > $RSCTL_CHECKPOINT_DIR/step"
+
+
+def test_a_run_resumes_from_the_checkpoints_of_another(rsctl: Cli) -> None:
+    """The printed command works, also for a run that was resumed itself; prune keeps the files."""
+    path = job(rsctl, f"set 1; {RESUMES}")
+    first = rsctl.process("submit", path)
+    old = Store().runs()[0].run
+    assert first.err.splitlines()[-1].endswith(f"   resume: rsctl submit {path} --resume {old}")
+    second = rsctl.process("submit", path, "--resume", old)
+    middle = Store().runs()[0]
+    assert second.out == "worker-0 | from 1\n"
+    folder = Path(os.environ["RSCTL_HOME"]) / "runs" / old / "checkpoints"
+    assert middle.settings == [f"checkpoints={folder}"]
+    assert second.err.splitlines()[-1].endswith(f"rsctl submit {path} --resume {middle.run}")
+    third = rsctl.process("submit", path, "--resume", "@last", "--set", "name=other")
+    assert third.out == "worker-0 | from 1\n"
+    assert third.err.splitlines()[-1].endswith(" --set name=other")
+    kept = rsctl("prune", "--keep", "1", "--outputs")
+    last = Store().runs()[0].run
+    assert f"{old} stays: {last} uses its files in {folder.parent}" in kept.err
+    assert [run.run for run in Store().runs()] == [last, old]
+    assert (folder / "step").exists()
+
+
+def test_what_cannot_be_resumed(rsctl: Cli) -> None:
+    path = job(rsctl, "true")
+
+    def refused(run: str, *options: str) -> str:
+        done = rsctl("submit", path, "--resume", run, *options)
+        assert done.code == 2, done.err
+        return done.err
+
+    assert "no run" in refused("nothing")
+    assert rsctl.process("submit", path).code == 0
+    [run] = Store().runs()
+    assert f"{run.run} has no checkpoints: " in refused(run.run)
+    (Path(os.environ["RSCTL_HOME"]) / "runs" / run.run / "checkpoints" / "a").touch()
+    assert "the job gets its checkpoints twice" in refused(run.run, "--set", "checkpoints=/x")
+    cannot = refused(run.run, "--target", "slurm")
+    assert "cannot see the checkpoints in " in cannot
+    assert "ran on target process, and this job runs on target slurm" in cannot
+    assert "cannot see" in refused(run.run, "--target", "vertex", "--rehearse")
+    assert "cannot see" in refused(run.run, "--target", "sagemaker")
+    assert rsctl.process("submit", "-d", job(rsctl, "sleep 600")).code == 0
+    assert "two runs would write" in refused("@last")

@@ -103,7 +103,7 @@ class Selection:
             runs = [run for run in runs if run.run not in found]
 
     def _baselines(self, benches: list[BenchRecord], runs: list[RunRecord]) -> dict[str, str]:
-        """Those of these that are the baselines of others, and the reason to keep each."""
+        """The baselines of kept benches among these, and the reason to keep each."""
         going = {bench.bench for bench in benches}
         kept = {
             reference: bench.bench
@@ -119,7 +119,7 @@ class Selection:
         }
 
     def _used_runs(self, benches: list[BenchRecord], runs: list[RunRecord]) -> dict[str, str]:
-        """Those of these into whose folders others point, and the reason to keep each."""
+        """The items into whose folders kept ones point, and the reason to keep each."""
         owners = {run.run: run.run for run in runs}
         owners |= {trial.run: bench.bench for bench in benches for trial in bench.trials}
         going = {bench.bench for bench in benches}

@@ -1,4 +1,4 @@
-"""What the runs and benches that stay use: folders of other runs, and buckets of rehearsals."""
+"""Finds the folders of runs, and the buckets of rehearsals, that kept runs and benches use."""
 
 from __future__ import annotations
 

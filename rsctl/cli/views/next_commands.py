@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 from rsctl.api import Run
 from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
+from rsctl.job.env_checks import without_secret
 
 
-def next_commands(run: Run, has_files: bool = True) -> str:
-    """The commands that show more of a run; `has_files`: whether its files are still to be fetched.
+def next_commands(run: Run, has_files: bool = True, resume: str = "") -> str:
+    """The commands that show more of a run; `has_files`: whether its files are still to be fetched;
+    `resume`: the command that continues from its checkpoints.
 
     Leaves out commands that would show nothing.
     """
@@ -22,4 +27,19 @@ def next_commands(run: Run, has_files: bool = True) -> str:
         parts.append(f"charts: rsctl metrics --plot {run.id}")
     if has_files and not all(map(is_empty, run.locations().values())):
         parts.append(f"its files: rsctl get {run.id}")
+    if resume and run.has_checkpoints():
+        parts.append(f"resume: {resume}")
     return "   ".join(parts)
+
+
+def resume_command(
+    run: Run, job: str, target: str | None, workers: int | None, arguments: Sequence[str]
+) -> str:
+    """The command that submits the job of a run again, from its checkpoints."""
+    words = ["rsctl", "submit", "JOB" if job == "-" else job, "--resume", run.id]
+    words += ["--target", target] if target else []
+    words += ["--rehearse"] if run.is_rehearsed else []
+    words += ["--workers", str(workers)] if workers else []
+    for setting in run.record.settings:
+        words += [] if setting.startswith("checkpoints=") else ["--set", setting]
+    return shlex.join([*words, *(["--", *map(without_secret, arguments)] if arguments else [])])

@@ -113,8 +113,7 @@ class SlurmTarget(ManagedTarget):
         if "RSCTL_OUTPUT_DIR" not in env:
             return {"outputs": f"{request['folder']}/outputs"} if "folder" in request else {}
         found = {"outputs": env["RSCTL_OUTPUT_DIR"]}
-        checkpoints = env.get("RSCTL_CHECKPOINT_DIR", "")
-        if checkpoints and not checkpoints.startswith(f"{found['outputs']}/"):
+        if checkpoints := env.get("RSCTL_CHECKPOINT_DIR"):
             found["checkpoints"] = checkpoints
         return found
 
