@@ -104,6 +104,6 @@ def _how_it_ends(run: str) -> str:
 
 def _how_to_attach(run: str) -> str:
     return (
-        f"{run} continues to run. Watch it again: rsctl logs -f {run}   show its state: rsctl "
-        f"status {run}   cancel it: rsctl cancel {run}"
+        f"{run} continues to run\n  watch it again: rsctl logs -f {run}\n"
+        f"  show its state: rsctl status {run}\n  cancel it: rsctl cancel {run}"
     )

@@ -11,18 +11,20 @@ from typing import Annotated, Optional
 
 import typer
 
-from rsctl.api import LogFilter, Run
+from rsctl.api import LogFilter, Run, RunRecord
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
+from rsctl.cli.views.run_text import failure_block, final_state_line
 from rsctl.findings import ExitCode
 from rsctl.job.units import Duration
 from rsctl.runs.findings import LOG_REFUSED
 from rsctl.runs.stream.events import TIME_LENGTH, FindingEvent, LogEvent, now
 from rsctl.runs.stream.formatting import LineFormat, format_line
 from rsctl.runs.stream.headline import CHIEF
+from rsctl.runs.stream.sanitize import sanitize
 
 _FILTERS = "Filters"
 MOST_FOLLOWED = 8
@@ -124,7 +126,16 @@ def command(
     for batch in batches:
         write(batch)
     show_findings(handle.log_findings())
+    if follow and output == "text":
+        _print_end(handle.reload())
     return int(ExitCode.SUCCEEDED)
+
+
+def _print_end(run: RunRecord) -> None:
+    """Print how a followed run ended; its failure first, which the log may show elsewhere."""
+    if run.state.is_final:
+        for line in [*failure_block(run), final_state_line(run, now())]:
+            print_message(sanitize(line))
 
 
 def _followed(run: Run, chosen: LogFilter) -> LogFilter:

@@ -79,7 +79,7 @@ def test_the_end_of_a_submission_names_what_to_type_next(rsctl: Cli) -> None:
         f"its log: rsctl logs --failed {run}   report: rsctl report {run}"
     )
     metrics = {"loss": {"regex": r"loss=(\S+)"}}
-    name = job(rsctl, 'echo loss=1; touch "$RSCTL_OUTPUT_DIR/model"', metrics=metrics)
+    name = job(rsctl, 'echo loss=1; echo loss=2; touch "$RSCTL_OUTPUT_DIR/model"', metrics=metrics)
     done = rsctl.process("submit", name)
     run = rsctl("list", "-o", "json").json["runs"][0]["run"]
     charts = f"report: rsctl report {run}   charts: rsctl metrics --plot {run}"

@@ -263,6 +263,16 @@ def test_the_labels_of_an_axis_differ_and_zero_is_zero(
         assert " ".join(shown) == labels
 
 
+def test_one_value_is_no_chart(rsctl: Cli, make_run: Make) -> None:
+    run = make_run()
+    for replica in (1, 0):
+        run.metric(2, "loss", 0.5 + replica, step=7, replica=f"worker-{replica}")
+    run.succeed(4)
+    lines = rsctl("metrics", "@last", "--plot").out.splitlines()
+    shown = ["loss", "  0.5 on worker-0 at step 7 (nats)", "  1.5 on worker-1 at step 7 (nats)"]
+    assert lines == [*shown, ""]
+
+
 def test_a_metric_that_a_run_does_not_have(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:
     made = make_run()
     made.metric(3, "loss", 1.0)

@@ -57,7 +57,8 @@ def test_what_make_quickstart_says_to_type(shell: Shell) -> None:
     ended, advice = printed.split("Type next:")
     assert "succeeded after" in ended
     found = commands(ended)
-    assert [line.split()[1] for line in found] == ["report", "metrics", "get"]
+    assert [line.split()[1] for line in found] == ["report", "metrics", "get", "submit"]
+    resume = found.pop()
     told = commands(advice)
     assert [line.split()[1] for line in told] == ["report", "submit"]
     (shell.folder / "SCRIPT.py").write_text("print('loss=1')\n")
@@ -68,6 +69,7 @@ def test_what_make_quickstart_says_to_type(shell: Shell) -> None:
     assert learnt
     assert float(learnt[1]) > 0.9
     assert [path.name for path in shell.folder.rglob("model.pt")] == ["model.pt"]
+    assert "resumed from " in shell(resume)
 
 
 def test_what_a_failed_run_says_to_type(shell: Shell) -> None:

@@ -23,13 +23,12 @@ def next_commands(run: Run, has_files: bool = True, resume: str = "") -> str:
     elif run.state is not JobState.SUCCEEDED:
         parts.append(f"its log: rsctl logs {run.id}")
     parts.append(f"report: rsctl report {run.id}")
-    if run.summary():
+    if any(statistics["count"] > 1 for statistics in run.summary().values()):
         parts.append(f"charts: rsctl metrics --plot {run.id}")
     if has_files and not all(map(is_empty, run.locations().values())):
         parts.append(f"its files: rsctl get {run.id}")
-    if resume and run.has_checkpoints():
-        parts.append(f"resume: {resume}")
-    return "   ".join(parts)
+    shown = "   ".join(parts)
+    return f"{shown}\nresume: {resume}" if resume and run.has_checkpoints() else shown
 
 
 def resume_command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import plotille
@@ -22,6 +23,7 @@ _MARGIN = 24  # columns that the labels of the axes take
 _TICK = 10  # columns between two ticks of the x axis; on the y axis each row has one
 _DOTS = 2  # columns of dots in a character
 _ROUNDING = 1e-9  # of an axis: less than that is an error of the arithmetic
+_MOST_VALUES = 8
 _DIGITS = 4  # that every number has
 _MAX_VALUE = 1e300  # plotille's own arithmetic overflows beyond
 MARKERS = "abcdefghijklmnopqrstuvwxyz"
@@ -44,9 +46,20 @@ def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]
 def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
     drawn = [event for event in events if abs(event.value) < _MAX_VALUE]
     left_out = [event for event in events if not abs(event.value) < _MAX_VALUE]
-    chart = _draw(drawn, unit) if drawn else ""
+    counts = Counter(event.replica for event in drawn)
+    chart = _draw(drawn, unit) if max(counts.values(), default=0) > 1 else _single(drawn, unit)
     note = f"not drawn: {_describe(left_out)}\n" if left_out else ""
     return f"{sanitize_line(name)}\n{chart}{note}"
+
+
+def _single(events: list[MetricEvent], unit: str | None) -> str:
+    """One value for each replica, which makes no line."""
+    shown = sorted(events, key=lambda event: replica_order(event.replica))[:_MOST_VALUES]
+    more = len(events) - len(shown)
+    of_unit = f" ({sanitize_line(unit)})" if unit else ""
+    lines = [f"  {_describe([event])}{of_unit}" for event in shown]
+    lines += [f"  and {more} more replicas"] if more else []
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _describe(events: list[MetricEvent]) -> str:

@@ -82,9 +82,7 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
     lines = failure_block(run) if run.first_failure else []
     if not run.state.is_final:
         return lines
-    took = f" after {format_duration(seconds_between(run.created, run.ended or result.time))}"
-    why = f": {run.reason}" if run.reason and not run.first_failure else ""
-    lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
+    lines.append(final_state_line(run, result.time))
     placements = [placement for placement in run.placements if placement.began]
     lines += [
         f"  placement {n}: {format_placement(each)}" for n, each in enumerate(placements, start=1)
@@ -102,6 +100,13 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
         travel = found.gradients()
         lines += [f"  gradients: {travel.format()}"] if travel else []
     return lines
+
+
+def final_state_line(run: RunRecord, time: str) -> str:
+    """How a run ended, by `time`: its state, after how long, and why unless a replica failed."""
+    took = format_duration(seconds_between(run.created, run.ended or time))
+    why = f": {run.reason}" if run.reason and not run.first_failure else ""
+    return f"{run.run} {state_in_color(run.state)} after {took}{why}"
 
 
 def format_attempt(attempt: Attempt) -> str:

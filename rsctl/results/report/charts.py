@@ -191,6 +191,17 @@ def is_empty(chart: Chart) -> bool:
     return all(value is None for row in chart.values for value in row)
 
 
+def single_values(chart: Chart) -> list[tuple[str, float]]:
+    """The labels and values of a line chart whose points have one x: they make no line."""
+    if not isinstance(chart, LineChart):
+        return []
+    points = [
+        (line.label, *p) for line in (*chart.lines, *chart.others) for p in finite(line.points)
+    ]
+    one_x = len({x for _, x, _ in points}) == 1
+    return [(label, y) for label, _, y in points] if one_x else []
+
+
 def finite(points: Sequence[Point]) -> list[Point]:
     """The points that can be drawn."""
     return [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]

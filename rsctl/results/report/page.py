@@ -8,6 +8,7 @@ from pathlib import Path
 from rsctl.results.report import palette
 from rsctl.results.report.chart_tables import data_table
 from rsctl.results.report.charts import (
+    LINES,
     Chart,
     LineChart,
     Timeline,
@@ -16,6 +17,7 @@ from rsctl.results.report.charts import (
     is_empty,
     legend,
     rows_beyond,
+    single_values,
 )
 from rsctl.results.report.drawing import chart_svg, line_style
 from rsctl.results.report.html import (
@@ -30,6 +32,7 @@ from rsctl.results.report.html import (
     table,
 )
 from rsctl.results.report.scales import beyond_note
+from rsctl.runs.stream.formatting import format_number
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -68,6 +71,7 @@ class Page:
     def _figure(self, chart: Chart) -> Markup:
         self.charts.append(chart)
         caption = element("figcaption", chart.title, _legend(chart))
+        single = single_values(chart)
         beyond = rows_beyond(chart)
         left = f"Not drawn: {counted(beyond, 'more row')}." if beyond else ""
         far = beyond_note(chart) if isinstance(chart, LineChart) else ""
@@ -77,7 +81,7 @@ class Page:
         return element(
             "figure",
             caption,
-            *self.drawn(chart),
+            *(_values(single, chart) if single else self.drawn(chart)),
             note,
             self.table_of(chart),
             class_=wide_class,
@@ -131,6 +135,13 @@ def style_sheet() -> str:
         f"@media screen and (prefers-color-scheme:dark){{:root{{{palette.css(is_dark=True)}}}}}"
         f"{palette.classes()}{style}"
     )
+
+
+def _values(single: Sequence[tuple[str, float]], chart: Chart) -> list[Markup]:
+    """What stands in place of a drawing that would have points at one position alone."""
+    shown = [f"{label} {format_number(value)}" for label, value in single[:LINES]]
+    more = [f"{len(single) - LINES} more"] if len(single) > LINES else []
+    return [paragraph(f"One value, no line: {', '.join([*shown, *more])}")]
 
 
 def _legend(chart: Chart) -> Markup | None:

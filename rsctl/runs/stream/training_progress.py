@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import NamedTuple, Optional
 
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, seconds_between
@@ -29,6 +30,8 @@ _IN_LOG = re.compile(
 _LINE = 400  # characters of a line that are examined
 _WINDOW = 60
 _MOST_SERIES = 50
+_IDLE_SECONDS = 10.0
+_IDLE_INTERVALS = 5
 
 
 class Goal(NamedTuple):
@@ -70,6 +73,11 @@ class _Series:
     def last(self) -> float:
         return self.points[-1][1]
 
+    def interval(self) -> float | None:
+        """Seconds from one value to the next on average; None while that is unknown."""
+        rate = self.rate()
+        return (self.last - self.points[0][1]) / rate / (len(self.points) - 1) if rate else None
+
     def rate(self) -> float | None:
         """The rate per second; None while it is unknown."""
         (start, first), (end, last) = self.points[0], self.points[-1]
@@ -83,35 +91,60 @@ class _Series:
 class TrainingProgress:
     """The step, the rate and the remaining time of a run, by its events."""
 
-    def __init__(self, goal: Goal) -> None:
-        self._goal = goal
+    def __init__(self, goal: Goal, clock: Callable[[], float] = monotonic) -> None:
+        self._goal, self._clock = goal, clock
+        self._moved = clock()
         self._steps: dict[tuple[str, str], _Series] = {}
         self._epochs = _Series()
         self._logged_steps = _Series()
 
     def add(self, events: Iterable[Event]) -> None:
         """Take events; other replicas' events count if the chief logs no steps."""
+        before = self._position()
         for event in events:
             if isinstance(event, MetricEvent):
                 self._add_metric(event)
             elif isinstance(event, LogEvent) and is_chief(event.replica):
                 self._add_line(event)
+        if self._position() != before:
+            self._moved = self._clock()
 
     def format(self) -> str:
-        """`step 120 of 300  8.3 steps/s  0:22 left`; empty while it is unknown."""
+        """`step 120 of 300  8.3 steps/s  0:22 left`; empty while it is unknown.
+
+        A training that has stopped for a while has no rate: `step 300 of 300  no step for 2:10`.
+        """
         steps, epochs = self._step_series(), self._epochs
-        parts, left = [], None
+        parts, left, idle = [], None, self._idle_seconds()
         if epochs.points:
             parts.append(f"epoch {epochs.last:.4g}{_of(epochs, self._goal.epochs)}")
             left = _left(epochs, self._goal.epochs)
         if steps is not None:
             parts.append(f"step {steps.last:,.0f}{_of(steps, self._goal.steps)}")
-            if rate := steps.rate():
+            if (rate := steps.rate()) and not idle:
                 parts.append(f"{rate:.3g} steps/s" if rate > 1 else f"{1 / rate:.3g} s/step")
             left = _left(steps, self._goal.steps) if self._goal.steps else left
-        if left is not None:
+        if idle:
+            parts.append(f"no {'step' if steps else 'epoch'} for {format_duration(idle)}")
+        elif left is not None:
             parts.append(f"{format_duration(left)} left")
         return "  ".join(parts)
+
+    def _position(self) -> tuple[float | None, float | None]:
+        steps, epochs = self._step_series(), self._epochs
+        return steps.last if steps else None, epochs.last if epochs.points else None
+
+    def _idle_seconds(self) -> float:
+        """How long there was no step, or without steps no epoch; 0 if that is not long for it.
+
+        By the clock of this machine: the times of a cloud's log may be those of another clock.
+        """
+        series = self._step_series() or self._epochs
+        usual = series.interval() if series.points else None
+        if usual is None:
+            return 0.0
+        idle = self._clock() - self._moved
+        return idle if idle > max(_IDLE_SECONDS, _IDLE_INTERVALS * usual) else 0.0
 
     def _add_metric(self, event: MetricEvent) -> None:
         if event.name.startswith(MACHINES):
@@ -147,9 +180,9 @@ def _of(series: _Series, goal: float | None) -> str:
 
 
 def _left(series: _Series, goal: float | None) -> float | None:
-    """Seconds until the goal at the present rate; None if that is unknown."""
+    """Seconds until the goal at the present rate; None if that is unknown, and at the goal."""
     rate = series.rate()
-    if not goal or not rate or series.last > goal:
+    if not goal or not rate or series.last >= goal:
         return None
     return (goal - series.last) / rate
 

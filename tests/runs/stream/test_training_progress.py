@@ -91,6 +91,36 @@ def test_progress(events: list[Event], goal: Goal, shown: str) -> None:
     assert progress.format() == shown
 
 
+@pytest.mark.parametrize(
+    ("events", "goal", "after", "shown"),
+    [
+        ([metric(s / 10, s) for s in range(101)], Goal(steps=100), 0,
+         "step 100 of 100  10 steps/s"),
+        ([metric(s / 10, s) for s in range(101)], Goal(steps=300), 9,
+         "step 100 of 300  10 steps/s  0:20 left"),
+        ([metric(s / 10, s) for s in range(101)], Goal(steps=300), 130,
+         "step 100 of 300  no step for 2:10"),
+        # The steps of a large model take minutes.
+        ([metric(s * 60, s) for s in range(3)], Goal(), 299, "step 2  60 s/step"),
+        ([metric(s * 60, s) for s in range(3)], Goal(), 301, "step 2  no step for 5:01"),
+        ([line(0, "Epoch 1/10"), line(6, "Epoch 2/10")], Goal(), 40,
+         "epoch 2 of 10  no epoch for 0:40"),
+    ],
+)  # fmt: skip
+def test_a_training_that_stopped(events: list[Event], goal: Goal, after: float, shown: str) -> None:
+    seconds = [0.0]
+    progress = TrainingProgress(goal, lambda: seconds[0])
+    seconds[0] = 1000
+    progress.add(events)
+    seconds[0] += after
+    assert progress.format() == shown
+    progress.add([])
+    assert progress.format() == shown
+    if " no " in shown:
+        progress.add([metric(9, 900), line(9, "Epoch 3/10")])
+        assert " no " not in progress.format()
+
+
 def test_a_broken_clock_has_no_rate() -> None:
     progress = TrainingProgress(Goal(steps=9))
     bad = MetricEvent(time="then", replica="worker-0", name="loss", value=1.0, step=2)
