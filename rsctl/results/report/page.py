@@ -138,8 +138,8 @@ def style_sheet() -> str:
 
 
 def _values(single: Sequence[tuple[str, float]], chart: Chart) -> list[Markup]:
-    """What stands in place of a drawing that would have points at one position alone."""
-    shown = [f"{label} {format_number(value)}" for label, value in single[:LINES]]
+    """A text in place of a drawing that would have points at one position alone."""
+    shown = [f"{plain(label, 60)} {format_number(value)}" for label, value in single[:LINES]]
     more = [f"{len(single) - LINES} more"] if len(single) > LINES else []
     return [paragraph(f"One value, no line: {', '.join([*shown, *more])}")]
 

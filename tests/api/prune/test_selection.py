@@ -189,7 +189,7 @@ def test_the_baseline_of_what_stays_stays_and_so_does_its_own(store: Store, add:
 
 def resumed(store: Store, name: str, days: float, **plan: Any) -> str:
     """A run whose plan points to the folders of others."""
-    how = {"target": "process", "url": f"process://{name}", "created": ago(days)}
+    how: dict[str, Any] = {"target": "process", "url": f"process://{name}", "created": ago(days)}
     store.add(RunRecord(run=name, name="j", state=JobState.QUEUED, plan=plan, **how))
     store.record(name, StateEvent(time=ago(days), state=JobState.SUCCEEDED))
     return name

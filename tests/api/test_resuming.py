@@ -1,0 +1,70 @@
+"""Which runs a job can resume, by the stored plans of runs on all targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.api.resuming import require_same_cluster, resumed
+from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.job.job import Job, RunBlock
+from rsctl.runs.store import RunRecord, Store
+from rsctl.target_info import target_info
+
+JOB = Job(name="j", run=RunBlock(script="train.py"))
+
+
+def add(target: str, run: str = "old-1", **plan: Any) -> str:
+    store = Store()
+    how: dict[str, Any] = {"created": "2026-01-31T12:00:00.000000Z", "url": f"{target}://{run}"}
+    store.add(RunRecord(run=run, name="j", target=target, state=JobState.FAILED, plan=plan, **how))
+    store.close()
+    return run
+
+
+def resume(run: str, target: str, is_rehearsal: bool = False) -> Any:
+    return resumed(JOB, run, target_info(target), is_rehearsal).checkpoints  # type: ignore[union-attr]
+
+
+def refusal(run: str, target: str, is_rehearsal: bool = False) -> str:
+    with pytest.raises(RsctlError) as caught:
+        resume(run, target, is_rehearsal)
+    assert caught.value.exit_code is ExitCode.USAGE
+    [finding] = caught.value.findings
+    assert (finding.code, finding.path) == ("resume", "checkpoints")
+    assert finding.remedy
+    return finding.message
+
+
+@pytest.fixture(autouse=True)
+def no_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be listed: that alone is no reason to refuse."""
+    monkeypatch.setattr("rsctl.api.resuming.has_checkpoints", lambda run: None)
+
+
+def test_a_bucket_is_seen_by_its_cloud_alone() -> None:
+    run = add("sagemaker", request={"body": {"CheckpointConfig": {"S3Uri": "s3://b/ck"}}})
+    assert resume(run, "sagemaker") == "s3://b/ck"
+    assert "ran on target sagemaker, and this job runs on target vertex" in refusal(run, "vertex")
+    assert "this job runs on target process" in refusal(run, "process")
+    assert "was not a rehearsal, and this job is" in refusal(run, "sagemaker", True)
+    assert "has no checkpoints: its job" in refusal(add("sagemaker", "bare-1"), "sagemaker")
+
+
+def test_the_targets_of_this_machine_resume_runs_of_each_other(tmp_path: Path) -> None:
+    env = {"RSCTL_OUTPUT_DIR": "/o", "RSCTL_CHECKPOINT_DIR": str(tmp_path)}
+    run = add("process", env=env)
+    assert resume(run, "process") == resume(run, "compose") == str(tmp_path)
+    assert "cannot see" in refusal(run, "slurm")
+
+
+def test_a_slurm_cluster_sees_its_own_file_system() -> None:
+    env = {"RSCTL_OUTPUT_DIR": "/s/r/outputs", "RSCTL_CHECKPOINT_DIR": "/s/r/outputs/checkpoints"}
+    run = add("slurm", env=env, request={"door": "ssh://one", "folder": "/s/r"})
+    assert resume(run, "slurm") == "/s/r/outputs/checkpoints"
+    require_same_cluster({"door": "ssh://one"}, run)
+    with pytest.raises(RsctlError, match="sent by ssh://one, and this job is sent by ssh://two"):
+        require_same_cluster({"door": "ssh://two"}, run)
+    assert "cannot see" in refusal(run, "process")
