@@ -22,7 +22,7 @@ def once_accepted(accepted: Callable[[], RunRecord | None]) -> Iterator[None]:
         yield
     except ResultUnknown:
         raise
-    except Exception as problem:  # whatever it is, the job continues
+    except Exception as problem:  # the job continues after any error
         record = accepted()
         if record is None:
             raise

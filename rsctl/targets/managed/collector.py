@@ -292,7 +292,7 @@ class Collector:
             raise self._log_access.problem
 
     def _is_log_over(self) -> bool:
-        """Whether no more lines are to be expected, or possible."""
+        """Whether no more lines must be expected, or possible."""
         return self._log_access.problem is not None or self._log.is_complete(self._pools)
 
     def _finish_if_read(self) -> None:
