@@ -54,8 +54,9 @@ def command(
     rsctl init TEMPLATE [DIR]       a folder with a job and its script
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
     rsctl init torchrun ...         the same, from your current command; also from
-                                    accelerate launch, deepspeed, mpirun, horovodrun, srun,
-                                    torchx run, composer and tune run
+                                    accelerate launch, deepspeed, mpirun,
+                                    horovodrun, srun, torchx run, composer and
+                                    tune run
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     otherwise template ddp.

@@ -129,7 +129,7 @@ def command(
     
     rsctl submit job.yaml
     rsctl submit train.py --workers 2 -- --lr 0.1     without a job file
-    rsctl submit job.yaml --resume @last              from the checkpoints of that run
+    rsctl submit job.yaml --resume @last              from that run's checkpoints
 
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit was reached; 2, 3 or 4 if it was not
     accepted; 9 if it was accepted and its result is unknown; 130 if you left it running.

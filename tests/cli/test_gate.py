@@ -262,7 +262,7 @@ def test_on_github(rsctl: Cli, baseline: str, here: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "summary.md"))
     done = rsctl("gate", "now", "--baseline", baseline, *LIMIT)
-    assert "::error title=throughput%3A regressed::100 x/s -> 90 x/s" in done.err
+    assert "::error title=throughput%3A regressed::median 100 x/s -> 90 x/s;" in done.err
     assert "regressed" in (here / "summary.md").read_text()
 
 
@@ -291,7 +291,7 @@ def test_one_run_a_side_concludes_nothing(rsctl: Cli) -> None:
     record("steady", STEADY)
     done = rsctl("compare", "steady-0", "steady-1", "-m", "throughput")
     assert done.out == (
-        "METRIC      1        2        EFFECT\nthroughput  100 x/s  101 x/s  +1 %\n"
+        "METRIC      1 MEDIAN  2 MEDIAN  EFFECT\nthroughput  100 x/s   101 x/s   +1 %\n"
     )
     assert done.err.splitlines()[-1] == "one run per side allows no conclusion"
 
