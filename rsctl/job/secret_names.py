@@ -47,7 +47,7 @@ _FORMS = (
     r"|npm_[A-Za-z0-9]{30}|api_org_[A-Za-z]{30}|xapp-\d-[\w-]{10}|pypi-[\w-]{30}"
     r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
-    r"|ey[\w-]{15,}\.ey[\w-]{15,}\.)"
+    r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$])"
     rf"|://[^/@\s:]*:[^/@\s]+@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )

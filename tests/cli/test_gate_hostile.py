@@ -39,7 +39,7 @@ def test_a_verdict_stays_visible(rsctl: Cli, summary: Path) -> None:
     assert last == "now against before: regressed"
     [command] = [line for line in done.err.splitlines() if line.startswith("::error ")]
     assert command.startswith("::error title=throughput (n=x/s%0A%3A\\x3astop-commands")
-    assert "::100 x/s " in command
+    assert "::median 100 x/s " in command
     for name in (summary.name, "g.md"):
         text = Path(name).read_text()
         [found] = [line for line in text.splitlines() if "regressed | " in line]

@@ -181,5 +181,5 @@ def test_a_rehearsal(rsctl: Rsctl, cloud: str) -> None:
     options = ("-t", cloud, "--rehearse", "--rehearse-with", "process", *plain)
     done = rsctl("submit", job, *options, TOKEN="unused")
     assert done.exit_code == 0, done.stderr
-    shown = [line for line in done.stdout.splitlines() if "worker-" in line and "{" not in line]
-    assert sorted(shown) == LINES
+    lines = [line for line in done.stdout.splitlines() if "| rsctl: " not in line]
+    assert sorted(line for line in lines if "worker-" in line and "{" not in line) == LINES

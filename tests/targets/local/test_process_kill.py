@@ -130,7 +130,7 @@ def test_a_reader_that_has_seen_enough(rsctl: Rsctl) -> None:
     stderr = cli.stderr.read()
     assert cli.wait(timeout=100) == 130
     assert "Traceback" not in stderr
-    assert "continues to run" in stderr
+    assert "its job was accepted and continues: process://" in stderr
     assert rsctl.status("@last")["state"] == "running"
 
 

@@ -24,8 +24,11 @@ def test_a_job_for_vertex(plan_of: PlanOf) -> None:
         == '''\
 """What `rsctl submit` sends for t-aaaaaa, by google-cloud-aiplatform."""
 
+import secrets
+
 from google.cloud import aiplatform
 
+token = secrets.token_hex()  # by which workers and reducers know each other
 job = aiplatform.CustomJob(
     display_name="t-aaaaaa",
     worker_pool_specs=[
@@ -37,6 +40,8 @@ job = aiplatform.CustomJob(
                 "command": ["rsctl-launch"],
                 "args": ["--launcher", "once", "--", "ls"],
                 "env": [
+                    {"name": "RSCTL_AWAITED_ROLES", "value": "worker"},
+                    {"name": "RSCTL_TOKEN", "value": token},
                     {"name": "RSCTL_OUTPUT_DIR", "value": "/gcs/bucket/out"},
                     {"name": "RSCTL_CHECKPOINT_DIR", "value": "/gcs/bucket/out/checkpoints"},
                     {"name": "RSCTL_RUN", "value": "t-aaaaaa"},
@@ -52,6 +57,8 @@ job = aiplatform.CustomJob(
                 "command": ["rsctl-launch"],
                 "args": ["--launcher", "once", "--", "ls"],
                 "env": [
+                    {"name": "RSCTL_AWAITED_ROLES", "value": "worker"},
+                    {"name": "RSCTL_TOKEN", "value": token},
                     {"name": "RSCTL_OUTPUT_DIR", "value": "/gcs/bucket/out"},
                     {"name": "RSCTL_CHECKPOINT_DIR", "value": "/gcs/bucket/out/checkpoints"},
                     {"name": "RSCTL_RUN", "value": "t-aaaaaa"},
@@ -134,7 +141,7 @@ def test_secrets_are_not_in_the_code(plan_of: PlanOf, monkeypatch: pytest.Monkey
 
 
 def test_words_that_only_look_like_code_import_nothing(plan_of: PlanOf) -> None:
-    run = "run: {command: [ls, --tokenizer, os.environ, secrets.txt], launcher: once}\n"
+    run = "run: {command: [ls, --tokenizer, os.environ, secrets.txt], launcher: none}\n"
     assert "import secrets" not in vertex.code(plan_of("vertex", run + VERTEX))
     printed = sagemaker.code(plan_of("sagemaker", run + SAGEMAKER))
     assert "import os" not in printed
@@ -286,7 +293,7 @@ def test_texts_in_a_request_are_no_code(plan_of: PlanOf, tmp_path: Path) -> None
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call):
             names.add(ast.unparse(node.func))
-    assert names == {"aiplatform.CustomJob", "job.run"}
+    assert names == {"aiplatform.CustomJob", "job.run", "secrets.token_hex"}
 
 
 @pytest.mark.parametrize("run", ['"""\nimport os', "A", "-a", "a b", "", "a\n", "a" * 64])
