@@ -117,6 +117,9 @@ def test_the_workflow_of_this_repository_runs_what_ci_runs() -> None:
     workflow = yaml.safe_load(WORKFLOWS[1].read_text())
     jobs = workflow["jobs"]
     commands = {name: job["steps"][-1]["run"] for name, job in jobs.items()}
-    assert commands == {"tests": "bash .ci/run", "coverage": "bash .ci/coverage",
-        "torch-versions": \'bash .ci/torch-versions "$TORCH"\'}
+    assert commands == {
+        "tests": "bash .ci/run",
+        "coverage": "bash .ci/coverage",
+        "torch-versions": 'bash .ci/torch-versions "$TORCH"',
+    }
     assert jobs["tests"]["env"]["CI"] == "true"
