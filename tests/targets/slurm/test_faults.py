@@ -319,7 +319,7 @@ def test_a_token_that_expires_while_a_job_runs(
         rsctl.env["SLURM_JWT"] = token = forgetful.token(seconds=1)
         wait_until(lambda: time.time() > expiry(token) + 1, "the token to expire")
         stopped = rsctl("logs", "--follow", run)
-        assert stopped.exit_code == 3, stopped.stderr
+        assert stopped.exit_code == 9, stopped.stderr
         assert "scontrol token lifespan=3600" in stopped.stderr
         rsctl.env["SLURM_JWT"] = forgetful.token()
         done = rsctl("logs", "--follow", run)
