@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rsctl.api.ci_reports import append_github_summary as append_github_summary
     from rsctl.api.ci_reports import github_annotations as github_annotations
     from rsctl.api.ci_reports import write_reports as write_reports
+    from rsctl.api.ci_reports import write_unfinished as write_unfinished
     from rsctl.api.comparison import compare as compare
     from rsctl.api.comparison import comparison_markdown as comparison_markdown
     from rsctl.api.comparison import is_baseline as is_baseline
@@ -187,7 +188,7 @@ _MODULES = {
     "rsctl.api.bisect": ("Bisected", "PreparedBisect", "Probe", "prepare_bisect"),
     "rsctl.api.ci_reports": (
         *("CI_REPORTS", "CiReport", "announce_reports", "append_github_summary"),
-        *("github_annotations", "write_reports"),
+        *("github_annotations", "write_reports", "write_unfinished"),
     ),
     "rsctl.api.calibration": ("Fitted", "FittedRun", "calibrate_from", "calibration_of"),
     "rsctl.api.comparison": ("compare", "comparison_markdown", "is_baseline", "results_of"),

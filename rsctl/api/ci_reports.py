@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing, suppress
 
 import msgspec
 
 from rsctl.atomic_file import write_file
 from rsctl.bench.formats import junit
 from rsctl.bench.gate import Gate
-from rsctl.bench.records import Cell
+from rsctl.bench.records import Benches, Cell
 from rsctl.bench.results import Results
+from rsctl.runs.store import Store
 
 CI_REPORTS = {
     "junit": "JUnit XML",
     "markdown": "Markdown for a comment on the change",
+    "html": "the report of the bench, with the verdict and charts",
     "metrics": "GitLab's metrics report (OpenMetrics)",
     "github-benchmark": "github-action-benchmark: FILE.smaller.json and FILE.bigger.json",
     "bencher": "Bencher Metric Format",
@@ -38,12 +41,23 @@ def announce_reports(
 ) -> None:
     """Before anything runs: every cell and check is in the JUnit file, as an error.
 
-    A process that is killed in between leaves failures, not gaps. Raises RsctlError.
+    A process that is killed in between leaves failures, not gaps, and no HTML of an earlier one.
+    Raises RsctlError.
     """
     for report in reports:
         if report.kind == "junit":
             names = [junit.runs_name(cell) for cell in cells]
             write_file(report.path, junit.before(name, names, checks).encode())
+        elif report.kind == "html":
+            with suppress(OSError):  # writing it will fail, and say why
+                os.unlink(report.path)
+
+
+def write_unfinished(reports: Sequence[CiReport], bench: str) -> None:
+    """Write the HTML of a bench that was interrupted: its runs so far. Raises RsctlError."""
+    for report in reports:
+        if report.kind == "html":
+            write_file(report.path, _html(bench, None).encode())
 
 
 def write_reports(
@@ -67,6 +81,8 @@ def write_reports(
             from rsctl.bench.formats.markdown import gate_comment
 
             write_file(report.path, gate_comment(gate, name).encode())
+        elif report.kind == "html":
+            write_file(report.path, _html(candidate.label, gate).encode())
         elif report.kind == "metrics":
             from rsctl.bench.formats.openmetrics import openmetrics
 
@@ -77,6 +93,14 @@ def write_reports(
             write_file(report.path, bencher(candidate, metrics))
         elif report.kind == "github-benchmark":
             _write_github_benchmark(report.path, candidate, metrics)
+
+
+def _html(candidate: str, gate: Gate | None) -> str:
+    from rsctl.results.report.build import make_report
+
+    with closing(Store()) as store:
+        bench = Benches(store).get(candidate)
+        return make_report(store, [bench] if bench else [], {}, gate=gate).html
 
 
 def github_annotations(gate: Gate, file: str | None = None) -> list[str]:

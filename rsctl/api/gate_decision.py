@@ -12,6 +12,7 @@ from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.baseline import require_measured
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.comparable import cell_changes, condition_changes, refuse_changes
+from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.gate import Gate, confirm, evaluate
@@ -84,13 +85,14 @@ class PreparedGate:
     def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
         """The gate with what is better than the baseline by more than it may be worse.
 
-        With `fail_on_improvement` such a gate fails.
+        With `fail_on_improvement` such a gate fails. Reports on its benches show it from now on.
         """
         better = improvements(self.baseline, results, self.rules.floors, gate)
         code = gate.exit_code
         if better and fail_on_improvement and code in (ExitCode.SUCCEEDED, ExitCode.INCONCLUSIVE):
             code = int(ExitCode.GATE_FAILED)
-        return replace(gate, outdated=[outdated_text(check) for check in better], exit_code=code)
+        gate = replace(gate, outdated=[outdated_text(check) for check in better], exit_code=code)
+        return keep_decision(gate, self.baseline)
 
     def must_confirm(self, gate: Gate) -> bool:
         """Whether fresh runs must confirm suspected regressions."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rsctl.api.bench_run import PreparedBench, claim
 from rsctl.api.gate_against import pair_with, reopen_pairs
 from rsctl.api.gate_candidate import Candidate, RunBench, just_run
+from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Cell, Fingerprint, refusals
 from rsctl.bench.gate import Gate, require_goals
 from rsctl.bench.paired_forecast import forecast_pairs, format_paired_cost
@@ -98,6 +99,10 @@ class PreparedPairs:
         run(PreparedBench(prepared.job, part), bench)
         fresh = _results(bench.reload(), range(self.rules.confirm))
         return confirm_pairs(gate, results, fresh, self.rules.floors)
+
+    def conclude(self, gate: Gate) -> Gate:
+        """The gate, which reports on its benches show from now on. Raises RsctlError."""
+        return gate if self.refused else keep_decision(gate)
 
 
 def prepare_pairs(

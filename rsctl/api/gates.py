@@ -56,7 +56,9 @@ def gate(
         pairs = prepare_pairs(candidate, rules, against, target)
         paired = pairs.measure(run)
         verdict = pairs.decide(paired)
-        return pairs.confirm(verdict, paired, run) if pairs.must_confirm(verdict) else verdict
+        if pairs.must_confirm(verdict):
+            verdict = pairs.confirm(verdict, paired, run)
+        return pairs.conclude(verdict)
     prepared = prepare_gate_of(candidate, rules)
     prepared.require_comparable()
     results = prepared.measure(run)

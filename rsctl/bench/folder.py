@@ -11,11 +11,13 @@ class BenchFolder:
 
     driver.lock   held by the process that starts its runs
     driver.log    what a detached driver had to say
+    gate.json     the last decision of a gate about it
     """
 
     def __init__(self, bench: str) -> None:
         self.path = home() / "benches" / bench
         self.log = self.path / "driver.log"
+        self.decision = self.path / "gate.json"
         self._lock_path = self.path / "driver.lock"
 
     def lock(self) -> int | None:

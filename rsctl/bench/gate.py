@@ -50,7 +50,7 @@ class Gate(msgspec.Struct, kw_only=True):
     taken; `differences` is what the change under test may have changed. `failures` are the exit
     codes of the candidate's runs that have failed, `baseline_failures` those of a baseline that ran
     beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
-    it may be worse.
+    it may be worse. `confirmation` is the bench of the fresh runs.
     """
 
     verdict: Verdict
@@ -64,6 +64,7 @@ class Gate(msgspec.Struct, kw_only=True):
     against: Optional[Against] = None
     baseline_failures: list[int] = []
     outdated: list[str] = []
+    confirmation: Optional[str] = None
 
     @property
     def suspects(self) -> list[MetricCheck]:
@@ -253,6 +254,7 @@ def make_gate(
         refused=list(dict.fromkeys(refused)),
         differences=shown_differences(baseline.fingerprint, candidate.fingerprint),
         failures=[code for cell in runs for code in cell.failures],
+        confirmation=fresh.label if fresh else None,
     )
 
 

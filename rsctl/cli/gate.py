@@ -225,7 +225,7 @@ def command(
     rules = candidate.rules(baseline, max_regression, repeat, confirm_by, history, window)
     recorder = GateRecorder(candidate, record)
     announce_reports(reports, candidate.name, candidate.cells, list(rules.floors) or ["gate"])
-    run = BenchRunner(parallel)
+    run = BenchRunner(parallel, reports)
     if update_baseline:
         results = _update(candidate, rules, run, recorder)
         write_reports(reports, candidate.name, results)
@@ -287,7 +287,7 @@ def _judge_pairs(
     if prepared.must_confirm(gate):
         _announce_confirmation(gate, rules)
         gate = prepared.confirm(gate, results, run)
-    return gate, results.candidate
+    return prepared.conclude(gate), results.candidate
 
 
 def _announce_confirmation(gate: Gate, rules: GateRules) -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rsctl.api import Bench, Candidate, PreparedBench, open_candidate
+from collections.abc import Sequence
+
+from rsctl.api import (
+    Bench,
+    Candidate,
+    CiReport,
+    PreparedBench,
+    open_candidate,
+    write_unfinished,
+)
 from rsctl.cli.bench_run import RunOptions, drive
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import show_findings
@@ -23,10 +32,14 @@ def open_source(
 
 
 class BenchRunner:
-    """Runs the remaining cells of a bench; at most `parallel` runs at a time."""
+    """Runs the remaining cells of a bench; at most `parallel` runs at a time.
 
-    def __init__(self, parallel: int | None) -> None:
+    If it is interrupted, it writes the `reports` that need no verdict, about the runs so far.
+    """
+
+    def __init__(self, parallel: int | None, reports: Sequence[CiReport] = ()) -> None:
         self._options = RunOptions(parallel, False, cancels_on_interrupt(None))
+        self._reports = reports
 
     def __call__(self, prepared: PreparedBench, bench: Bench) -> None:
         """Run the bench. The gate judges failures; an interruption raises RsctlError."""
@@ -34,6 +47,7 @@ class BenchRunner:
         with interrupts.listening():
             code = drive(prepared, bench, _View(), self._options, interrupts)
         if code in [int(end) for end in _ENDS]:
+            write_unfinished(self._reports, bench.id)
             finding = note(
                 "interrupted", f"{bench.id} is not complete: run the same command again to continue"
             )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from rsctl.runs.stream.events import MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import keep_versions
 from tests.cli.conftest import Cli
+from tests.kit.polling import wait_until
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5]
 SPECS = {"throughput": MetricSpec(goal="max", unit="x/s")}
@@ -241,12 +245,18 @@ def test_a_baseline_of_failed_runs_is_not_written(rsctl: Cli, here: Path) -> Non
 
 def test_reports(rsctl: Cli, baseline: str, here: Path) -> None:
     record("now", [0.9 * v for v in STEADY])
-    names = ["junit=r/j.xml", "markdown=r/g.md", "metrics=r/m.txt", "bencher=r/b.json"]
+    names = [
+        "junit=r/j.xml",
+        "markdown=r/g.md",
+        "html=r/g.html",
+        "metrics=r/m.txt",
+        "bencher=r/b.json",
+    ]
     names.append("github-benchmark=r/gb.json")
     reports = [word for name in names for word in ("--report", name)]
     assert rsctl("gate", "now", "--baseline", baseline, *LIMIT, *reports).code == 7
     found = {path.name for path in (here / "r").iterdir()}
-    assert found == {"j.xml", "g.md", "m.txt", "b.json", "gb.bigger.json"}
+    assert found == {"j.xml", "g.md", "g.html", "m.txt", "b.json", "gb.bigger.json"}
     assert "<failure" in (here / "r" / "j.xml").read_text()
 
 
@@ -351,5 +361,44 @@ def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, her
     bench = Benches(Store()).find("@last")
     assert bench.bench.startswith("job-confirm-bench-")
     assert len(bench.trials) == 3
-    done = rsctl("gate", "job.yaml", "--confirm", "0")
+    assert gate["confirmation"] == bench.bench
+    first, again = gate["candidate"], gate["confirmation"]
+    for source in ("@last", first, again):  # and the file of the baseline beside it
+        page = rsctl("report", source, "-o", "-").out
+        opens = ["Gate: inconclusive", "Comparison", f"Bench {first}", f"Bench {again}"]
+        assert sections(page) == opens
+        assert "suspected, and fresh runs did not confirm it" in page
+        assert f"{first} with {again}, median" in page  # the six runs that the check has
+    assert sections(rsctl("report", first, "bench/baseline.json", "-o", "-").out) == opens
+    done = rsctl("gate", "job.yaml", "--confirm", "0", "--report", "html=r.html")
     assert done.code == 7
+    opens = ["Gate: regressed", "Comparison", f"Bench {first}"]
+    assert sections((here / "r.html").read_text()) == opens
+
+
+def sections(page: str) -> list[str]:
+    """The titles of a report's sections."""
+    return re.findall("<h2>([^<]*)", page)
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_an_interrupted_gate_leaves_a_report_of_its_runs(
+    rsctl: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the one of an earlier gate."""
+    monkeypatch.setenv("CI", "true")
+    (here / "code").mkdir()
+    (here / "code" / "train.py").write_text(TRAIN)
+    (here / "code" / "speed.txt").write_text("100")
+    rsctl.write(JOB)
+    assert rsctl("gate", "job.yaml", "--update-baseline").code == 0
+    (here / "code" / "train.py").write_text("import time; time.sleep(600)")
+    (here / "r.html").write_text("an earlier one")
+    command = rsctl.argv("gate", "job.yaml", "--report", "html=r.html")
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as gate:
+        wait_until(lambda: any(run.state is JobState.RUNNING for run in Store().runs()))
+        gate.send_signal(signal.SIGTERM)
+        gate.communicate(timeout=60)
+    assert gate.returncode == 5
+    [only] = sections((here / "r.html").read_text())
+    assert only.startswith("Bench job-bench-")

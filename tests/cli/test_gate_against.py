@@ -136,6 +136,10 @@ def test_a_confirmation_runs_fresh_pairs(repository: Repository) -> None:
     assert gate["checks"][0]["p"] == pytest.approx(1 / 400)
     assert Counter(repository.runs) == {"1000": 6, "900": 6}
     assert "suspected regression: throughput; running 3 times again" in done.err
+    page = repository.rsctl("report", "@last", "-o", "-").out
+    assert re.findall("<h2>([^<]*)", page)[0] == "Gate: regressed"
+    assert ("main (" in page, "Effect on throughput, by pairs" in page) == (True, True)
+    assert page.count("<h2>Bench ") == 2
     _, again = repository.gate("--against", "main", "--confirm", "3")
     assert again["checks"] == gate["checks"]
     assert len(repository.runs) == 12

@@ -28,7 +28,7 @@ def github() -> Pipeline:
     steps = {
         step["name"]: step["run"] for step in load("github-action/action.yml")["runs"]["steps"]
     }
-    afterwards = ("End what still runs", "Report", "Comment")
+    afterwards = ("End what still runs", "Comment")
     return Pipeline("github", [steps["Gate"]], [steps[name] for name in afterwards])
 
 

@@ -30,7 +30,7 @@ def commands() -> list[str]:
 
 def test_commands_are_found() -> None:
     found = {" ".join(command.split()[:2]) for command in commands()}
-    assert {"rsctl gate", "rsctl bench", "rsctl report", "rsctl prune", "rsctl doctor"} <= found
+    assert {"rsctl gate", "rsctl bench", "rsctl prune", "rsctl doctor"} <= found
 
 
 @pytest.mark.parametrize("command", sorted(set(commands())))

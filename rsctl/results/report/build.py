@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Union
 
+from msgspec.structs import replace
+
 from rsctl import __version__
+from rsctl.bench.decision import Decision, decision_about
+from rsctl.bench.gate import Gate, together
 from rsctl.bench.history_series import HistorySeries
 from rsctl.bench.paired_results import own_results
-from rsctl.bench.records import BenchRecord
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.bench.results import Results, run_results
 from rsctl.bench.rules import rules_of
 from rsctl.bench.samples import Sample
@@ -20,6 +24,7 @@ from rsctl.results.report.bench_section import add_bench
 from rsctl.results.report.charts import DRAWN, Chart, Timeline, counted, thinned
 from rsctl.results.report.comparison_section import add_comparison
 from rsctl.results.report.data import collect
+from rsctl.results.report.gate_section import add_gate
 from rsctl.results.report.history_section import add_history
 from rsctl.results.report.html import Child, details, items, paragraph, table
 from rsctl.results.report.overlay_charts import RunCurves, metric_names, overlay_charts
@@ -62,21 +67,26 @@ def make_report(
     sources: Sequence[Source],
     locations: Mapping[str, Mapping[str, str]],
     histories: Sequence[tuple[str, Sequence[HistorySeries]]] = (),
+    gate: Gate | None = None,
 ) -> Report:
     """The report of these sources. `locations` are the locations of results, by run.
 
-    `histories` are the series of histories, by their location.
+    `histories` are the series of histories, by their location. A `gate` without sources is one that
+    has refused to run anything.
 
     Raises StoreError.
     """
     page = Page()
     reader = _Reader(store)
     runs = [source for source in sources if isinstance(source, RunRecord)]
+    if gate is not None and not sources:
+        add_gate(page, Decision(gate=gate, time=now()))
     _add_overview(page, reader, sources)
     for location, series in histories:
         add_history(page, location, series)
     left_out = _add_whole_runs(page, reader, runs, locations)
     labels = [*map(_label, sources), *(location for location, _ in histories)]
+    labels += [gate.candidate] if gate is not None and not sources else []
     title = f"rsctl report: {', '.join(labels[:3])}{' …' if labels[3:] else ''}"
     made = (
         f"Created {now()[:19].replace('T', ' ')} UTC by rsctl {__version__} from "
@@ -103,15 +113,51 @@ def add_overview(page: Page, store: Store, sources: Sequence[Source]) -> None:
 
 
 def _add_overview(page: Page, reader: _Reader, sources: Sequence[Source]) -> None:
+    decision = _decision_about(sources)
+    if decision is not None:
+        add_gate(page, decision)
+        sources = _judged(reader.store, decision)
     runs = [source for source in sources if isinstance(source, RunRecord)]
     if runs[1:]:
         _add_runs(page, reader, runs)
-    if sources[1:]:
-        sides = [_results(reader, source) for source in sources]
+    sides = [_results(reader, source) for source in sources] if sources[1:] else []
+    if decision is None and sides:
         add_comparison(page, sides, _floors(sources))
+    elif decision is not None and decision.baseline is not None and sides[1:]:
+        before, after = decision.baseline, sides[1]
+        for fresh in sides[2:]:
+            after = replace(together(after, fresh), label=f"{after.label} with {fresh.label}")
+        add_comparison(page, [before, after], {})
     for source in sources:
         if isinstance(source, BenchRecord):
             add_bench(page, reader.bench(source))
+
+
+def _decision_about(sources: Sequence[Source]) -> Decision | None:
+    """The decision of a gate about exactly these sources or one of its benches; None if none is."""
+    benches = [source.bench for source in sources if isinstance(source, BenchRecord)]
+    for bench in reversed(benches):
+        decision = decision_about(bench)
+        if decision is not None and all(_is_part(source, decision) for source in sources):
+            return decision
+    return None
+
+
+def _is_part(source: Source, decision: Decision) -> bool:
+    baseline = decision.baseline
+    if isinstance(source, BenchRecord):
+        name = baseline.label if baseline is not None and baseline.kind == "bench" else None
+        return source.bench in decision.benches or source.bench == name
+    if baseline is None or not isinstance(source, Results):
+        return False
+    return replace(source, label="") == replace(baseline, label="")  # by another path, perhaps
+
+
+def _judged(store: Store, decision: Decision) -> list[Source]:
+    """The baseline, if it ran apart, and the benches of a decision. Raises StoreError."""
+    benches = [Benches(store).get(name) for name in decision.benches]
+    known = [bench for bench in benches if bench is not None]
+    return [*([decision.baseline] if decision.baseline is not None else []), *known]
 
 
 def _label(source: Source) -> str:

@@ -1,0 +1,89 @@
+"""The section of a report with the decision of a gate, which comes before all measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rsctl.bench.checks import MetricCheck
+from rsctl.bench.decision import Decision
+from rsctl.bench.differences import Difference
+from rsctl.bench.formats.text import HEAD, check_row
+from rsctl.bench.results import cell_label
+from rsctl.results.report.charts import Bar, Chart, IntervalChart, counted
+from rsctl.results.report.html import Child, details, facts, items, paragraph, table
+from rsctl.results.report.page import Page
+
+_ROWS = 120
+_DIFFERENCES = 60
+_CHARTS = 12
+
+
+def add_gate(page: Page, decision: Decision) -> None:
+    """The verdict, both sides and every check, the worst first."""
+    gate = decision.gate
+    sides = [
+        ("baseline", gate.baseline),
+        ("candidate", f"bench {gate.candidate}"),
+        ("ran", "in turn" if gate.against else "apart"),
+        ("confirmed by", f"bench {gate.confirmation}" if gate.confirmation else "no further runs"),
+        ("decided", f"{decision.time[:19].replace('T', ' ')} UTC"),
+    ]
+    page.add(
+        f"Gate: {gate.verdict.value}",
+        paragraph(gate.headline),
+        facts(sides),
+        *_listed("The baseline is for a different measurement:", gate.refused),
+        *_checks(gate.worst_first),
+        *_listed("Better than the baseline by more than it may be worse:", gate.outdated),
+        page.figures(_charts(gate.checks)) if gate.against else None,
+        *_differences(gate.differences),
+    )
+
+
+def _listed(title: str, entries: Sequence[object]) -> list[Child]:
+    return [paragraph(title), items(map(str, entries))] if entries else []
+
+
+def _checks(checks: Sequence[MetricCheck]) -> list[Child]:
+    if not checks:
+        return []
+    head = [*(name.lower() for name in HEAD[:-1]), "p, adjusted", "runs", "reason"]
+    rows = [[*check_row(c), _runs(c), c.reason or ""] for c in checks[:_ROWS]]
+    filled = [i for i in range(len(head)) if any(row[i] for row in rows)]
+    left = len(checks) - _ROWS
+    return [
+        table([head[i] for i in filled], [[row[i] for i in filled] for row in rows]),
+        paragraph(f"{counted(left, 'more check')} not shown.") if left > 0 else None,
+    ]
+
+
+def _runs(check: MetricCheck) -> str:
+    if check.pairs is not None:
+        return counted(check.pairs, "pair")
+    return f"{check.runs[0]} and {check.runs[1]}" if any(check.runs) else ""
+
+
+def _charts(checks: Sequence[MetricCheck]) -> list[Chart]:
+    """The effects of each metric; where sides ran apart, the comparison has the same ones."""
+    charts: list[Chart] = []
+    for name in dict.fromkeys(check.metric for check in checks):
+        known = [c for c in checks if c.metric == name and c.is_relative and c.effect is not None]
+        bars = [
+            Bar(
+                "all cells" if c.cell is None else cell_label(c.cell) or name,
+                100 * (c.effect or 0.0),
+                *((100 * c.interval[0], 100 * c.interval[1]) if c.interval else ()),
+            )
+            for c in known
+        ]
+        if any(max(c.runs) > 1 for c in known):
+            axis = "% of the baseline's median, 90 % interval"
+            charts.append(IntervalChart(f"Effect on {name}, by pairs", axis, bars))
+    return charts[:_CHARTS]
+
+
+def _differences(differences: Sequence[Difference]) -> list[Child]:
+    if not differences:
+        return []
+    title = f"The sides differ in {counted(len(differences), 'thing')}"
+    return [details(title, items(map(str, differences[:_DIFFERENCES])))]
