@@ -38,6 +38,7 @@ def format_effect(check: MetricCheck) -> str:
 def format_amount(check: MetricCheck, value: float, signed: bool = True) -> str:
     """An effect or a floor, as it is measured: percent, or the metric's unit."""
     sign = "+" if signed else ""
+    value += 0.0  # no minus before a zero
     if check.is_relative:
         return f"{100 * value:{sign}.3g} %"
     return f"{value:{sign}.4g}{_unit(check)}"
@@ -74,7 +75,7 @@ def _interval(check: MetricCheck) -> str:
     if check.interval is None:
         return ""
     factor = 100 if check.is_relative else 1
-    low, high = (factor * bound for bound in check.interval)
+    low, high = (factor * bound + 0.0 for bound in check.interval)
     return f" [{low:+.3g}, {high:+.3g}]"
 
 

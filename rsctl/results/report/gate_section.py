@@ -14,6 +14,7 @@ from rsctl.results.report.html import Child, details, facts, items, paragraph, t
 from rsctl.results.report.page import Page
 
 _ROWS = 120
+_FEW = 10
 _DIFFERENCES = 60
 _CHARTS = 12
 
@@ -83,7 +84,7 @@ def _charts(checks: Sequence[MetricCheck]) -> list[Chart]:
 
 
 def _differences(differences: Sequence[Difference]) -> list[Child]:
-    if not differences:
-        return []
-    title = f"The sides differ in {counted(len(differences), 'thing')}"
+    if len(differences) <= _FEW:
+        return _listed("The sides differ in:", differences)
+    title = f"The sides differ in {len(differences)} things"
     return [details(title, items(map(str, differences[:_DIFFERENCES])))]
