@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, combinations
 from operator import or_
 from random import Random
@@ -29,6 +29,7 @@ _UNIT = 1 << 40  # of a standard deviation
 _TIE = 1 << 10  # units: what rounding can change of a sum
 _LANE, _OFFSET = 64, 1 << 46  # of sums that are packed in one integer
 _MOST_SUMS = 8_000  # of a part, all of which are listed: 8 MB of bits
+_CHUNK = 10  # values of which all subsets are listed for draws
 _LARGEST_HALF = 13  # values of one block, of which all subsets are listed
 
 _Sums = list[list[int]]
@@ -178,19 +179,65 @@ def _p_by_draws(blocks: Sequence[_Scored], limits: Sequence[int]) -> float:
     A lane of the difference keeps its highest bit if the sum is at most the limit. The draws end
     once 1,000 have been as low, which a p beyond 0.05 reaches sooner (Besag and Clifford 1991).
     """
-    random = Random(SEED)  # noqa: S311 - statistics
-    pools = [(list(_packed(zip(*b.scores, strict=True), _OFFSET)), b.chosen) for b in blocks]
+    draw_sum = _drawing(blocks, Random(SEED).random)  # noqa: S311 - statistics
     shift = _OFFSET * sum(block.chosen for block in blocks)
     highest = 1 << (_LANE - 1)
     (limit,) = _packed([limits], shift + highest)
     bits = sum(highest << (_LANE * lane) for lane in range(len(limits)))
     as_low = 0
     for draw in range(1, DRAWS + 1):
-        total = sum(sum(random.sample(pool, chosen)) for pool, chosen in pools)
-        as_low += (limit - total) & bits != 0
+        as_low += (limit - draw_sum()) & bits != 0
         if as_low == _ENOUGH:
             return as_low / draw
     return (as_low + 1) / (DRAWS + 1)
+
+
+class _Chunk(NamedTuple):
+    """Some runs of a block: the sums of their subsets by size; and, by how many of the candidate's
+    runs are among these or later ones, the accumulated probabilities of the sizes.
+    """
+
+    sums: list[list[int]]
+    sizes: list[list[float]]
+
+
+def _drawing(blocks: Sequence[_Scored], random: Callable[[], float]) -> Callable[[], int]:
+    """A function that draws an exchange, all with the same probability, and returns its sum.
+
+    Of each chunk it draws how many runs are the candidate's, and then one subset of that size.
+    """
+    pools = [(block.chosen, _chunks(block)) for block in blocks]
+
+    def draw_sum() -> int:
+        total = 0
+        for left, chunks in pools:
+            for sums, sizes in chunks:
+                size = bisect_right(sizes[left], random())
+                subsets = sums[size]
+                total += subsets[int(random() * len(subsets))]
+                left -= size
+        return total
+
+    return draw_sum
+
+
+def _chunks(block: _Scored) -> list[_Chunk]:
+    packed = list(_packed(zip(*block.scores, strict=True), _OFFSET))
+    found = []
+    for start in range(0, len(packed), _CHUNK):
+        chunk = packed[start : start + _CHUNK]
+        later = len(packed) - start - len(chunk)
+        sums = [_subset_sums(chunk, size) for size in range(len(chunk) + 1)]
+        sizes = [_size_weights(len(chunk), later, left) for left in range(block.chosen + 1)]
+        found.append(_Chunk(sums, sizes))
+    return found
+
+
+def _size_weights(size: int, later: int, left: int) -> list[float]:
+    """By k, the probability that at most k of `left` runs are among `size` and not among `later`."""
+    counts = [math.comb(size, k) * math.comb(later, left - k) for k in range(min(size, left) + 1)]
+    total = sum(counts)
+    return [part / total for part in accumulate(counts)] if total else []
 
 
 def _packed(rows: Iterator[tuple[int, ...]] | list[Sequence[int]], offset: int) -> Iterator[int]:
