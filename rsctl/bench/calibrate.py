@@ -13,7 +13,7 @@ import msgspec
 from rsctl.bench.results import Results
 from rsctl.bench.scores import OUTLYING
 from rsctl.bench.stats import CellSides, mean, noise, smallest_p
-from rsctl.bench.verdict import ALPHA, Floor, weigh
+from rsctl.bench.verdict import ALPHA, Floor, p_excluded
 
 TARGET = 0.9
 """An unchanged program passes in so many of all cases at the floor that is proposed."""
@@ -159,7 +159,7 @@ def _smallest_floor(cell: CellSides) -> float:
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if weigh([cell], Floor(middle)).p_excluded <= ALPHA:
+        if p_excluded([cell], Floor(middle)) <= ALPHA:
             high = middle
         else:
             low = middle

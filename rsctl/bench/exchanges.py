@@ -234,7 +234,7 @@ def _chunks(block: _Scored) -> list[_Chunk]:
 
 
 def _size_weights(size: int, later: int, left: int) -> list[float]:
-    """By k, the probability that at most k of `left` runs are among `size` and not among `later`."""
+    """By k, the probability that at most k of `left` runs are among `size`, the others `later`."""
     counts = [math.comb(size, k) * math.comb(later, left - k) for k in range(min(size, left) + 1)]
     total = sum(counts)
     return [part / total for part in accumulate(counts)] if total else []

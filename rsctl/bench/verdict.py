@@ -17,7 +17,7 @@ between the two sides breaks it, a disturbance that all cells of a repetition sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from statistics import median
 from typing import NamedTuple, Optional
@@ -87,11 +87,19 @@ def weigh(cells: Sequence[CellSides], floor: Floor) -> Evidence:
     measured = effect(cells, floor.is_relative)
     if measured is None:
         return NO_EVIDENCE
-    scale = by_both if floor.is_relative else None
+    return Evidence(measured, p_lower(combine(cells, _scale(floor))), p_excluded(cells, floor))
+
+
+def p_excluded(cells: Sequence[CellSides], floor: Floor) -> float:
+    """One-sided p of the candidate being better than the baseline at the floor."""
     moved = [
         CellSides(cell.candidate, at_floor(cell.baseline, cell.known, floor)) for cell in cells
     ]
-    return Evidence(measured, p_lower(combine(cells, scale)), p_lower(combine(moved, scale)))
+    return p_lower(combine(moved, _scale(floor)))
+
+
+def _scale(floor: Floor) -> Callable[[Sides], float] | None:
+    return by_both if floor.is_relative else None
 
 
 def weigh_strata(strata: Sequence[Sides], floor: Floor) -> Evidence:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from random import Random
 
 import pytest
@@ -47,16 +46,10 @@ def test_the_floor_keeps_its_promise_in_nine_of_ten_calibrations(draw: str, size
     random = Random(1)
     noise = NOISES[draw](size)
     pairs = [CellSides(noise(random, 5), noise(random, 5)) for _ in range(300)]
-
-    @cache  # floors are rounded, so that many are equal
-    def passes(floor: float) -> float:
-        evidence = [weigh([pair], Floor(floor)) for pair in pairs]
-        verdicts = [decide(e, e.p, Floor(floor)) for e in evidence]
-        return verdicts.count(Verdict.PASS) / len(verdicts)
-
-    floors = [calibrated(noise(random, 10)).floor for _ in range(30)]
-    kept = [floor is None or passes(floor) >= 0.88 for floor in floors]
-    assert sum(kept) >= 26
+    floors = sorted(calibrated(noise(random, 10)).floor or 1.0 for _ in range(10))
+    floor = Floor(floors[1])  # where it passes often enough, so does each larger one
+    verdicts = [decide(e, e.p, floor) for e in (weigh([pair], floor) for pair in pairs)]
+    assert verdicts.count(Verdict.PASS) >= 0.88 * len(verdicts)
 
 
 def test_outliers_get_no_floor() -> None:

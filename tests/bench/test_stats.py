@@ -222,7 +222,7 @@ def test_what_few_runs_cannot_detect() -> None:
 def test_planted_effects(
     noise_of_a_run: float, change: float, confirm: bool, least_found: float, most_failed: float
 ) -> None:
-    found = rates(Design(noise_of_a_run, change, confirm=confirm), 1000, seed=3)
+    found = rates(Design(noise_of_a_run, change, confirm=confirm), 500, seed=3)
     assert least_found <= found[Verdict.REGRESSED] <= most_failed
     if change:
         assert found[Verdict.PASS] == 0
@@ -231,7 +231,7 @@ def test_planted_effects(
 def test_with_outliers_more_runs_find_more() -> None:
     """One run in five takes three times as long."""
     found = [
-        rates(Design(0.02, -0.10, runs=runs, draw="one run in five three times slow"), 500, seed=1)[
+        rates(Design(0.02, -0.10, runs=runs, draw="one run in five three times slow"), 250, seed=1)[
             Verdict.REGRESSED
         ]
         for runs in (3, 5, 10)
@@ -247,13 +247,13 @@ def test_with_outliers_more_runs_find_more() -> None:
 @pytest.mark.parametrize("confirm", [False, True])
 def test_unchanged_programs_are_seldom_blamed(draw: str, confirm: bool) -> None:
     design = Design(0.08, 0.0, runs=4, draw=draw, confirm=confirm, floor=Floor(0.005))
-    assert rates(design, 1000, seed=1)[Verdict.REGRESSED] <= (0.02 if confirm else 0.065)
+    assert rates(design, 500, seed=1)[Verdict.REGRESSED] <= (0.02 if confirm else 0.065)
 
 
 @pytest.mark.parametrize("confirm", [False, True])
 def test_cells_that_share_their_noise_are_seldom_blamed(confirm: bool) -> None:
     design = Design(0.01, 0.0, cells=6, shared=0.03, floor=Floor(0.01), confirm=confirm)
-    assert rates(design, 500, seed=1)[Verdict.REGRESSED] <= (0.02 if confirm else 0.065)
+    assert rates(design, 250, seed=1)[Verdict.REGRESSED] <= (0.02 if confirm else 0.065)
 
 
 @pytest.mark.parametrize(

@@ -91,19 +91,6 @@ def test_every_benchmark_has_a_quick_form() -> None:
     assert QUICK.keys() == {*program._NAMES, *program._MORE, *programs, "gate"}
 
 
-def test_a_submission_to_each_cloud_in_its_quick_form() -> None:
-    done = call("--quick", "clouds", "-o", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    [found] = msgspec.json.decode(done.stdout)["benchmarks"]
-    assert {row["what"] for row in found["rows"]} == {"vertex", "sagemaker"}
-
-
-def test_a_benchmark_with_a_program_of_its_own_in_its_quick_form() -> None:
-    done = call("--quick", "gate", "-o", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [found["name"] for found in msgspec.json.decode(done.stdout)["benchmarks"]] == ["gate"]
-
-
 def test_what_cannot_run_here_is_skipped_with_the_reason(tmp_path: Path) -> None:
     done = call("--quick", "image", "-o", "json", PATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "image: skipped, because it needs Docker\n")

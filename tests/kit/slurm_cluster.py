@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hmac
+import json
 import os
 import select
 import shutil
@@ -144,13 +147,25 @@ class SlurmCluster:
         wrapper.chmod(0o755)
         return "login"
 
-    def token(self, seconds: int = 600) -> str:
+    def token(self) -> str:
         """A token of slurmrestd for the user `me`."""
-        return (
-            self.run("scontrol", "token", "username=me", f"lifespan={seconds}")
-            .partition("=")[2]
-            .strip()
-        )
+        return self.run("scontrol", "token", "username=me").partition("=")[2].strip()
+
+    def expired_token(self) -> str:
+        """The same from yesterday. Slurm's own tokens last a minute at least, so that this one is
+        signed here, by the key of the cluster.
+        """
+        head, claims, _ = self.token().split(".")
+        known = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+        day = 24 * 3600
+        text = json.dumps({**known, "iat": known["iat"] - day, "exp": known["exp"] - day})
+        key = base64.b64decode(self.run("base64", "/etc/slurm/jwt.key"))
+        signed = f"{head}.{_as_base64(text.encode())}"
+        return f"{signed}.{_as_base64(hmac.digest(key, signed.encode(), 'sha256'))}"
+
+
+def _as_base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 @contextlib.contextmanager
