@@ -17,6 +17,7 @@ from pathlib import Path
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import home
+from rsctl.runs.locks import is_locked
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 
@@ -90,6 +91,15 @@ def leftover_results(store: Store) -> list[str]:
     """The runs that have only outputs and checkpoints."""
     folders = sorted((home() / "runs").glob("*"))
     return without_record(store, [path.name for path in folders if _has_results_alone(path)])
+
+
+def folders_without_run(store: Store) -> list[str]:
+    """The runs of which there is a folder with more than results, and neither a record nor a
+    process: a submission was killed, or the store was removed. Raises StoreError.
+    """
+    folders = [path for path in sorted((home() / "runs").glob("*")) if path.is_dir()]
+    names = [path.name for path in folders if not _has_results_alone(path)]
+    return [n for n in without_record(store, names) if not is_locked(RunFolder(n).path / _LOCK)]
 
 
 def without_record(store: Store, runs: Collection[str]) -> list[str]:

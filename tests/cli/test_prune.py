@@ -269,6 +269,20 @@ def test_a_prune_that_was_killed_is_finished_by_the_next(
     assert list((home() / "benches").iterdir()) == []
 
 
+def test_a_folder_without_a_run_goes_unless_it_is_new(rsctl: Cli, make_run: Make) -> None:
+    """As a submission leaves it that was killed before its record; its outputs stay."""
+    make_run("job-kkkkkk").succeed(5)
+    for name in ("job-aaaaaa", "job-bbbbbb", "job-cccccc"):
+        (home() / "runs" / name / "outputs").mkdir(parents=True)
+        (home() / "runs" / name / "job.yaml").touch()
+    (home() / "runs" / "job-cccccc" / "outputs" / "model").touch()
+    for name in ("job-aaaaaa", "job-cccccc"):
+        os.utime(home() / "runs" / name, (1e9, 1e9))
+    done = rsctl("prune", "--keep", "9")
+    assert (done.code, folders()) == (0, ["job-bbbbbb", "job-cccccc", "job-kkkkkk"]), done.err
+    assert os.listdir(home() / "runs" / "job-cccccc") == ["outputs"]
+
+
 def test_two_at_once_remove_each_run_once(rsctl: Cli, make_run: Make) -> None:
     names = [f"job-{chr(97 + n) * 6}" for n in range(12)]
     for second, name in enumerate(names):

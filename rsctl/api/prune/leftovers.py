@@ -14,7 +14,12 @@ from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord
 from rsctl.runs import emulator
 from rsctl.runs.disk_use import disk_use
-from rsctl.runs.forget import RESULTS, leftover_results, unfinished_removals
+from rsctl.runs.forget import (
+    RESULTS,
+    folders_without_run,
+    leftover_results,
+    unfinished_removals,
+)
 from rsctl.runs.home import home, is_rehearsed, run_directory
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now, seconds_between
@@ -26,10 +31,14 @@ _SETTLED_SECONDS = 600
 def folder_items(
     store: Store, limits: PruneLimits, uses: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[Item], list[Kept]]:
-    """The folders that a killed prune left, and with `has_results` the results of forgotten
+    """The folders that killed processes left, and with `has_results` the results of forgotten
     runs; kept are those among `uses`, each with what uses it. Raises StoreError.
+
+    A submission makes the folder of a run before its record, so that a recent one stays.
     """
     found = {run: run_directory(run) for run in unfinished_removals(store)}
+    orphans = {run: run_directory(run) for run in folders_without_run(store)}
+    found |= {run: path for run, path in orphans.items() if _is_settled(path)}
     found |= {bench: BenchFolder(bench).path for bench in _benches_without_record(store)}
     if limits.has_results:
         results = {run: run_directory(run) for run in leftover_results(store)}
@@ -88,9 +97,7 @@ def checkout_items(benches: Iterable[BenchRecord], limits: PruneLimits) -> list[
     return [
         Item(kind="checkout", name=path.name, size=disk_use(path), ended=changed(path))
         for path in checkouts()
-        if path.name not in used
-        and limits.is_past(changed(path))
-        and seconds_between(changed(path), now()) >= _SETTLED_SECONDS
+        if path.name not in used and limits.is_past(changed(path)) and _is_settled(path)
     ]
 
 
@@ -107,6 +114,11 @@ def bisect_items(limits: PruneLimits) -> list[Item]:
 def bisect_folder() -> Path:
     """The folder of the states of all searches."""
     return home() / "bisect"
+
+
+def _is_settled(path: Path) -> bool:
+    """Whether no process is about to record what it has put there."""
+    return seconds_between(changed(path), now()) >= _SETTLED_SECONDS
 
 
 def changed(path: Path) -> str:

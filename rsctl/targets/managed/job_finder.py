@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from time import time
 
-from rsctl.findings import ExitCode, JobState
+from rsctl.findings import JobState
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.placements import is_ending
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, now
 from rsctl.targets.managed.service import CloudJob, JobService, answer_of
 
 _IN_FLIGHT_SECONDS = 30.0  # which the request of a killed process may take to arrive
+AWAITED_SECONDS = 10.0  # the same for somebody who waits for the end of a cancelled run
 
 
 def find_job(run: RunRecord, store: Store, service: JobService) -> CloudJob | None:
@@ -34,19 +36,23 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
     """Record a run as failed if its submission was killed and no job can follow.
 
     For the holder of the run's lock, after `find_job` has found none: no submission is alive. A
-    request that it has sent may still arrive.
+    request that it has sent may still arrive. If the run is to be cancelled, it ends after seconds.
     """
     is_moving = any(placement.ended for placement in run.placements)
-    if run.state.is_final or has_url(run):
+    if run.state.is_final or has_url(run) or (is_moving and not emulator.is_lost(run.run)):
         return
-    if emulator.is_lost(run.run) or not (is_moving or _may_arrive(run.run, service)):
-        event = StateEvent(
-            time=now(),
-            state=JobState.FAILED,
-            exit_code=int(ExitCode.JOB_FAILED),
-            reason="it was killed before the job was sent",
-        )
-        store.record(run.run, event)
+    state, reason = JobState.FAILED, "it was killed before the job was sent"
+    seconds = _IN_FLIGHT_SECONDS + service.settled_after
+    if is_ending(store, run.run):
+        state, seconds = JobState.CANCELLED, AWAITED_SECONDS
+        if RunFolder(run.run).last_request() is not None:
+            reason = (
+                "its submission was killed, and the cloud shows no job of it: should one appear "
+                "after all, cancel it there"
+            )
+    if emulator.is_lost(run.run) or not _may_arrive(run.run, seconds):
+        code = int(state.exit_code)
+        store.record(run.run, StateEvent(time=now(), state=state, exit_code=code, reason=reason))
 
 
 def has_url(run: RunRecord) -> bool:
@@ -54,8 +60,6 @@ def has_url(run: RunRecord) -> bool:
     return run.url != f"{run.target}://{run.run}"
 
 
-def _may_arrive(run: str, service: JobService) -> bool:
+def _may_arrive(run: str, seconds: float) -> bool:
     requested = RunFolder(run).last_request()
-    if requested is None:
-        return False
-    return time() - requested <= _IN_FLIGHT_SECONDS + service.settled_after
+    return requested is not None and time() - requested <= seconds

@@ -30,6 +30,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Attempt, now, seconds_between
 from rsctl.targets.base import Unanswered
+from rsctl.targets.managed.job_finder import AWAITED_SECONDS
 from rsctl.targets.managed.progress import CollectorProgress, kept_progress
 from rsctl.targets.managed.service import NoCapacity
 
@@ -83,9 +84,12 @@ class Mover:
             present = current_placement(store, self._run)
             if present is None or not present.number:
                 return
+            is_to_end = is_ending(store, self._run)
+            if is_to_end:
+                settled_after = min(settled_after, AWAITED_SECONDS)
             if seconds_between(present.began, now()) < settled_after:
                 return
-            if is_ending(store, self._run):
+            if is_to_end:
                 self._finish(store, JobState.CANCELLED, f"cancelled before {present.placement}")
                 return
         self._send_or_fail()

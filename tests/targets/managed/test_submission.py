@@ -122,6 +122,35 @@ def test_a_submission_that_is_cancelled_is_not_given_up(target: FakeTarget, run:
     assert stored(run).state is JobState.QUEUED
 
 
+@pytest.mark.parametrize(("age", "state"), [(5, "queued"), (11, "cancelled")])
+def test_a_cancelled_run_whose_submission_was_killed_ends_within_seconds(
+    cloud: FakeCloud, target: FakeTarget, run: str, age: float, state: str
+) -> None:
+    """Its request has had time to arrive; a list of all jobs may be minutes late."""
+    cloud.settled_after = 300.0
+    Store().locate(run, f"vertex://{run}")
+    requested_before(run, age)
+    target.cancel(run)
+    target.reconcile(run)
+    known = stored(run)
+    assert known.state.value == state
+    if known.state.is_final:
+        assert known.exit_code == 5
+        assert known.reason == (
+            "its submission was killed, and the cloud shows no job of it: should one appear after "
+            "all, cancel it there"
+        )
+
+
+def test_the_job_of_a_killed_submission_is_found_and_cancelled(
+    cloud: FakeCloud, target: FakeTarget
+) -> None:
+    run = submitted(cloud, target, Killed)
+    target.cancel(run.run)
+    assert cloud.cancelled
+    assert stored(run.run).url == URL
+
+
 def test_a_job_that_was_submitted_elsewhere(cloud: FakeCloud, target: FakeTarget) -> None:
     cloud.lines = [line(10, "worker-0", "a")]
     cloud.end(JobState.SUCCEEDED)
