@@ -117,7 +117,7 @@ def bisect_folder() -> Path:
 
 
 def _is_settled(path: Path) -> bool:
-    """Whether no process is about to record what it has put there."""
+    """Whether the process that made it has had time to record its content."""
     return seconds_between(changed(path), now()) >= _SETTLED_SECONDS
 
 

@@ -13,7 +13,7 @@ from rsctl.runs.stream.events import StateEvent, now
 from rsctl.targets.managed.service import CloudJob, JobService, answer_of
 
 _IN_FLIGHT_SECONDS = 30.0  # which the request of a killed process may take to arrive
-AWAITED_SECONDS = 10.0  # the same for somebody who waits for the end of a cancelled run
+AWAITED_SECONDS = 10.0  # the same while a command waits for the end of a cancelled run
 
 
 def find_job(run: RunRecord, store: Store, service: JobService) -> CloudJob | None:
@@ -36,7 +36,7 @@ def give_up_if_lost(run: RunRecord, store: Store, service: JobService) -> None:
     """Record a run as failed if its submission was killed and no job can follow.
 
     For the holder of the run's lock, after `find_job` has found none: no submission is alive. A
-    request that it has sent may still arrive. If the run is to be cancelled, it ends after seconds.
+    request that it has sent may still arrive. A cancelled run ends within seconds.
     """
     is_moving = any(placement.ended for placement in run.placements)
     if run.state.is_final or has_url(run) or (is_moving and not emulator.is_lost(run.run)):
