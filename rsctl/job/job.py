@@ -213,7 +213,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description=(
                 "The time that the ranks have to save their state before they are killed, such "
                 "as 2m: after a cancellation, and before limits.timeout. Scripts learn of it by "
-                "rsctl.node.should_stop(), or by SIGTERM. Default: the target's own."
+                "rsctl.node.should_stop(), or by SIGTERM. Default: the target's own, which is "
+                "30s on process and compose."
             )
         ),
     ] = None

@@ -60,6 +60,9 @@ class CostLimit(msgspec.Struct, frozen=True):
 Ending = Literal["with-workers", "by-itself"]
 
 
+_GRACE_SECONDS = 30.0
+
+
 class RunDescription(msgspec.Struct, kw_only=True):
     """The job of a supervisor, stored in `submission.json`. Times in seconds.
 
@@ -91,6 +94,11 @@ class RunDescription(msgspec.Struct, kw_only=True):
     stall: float = 0.0
     on_stall: str = "notify"
     watch: dict[str, WatchSpec] = {}
+
+    @property
+    def grace_seconds(self) -> float:
+        """The grace, by default as long as torchrun and Kubernetes wait."""
+        return self.grace or _GRACE_SECONDS
 
 
 class RunFolder:

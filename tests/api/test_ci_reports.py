@@ -26,10 +26,11 @@ def test_each_report_for_ci_has_its_file(tmp_path: Path) -> None:
     announced = (tmp_path / "junit").read_text()
     write_reports(reports, "job", results())
     assert (tmp_path / "junit").read_text() != announced
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         "bencher",
         "github-benchmark.bigger.json",
         "github-benchmark.smaller.json",
+        "html",
         "junit",
         "metrics",
     ]  # Markdown is of a verdict

@@ -17,7 +17,7 @@ from rsctl.runs.stalls.verdict_type import Verdict
 from rsctl.runs.stream.events import Failure, now
 from rsctl.targets.local.backend import ReplicaExit
 from rsctl.targets.local.endings import Endings, role_of
-from rsctl.targets.local.replica import GRACE_SECONDS, ReplicaProcess
+from rsctl.targets.local.replica import ReplicaProcess
 
 _ENDED_WHEN_ASKED = (0, 128 + signal.SIGTERM)
 
@@ -173,15 +173,16 @@ class ReplicaExits:
 
     def _state_of_stopped(self, replica: ReplicaProcess, code: int) -> tuple[JobState, str]:
         """How a replica ended that had been asked to end, and why it was asked."""
+        grace = self._description.grace_seconds
+        killed = f", and killed {grace:g} s later" if replica.killed else ""
         if self.early_end is not None:
-            return JobState.CANCELLED, f"stopped: {self.early_end.reason}"
+            return JobState.CANCELLED, f"stopped: {self.early_end.reason}{killed}"
         if self.stop_state:
-            return JobState.CANCELLED, f"stopped: the job was {self.stop_state.value}"
+            return JobState.CANCELLED, f"stopped: the job was {self.stop_state.value}{killed}"
         if self._failed:
-            return JobState.CANCELLED, f"stopped after {self._failed[0]} had failed"
-        if replica.killed:
-            why = f"killed: it was still running {GRACE_SECONDS:g} s after the workers had ended"
-            return JobState.CANCELLED, why
+            return JobState.CANCELLED, f"stopped after {self._failed[0]} had failed{killed}"
+        if killed:
+            return JobState.CANCELLED, f"stopped after the workers had ended{killed}"
         is_fine = code in _ENDED_WHEN_ASKED or self._endings.may_be_in_the_wake(replica.name)
         state = JobState.SUCCEEDED if is_fine else JobState.CANCELLED
         return state, "stopped after the workers had ended"

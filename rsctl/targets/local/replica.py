@@ -13,9 +13,6 @@ from rsctl.runs.stream.metrics import STRUCTURED
 from rsctl.runs.stream.progress_bar import ProgressBarFile
 from rsctl.targets.local.backend import ReplicaCommand
 
-GRACE_SECONDS = 5.0
-"""How long a replica may take to end when it is asked to, before it is made to."""
-
 _CHUNK = 256 * 1024
 _REPORT = f'{STRUCTURED}exit"'.encode()
 _ANNOUNCEMENT = f'{STRUCTURED}exits"'.encode()

@@ -22,11 +22,13 @@ from rsctl.targets.local.backend import Backend, reap_orphans
 from rsctl.targets.local.exits import AttemptOutcome, ReplicaExits
 from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
-from rsctl.targets.local.replica import GRACE_SECONDS, ReplicaProcess
+from rsctl.targets.local.replica import ReplicaProcess
 from rsctl.targets.local.signals import Cancelled, Signals
 
 _DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 0.5
+
+_KILL_AGAIN_SECONDS = 5.0  # for processes that were started meanwhile
 
 
 class _Expired(Exception):
@@ -45,7 +47,7 @@ class Supervisor:
         self._recorder = recorder
         self._scanner = OutputScanner(description.metrics, recorder, description.watch)
         self._selector = selectors.DefaultSelector()
-        self._grace = description.grace or GRACE_SECONDS
+        self._grace = description.grace_seconds
         self._deadline = self._last_moment()
         self._disk_full = False
         self._stalls = StallMonitor(description.stall, self._ask)
@@ -182,13 +184,13 @@ class Supervisor:
         self._exits.judge()
         self._stop(self._exits.no_longer_needed())
 
-    def _stop(self, names: Iterable[str], grace: float = GRACE_SECONDS) -> None:
-        """Ask running replicas to end, once; after `grace` seconds they are killed."""
+    def _stop(self, names: Iterable[str]) -> None:
+        """Ask running replicas to end, once; after their grace they are killed."""
         running = self._running()
         asked = {name: running[name] for name in names if name in running}
         asked = {name: replica for name, replica in asked.items() if not replica.stopped_at}
         if asked:
-            self._kill_at = monotonic() + grace
+            self._kill_at = monotonic() + self._grace
             self._end(asked, hard=False)
 
     def _end(self, replicas: dict[str, ReplicaProcess], hard: bool) -> None:
@@ -203,12 +205,12 @@ class Supervisor:
             if self._signals.is_cancelled:
                 self._exits.stop_state = JobState.CANCELLED
                 self._recorder.state(JobState.CANCELLING)
-                self._stop(self._exits.first_to_end(), self._grace)
+                self._stop(self._exits.first_to_end())
             elif self._deadline and monotonic() > self._deadline:
                 self._exits.stop_state = JobState.EXPIRED
-                self._stop(self._exits.first_to_end(), self._grace)
+                self._stop(self._exits.first_to_end())
         if self._kill_at and monotonic() > self._kill_at:
-            self._kill_at = monotonic() + GRACE_SECONDS
+            self._kill_at = monotonic() + _KILL_AGAIN_SECONDS
             self._end({n: r for n, r in self._running().items() if r.stopped_at}, hard=True)
 
     def _ask(self, replicas: Collection[str], number: int) -> None:

@@ -211,7 +211,7 @@ class LocalTarget:
 
 def _grace_of(run: str) -> float:
     try:
-        return RunFolder(run).description().grace or 0.0
+        return RunFolder(run).description().grace_seconds
     except (OSError, msgspec.DecodeError):
         return 0.0
 

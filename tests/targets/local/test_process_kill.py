@@ -103,7 +103,8 @@ def test_in_ci_an_interrupt_cancels(rsctl: Rsctl, number: signal.Signals) -> Non
 
 
 def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
-    stubborn = rsctl.write_job(bash="trap '' TERM; echo up; while true; do sleep 0.1; done")
+    script = "trap '' TERM; echo up; while true; do sleep 0.1; done"
+    stubborn = rsctl.write_job(bash=script, limits={"grace": "3s"})
     cli = rsctl.start("submit", "--cancel-on-interrupt", stubborn)
     assert cli.stdout is not None
     assert cli.stderr is not None

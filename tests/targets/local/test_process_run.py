@@ -215,10 +215,12 @@ def test_restarts_in_the_words_of_the_other_key(rsctl: Rsctl) -> None:
 
 
 def test_the_time_limit(rsctl: Rsctl) -> None:
-    job = rsctl.write_job(bash="trap '' TERM; sleep 600", limits={"timeout": "1s"})
+    job = rsctl.write_job(bash="trap '' TERM; sleep 600", limits={"timeout": "2s", "grace": "1s"})
     done = rsctl("submit", job, "-o", "json")
     assert done.exit_code == 6
     assert (done.result["state"], done.result["exit_code"]) == ("expired", 6)
+    [worker] = rsctl.status(done.result["run"])["replicas"]
+    assert worker["reason"] == "stopped: the job was expired, and killed 1 s later"
     assert rsctl.processes(done.result["run"]) == []
 
 
