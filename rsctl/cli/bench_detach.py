@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from time import monotonic, sleep
 
 import typer
 
+import rsctl_start
 from rsctl.api import Bench
 from rsctl.cli.show import print_message
 from rsctl.cli.views.bench import print_result
@@ -29,7 +29,7 @@ def detach_bench(
     """Start a driver that outlives this command. Raises RsctlError if it does not start."""
     record = bench.record
     bench.driver_log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    arguments = [sys.executable, "-m", "rsctl", "bench", "run", record.file]
+    arguments = [*rsctl_start.command("rsctl"), "bench", "run", record.file]
     arguments += ["--detach-on-interrupt", "--repeat", str(record.repeat)]
     arguments += [part for setting in record.settings for part in ("--set", setting)]
     arguments += ["--target", target] if target else []

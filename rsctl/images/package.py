@@ -2,7 +2,7 @@
 
 An image that is used without changes does not have rsctl, so the request delivers the runtime: one
 tar, in a folder of the staging bucket that is named by the hash of its content. The container
-begins with `python3 -c LOADER FILE HASH`, and continues as `rsctl-launch` does, with the same
+begins with `python3 -I -c LOADER FILE HASH`, and continues as `rsctl-launch` does, with the same
 arguments. The only part that the hash does not cover is a few words of Python in the request
 itself: anyone who can write to the bucket can make the job fail, and no more. Pure except for
 reading the files.
@@ -75,7 +75,7 @@ class Package(NamedTuple):
 
     def command(self, path: str) -> list[str]:
         """How a container begins that finds the package at a path."""
-        return ["python3", "-c", LOADER, path, self.digest]
+        return ["python3", "-I", "-c", LOADER, path, self.digest]
 
     def write(self, out: IO[bytes]) -> str:
         """Write the file, and return the digest of its content. Raises OSError.

@@ -27,7 +27,8 @@ def start(package: bytes) -> None:
     os.chdir(os.path.join(folder, "source"))
     search_path = [os.environ.get("PYTHONPATH"), os.path.join(folder, "runtime")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in search_path if path)
-    os.execv(sys.executable, [sys.executable, "-m", "rsctl.node.launch", *sys.argv[3:]])  # noqa: S606
+    program = [os.path.join(folder, "runtime", "rsctl_start.py"), "rsctl.node.launch"]
+    os.execv(sys.executable, [sys.executable, *program, *sys.argv[3:]])  # noqa: S606
 
 
 def unpack(package: bytes, folder: str) -> None:

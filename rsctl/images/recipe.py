@@ -36,7 +36,7 @@ exit 3
 _LAUNCH = b"""#!/bin/sh
 # The node's first process: the runtime under the image's own Python.
 export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}/opt/rsctl"
-exec /usr/local/bin/rsctl-python -m rsctl.node.launch "$@"
+exec /usr/local/bin/rsctl-python /opt/rsctl/rsctl_start.py rsctl.node.launch "$@"
 """
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import rsctl
+import rsctl_start
 from rsctl.images.context import ContextEntry
 from rsctl.installation import DISTRIBUTION
 
@@ -19,8 +20,8 @@ _CORE = _PACKAGE / "transport" / "librsctl_core.so"
 _FOLDER = DISTRIBUTION.replace("-", "_")
 _METADATA = f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {rsctl.__version__}\n"
 _ENTRY_POINTS = (
-    "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
-    "[torch.distributed.backends]\nrsctl = rsctl.transport.pytorch:register\n"
+    "[torch.backends]\nrsctl = rsctl_start:autoload\n"
+    "[torch.distributed.backends]\nrsctl = rsctl_start:register\n"
 )
 
 
@@ -31,6 +32,7 @@ def runtime_entries(prefix: str, has_core: bool = True) -> list[ContextEntry]:
     are the same on every machine.
     """
     return [
+        ContextEntry(f"{prefix}rsctl_start.py", path=Path(rsctl_start.__file__)),
         ContextEntry(f"{prefix}rsctl/__init__.py", path=_PACKAGE / "__init__.py"),
         *_python(prefix, "node"),
         *_python(prefix, "transport"),

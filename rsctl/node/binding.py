@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 
+import rsctl_start
 from rsctl.node.errors import CONFIGURATION, ENVIRONMENT, LaunchError
 
 _FIRST_AUTOLOAD = (2, 5)
@@ -48,7 +49,8 @@ def wrap_command(command: list[str], environ: Mapping[str, str]) -> list[str]:
             f"comm.backend: smddp reaches only Python scripts with torch {_torch_version()}",
             "Use run.script or run.module instead of run.command.",
         )
-    return [*_PYTHON, "-m", "rsctl.node.run_with_binding", *command[2:]]
+    _, *program = rsctl_start.command("rsctl.node.run_with_binding")
+    return [*_PYTHON, *program, *command[2:]]
 
 
 def _wants_smddp(environ: Mapping[str, str]) -> bool:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import rsctl_start
 from rsctl.node import binding, rank
 from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.environment import peer_timeout
@@ -61,7 +62,7 @@ def torchrun(
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
     return ProcessSpec(
         argv=[
-            *(sys.executable, "-m", "rsctl.node.torchrun"),
+            *rsctl_start.command("rsctl.node.torchrun"),
             *rendezvous,
             *("--nproc-per-node", str(processes), "--no-python"),
             *supervisor,
@@ -155,7 +156,7 @@ def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> Pro
 
     An address of the loopback is this node's own, where all nodes are processes of one machine.
     """
-    program = [sys.executable, "-m", "rsctl.transport.reduce"]
+    program = rsctl_start.command("rsctl.transport.reduce")
     port = str(cluster.reducer_ports[cluster.index])
     if cluster.interface and not is_loopback(cluster.own_host):
         listen = ["--interface", cluster.interface]

@@ -1,7 +1,7 @@
 """Runs a Python script with the binding to PyTorch where torch does not load it by itself.
 
-    python -u -m rsctl.node.run_with_binding SCRIPT ARGUMENTS...
-    python -u -m rsctl.node.run_with_binding -m MODULE ARGUMENTS...
+    python -u .../rsctl_start.py rsctl.node.run_with_binding SCRIPT ARGUMENTS...
+    python -u .../rsctl_start.py rsctl.node.run_with_binding -m MODULE ARGUMENTS...
 
 torch before 2.5 has no autoload, and SageMaker's data parallel library needs a torch before 2.5.
 The script finds itself as Python would have started it.
@@ -19,17 +19,20 @@ _BINDING = "rsctl"
 
 def main() -> None:
     """Load the binding, then run what the command line names."""
+    del sys.argv[0]
+    is_module = sys.argv[0] == "-m"
+    if is_module:
+        del sys.argv[0]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folder = os.getcwd() if is_module else os.path.dirname(os.path.abspath(sys.argv[0]))
+    sys.path[:0] = [folder, *(os.path.abspath(each) for each in given if each)]
     import torch  # noqa: F401 - the binding patches it
 
     for entry in entry_points(group="torch.backends", name=_BINDING):
         entry.load()()
-    del sys.argv[0]
-    if sys.argv[0] == "-m":
-        del sys.argv[0]
-        sys.path[0] = os.getcwd()
+    if is_module:
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
         runpy.run_path(sys.argv[0], run_name="__main__")
 
 

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import rsctl_start
 from rsctl.node.check import child, elf
 from rsctl.node.check.finding import Finding
 from rsctl.node.check.loader import Loader
@@ -23,11 +24,16 @@ from rsctl.node.check.transports import FAST_SOCKET, REDUCTION_SERVER, Transport
 from rsctl.node.settings import number
 
 _SECONDS = 300
-_IMPORT = """
-import importlib, sys
+_IMPORT = f"""
+import sys
+sys.path[0] = {os.path.dirname(rsctl_start.__file__)!r}
+import rsctl_start
+del sys.path[0]
+rsctl_start.keep_to_own_path()
+import importlib
 for name in sys.argv[1:]:
     if importlib.import_module(name).__file__ is None:
-        sys.exit(f"{name} is a folder without code")
+        sys.exit(f"{{name}} is a folder without code")
 print("imported")
 """
 

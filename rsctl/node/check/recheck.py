@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping
 
 import rsctl
+import rsctl_start
 from rsctl.node import rank
 from rsctl.node.errors import LaunchError
 from rsctl.node.structured_lines import emit
@@ -65,7 +66,7 @@ def start_recheck(transport: str, environ: Mapping[str, str]) -> Recheck | None:
         return None
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
-    command = [sys.executable, "-m", "rsctl.node.check.recheck", transport]
+    command = [*rsctl_start.command("rsctl.node.check.recheck"), transport]
     os.posix_spawn(
         sys.executable,
         [*command, str(writer), str(os.getpid())],

@@ -1,6 +1,6 @@
 """Replaces ssh for mpirun: it has MPI's daemon started on another node of the job.
 
-    python -m rsctl.node.mpi.agent HOST COMMAND...
+    python .../rsctl_start.py rsctl.node.mpi.agent HOST COMMAND...
 
 COMMAND is what mpirun would give to a shell over there: perhaps assignments first, then the daemon
 with its arguments, each in quotes. Only the daemon's name and the arguments are passed on; the node

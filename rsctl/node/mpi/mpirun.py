@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
+import rsctl_start
 from rsctl.node import rank
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import ENVIRONMENT, USAGE, LaunchError
@@ -90,7 +91,7 @@ def with_settings(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str
     Open MPI reads OMPI_MCA_*; in version 5, whose launcher is PRRTE, also PRTE_MCA_*. Ranks are in
     the order of the nodes, as torchrun's are, and are not bound to cores.
     """
-    agent = f"{sys.executable} -m rsctl.node.mpi.agent"
+    agent = " ".join(rsctl_start.command("rsctl.node.mpi.agent"))
     agents = {"OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent}
     defaults = {
         # The chief starts all daemons: others do not ask each other.

@@ -1,6 +1,6 @@
 """The proof that each task of a job gives before the job starts, where the job will run.
 
-    python3 -m rsctl.node.platforms.slurm_probe ROLE FIRST FOLDER TOKEN
+    python3 .../rsctl_start.py rsctl.node.platforms.slurm_probe ROLE FIRST FOLDER TOKEN
 
 The batch script has written TOKEN into FOLDER/token. A task that reads it there sees the same
 folder as the batch script's node; where the task is in a container, the folder is mounted there.

@@ -1,6 +1,6 @@
 """A task of a job on Slurm: starts one replica, and writes its log with the time of each line.
 
-    python3 -m rsctl.node.platforms.slurm_task ROLE FIRST LOGS FOLDER -- COMMAND...
+    python3 .../rsctl_start.py rsctl.node.platforms.slurm_task ROLE FIRST LOGS FOLDER -- COMMAND...
 
 The replica's index is FIRST and the task's number in its step. LOGS/ROLE-INDEX.log gets each line
 as `TIME TEXT`; it is appended to, and nothing else writes there. FOLDER is the working directory.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
+import rsctl_start
 from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, unfinished
 from rsctl.results.tracking.sender import is_sent
 from rsctl.runs.environment import own_environment
@@ -60,7 +60,7 @@ def start_bench(bench: str) -> Process:
 def _start(arguments: list[str], log: Path) -> Process:
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "rsctl.results.tracking.process", *arguments],
+            [*rsctl_start.command("rsctl.results.tracking.process"), *arguments],
             env={**_DEFAULTS, **own_environment()},
             stdin=subprocess.DEVNULL,
             stdout=output,

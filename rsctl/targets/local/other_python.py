@@ -25,7 +25,9 @@ _KEY = "targets.process.python"
 _OLDEST = (3, 10)
 _SECONDS = 60.0
 _PROBE = """\
-import importlib.util, sys
+import sys
+sys.path.pop(0)  # the source, which may have files named as modules
+import importlib.util
 print(*sys.version_info[:2], importlib.util.find_spec("torch") is not None)
 """
 
@@ -43,16 +45,21 @@ def python_env(job: Job, run: str) -> dict[str, Optional[str]]:
     env: dict[str, Optional[str]] = {"PATH": f"{Path(python).parent}:{path}"}
     if job.run.is_launched:
         inherited = own.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
-        folders = [str(run_directory(run) / _FOLDER), inherited]
+        folders = [runtime_folder(run), inherited]
         env["PYTHONPATH"] = ":".join(folder for folder in folders if folder)
     return env
+
+
+def runtime_folder(run: str) -> str:
+    """Where the parts of rsctl for the job's own Python are."""
+    return str(run_directory(run) / _FOLDER)
 
 
 def write_runtime(job: Job, run: str) -> None:
     """Write the parts of rsctl for the job's own Python into the run's folder. Raises OSError."""
     if process_options(job).python is None or not job.run.is_launched:
         return
-    folder = run_directory(run) / _FOLDER
+    folder = Path(runtime_folder(run))
     from rsctl.images.runtime_files import runtime_entries
 
     for entry in runtime_entries(""):

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from shutil import which
 from typing import Any, Optional
 
+import rsctl_start
 from rsctl.findings import Finding, error, note
 from rsctl.images.events import Show
 from rsctl.installation import install_command
@@ -23,7 +24,13 @@ from rsctl.targets.local import rendering
 from rsctl.targets.local.asking import ask_processes
 from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.inputs import disk_findings, input_plans
-from rsctl.targets.local.other_python import path_findings, probe, python_env, write_runtime
+from rsctl.targets.local.other_python import (
+    path_findings,
+    probe,
+    python_env,
+    runtime_folder,
+    write_runtime,
+)
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.source_copy import copy_source, working_directory
 from rsctl.targets.local.target import LocalTarget
@@ -134,12 +141,14 @@ class ProcessTarget(LocalTarget):
     def _argv(self, job: Job, run: str, ranks: int) -> list[str]:
         if job.run.launcher == "none":
             return user_command(job)
-        launch = [self._python(job), "-m", "rsctl.node.launch"]
+        python = process_options(job).python
+        launch = (
+            rsctl_start.command("rsctl.node.launch", self.host.python)
+            if python is None
+            else rsctl_start.command("rsctl.node.launch", str(python), runtime_folder(run))
+        )
         inputs = input_plans(job, run, self.info.name)
         return launch + launch_arguments(job, ranks, inputs=inputs)
-
-    def _python(self, job: Job) -> str:
-        return str(process_options(job).python or self.host.python)
 
     def prepare(self, submission: Submission, show: Show) -> None:
         """See LocalTarget.prepare; the run's folder may get rsctl's runtime and the source."""

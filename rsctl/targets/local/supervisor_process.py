@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
+import rsctl_start
 from rsctl.findings import ExitCode, JobState, error
 from rsctl.node.process_tree import adopt_orphans
 from rsctl.runs.environment import own_environment
@@ -33,7 +34,7 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
     """
     with folder.supervisor_log.open("ab") as log, _cancels_kept():
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "rsctl.targets.local.supervisor_process", folder.run, str(lock)],
+            [*rsctl_start.command("rsctl.targets.local.supervisor_process"), folder.run, str(lock)],
             env=own_environment(),
             stdin=subprocess.PIPE,
             stdout=log,

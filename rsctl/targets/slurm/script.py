@@ -26,6 +26,7 @@ PACKAGE = "@package-sha256:{digest}@"
 
 _BATCH = Path(__file__).with_name("batch.sh")
 _END = "END-OF-PACKAGE"
+_START = '"$RSCTL_START"'
 _RUNTIME = ("PYTHONPATH", "RSCTL_ATTEMPT", "RSCTL_SLURM_NODES")
 """Variables that the batch script sets for the tasks."""
 
@@ -73,6 +74,7 @@ def _head(
         yield f"# Wants {', '.join(secrets)} in the environment of sbatch; rsctl sets them."
     yield "set -u"
     yield f"RSCTL_FOLDER={shlex.quote(f'{options.shared}/{run}')}"
+    yield "RSCTL_START=$RSCTL_FOLDER/package/runtime/rsctl_start.py"
     yield f"RSCTL_COMPONENTS={len(allocation.components)}"
     yield f"RSCTL_RETRIES={job.limits.most_restarts or 0}"
     roles = {name for name, role in job.roles.items() if role.ends == "by-itself"}
@@ -125,7 +127,7 @@ def _functions(job: Job, allocation: Allocation) -> Iterator[str]:
     yield "start_probe() { # OPTION... ROLE FIRST FOLDER TOKEN"
     yield "    local count=$(($# - 4))"
     yield (
-        f'    {probe} --kill-on-bad-exit=1 "${{@:1:count}}" {inside}{python} -m '
+        f'    {probe} --kill-on-bad-exit=1 "${{@:1:count}}" {inside}{python} {_START} '
         'rsctl.node.platforms.slurm_probe "${@:count+1}"'
     )
     yield "}"
@@ -149,7 +151,7 @@ def _step_function(
     yield from (f"    {line}" for line in _exports(env))
     if hidden := sorted(_all_secrets(job) - {n for n, value in env.items() if value is None}):
         yield f"    unset {' '.join(hidden)}"
-    task = f'{inside}{python} -m rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS"'
+    task = f'{inside}{python} {_START} rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS"'
     yield f'    exec {" ".join(words)} "${{@:3}}" {task} \\'
     yield f'        "$RSCTL_FOLDER/package/source" -- {_command(step, python)}'
     yield "}"
@@ -170,7 +172,7 @@ def _command(step: Step, python: str) -> str:
         return shlex.join(user_command(step.job))
     inputs = input_plans(step.job)
     arguments = launch_arguments(step.job, step.processes, inputs=inputs)
-    return f"{python} -m rsctl.node.launch {shlex.join(arguments)}"
+    return f"{python} {_START} rsctl.node.launch {shlex.join(arguments)}"
 
 
 def mounts_of(job: Job) -> list[str]:

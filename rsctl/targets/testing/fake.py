@@ -22,6 +22,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+import rsctl_start
 from rsctl.findings import Finding, JobState, error
 from rsctl.images.events import Show
 from rsctl.job.inputs import inputs_of
@@ -168,7 +169,7 @@ class FakeTarget:
             os.makedirs(plan.env["RSCTL_OUTPUT_DIR"] or "", exist_ok=True)
             with folder.supervisor_log.open("ab") as log:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "rsctl.targets.testing.fake_job", plan.run, str(lock)],
+                    [*rsctl_start.command("rsctl.targets.testing.fake_job"), plan.run, str(lock)],
                     env={**os.environ, **secret_values(submission)},
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -34,6 +34,7 @@ def _be_forked(path: str) -> None:
 
 
 if "TORCH_FORKS" in os.environ and (
-    _WORDS[:2] == ["-m", "rsctl.node.torchrun"] or (_WORDS and _WORDS[0].endswith(".py"))
+    _WORDS[1:2] == ["rsctl.node.torchrun"]
+    or (_WORDS and _WORDS[0].endswith(".py") and not _WORDS[0].endswith("rsctl_start.py"))
 ):
     _be_forked(os.environ["TORCH_FORKS"])

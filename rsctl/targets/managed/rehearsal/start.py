@@ -10,11 +10,11 @@ emulator/       the emulator's folder; gs/ and s3/ lead to the buckets of all re
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 
+import rsctl_start
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import private_folder, run_directory
@@ -40,7 +40,7 @@ def start(run: str, rehearsal: EmulatorSettings) -> None:
         raise _not_started(f"cannot write {problem.filename}: {problem.strerror}") from None
     with log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "rsctl.targets.managed.rehearsal.emulator_process", run],
+            [*rsctl_start.command("rsctl.targets.managed.rehearsal.emulator_process"), run],
             env=own_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -11,6 +11,7 @@ import io
 import tarfile
 from pathlib import Path
 
+import rsctl_start
 from rsctl.estimate.catalog import load
 from rsctl.job.units import Accelerator
 from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode, decode_all
@@ -64,7 +65,7 @@ def command(record: JobRecord, runner: Kind) -> list[str] | None:
     ranks = 0
     if decode(given.get("sagemaker_torch_distributed_enabled", "false")) is True:
         ranks = _ranks(given)
-    start = ["python3", "-c", _START.read_text(), program, str(ranks)]
+    start = ["python3", "-I", "-c", _START.read_text(), rsctl_start.__file__, program, str(ranks)]
     return [*start, *arguments_of(decode_all(given))]
 
 

@@ -1,8 +1,8 @@
 """Starts the script of a node that is a process, as AWS's sagemaker-training toolkit does.
 
-`python3 -c TEXT PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started once. Code
-with a setup.py is installed below the node's own root folder, without dependencies, for which it
-uses this Python's, and its program is run as a module.
+`python3 -I -c TEXT RSCTL_START PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started
+once. Code with a setup.py is installed below the node's own root folder, without dependencies, for
+which it uses this Python's, and its program is run as a module.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 
-def main(program: str, ranks: str, *arguments: str) -> None:
+def main(rsctl_start: str, program: str, ranks: str, *arguments: str) -> None:
     """Raises CalledProcessError for what cannot be installed."""
     root = os.environ["RSCTL_ROOT"]
     os.chdir(os.path.join(root, "opt/ml/code"))
@@ -28,7 +28,7 @@ def main(program: str, ranks: str, *arguments: str) -> None:
     launcher = ["--launcher", "torchrun", "--processes", ranks]
     launch = launcher if int(ranks) else ["--launcher", "once"]
     sys.stdout.flush()
-    start = [sys.executable, "-m", "rsctl.node.launch", *launch, "--python", "--"]
+    start = [sys.executable, rsctl_start, "rsctl.node.launch", *launch, "--python", "--"]
     os.execv(sys.executable, [*start, *run, *arguments])  # noqa: S606
 
 

@@ -108,10 +108,10 @@ def container_of(pool: dict[str, Any]) -> dict[str, Any]:
         container: dict[str, Any] = pool.get("containerSpec", {})
         return container
     packages = [uri.replace("gs://", "/gcs/", 1) for uri in spec.get("packageUris", [])]
-    start = ["python3", "-c", _START_PACKAGE.read_text(), spec["pythonModule"], str(len(packages))]
+    module, count = spec["pythonModule"], str(len(packages))
     return {
         "imageUri": spec["executorImageUri"],
-        "command": [*start, *packages],
+        "command": ["python3", "-I", "-c", _START_PACKAGE.read_text(), module, count, *packages],
         "args": spec.get("args", []),
         "env": spec.get("env", []),
     }

@@ -1,8 +1,8 @@
 """Installs Python packages and becomes their module, as Vertex AI's prebuilt containers do.
 
-It runs in unknown images, on the standard library alone, and must parse on Python 3.7: `python3 -c
-TEXT MODULE COUNT PACKAGE… ARGUMENT…`. As a process of this machine it has a root folder of its own,
-and installs below that: without dependencies, for which it uses this Python's.
+It runs in unknown images, on the standard library alone, and must parse on Python 3.7: `python3 -I
+-c TEXT MODULE COUNT PACKAGE… ARGUMENT…`. As a process of this machine it has a root folder of its
+own, and installs below that: without dependencies, for which it uses this Python's.
 """
 
 from __future__ import annotations

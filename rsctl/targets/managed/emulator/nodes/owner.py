@@ -12,11 +12,11 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+import rsctl_start
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import home, private_folder
 
@@ -57,7 +57,7 @@ class Owner:
     def _start_guard(self) -> None:
         """A process that cleans up as soon as this one has died; it sees that by a pipe."""
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "rsctl.targets.managed.emulator.nodes.guard", self._file.name],
+            [*rsctl_start.command("rsctl.targets.managed.emulator.nodes.guard"), self._file.name],
             cwd=_folder(),
             env=own_environment(),
             stdin=subprocess.PIPE,

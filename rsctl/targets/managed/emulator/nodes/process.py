@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
+import rsctl_start
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.node.process_tree import tree
 from rsctl.node.telemetry import Meter
@@ -243,7 +244,7 @@ def _command(program: Program, node: Node) -> list[str]:
     entrypoint = program.entrypoint if node.entrypoint is None else node.entrypoint
     argv = [*entrypoint, *node.args]
     module = _RSCTL_PROGRAMS.get(argv[0]) if argv else None
-    return [program.python, "-m", module, *argv[1:]] if module else argv
+    return [*rsctl_start.command(module, program.python), *argv[1:]] if module else argv
 
 
 def _environment(program: Program) -> dict[str, str]:
