@@ -169,7 +169,7 @@ class _Finder:
 
 
 def _main() -> None:
-    if sys.path[0] == _ROOT:
+    if sys.path[0] in (_ROOT, os.path.dirname(os.path.realpath(__file__))):
         del sys.path[0]  # the folder of the script
     keep_to_own_path()
     import runpy

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import rsctl_start
 from rsctl.targets.local import process
 from rsctl.targets.local.host import LocalMachine
 
@@ -52,7 +53,7 @@ commands:
   role: worker
   argv:
   - /py
-  - -m
+  - {rsctl_start.__file__}
   - rsctl.node.launch
   - --launcher
   - once

@@ -144,7 +144,7 @@ def test_the_loader_is_what_sagemaker_takes_as_one_word(tmp_path: Path) -> None:
     assert LOADER.isprintable()
     package = make_package(make_job(tmp_path))
     command = package.command("/x/package.tar.gz")
-    assert command == ["python3", "-c", LOADER, "/x/package.tar.gz", package.digest]
+    assert command == ["python3", "-I", "-c", LOADER, "/x/package.tar.gz", package.digest]
 
 
 @pytest.mark.parametrize("target", ["vertex", "sagemaker"])

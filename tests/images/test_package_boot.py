@@ -1,4 +1,4 @@
-"""A package where it is unpacked: `python3 -c LOADER FILE HASH ARGUMENTS...`."""
+"""A package where it is unpacked: `python3 -I -c LOADER FILE HASH ARGUMENTS...`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ARGUMENTS = ["--launcher", "once", "--python", "--", "train.py", "--lr", "1 2", 
 def load(file: Path, digest: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
-        [sys.executable, "-c", LOADER, str(file), digest, *arguments],
+        [sys.executable, "-I", "-c", LOADER, str(file), digest, *arguments],
         env={**environ, "TMPDIR": str(file.parent), **env},
         cwd=file.parent,
         capture_output=True,

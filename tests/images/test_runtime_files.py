@@ -53,8 +53,7 @@ def test_torch_finds_the_binding(unpacked: Path) -> None:
         "print(found.value, found.load().__module__)"
     )
     assert run(unpacked, code) == (
-        "rsctl.transport.pytorch:autoload rsctl.transport.pytorch\n"
-        "rsctl.transport.pytorch:register rsctl.transport.pytorch\n"
+        "rsctl_start:autoload rsctl_start\nrsctl_start:register rsctl_start\n"
     )
 
 

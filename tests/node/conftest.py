@@ -10,13 +10,13 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import rsctl_start
 from tests.kit.polling import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def launch(tmp_path: Path) -> Iterator[LaunchNode]:
     """Start a node with these arguments and environment variables.
 
     `cluster_fields` are its fields of RSCTL_CLUSTER, which a cloud's node does not have; `via` is
-    put before the command line, as `sudo` is.
+    put before the command line, as `sudo` is. `root` is the folder with the package.
     """
     nodes: list[Node] = []
 
@@ -108,6 +108,7 @@ def launch(tmp_path: Path) -> Iterator[LaunchNode]:
         *arguments: str,
         cluster_fields: dict[str, Any] | None = None,
         via: Sequence[str] = (),
+        root: Path = ROOT,
         **extra: str,
     ) -> Node:
         unset = {"RANK", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}
@@ -116,7 +117,7 @@ def launch(tmp_path: Path) -> Iterator[LaunchNode]:
         if extra.get("RSCTL_TARGET") not in ("vertex", "sagemaker"):
             environ["RSCTL_CLUSTER"] = cluster(**(cluster_fields or {}))
         environ |= extra
-        argv = [*via, sys.executable, "-m", "rsctl.node.launch", *arguments]
+        argv = [*via, *rsctl_start.command("rsctl.node.launch", root=str(root)), *arguments]
         nodes.append(Node(tmp_path / f"node-{len(nodes)}", argv, environ))
         return nodes[-1]
 

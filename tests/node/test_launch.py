@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import rsctl
+import rsctl_start
 from rsctl.node import rank
 
 Launch = Callable[..., Any]
@@ -234,9 +235,8 @@ def test_an_image_without_the_reducers_program(launch: Launch, tmp_path: Path) -
     (tmp_path / "rsctl").mkdir()
     for name in ("__init__.py", "node"):
         (tmp_path / "rsctl" / name).symlink_to(Path(rsctl.__file__).with_name(name))
-    node = launch(
-        *ONCE, "true", cluster_fields=REDUCER, PYTHONPATH=str(tmp_path), via=without_torch()
-    )
+    (tmp_path / "rsctl_start.py").symlink_to(rsctl_start.__file__)
+    node = launch(*ONCE, "true", cluster_fields=REDUCER, root=tmp_path, via=without_torch())
     assert node.wait() == 3
     (finding,) = node.lines("finding")
     assert (finding["code"], finding["message"]) == (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import rsctl_start
 from rsctl.node import launch_arguments
 from rsctl.node.errors import LaunchError
 from rsctl.targets.sagemaker.long_arguments import encode_arguments
@@ -59,7 +60,7 @@ def test_a_variable_of_this_node_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import os; print(os.environ['A'], os.environ['B'])"]
     arguments = ["--launcher", "once", "--env", "A=x=y", "--env", "B="]
     done = subprocess.run(
-        [sys.executable, "-m", "rsctl.node.launch", *arguments, "--", *command],
+        [*rsctl_start.command("rsctl.node.launch"), *arguments, "--", *command],
         env={**os.environ, "RSCTL_CLUSTER": cluster(), "RSCTL_TELEMETRY_SECONDS": "0"},
         capture_output=True,
         text=True,
@@ -104,7 +105,7 @@ def test_rsctl_launch_reads_them(tmp_path: Path) -> None:
     }
     (config / "resourceconfig.json").write_text(json.dumps(resources))
     done = subprocess.run(
-        [sys.executable, "-m", "rsctl.node.launch", *sent.arguments],
+        [*rsctl_start.command("rsctl.node.launch"), *sent.arguments],
         env={**environ, "RSCTL_TARGET": "sagemaker", "RSCTL_TELEMETRY_SECONDS": "0"},
         capture_output=True,
         text=True,
@@ -115,7 +116,7 @@ def test_rsctl_launch_reads_them(tmp_path: Path) -> None:
 
 def test_rsctl_launch_says_that_they_are_missing(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "rsctl.node.launch", *REFERENCE],
+        [*rsctl_start.command("rsctl.node.launch"), *REFERENCE],
         env={**os.environ, "RSCTL_ROOT": str(tmp_path), "RSCTL_TARGET": "sagemaker"},
         capture_output=True,
         text=True,

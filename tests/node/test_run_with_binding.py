@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import rsctl_start
 from rsctl.node import binding, process_spec
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import LaunchError
@@ -52,7 +53,14 @@ def command_of(command: list[str], **environ: str) -> list[str]:
 def test_only_smddp_is_wrapped(old_torch: Path) -> None:
     script = [*PYTHON, "train.py", "--lr", "1"]
     assert command_of(script) == script
-    wrapped = [*PYTHON, "-m", "rsctl.node.run_with_binding", "train.py", "--lr", "1"]
+    wrapped = [
+        *PYTHON,
+        rsctl_start.__file__,
+        "rsctl.node.run_with_binding",
+        "train.py",
+        "--lr",
+        "1",
+    ]
     assert command_of(script, **SMDDP) == wrapped
     binding.require_autoload(SMDDP)
     with pytest.raises(LaunchError, match=r"which torch 2\.4\.1 does not have"):
@@ -73,7 +81,7 @@ def test_with_a_newer_torch_it_is_torchs_own_work(
 
 def run(site: Path, folder: Path, *command: str) -> list[Any]:
     done = subprocess.run(
-        [*PYTHON, "-m", "rsctl.node.run_with_binding", *command],
+        [*PYTHON, rsctl_start.__file__, "rsctl.node.run_with_binding", *command],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
         stdout=subprocess.PIPE,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rsctl_start
 from rsctl.transport import ErrorCode, Transport, TransportError, connect, frames, schedule
 from rsctl.transport.engine_interface import EpochGroup
 from rsctl.transport.engines import reducer_engine
@@ -42,7 +43,7 @@ class Process:
             "RSCTL_TRANSPORT_CORE": "on" if engine == "core" else "off",
             **_asks(identity),
         }
-        program = [sys.executable, "-m", "rsctl.transport.reduce", "--bind", "127.0.0.1"]
+        program = [*rsctl_start.command("rsctl.transport.reduce"), "--bind", "127.0.0.1"]
         self.process = subprocess.Popen(
             [*program, "--port", "0"], env=environ, stdout=subprocess.PIPE, text=True
         )

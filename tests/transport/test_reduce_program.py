@@ -7,19 +7,19 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+import rsctl_start
 from rsctl.transport import Transport, connect
 from rsctl.transport.reduce import interface_address, main
 from rsctl.transport.settings import WorkerSettings
 from tests.transport.conftest import TOKEN, in_threads
 
-_PROGRAM = [sys.executable, "-m", "rsctl.transport.reduce"]
+_PROGRAM = [*rsctl_start.command("rsctl.transport.reduce")]
 _ENVIRON = os.environ | {"RSCTL_TOKEN": TOKEN.decode(), "RSCTL_RUN": "run"}
 
 

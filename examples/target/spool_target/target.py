@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+import rsctl_start
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import Finding
 from rsctl.images.events import Show
@@ -32,7 +32,7 @@ class SpoolTarget(ManagedTarget):
         """The command with its variables. Nothing but the job and the run's ID goes in."""
         options: SpoolOptions = INFO.options_of(job)
         ranks = 1 if job.workers.processes == "auto" else job.workers.processes
-        launch = [sys.executable, "-m", "rsctl.node.launch", *launch_arguments(job, ranks)]
+        launch = [*rsctl_start.command("rsctl.node.launch"), *launch_arguments(job, ranks)]
         env = {
             **{given.variable: str(given.location) for given in inputs_of(job, INFO.name)},
             "RSCTL_RUN": run,

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import rsctl_start
+
 ROOT = Path(__file__).parents[3]
 ELASTIC = {
     "__init__.py": "",
@@ -150,7 +152,7 @@ class Image:
         """What `rsctl-launch --check` says of this image."""
         options = ["--check", "--transport", transport, "--launcher", launcher]
         done = subprocess.run(
-            [sys.executable, *python, "-m", "rsctl.node.launch", *options],
+            [sys.executable, *python, rsctl_start.__file__, "rsctl.node.launch", *options],
             env={**self.environ, **env},
             cwd=self.folder,
             capture_output=True,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import rsctl_start
 from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
 from rsctl.targets.base import Target
@@ -51,7 +52,7 @@ def launched(ranks: int, flag: str) -> list[str]:
 def test_as_processes(plan: Render) -> None:
     made = plan(JOB, ProcessTarget(a_host(gpus=5)))
     commands = made["request"]["commands"]
-    python = ["/venv/bin/python", "-m", "rsctl.node.launch"]
+    python = ["/venv/bin/python", rsctl_start.__file__, "rsctl.node.launch"]
     others = [*python, *launched(2, "n")]
     assert [c["argv"] for c in commands] == [[*python, *launched(1, "y")], others, others]
     names = ("CUDA_VISIBLE_DEVICES", "A", "B", "PASS")

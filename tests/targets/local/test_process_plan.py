@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import rsctl_start
 from rsctl.targets.base import Target
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.process import ProcessTarget
@@ -41,7 +42,7 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
         "RSCTL_CHECKPOINT_DIR": "/ckpt",
     }
     words = ["--epochs", "3", "--lr", "2e-05", "--amp", "--dims", "1", "2", "--name", "a b"]
-    launch = ["/venv/bin/python", "-m", "rsctl.node.launch"]
+    launch = ["/venv/bin/python", rsctl_start.__file__, "rsctl.node.launch"]
     launch += ["--launcher", "torchrun", "--processes", "4", "--python", "--"]
 
     def command(index: int, gpus: str) -> dict[str, Any]:
@@ -183,7 +184,7 @@ def test_who_chooses_gpus_in_the_job_has_them(plan: Render) -> None:
 def test_the_launcher_gets_the_command(plan: Render, run: str, argv: list[str]) -> None:
     text = JOB.replace("script: train.py, launcher: once", run)
     [command] = plan(text)["request"]["commands"]
-    assert command["argv"] == ["/venv/bin/python", "-m", "rsctl.node.launch", *argv]
+    assert command["argv"] == ["/venv/bin/python", rsctl_start.__file__, "rsctl.node.launch", *argv]
 
 
 def test_launcher_none_runs_the_command_as_it_is(plan: Render) -> None:

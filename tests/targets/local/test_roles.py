@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import rsctl_start
 from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
 from rsctl.targets.base import Target
@@ -57,7 +58,7 @@ def test_as_processes(plan: Render) -> None:
     assert list(commands) == [
         *("worker-0", "worker-1", "reducer-0", "ps-0", "ps-1", "evaluator-0", "cache-0")
     ]
-    python = ["/venv/bin/python", "-m", "rsctl.node.launch"]
+    python = ["/venv/bin/python", rsctl_start.__file__, "rsctl.node.launch"]
     assert commands["ps-1"]["argv"] == [*python, *ONCE, "train.py", "--lr", "0.2"]
     assert commands["evaluator-0"]["argv"] == [*python, *ONCE, "-m", "eval"]
     assert commands["cache-0"]["argv"] == ["redis-server", "--save", ""]

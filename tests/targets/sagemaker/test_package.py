@@ -52,6 +52,7 @@ def test_the_container_begins_with_the_package(tmp_path: Path) -> None:
     algorithm = made["AlgorithmSpecification"]
     assert algorithm["ContainerEntrypoint"] == [
         "python3",
+        "-I",
         "-c",
         LOADER,
         "/opt/ml/input/data/rsctl/package.tar.gz",
@@ -79,7 +80,7 @@ def test_beside_a_file_system_no_channel_names_a_group(tmp_path: Path) -> None:
 def test_long_arguments_travel_as_ever(tmp_path: Path) -> None:
     made = body(tmp_path, {"run": {"args": ["x" * 300]}})
     algorithm = made["AlgorithmSpecification"]
-    assert algorithm["ContainerEntrypoint"][:3] == ["python3", "-c", LOADER]
+    assert algorithm["ContainerEntrypoint"][:4] == ["python3", "-I", "-c", LOADER]
     assert algorithm["ContainerArguments"] == ["--arguments-from", "hyperparameters"]
 
 

@@ -121,6 +121,7 @@ def test_the_whole_script(tmp_path: Path) -> None:
 # Wants RSCTL_TOKEN in the environment of sbatch; rsctl sets them.
 set -u
 RSCTL_FOLDER=/shared/me/train-abcdef
+RSCTL_START=$RSCTL_FOLDER/package/runtime/rsctl_start.py
 RSCTL_COMPONENTS=2
 RSCTL_RETRIES=0
 RSCTL_AWAITED="workers"
@@ -141,26 +142,26 @@ set_up() {
 
 start_probe() { # OPTION... ROLE FIRST FOLDER TOKEN
     local count=$(($# - 4))
-    srun --kill-on-bad-exit=1 "${@:1:count}" python3 -m rsctl.node.platforms.slurm_probe """
-        """"${@:count+1}"
+    srun --kill-on-bad-exit=1 "${@:1:count}" python3 "$RSCTL_START" """
+        """rsctl.node.platforms.slurm_probe "${@:count+1}"
 }
 
 step_reducers() { # ROLE FIRST OPTION...
     export R=1
     export RSCTL_ON_REDUCER_LOSS=fail
-    exec srun --gres=none "${@:3}" python3 -m rsctl.node.platforms.slurm_task "$1" "$2" """
-        """"$RSCTL_LOGS" \\
-        "$RSCTL_FOLDER/package/source" -- python3 -m rsctl.node.launch --launcher torchrun """
-        """--processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
+    exec srun --gres=none "${@:3}" python3 "$RSCTL_START" """
+        """rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS" \\
+        "$RSCTL_FOLDER/package/source" -- python3 "$RSCTL_START" rsctl.node.launch """
+        """--launcher torchrun --processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
 }
 
 step_workers() { # ROLE FIRST OPTION...
     export NAME='a b'
     export RSCTL_ON_REDUCER_LOSS=fail
-    exec srun --mpi=pmix "${@:3}" python3 -m rsctl.node.platforms.slurm_task "$1" "$2" """
-        """"$RSCTL_LOGS" \\
-        "$RSCTL_FOLDER/package/source" -- python3 -m rsctl.node.launch --launcher torchrun """
-        """--processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
+    exec srun --mpi=pmix "${@:3}" python3 "$RSCTL_START" """
+        """rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS" \\
+        "$RSCTL_FOLDER/package/source" -- python3 "$RSCTL_START" rsctl.node.launch """
+        """--launcher torchrun --processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
 }"""
     )
     assert request["environment"] == {"RSCTL_TOKEN": None}
@@ -219,7 +220,7 @@ def test_pyxis(tmp_path: Path) -> None:
         'srun --container-image="$RSCTL_IMAGE_FILE" --container-mounts=/shared/me:/shared/me '
         "--no-container-mount-home --no-container-entrypoint --container-env=PYTHONPATH,"
         "RSCTL_ATTEMPT,RSCTL_CHECKPOINT_DIR,RSCTL_OUTPUT_DIR,RSCTL_RUN,RSCTL_SLURM_NODES,"
-        'RSCTL_TARGET "${@:3}" python3 -m'
+        'RSCTL_TARGET "${@:3}" python3 "$RSCTL_START"'
     )
     assert f"    exec {srun} " in script
     assert 'enroot import --output "$new" "docker://$(enroot_name "$RSCTL_IMAGE")"' in script
@@ -232,8 +233,8 @@ def test_apptainer(tmp_path: Path) -> None:
     keys = {"image": {"uri": "pytorch/pytorch:2.8.0"}, "slurm": {"container": "apptainer"}}
     made = planned(tmp_path, workers={"accelerator": "l4:1"}, **keys)
     script = made.request["script"]
-    inside = 'apptainer exec --nv --no-home --bind /shared/me "$RSCTL_IMAGE_FILE" python3 -m'
-    assert f'    exec srun "${{@:3}}" {inside} ' in script
+    inside = 'apptainer exec --nv --no-home --bind /shared/me "$RSCTL_IMAGE_FILE" python3'
+    assert f'    exec srun "${{@:3}}" {inside} "$RSCTL_START" ' in script
     assert 'apptainer pull "$new" "docker://$RSCTL_IMAGE"' in script
 
 
@@ -385,7 +386,10 @@ def test_hyperpod_resumes_the_workers_step(tmp_path: Path) -> None:
     made = planned(tmp_path, **keys, slurm={"auto_resume": True})
     script = made.request["script"]
     assert "[ ! -d /opt/sagemaker_cluster ] || RSCTL_HYPERPOD=(--auto-resume=1)\n" in script
-    assert 'exec srun "${RSCTL_HYPERPOD[@]}" "${@:3}" python3 -m rsctl.node.platforms' in script
+    assert (
+        'exec srun "${RSCTL_HYPERPOD[@]}" "${@:3}" python3 "$RSCTL_START" rsctl.node.platforms'
+        in script
+    )
     assert script.count('"${RSCTL_HYPERPOD[@]}"') == 1
     assert "#SBATCH --no-requeue\n" in script
 

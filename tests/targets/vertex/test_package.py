@@ -41,6 +41,7 @@ def test_the_container_begins_with_the_package(tmp_path: Path) -> None:
         "imageUri": URI,
         "command": [
             "python3",
+            "-I",
             "-c",
             LOADER,
             f"/gcs/bucket/staging/packages/{digest}/package.tar.gz",
@@ -53,14 +54,14 @@ def test_the_container_begins_with_the_package(tmp_path: Path) -> None:
 
 def test_own_reducers_begin_with_it_too(tmp_path: Path) -> None:
     chief, others, reducers = pools(tmp_path, {"workers": {"count": 2}, "reducers": {"count": 1}})
-    assert chief["containerSpec"]["command"][:3] == ["python3", "-c", LOADER]
+    assert chief["containerSpec"]["command"][:4] == ["python3", "-I", "-c", LOADER]
     assert others["containerSpec"] == reducers["containerSpec"] == chief["containerSpec"]
 
 
 def test_googles_reducers_do_not(tmp_path: Path) -> None:
     workers = {"count": 2, "machine": "n1-highmem-96", "accelerator": "v100:8"}
     chief, _, reducers = pools(tmp_path, {"workers": workers, "reducers": {"count": 4}})
-    assert chief["containerSpec"]["command"][:3] == ["python3", "-c", LOADER]
+    assert chief["containerSpec"]["command"][:4] == ["python3", "-I", "-c", LOADER]
     assert reducers["containerSpec"] == {"imageUri": GOOGLE_REDUCERS}
 
 
@@ -94,4 +95,4 @@ def test_it_needs_a_bucket(tmp_path: Path) -> None:
 
 def test_a_bucket_without_a_folder(tmp_path: Path) -> None:
     [chief] = pools(tmp_path, vertex(staging="gs://bucket"))
-    assert chief["containerSpec"]["command"][3].startswith("/gcs/bucket/packages/")
+    assert chief["containerSpec"]["command"][4].startswith("/gcs/bucket/packages/")
