@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import rsctl_start
-
 ROOT = Path(__file__).parents[3]
 ELASTIC = {
     "__init__.py": "",
@@ -140,6 +138,7 @@ class Image:
         copied = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / "rsctl" / "node", root / "rsctl" / "node", ignore=copied)
         shutil.copy(ROOT / "rsctl" / "__init__.py", root / "rsctl")
+        shutil.copy(ROOT / "rsctl_start.py", root)
         return root
 
     def check(
@@ -147,12 +146,13 @@ class Image:
         transport: str = "efa",
         launcher: str = "once",
         python: tuple[str, ...] = (),
+        root: Path = ROOT,
         **env: str,
     ) -> Checked:
         """What `rsctl-launch --check` says of this image."""
         options = ["--check", "--transport", transport, "--launcher", launcher]
         done = subprocess.run(
-            [sys.executable, *python, rsctl_start.__file__, "rsctl.node.launch", *options],
+            [sys.executable, *python, root / "rsctl_start.py", "rsctl.node.launch", *options],
             env={**self.environ, **env},
             cwd=self.folder,
             capture_output=True,

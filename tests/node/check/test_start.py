@@ -24,7 +24,7 @@ def efa_node(image: Any, launch: Launch) -> Launch:
 
     def start(*arguments: str, **more: Any) -> Any:
         environ = image.environ | {"PYTHONPATH": f"{image.site}:{root}"} | more
-        return launch(*arguments, **environ)
+        return launch(*arguments, root=root, **environ)
 
     return start
 
