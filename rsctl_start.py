@@ -171,6 +171,7 @@ class _Finder:
 def _main() -> None:
     if sys.path[0] in (_ROOT, os.path.dirname(os.path.realpath(__file__))):
         del sys.path[0]  # the folder of the script
+    sys.modules["rsctl_start"] = sys.modules["__main__"]  # not one of another version
     keep_to_own_path()
     import runpy
 

@@ -177,13 +177,13 @@ def test_rsctls_own_transport(image: Any) -> None:
     ready = ["rsctl: transport rsctl: rsctl's own transport can run here"]
     assert image.check("rsctl") == (0, [], ready)
     root = image.without_transport()
-    code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
+    code, findings = brief(image.check("rsctl", root=root, PYTHONPATH=str(root)))
     missing = "Python cannot import rsctl.transport.import_check: "
     missing += "ModuleNotFoundError: No module named 'rsctl.transport'"
     assert (code, findings) == (3, [("error", "transport-missing", missing)])
     (root / "rsctl" / "transport").mkdir()
     (root / "rsctl" / "transport" / "ready.py").mkdir()
-    code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
+    code, findings = brief(image.check("rsctl", root=root, PYTHONPATH=str(root)))
     assert (code, findings[0][:2]) == (3, ("error", "transport-missing"))
 
 
@@ -192,7 +192,7 @@ def test_the_transport_without_core_needs_numpy(image: Any) -> None:
     shutil.copytree(ROOT / "rsctl" / "transport", root / "rsctl" / "transport")
     (root / "rsctl" / "transport" / "librsctl_core.so").unlink(missing_ok=True)
     (root / "numpy.py").write_text("raise ImportError('no numpy here')")
-    code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
+    code, findings = brief(image.check("rsctl", root=root, PYTHONPATH=str(root)))
     message = "Python cannot import rsctl.transport.import_check: ImportError: no numpy here"
     assert (code, findings) == (3, [("error", "transport-missing", message)])
 
