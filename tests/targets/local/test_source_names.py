@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import rsctl_start
+from tests.kit.docker import needs_docker
 
 from ..conftest import Rsctl
 
@@ -74,6 +75,36 @@ def loaded_at_start() -> set[str]:
     code = "import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+REHEARSED = ("--rehearse", "--rehearse-with", "process")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param(["compose"], marks=needs_docker),
+        ["vertex", *REHEARSED],
+        ["sagemaker", *REHEARSED],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_file_for_every_module_on_another_target(
+    rsctl: Rsctl, tmp_path: Path, target: list[str]
+) -> None:
+    source = write_source(tmp_path / "source", imported_modules(), SCRIPT.format(name="secrets"))
+    (source / "secrets.py").write_text(OWN)
+    job = rsctl.write_job(
+        run={"script": "train.py", "launcher": "once"},
+        image={"base": "rsctl-test-base:1", "source": str(source)},
+        targets={
+            "vertex": {"project": "rehearsal", "region": "us-central1"},
+            "sagemaker": {"region": "us-east-1"},
+        },
+    )
+    done = rsctl("submit", job, "-t", *target)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "imported the own one" in done.stdout
 
 
 @pytest.mark.parametrize("search_path", ["none", "source"])
