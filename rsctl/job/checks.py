@@ -15,6 +15,7 @@ from rsctl.job.input_checks import check_inputs
 from rsctl.job.job import Image, Job, RunBlock, Workers
 from rsctl.job.limit_checks import check_limits
 from rsctl.job.local_steps import check_local_steps
+from rsctl.job.own_launcher import check_own_launcher
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
 from rsctl.job.script_language import check_script_language, check_shell_script
@@ -35,6 +36,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     `is_broken` is whether the value of a key is not the user's, because of an error.
     """
     yield from _check_what_runs(job.run, job.image, is_broken)
+    yield from check_own_launcher(job)
     yield from check_image(job)
     yield from check_package(job, is_broken)
     yield from check_env(job.run.env, "run.env")

@@ -48,7 +48,7 @@ def test_a_run_from_its_plan_to_its_result(
 
 
 def test_lines_are_chosen(write_job: Write) -> None:
-    run = rsctl.api.submit(write_job("echo a; echo b $RANK; echo c >&2", workers={"count": 2}))
+    run = rsctl.api.submit(write_job("echo a; echo b $NODE_RANK; echo c >&2", workers={"count": 2}))
     run.wait()
     assert sorted(line.text for line in run.logs(grep="^b")) == ["b 0", "b 1"]
     assert {line.replica for line in run.logs(replicas=["worker-1"])} == {"worker-1"}

@@ -26,7 +26,7 @@ Addresses = Callable[[int], list[str]]
 ONCE = ("--launcher", "once", "--")
 PRINT = (
     "import json, os; print(json.dumps({n: v for n, v in os.environ.items() if n.startswith("
-    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'MASTER'))}))"
+    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'NODE_', 'NNODES', 'MASTER'))}))"
 )
 
 
@@ -108,9 +108,10 @@ def test_a_sagemaker_script_finds_workers_only(job: Callable[..., Job], script: 
         "NCCL_HOSTID": host,
         "NCCL_SOCKET_IFNAME": "lo",
         "GLOO_SOCKET_IFNAME": "lo",
-        "RANK": "1",
-        "WORLD_SIZE": "2",
+        "NODE_RANK": "1",
+        "NNODES": "2",
         "RSCTL_EXPECTED_RANKS": "2",
+        "RSCTL_EXPECTED_NODES": "2",
         "MASTER_ADDR": made.workers[0],
         "MASTER_PORT": environ["RSCTL_PORT"],
         "RSCTL_ROOT": str(root),
@@ -149,9 +150,10 @@ def test_a_vertex_script_has_its_ranks(
     assert environ == {
         "NCCL_SOCKET_IFNAME": "lo",
         "GLOO_SOCKET_IFNAME": "lo",
-        "RANK": "1",
-        "WORLD_SIZE": "2",
+        "NODE_RANK": "1",
+        "NNODES": "2",
         "RSCTL_EXPECTED_RANKS": "2",
+        "RSCTL_EXPECTED_NODES": "2",
         "MASTER_ADDR": hosts[0],
         "MASTER_PORT": "2222",
         "RSCTL_TARGET": "vertex",
@@ -179,7 +181,8 @@ def test_a_vertex_job_of_one_replica_needs_no_name(
     )
     environ = environ_of(node)
     assert (environ["MASTER_ADDR"], environ["MASTER_PORT"]) == ("127.0.0.1", str(free_port))
-    assert (environ["RANK"], environ["WORLD_SIZE"]) == ("0", "1")
+    names = ("NODE_RANK", "NNODES") if launcher == "once" else ("RANK", "WORLD_SIZE")
+    assert [environ[name] for name in names] == ["0", "1"]
     assert environ["RSCTL_REPLICA"] == "worker-0"
     assert "NCCL_SOCKET_IFNAME" not in environ
 

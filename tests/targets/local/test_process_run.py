@@ -116,7 +116,7 @@ def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> No
     source.mkdir()
     (source / "train.py").write_text(
         "import os, signal\n"
-        "if os.environ['RANK'] == '1':\n"
+        "if os.environ['NODE_RANK'] == '1':\n"
         "    with open('peers', 'w'): os.kill(os.getpid(), signal.SIGKILL)\n"
         "with open('peers') as peer: peer.read()\n"
         "raise RuntimeError('Connection closed by peer [127.0.0.1]:4242')\n"
@@ -139,7 +139,7 @@ import json, os, time
 from datetime import datetime, timezone
 from pathlib import Path
 reported = Path({str(reported)!r})
-if os.environ["RANK"] == "1":
+if os.environ["NODE_RANK"] == "1":
     parent = Path(f"/proc/{{os.getppid()}}/environ").read_text()  # of the wrapper of this rank
     key = parent.partition("RSCTL_EXIT_KEY=")[2].partition(chr(0))[0]
     report = {{"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 137, "signal": "SIGKILL"}}
@@ -245,21 +245,24 @@ def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
 def test_the_environment_of_a_replica(rsctl: Rsctl, tmp_path: Path) -> None:
     (tmp_path / "work" / "data").mkdir()
     job = rsctl.write_job(
-        bash='echo "$RANK $WORLD_SIZE $LOCAL_RANK|$RSCTL_RUN|$RSCTL_ROLE|$RSCTL_TARGET|'
+        bash='echo "$NODE_RANK $NNODES $RANK|$RSCTL_RUN|$RSCTL_ROLE|$RSCTL_TARGET|'
         '$RSCTL_INPUT_TRAIN|$RSCTL_OUTPUT_DIR|$RSCTL_CHECKPOINT_DIR|$GREETING|$PWD"; '
         'test -d "$RSCTL_OUTPUT_DIR" && test -d "$RSCTL_CHECKPOINT_DIR" && test -d "$TMPDIR"',
         inputs={"train": "data"},
         checkpoints="ckpt",
     )
     done = rsctl(
-        *("submit", job, "--set", "run.env.GREETING=a: $b 'c'"), RANK="9", RSCTL_RUN="outer"
+        *("submit", job, "--set", "run.env.GREETING=a: $b 'c'"),
+        RANK="9",
+        NODE_RANK="9",
+        RSCTL_RUN="outer",
     )
     assert done.exit_code == 0
     run = rsctl.status("@last")["run"]
     work = tmp_path / "work"
     outputs = tmp_path / "home" / "runs" / run / "outputs"
     assert done.stdout == (
-        f"worker-0 | 0 1 0|{run}|worker|process|{work}/data|{outputs}|{work}/ckpt|"
+        f"worker-0 | 0 1 |{run}|worker|process|{work}/data|{outputs}|{work}/ckpt|"
         f"a: $b 'c'|{work}/source\n"
     )
 
@@ -291,7 +294,7 @@ def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(
     """Values that begin a line are read as they are, and the failed rank's own lines are shown."""
     script = (
         "import os, sys, time\n"
-        "rank = os.environ['RANK']\n"
+        "rank = os.environ['NODE_RANK']\n"
         "for part in ('loss=', '0.' + rank, '5\\n'):\n"
         "    os.write(1, part.encode())\n"
         "os.write(2, b'Traceback (most recent call last):\\nValueError: of ' + rank.encode())\n"
