@@ -23,6 +23,7 @@ import request_fields
 import rooms
 import typer
 import variables
+from separate_commands import separate_commands
 
 from rsctl.api.bisect import Bisected, Probe
 from rsctl.api.prune.items import Item
@@ -63,11 +64,17 @@ def _help(group: Any, name: str, parent: typer.Context) -> Iterator[str]:
     command = group.get_command(parent, name)
     if command is None:
         raise LookupError(name)
+    yield from _help_of(command, name, parent)
+
+
+def _help_of(command: Any, name: str, parent: typer.Context) -> Iterator[str]:
     context = typer.Context(command, info_name=name, parent=parent, max_content_width=80)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if hasattr(command, "list_commands"):
         for inner in command.list_commands(context):
             yield from _help(command, inner, context)
+    for inner, other in separate_commands(name).items():
+        yield from _help_of(other, f"{name} {inner}", parent)
 
 
 def job_keys() -> str:
