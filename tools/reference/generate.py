@@ -78,22 +78,33 @@ def _help_of(command: Any, name: str, parent: typer.Context) -> Iterator[str]:
 
 
 def job_keys() -> str:
-    """Every key of the job file."""
+    """Every key of the job file, with an anchor; a section for each mapping."""
     lines = [
         "# The job file\n",
         "This page lists every key with its value. `NAME` is a name of your choice.",
-        "`rsctl schema` prints the same as a JSON Schema. You may add `x-...` keys at the top.\n",
-        "| key | value | default | description |",
-        "|---|---|---|---|",
+        "`rsctl schema` prints the same as a JSON Schema. You may add `x-...` keys at the top.",
     ]
-    lines += _rows(SpecType(complete_job()), "")
+    sections: dict[str, list[tuple[str, Field]]] = {"": []}
+    for path, field in _keys(SpecType(complete_job()), ""):
+        depth = 2 if path.startswith("targets.") else 1
+        own = ".".join(path.split(".")[:depth])
+        sections.setdefault("" if "." not in path else own, []).append((path, field))
+    for title, keys in sections.items():
+        lines += [f"\n## {title}"] if title else []
+        lines += ["\n| key | value | default | description |", "|---|---|---|---|"]
+        lines += (_row(path, field, path in sections) for path, field in keys)
     return "\n".join(lines) + "\n"
 
 
-def _rows(spec_type: SpecType, prefix: str) -> Iterator[str]:
-    for path, field in _keys(spec_type, prefix):
-        cells = (f"`{path}`", _value(field.type), _default(field), _about(field))
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _row(path: str, field: Field, has_section: bool) -> str:
+    """A row of the table; the heading of a section is the anchor of its key."""
+    key = f"`{path}`"
+    if "." not in path and has_section:
+        key = f"[{key}](#{path})"
+    else:
+        key = f'<a id="{path}" href="#{path}">{key}</a>'
+    cells = (key, _value(field.type), _default(field), _about(field))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def job_key_paths() -> Iterator[str]:
@@ -258,13 +269,22 @@ PAGES: dict[str, Callable[[], str]] = {
     "python.md": python_api.page,
 }
 
+FRONT_MATTER = {
+    "job.md": "---\nsearch: {boost: 3}\n---\n",
+    "python.md": "---\nsearch: {boost: 0.5}\n---\n",
+}
+"""Of a word, readers seek the guide and the key rather than a method with an equal name."""
+
 
 def main() -> int:
     """Write or check the pages."""
     FOLDER.mkdir(exist_ok=True)
     stale = []
     try:
-        pages = {FOLDER / name: HEAD + make() for name, make in PAGES.items()}
+        pages = {
+            FOLDER / name: FRONT_MATTER.get(name, "") + HEAD + make()
+            for name, make in PAGES.items()
+        }
         pages[ROOT / "ARCHITECTURE.md"] = rooms.architecture(ROOT)
     except LookupError as problem:
         print(problem, file=sys.stderr)
