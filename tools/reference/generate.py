@@ -32,11 +32,10 @@ from rsctl.bench.summary import CellStatistic, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
 from rsctl.findings import ExitCode, Finding
-from rsctl.job.installed_targets import complete_job
+from rsctl.job.key_paths import job_keys
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.job.type_descriptions import describe_type
-from rsctl.job.types import Field, SpecType, fields_of
-from rsctl.job.yaml_tree import join_path
+from rsctl.job.types import Field, SpecType
 from rsctl.runs.cost import RunCost
 from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.records import Replica
@@ -77,7 +76,7 @@ def _help_of(command: Any, name: str, parent: typer.Context) -> Iterator[str]:
         yield from _help_of(other, f"{name} {inner}", parent)
 
 
-def job_keys() -> str:
+def job_file() -> str:
     """Every key of the job file, with an anchor; a section for each mapping."""
     lines = [
         "# The job file\n",
@@ -85,7 +84,7 @@ def job_keys() -> str:
         "`rsctl schema` prints the same as a JSON Schema. You may add `x-...` keys at the top.",
     ]
     sections: dict[str, list[tuple[str, Field]]] = {"": []}
-    for path, field in _keys(SpecType(complete_job()), ""):
+    for path, field in job_keys():
         depth = 2 if path.startswith("targets.") else 1
         own = ".".join(path.split(".")[:depth])
         sections.setdefault("" if "." not in path else own, []).append((path, field))
@@ -105,22 +104,6 @@ def _row(path: str, field: Field, has_section: bool) -> str:
         key = f'<a id="{path}" href="#{path}">{key}</a>'
     cells = (key, _value(field.type), _default(field), _about(field))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def job_key_paths() -> Iterator[str]:
-    """The path of every key of the job file."""
-    return (path for path, _ in _keys(SpecType(complete_job()), ""))
-
-
-def _keys(spec_type: SpecType, prefix: str) -> Iterator[tuple[str, Field]]:
-    for choice in spec_type.choices:
-        if choice.kind is dict:
-            yield from _keys(choice.arguments[1], join_path(prefix, "NAME"))
-        elif choice.is_struct:
-            for field in fields_of(choice.kind).values():
-                path = join_path(prefix, field.name)
-                yield path, field
-                yield from _keys(field.type, path)
 
 
 def _value(spec_type: SpecType) -> str:
@@ -260,12 +243,12 @@ def exit_codes() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
-    "job.md": job_keys,
+    "job.md": job_file,
     "json.md": json_output,
     "findings.md": lambda: finding_codes.page(ROOT),
     "environment.md": lambda: variables.page(ROOT),
     "exit-codes.md": exit_codes,
-    "request-fields.md": lambda: request_fields.page(set(job_key_paths())),
+    "request-fields.md": lambda: request_fields.page({path for path, _ in job_keys()}),
     "python.md": python_api.page,
 }
 
