@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from rsctl.api.metric_feed import MetricFeed as MetricFeed
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
+    from rsctl.api.run_list import known_replicas as known_replicas
     from rsctl.api.run_list import known_run as known_run
     from rsctl.api.run_list import known_runs as known_runs
     from rsctl.api.run_list import run as run
@@ -217,7 +218,14 @@ _MODULES = {
     "rsctl.api.measurement": ("measure",),
     "rsctl.api.metric_feed": ("MetricFeed",),
     "rsctl.api.run_handle": ("Run",),
-    "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
+    "rsctl.api.run_list": (
+        "is_job_url",
+        "known_replicas",
+        "known_run",
+        "known_runs",
+        "run",
+        "runs",
+    ),
     "rsctl.api.step_profiles": ("profile_of_run",),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.api.work": ("Work",),

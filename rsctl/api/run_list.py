@@ -57,6 +57,12 @@ def known_run(run_id: str) -> RunRecord | None:
         return store.get(run_id)
 
 
+def known_replicas(reference: str) -> list[str]:
+    """The replicas of a run in the store. Raises RsctlError if there is no such run."""
+    with closing(Store()) as store:
+        return Run(store.find(reference)).replicas
+
+
 def known_runs(limit: int) -> list[str]:
     """The IDs of the latest runs in the store. Raises RsctlError."""
     with closing(Store()) as store:

@@ -50,6 +50,7 @@ def command(
         typer.Option(
             "--replica",
             metavar="NAME",
+            autocompletion=options.complete_replicas,
             rich_help_panel=_FILTERS,
             help="Show only this replica, or one of its ranks: worker-0/3. Repeatable.",
         ),

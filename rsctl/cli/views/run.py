@@ -7,7 +7,7 @@ from typing import IO
 
 from rsctl.api import Run, Work
 from rsctl.cli.follow import View
-from rsctl.cli.output import in_color
+from rsctl.cli.output import can_redraw, in_color
 from rsctl.cli.show import print_events, print_important, print_message
 from rsctl.cli.views.run_text import format_event, summary_lines
 from rsctl.findings import ExitCode
@@ -20,7 +20,7 @@ def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:
     """The view for `-o` and the types of standard output and standard error."""
     if output == "json":
         return JsonView()
-    if sys.stdout.isatty() and sys.stderr.isatty():
+    if can_redraw(sys.stdout, sys.stderr):
         from rsctl.cli.views.run_live import LiveView
 
         return LiveView(run, replicas, work)

@@ -275,7 +275,7 @@ def test_a_run_goes_on_where_there_is_room(rsctl: Rsctl) -> None:
         targets={"vertex": {"region": ["us-central1", "us-east1"]}},
     )
     scarce = ('stockouts_in=["us-central1"]', 'no_quota_in=["us-east1/n1-standard-8"]')
-    behaviour = [("--behaviour", each) for each in (*scarce, "over_quota=refuse", "pace=0.002")]
+    behaviour = [("--behaviour", each) for each in (*scarce, "pace=0.002")]
     done = rsctl("submit", job, *REHEARSE, *sum(behaviour, ()), "-o", "json")
     assert done.exit_code == 0, done.stderr
     placements = done.result["placements"]
