@@ -138,8 +138,7 @@ class ReplicaExits:
                     (f"as a result of the failure of {first.replica}"),
                 )
                 self._recorder.state(JobState.FAILED, name, code, wake)
-        reason = f"{first.replica} failed with exit code {first.exit_code}"
-        return AttemptOutcome(JobState.FAILED, reason, first)
+        return AttemptOutcome(JobState.FAILED, first.reason, first)
 
     def _with_collapse(self, first: Failure, collapse: Verdict) -> Failure:
         """The failure of the rank that differed, which may not have been the first to end."""
