@@ -63,9 +63,10 @@ def report_exit(
         return _report_reducer_exit(status, stderr, cluster, workers_ended, environ)
     if cluster.role not in ("worker", "reducer"):
         return _report_role_exit(status, stderr, cluster, workers_ended, environ)
-    has_peers = len(cluster.workers) > 1
-    if launcher == "once" and (status.is_failure or (has_peers and not status.was_stopped)):
-        report_end(status, cluster.index, 0, environ.get(rank.EXIT_KEY))
+    key = environ.get(rank.EXIT_KEY)
+    is_early = key is not None and len(cluster.workers) > 1 and not status.was_stopped
+    if launcher == "once" and (status.is_failure or is_early):
+        report_end(status, cluster.index, 0, key)
     if launcher == "once" and status.is_failure:
         who = f"{cluster.replica}, rank {cluster.index},"
         write_failure(environ, stderr_tail.format_failure(status, who), stderr)

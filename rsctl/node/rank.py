@@ -317,7 +317,8 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     """Run the command, whose output comes by these streams, and report its end, a failure also to
     a file for the platform if it reads one.
 
-    Of several ranks, one that ends with exit code 0 may be what the others fail by.
+    Others may fail because a rank ends with exit code 0. It reports that where its launcher has a
+    key, which means that the lines are read.
     """
     key = os.environ.pop(EXIT_KEY, None)
     _take_shards()
@@ -330,7 +331,9 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     stderr = tail.end() if tail else ""
     for stream in streams:
         stream.end()
-    if status.is_failure or (not status.was_stopped and os.environ.get("WORLD_SIZE") != "1"):
+    if status.is_failure or (
+        key and not status.was_stopped and os.environ.get("WORLD_SIZE") != "1"
+    ):
         _report_own_end(status, key)
     if status.is_failure and failure_file:
         _write_failure_file(failure_file, status, stderr)
