@@ -36,6 +36,8 @@ _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
 _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
 _TOGETHER_SECONDS = 2.0
+_AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "collective-timeout")
+"""The causes of a rank whose peer may have left."""
 
 
 Locks = dict[str, list[str]]
@@ -193,7 +195,7 @@ def first_failure(
 
 
 def _has_lost_a_peer(failure: Failure) -> bool:
-    return any(cause.code in (LOST_PEER, "timeout") for cause in failure.causes[:1])
+    return any(cause.code in _AFTER_A_LOSS for cause in failure.causes)
 
 
 def _rank_records(folder: RunFolder) -> list[RankRecord]:
@@ -300,7 +302,7 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
     lines: list[LogEvent] = []
     while batch := reader.read():
         for line in batch:
-            report = exit_report(line)
+            report = exit_report(line) or rank_record(line)
             if report and report.rank == failure.rank and report.time == failure.time:
                 reader.close()
                 record = structured(line.text) or {}

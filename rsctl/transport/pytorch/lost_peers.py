@@ -22,7 +22,7 @@ from rsctl.transport.pytorch.report import emit, number, rank
 
 _LOST = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
-    r"|remote process exited"
+    r"|remote process exited|rank \d+(?: \(\S+\))? (?:was lost|left)"
 )
 _OTHERS = ("send", "recv", "init_process_group", "destroy_process_group", "new_group", "split")
 """Parts of the names of functions that do not run a collective."""
@@ -102,7 +102,9 @@ def _watch_functions() -> None:
 
     @functools.wraps(real)
     def _get_msg_dict(func_name: str, *args: Any, **kwargs: Any) -> Any:
-        _note(func_name, sys.exc_info()[1])
+        # What workers exchange after a loss is not the script's operation.
+        if sys._getframe(2).f_globals.get("__name__") != "rsctl.transport.pytorch.recovery":
+            _note(func_name, sys.exc_info()[1])
         return real(func_name, *args, **kwargs)
 
     logger._get_msg_dict = _get_msg_dict

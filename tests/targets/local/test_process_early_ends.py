@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -122,3 +123,33 @@ def test_ranks_of_one_node(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
 def test_ranks_that_end_apart(rsctl: Rsctl, torch_forks: dict[str, str], script: str) -> None:
     done = submit(rsctl, script, torch_forks)
     assert done.exit_code == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("on_loss", ["fail", "fallback"])
+@pytest.mark.parametrize(
+    ("leave", "message"),
+    [
+        ("os._exit(0)", AN_ALL_REDUCE),
+        ("sys.exit()", AN_ALL_REDUCE),
+        (
+            "dist.destroy_process_group(); time.sleep(600)",
+            "worker-1 left the process group while worker-0 waited for it in an all-reduce",
+        ),
+    ],
+)
+def test_a_rank_that_leaves_beside_reducers(
+    rsctl: Rsctl, torch_forks: dict[str, str], leave: str, message: str, on_loss: str
+) -> None:
+    script = f"""
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+for step in range(3):
+    if rank == 1 and step == 2:
+        {leave}
+    model(torch.ones(1, 2)).sum().backward()
+"""
+    pool = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": on_loss}}
+    done = submit(rsctl, script, torch_forks, **pool)
+    assert done.exit_code == 1, done.stdout
+    assert f"cause: {message}\n" in done.stderr
+    assert "on_reducer_loss" not in done.stderr
+    assert re.search("reducer [12]", done.stderr) is None, "the job has one reducer, number 0"
