@@ -130,7 +130,8 @@ class ReplicaExits:
         if self.collapse is not None:
             first = self._with_collapse(first, self.collapse)
         if first.replica not in self._failed:
-            self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
+            why = "while others waited for it" if first.is_early_end else None
+            self._recorder.state(JobState.FAILED, first.replica, first.exit_code, why)
         for name in self._failed:
             if name != first.replica:
                 code, wake = (

@@ -89,7 +89,7 @@ def test_a_rank_that_leaves_early(
     run = rsctl.status("@last")
     assert run["reason"] == message
     after = {each["replica"]: (each["state"], each["reason"]) for each in run["replicas"]}
-    assert after["worker-1"][0] == "failed"
+    assert after["worker-1"] == ("failed", "while others waited for it")
     assert after["worker-0"] == ("failed", "as a result of the failure of worker-1")
 
 
