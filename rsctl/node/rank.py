@@ -314,8 +314,11 @@ def _main_of_mpi(command: list[str]) -> int:
 
 
 def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
-    """Run the command, whose output comes by these streams. If it fails, report that, also to a
-    file for the platform if it reads one.
+    """Run the command, whose output comes by these streams, and report its end, a failure also to
+    a file for the platform if it reads one.
+
+    Others may fail because a rank ends with exit code 0. It reports that where its launcher has a
+    key, which means that the lines are read.
     """
     key = os.environ.pop(EXIT_KEY, None)
     _take_shards()
@@ -328,10 +331,12 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     stderr = tail.end() if tail else ""
     for stream in streams:
         stream.end()
-    if status.is_failure:
-        _report_own_failure(status, key)
-        if failure_file:
-            _write_failure_file(failure_file, status, stderr)
+    if status.is_failure or (
+        key and not status.was_stopped and os.environ.get("WORLD_SIZE") != "1"
+    ):
+        _report_own_end(status, key)
+    if status.is_failure and failure_file:
+        _write_failure_file(failure_file, status, stderr)
     return status.code
 
 
@@ -352,12 +357,12 @@ def _take_shards() -> None:
             os.environ[name] = path.replace("{local_rank}", os.environ.get("LOCAL_RANK", "0"))
 
 
-def _report_own_failure(status: ExitStatus, key: str | None) -> None:
+def _report_own_end(status: ExitStatus, key: str | None) -> None:
     """As this rank, and where its output comes into the chief's log, with its own replica."""
     replica = os.environ.get("RSCTL_REPLICA") if "OMPI_COMM_WORLD_RANK" in os.environ else None
-    report = _load_beside("structured_lines")  # only a rank that fails pays for it
+    report = _load_beside("structured_lines")  # a rank that starts does not pay for it
     number, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-    report.report_failure(status, number, local, key, replica)
+    report.report_end(status, number, local, key, replica)
 
 
 def _write_failure_file(path: str, status: ExitStatus, stderr: str) -> None:

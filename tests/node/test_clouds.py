@@ -42,9 +42,14 @@ def job(tmp_path: Path, launch: Launch, addresses: Addresses, free_port: int) ->
     return make
 
 
+def printed(node: Any) -> list[str]:
+    """The lines of a node that are not rsctl's own."""
+    return [line for line in node.out.splitlines() if not line.startswith('{"rsctl": ')]
+
+
 def environ_of(node: Any) -> dict[str, str]:
     assert node.wait() == 0, node.out
-    found = dict(json.loads(node.out.splitlines()[-1]))
+    found = dict(json.loads(printed(node)[-1]))
     for name in ("RSCTL_HOME", "RSCTL_CONFIG", "RSCTL_SLURM"):  # the tests' own
         found.pop(name, None)
     assert found.pop("NCCL_RAS_ADDR").startswith("localhost:")  # a port of each job's own
@@ -410,7 +415,7 @@ def test_roles_that_end_with_the_workers_are_stopped(
     assert "trained" in worker.out
     port = str(made.port)
     found = {"worker": [f"{made.workers[0]}:{port}"], "ps": [f"{host}:{port}" for host in servers]}
-    assert json.loads(nodes[1].out.splitlines()[-1]) == found
+    assert json.loads(printed(nodes[1])[-1]) == found
     assert [made.failure(host) for host in servers] == [None, None]
 
 

@@ -4,7 +4,6 @@ done nothing for its training.
 
 from __future__ import annotations
 
-import atexit
 import inspect
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from rsctl.transport.pytorch import lost_peers
 from rsctl.transport.pytorch.report import emit_finding, number, rank, write_line
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.wrapping import replace_function
@@ -63,6 +63,7 @@ class _Seen:
 def watch() -> None:
     """See whether this process forms process groups, and whether its optimizers make steps."""
     replace_function("init_process_group", _wrap_init_process_group)
+    lost_peers.watch()
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     def stepped(*_: object) -> None:
@@ -70,11 +71,6 @@ def watch() -> None:
         _Seen.trains = True
 
     register_optimizer_step_post_hook(stepped)
-
-
-def report_at_exit() -> None:
-    """Arrange for `report` when the script has ended."""
-    atexit.register(report, CommSettings(), 0)
 
 
 def report(comm: CommSettings, operations: int) -> None:
@@ -146,6 +142,7 @@ def _wrap_init_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         call = signature.bind(*args, **kwargs)
         result = real(*call.args, **call.kwargs)
+        lost_peers.reset()
         if dist.is_initialized():
             _Seen.groups += 1
             _Seen.ranks = max(_Seen.ranks, dist.get_world_size())
