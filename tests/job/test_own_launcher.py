@@ -27,9 +27,8 @@ MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
     ],
 )
 def test_what_may_be_right_passes(read_text: Any, words: list[str]) -> None:
-    text = (
-        f"name: j\nrun: {{command: {json.dumps(words)}, launcher: once}}\nworkers: {{count: 2}}\n"
-    )
+    text = f"name: j\nrun: {{command: {json.dumps(words)}, launcher: once}}\n"
+    text += "workers: {count: 2}\n"
     assert [each.message for each in read_text(text).findings if each.is_error] == []
 
 

@@ -50,13 +50,12 @@ _WITHOUT = "or set reducers.count: 0."
 
 class _Seen:
     """The activity of this process: how many default groups it formed, the ranks of the largest,
-    whether one had all nodes, the error if it had not, and whether the process trained.
+    whether one had all nodes, and whether the process trained.
     """
 
     groups = 0
     ranks = 0
     has_all_nodes = False
-    failure: BindingError | None = None
     trains = False
 
 
@@ -77,13 +76,10 @@ def report(comm: CommSettings, operations: int) -> None:
     """Emit a warning where nodes did nothing; `operations` went over the reducers.
 
     A process that ends with an exception says nothing, nor does one that did nothing itself, such
-    as a wrapper of the script, where another process of this node formed a group. A script that
-    caught the error of its process group ends with exit code 1.
+    as a wrapper of the script, where another process of this node formed a group.
     """
-    if getattr(sys, "last_value", None) is not None:
+    if getattr(sys, "last_value", None) is not None or lost_peers.failure() is not None:
         return
-    if _Seen.failure is not None:
-        _end_with_failure(_Seen.failure)
     expected = max(number(EXPECTED_RANKS), number("WORLD_SIZE"))
     if rank() != 0:
         return
@@ -172,8 +168,8 @@ def _require_all_nodes() -> None:
             return
         workers = [f"worker-{index}" for index in range(nodes)]
         present = [name for name in workers if store.check([f"{keys}/{name}"])]
-    except Exception as error:  # noqa: BLE001 - a store of the script's own, or one that has gone
-        write_line(f"cannot see which nodes the process group has: {error}")
+    except Exception as problem:  # noqa: BLE001 - a store of the script's own, or one that has gone
+        write_line(f"cannot see which nodes the process group has: {problem}")
         return
     _Seen.has_all_nodes = len(present) == nodes
     if not _Seen.has_all_nodes:
@@ -182,15 +178,9 @@ def _require_all_nodes() -> None:
         message += f"{', '.join(present[:3]) or 'no worker'}{', ...' * (len(present) > 3)} only, "
         message += f"and the job has {nodes} nodes: they train separately"
         remedy = _group_remedy(_SEPARATE_REMEDY)
-        _Seen.failure = BindingError("workers.count", message, remedy, _CODE)
-        raise _Seen.failure
-
-
-def _end_with_failure(failure: BindingError) -> None:
-    write_line(f"rank {rank()} ends with exit code 1: {failure.message}")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(1)
+        separate = BindingError("workers.count", message, remedy, _CODE)
+        lost_peers.fail(separate)
+        raise separate
 
 
 def _note_group() -> None:
@@ -202,5 +192,5 @@ def _note_group() -> None:
 
 def _is_alone_on_node() -> bool:
     """Whether no process of this node has formed a group, where that can be known."""
-    folder = os.environ.get("RSCTL_DEBUG_DIR")
-    return bool(folder) and os.path.isdir(folder) and not Path(folder, _JOINED).exists()
+    folder = os.environ.get("RSCTL_DEBUG_DIR", "")
+    return os.path.isdir(folder) and not Path(folder, _JOINED).exists()

@@ -53,6 +53,11 @@ def reset() -> None:
     _Noted.is_lost, _Noted.has_left, _Noted.failure = False, False, None
 
 
+def fail(error: RuntimeError) -> None:
+    """Have the script not end with exit code 0, whatever it makes of this error."""
+    _Noted.failure = error
+
+
 def failure() -> RuntimeError | None:
     """The error after which a script must not end with exit code 0."""
     return _Noted.failure
