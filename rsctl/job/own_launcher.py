@@ -142,7 +142,7 @@ def _problem(job: Job, name: str, launcher: _Launcher, options: dict[str, str]) 
 
 
 def _accelerate_config(path: str) -> dict[str, str]:
-    """What the file of `accelerate config` says of nodes; what cannot be read says all is well."""
+    """The nodes in the file of `accelerate config`; `?` for each value if it cannot be read."""
     import yaml
 
     unknown = {"num_machines": "?", "machine_rank": "?"}

@@ -26,7 +26,7 @@ Addresses = Callable[[int], list[str]]
 ONCE = ("--launcher", "once", "--")
 PRINT = (
     "import json, os; print(json.dumps({n: v for n, v in os.environ.items() if n.startswith("
-    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'NODE_', 'NNODES', 'MASTER'))}))"
+    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'NODE_RANK', 'NNODES', 'MASTER'))}))"
 )
 
 

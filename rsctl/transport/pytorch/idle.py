@@ -191,6 +191,10 @@ def _note_group() -> None:
 
 
 def _is_alone_on_node() -> bool:
-    """Whether no process of this node has formed a group, where that can be known."""
+    """Whether no process of this node has formed a group, where that can be known.
+
+    torchrun itself, which imports torch and forms none, knows nothing of its script.
+    """
     folder = os.environ.get("RSCTL_DEBUG_DIR", "")
-    return os.path.isdir(folder) and not Path(folder, _JOINED).exists()
+    is_launcher = "torch.distributed.run" in sys.modules
+    return not is_launcher and os.path.isdir(folder) and not Path(folder, _JOINED).exists()

@@ -54,7 +54,7 @@ def reset() -> None:
 
 
 def fail(error: RuntimeError) -> None:
-    """Have the script not end with exit code 0, whatever it makes of this error."""
+    """Have the script not end with exit code 0, although it catches this error."""
     _Noted.failure = error
 
 

@@ -116,7 +116,7 @@ def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> No
     source.mkdir()
     (source / "train.py").write_text(
         "import os, signal\n"
-        "if os.environ['NODE_RANK'] == '1':\n"
+        "if os.environ['RANK'] == '1':\n"
         "    with open('peers', 'w'): os.kill(os.getpid(), signal.SIGKILL)\n"
         "with open('peers') as peer: peer.read()\n"
         "raise RuntimeError('Connection closed by peer [127.0.0.1]:4242')\n"
@@ -139,7 +139,7 @@ import json, os, time
 from datetime import datetime, timezone
 from pathlib import Path
 reported = Path({str(reported)!r})
-if os.environ["NODE_RANK"] == "1":
+if os.environ["RANK"] == "1":
     parent = Path(f"/proc/{{os.getppid()}}/environ").read_text()  # of the wrapper of this rank
     key = parent.partition("RSCTL_EXIT_KEY=")[2].partition(chr(0))[0]
     report = {{"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 137, "signal": "SIGKILL"}}
@@ -294,7 +294,7 @@ def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(
     """Values that begin a line are read as they are, and the failed rank's own lines are shown."""
     script = (
         "import os, sys, time\n"
-        "rank = os.environ['NODE_RANK']\n"
+        "rank = os.environ['RANK']\n"
         "for part in ('loss=', '0.' + rank, '5\\n'):\n"
         "    os.write(1, part.encode())\n"
         "os.write(2, b'Traceback (most recent call last):\\nValueError: of ' + rank.encode())\n"
