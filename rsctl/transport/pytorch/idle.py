@@ -18,9 +18,12 @@ from rsctl.transport.pytorch.wrapping import replace_function
 EXPECTED_RANKS = "RSCTL_EXPECTED_RANKS"
 """The variable with the least number of ranks that the launcher has started in all."""
 
-_LIGHTNING = ("lightning", "pytorch_lightning")
+_LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 _GROUP_REMEDIES = (
-    (_LIGHTNING, "Give Lightning's Trainer num_nodes={nodes}, devices={local} and strategy='ddp'."),
+    (
+        _LIGHTNING,
+        "Give Lightning's Trainer or Fabric num_nodes={nodes}, devices={local} and strategy='ddp'.",
+    ),
     (("deepspeed",), "Call deepspeed.initialize() or deepspeed.init_distributed() on all ranks."),
     (
         ("accelerate",),
