@@ -17,6 +17,7 @@ from rsctl.api.metrics import metric_events
 from rsctl.api.pages import pages_of
 from rsctl.api.reconcile import awaited, latest, reconciled
 from rsctl.api.results import result_locations
+from rsctl.api.work import Work, work_of_run
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost
 from rsctl.runs.disk_use import disk_use
@@ -70,6 +71,11 @@ class Run:
         return replica_names(msgspec.convert(self.record.plan["pools"], list[Pool]))
 
     @property
+    def work(self) -> Work:
+        """The number of steps of its job, and its time limit, as far as they are known."""
+        return work_of_run(self.record)
+
+    @property
     def is_rehearsed(self) -> bool:
         """Whether its cloud is, or was, an emulator."""
         return is_rehearsed(self.id)
@@ -110,9 +116,12 @@ class Run:
             yield from events
         yield batches.result()
 
-    def event_batches(self) -> EventBatches:
-        """Its events as they come, many at once, and an empty list now and then between them."""
-        return EventBatches(self)
+    def event_batches(self, tail: int | None = None) -> EventBatches:
+        """Its events as they come, many at once, and an empty list now and then between them.
+
+        `tail` leaves out the log before each replica's last lines.
+        """
+        return EventBatches(self, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = False) -> ResultEvent:
         """Wait for its end.

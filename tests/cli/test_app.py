@@ -75,7 +75,7 @@ def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
     ("word", "hint"),
     [
         *(("run", "'submit'"), ("launch", "'submit'"), ("ls", "'list'"), ("ps", "'list'")),
-        *(("watch", "'logs -f'"), ("attach", "'logs -f'"), ("version", "'--version'")),
+        *(("follow", "'watch'"), ("attach", "'watch'"), ("version", "'--version'")),
         *(("help", "'--help'"), ("ssh", "'shell'"), ("download", "'get'"), ("dry_run", "'plan'")),
         *(("stauts", "'status'"), ("reprot", "'report'"), ("compair", "'compare'")),
     ],
