@@ -152,7 +152,7 @@ def _verdict(first: Results, last: Results, floors: Mapping[str, Floor]) -> list
     try:
         gate = evaluate(first, last, floors)
     except RsctlError as problem:
-        return [paragraph(f"No verdict: {problem}", class_="faint")]
+        return [paragraph(f"No verdict: {problem.summary}", class_="faint")]
     rows = [
         (
             check.title,
