@@ -28,6 +28,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stragglers import RANK, Straggler, slowest_rank
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
+from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.gradients import Gradients
 from rsctl.targets import get
 from rsctl.targets.base import NodeCommand, Pool, replica_names
@@ -54,6 +55,19 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {self.record.state.value}>"
+
+    def _repr_html_(self) -> str:
+        from rsctl.bench.formats.html import html_table
+
+        run = self.record
+        rows = [
+            ["state", run.state.value],
+            ["url", run.url or ""],
+            ["created", run.created],
+            ["ended", run.ended or ""],
+            *([name, format_number(value)] for name, value in self.last_values().items()),
+        ]
+        return html_table("Values of metrics are the last ones", [["run", self.id], *rows])
 
     @property
     def id(self) -> str:
