@@ -146,7 +146,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Makes `rsctl list` raise."""
 
     def install(problem: BaseException) -> None:
-        def raise_it(_store: Store, _limit: int = -1) -> None:
+        def raise_it(_store: Store, _limit: int = -1, **_: object) -> None:
             raise problem
 
         monkeypatch.setattr(Store, "runs", raise_it)
