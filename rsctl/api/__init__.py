@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from rsctl.bench.commits import KnownCommit as KnownCommit
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
+    from rsctl.bench.compare import comparison_table as comparison_table
     from rsctl.bench.floor_edit import write_floors as write_floors
     from rsctl.bench.gate import Gate as Gate
     from rsctl.bench.history import short_commit as short_commit
@@ -230,7 +231,7 @@ _MODULES = {
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.api.work": ("Work",),
     "rsctl.bench.calibrate": ("MetricNoise",),
-    "rsctl.bench.compare": ("Compared", "Comparison"),
+    "rsctl.bench.compare": ("Compared", "Comparison", "comparison_table"),
     "rsctl.bench.samples": ("Sample",),
     "rsctl.bench.floor_edit": ("write_floors",),
     "rsctl.bench.gate": ("Gate",),

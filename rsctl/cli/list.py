@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -12,8 +12,9 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
+from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import state_on
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, JobState
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -25,6 +26,28 @@ _MAX_METRICS = 3
 @options.errors_as_json
 def command(
     limit: options.Limit = 20,
+    name: Annotated[
+        Optional[str],
+        typer.Option(
+            "--name", metavar="GLOB", help="Only runs of jobs with this name, such as 'train*'."
+        ),
+    ] = None,
+    state: Annotated[
+        list[JobState],
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only runs in this state, such as running or failed. Repeatable.",
+        ),
+    ] = [],
+    since: Annotated[
+        Optional[str],
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only runs created since a time: 2h (ago) or RFC 3339.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -42,7 +65,13 @@ def command(
         reported.append(name)
         show_outdated(name, findings)
 
-    handles = runs(limit + 1 if limit else None, on_outdated=report)
+    handles = runs(
+        limit + 1 if limit else None,
+        name=name,
+        states=state,
+        since=parse_since(since) if since else None,
+        on_outdated=report,
+    )
     handles, older = (handles[:limit], handles[limit:]) if limit else (handles, [])
     sizes = {run.id: run.disk_use() for run in handles if verbose}
     if output == "json":
@@ -50,7 +79,9 @@ def command(
     elif handles:
         _print_table(handles, sizes)
     elif not reported:
-        typer.echo("no runs yet; start one: rsctl submit JOB", err=True)
+        is_chosen = name is not None or state or since
+        nothing = "no such runs" if is_chosen else "no runs yet; start one: rsctl submit JOB"
+        typer.echo(nothing, err=True)
     if older:
         print_message(
             f"there are older runs; to see them: rsctl list -n {2 * limit}, or -n 0 for all"

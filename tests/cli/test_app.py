@@ -75,7 +75,7 @@ def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
     ("word", "hint"),
     [
         *(("run", "'submit'"), ("launch", "'submit'"), ("ls", "'list'"), ("ps", "'list'")),
-        *(("watch", "'logs -f'"), ("attach", "'logs -f'"), ("version", "'--version'")),
+        *(("follow", "'watch'"), ("attach", "'watch'"), ("version", "'--version'")),
         *(("help", "'--help'"), ("ssh", "'shell'"), ("download", "'get'"), ("dry_run", "'plan'")),
         *(("stauts", "'status'"), ("reprot", "'report'"), ("compair", "'compare'")),
     ],
@@ -146,7 +146,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Makes `rsctl list` raise."""
 
     def install(problem: BaseException) -> None:
-        def raise_it(_store: Store, _limit: int = -1) -> None:
+        def raise_it(_store: Store, _limit: int = -1, **_: object) -> None:
             raise problem
 
         monkeypatch.setattr(Store, "runs", raise_it)

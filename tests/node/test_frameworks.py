@@ -37,7 +37,7 @@ STEPS = {STEPS}
 """
 
 LIGHTNING = """
-import torch, pytorch_lightning
+import os, torch, pytorch_lightning
 class Module(pytorch_lightning.LightningModule):
     def __init__(self):
         super().__init__()
@@ -156,7 +156,7 @@ def steps(out: str) -> list[int]:
 
 
 ALONE = """
-import torch, pytorch_lightning
+import os, torch, pytorch_lightning
 class Module(pytorch_lightning.LightningModule):
     def __init__(self):
         super().__init__()
@@ -166,7 +166,7 @@ class Module(pytorch_lightning.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), 0.01)
     def on_train_end(self):
-        print(f"rank {self.global_rank} of {self.trainer.world_size}", flush=True)
+        os.write(1, f"rank {self.global_rank} of {self.trainer.world_size}\\n".encode())
 data = torch.utils.data.DataLoader(torch.ones(8, 4))
 trainer = pytorch_lightning.Trainer(
     accelerator="cpu", devices=2, strategy="ddp", max_steps=2, logger=False,

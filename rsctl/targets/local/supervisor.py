@@ -259,7 +259,7 @@ class Supervisor:
 
     def _start_failure(self, problem: RsctlError) -> AttemptOutcome:
         self._report(problem)
-        return AttemptOutcome(self._exits.stop_state or JobState.FAILED, str(problem))
+        return AttemptOutcome(self._exits.stop_state or JobState.FAILED, problem.summary)
 
     def _report(self, problem: RsctlError) -> None:
         for finding in problem.findings:

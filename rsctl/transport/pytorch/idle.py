@@ -27,9 +27,12 @@ EXPECTED_NODES = "RSCTL_EXPECTED_NODES"
 _CODE = "workers-apart"
 _KEYS = "rsctl/nodes"  # of the group's store
 _JOINED = ".joined"  # a file in RSCTL_DEBUG_DIR: a process of this node has formed a group
-_LIGHTNING = ("lightning", "pytorch_lightning")
+_LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 _GROUP_REMEDIES = (
-    (_LIGHTNING, "Give Lightning's Trainer num_nodes={nodes}, devices={local} and strategy='ddp'."),
+    (
+        _LIGHTNING,
+        "Give Lightning's Trainer or Fabric num_nodes={nodes}, devices={local} and strategy='ddp'.",
+    ),
     (("deepspeed",), "Call deepspeed.initialize() or deepspeed.init_distributed() on all ranks."),
     (
         ("accelerate",),

@@ -144,7 +144,7 @@ def test_ctrl_c_detaches_and_cancel_ends_the_job(rsctl: Rsctl) -> None:
     process.send_signal(signal.SIGINT)
     _, reported = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"{run} continues to run\n  watch it again: rsctl logs -f {run}\n" in reported
+    assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in reported
     assert rsctl.status(run)["state"] == "running"
     assert rsctl("cancel", run).exit_code == 0
     wait_until(lambda: rsctl.status(run)["state"] == "cancelled", "its end")

@@ -13,6 +13,7 @@ PLAIN = (
     "Call torch.distributed.init_process_group() and wrap the model in DistributedDataParallel, "
     "or set workers.count: 1."
 )
+LIGHTNING = "Give Lightning's Trainer or Fabric num_nodes=2, devices=1 and strategy='ddp'."
 
 
 def only(ended: Any) -> tuple[str, str, str]:
@@ -27,11 +28,9 @@ def only(ended: Any) -> tuple[str, str, str]:
     ("modules", "remedy"),
     [
         ([], PLAIN),
-        (["lightning"], "Give Lightning's Trainer num_nodes=2, devices=1 and strategy='ddp'."),
-        (
-            ["pytorch_lightning"],
-            "Give Lightning's Trainer num_nodes=2, devices=1 and strategy='ddp'.",
-        ),
+        (["lightning"], LIGHTNING),
+        (["pytorch_lightning"], LIGHTNING),
+        (["lightning_fabric"], LIGHTNING),
         (
             ["deepspeed"],
             "Call deepspeed.initialize() or deepspeed.init_distributed() on all ranks.",
