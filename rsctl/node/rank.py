@@ -85,9 +85,9 @@ def start(
 
     A session of its own, so that a signal to our process group reaches it once, through `wait`.
     From here on the stop signals are held back until `wait` takes them. On Linux the kernel kills
-    the command when this process dies. A command that cannot be run ends with code 127. `outputs`
-    are the files that become its stdout and stderr; `tail` keeps the end of what it writes to
-    stderr, in place of the second.
+    the command when this process dies. A command that cannot be run ends with code 126 or
+    127. `outputs` are the files that become its stdout and stderr; `tail` keeps the end of what it
+    writes to stderr, in place of the second.
     """
     # Some systems forget a SIGCHLD without a handler, even while it is blocked.
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -211,7 +211,9 @@ def _exec(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
         os.execvpe(command[0], command, environ)  # noqa: S606
     except OSError as error:
-        os.write(2, f"rsctl: cannot run {command[0]}: {error.strerror}\n".encode())
+        code, reason = _load_beside("exec_errors").explain(command, environ, error)
+        os.write(2, f"rsctl: cannot run {command[0]}: {reason}\n".encode())
+        os._exit(code)
     finally:
         os._exit(_CANNOT_RUN)
 

@@ -303,7 +303,7 @@ def test_reducers_end_when_a_worker_never_came_to_its_script(job: Callable[..., 
     assert [node.wait() for node in (worker, *reducers)] == [127, 0, 0]
     assert made.failure(made.workers[0]) == (
         "worker-0, rank 0, failed (exit code 127)\n"
-        "rsctl: cannot run no-such-program: No such file or directory"
+        "rsctl: cannot run no-such-program: there is no such program"
     )
 
 

@@ -224,11 +224,36 @@ def test_the_time_limit(rsctl: Rsctl) -> None:
     assert rsctl.processes(done.result["run"]) == []
 
 
-def test_a_command_that_does_not_exist(rsctl: Rsctl) -> None:
-    job = rsctl.write_job(run={"command": ["no-such-program"], "launcher": "none"})
-    done = rsctl("submit", job)
+@pytest.mark.parametrize("launcher", ["once", "none"])
+@pytest.mark.parametrize(
+    ("command", "content", "reason", "remedy"),
+    [
+        ("no-such-program", "", "there is no such program", "correct run.command, or add the "),
+        ("./run", "#!/bin/sh\n", "its file is not executable", "make it executable (`chmod +x`)"),
+        ("./run", "+#!/bin/sh\r\n", "its first line ends with a carriage return", "save the "),
+        (
+            "./run",
+            "+#!/opt/none/python -u\n",
+            "its interpreter /opt/none/python does not exist",
+            "correct that line, such as `#!/usr/bin/env bash`, or add the program to the image",
+        ),
+        ("./run", "+echo hello\n", "its first line names no interpreter", "begin it with such as "),
+        (".", "", "it is a folder", "make it executable"),
+        ("exec", "", "it is for a shell, and none runs it", "start a shell: command: [bash, -c, "),
+    ],
+)
+def test_a_command_that_cannot_run(
+    rsctl: Rsctl, launcher: str, command: str, content: str, reason: str, remedy: str
+) -> None:
+    script = rsctl.folder / "source" / "run"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(content.removeprefix("+"), newline="")
+    script.chmod(0o755 if content.startswith("+") else 0o644)
+    command = "./" if command == "." else command
+    done = rsctl("submit", rsctl.write_job(run={"command": [command], "launcher": launcher}))
     assert done.exit_code == 1
-    assert "cannot start no-such-program: No such file or directory" in done.stderr
+    assert f"cannot run {command}: {reason}" in done.stderr + done.stdout
+    assert f"-> {remedy}" in done.stderr
 
 
 def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
