@@ -34,6 +34,7 @@ lint: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python tools/reference/generate.py --check
+	$(BIN)/python tools/reference/claims.py
 	$(BIN)/python tools/prose.py
 
 bench: $(INSTALLED)

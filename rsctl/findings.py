@@ -50,6 +50,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     column: int | None = None
 
     @property
+    def position(self) -> str:
+        """`job.yaml:3:10: `; empty without a file."""
+        if not self.file:
+            return ""
+        return self.file + (f":{self.line}:{self.column}" if self.line else "") + ": "
+
+    @property
     def is_error(self) -> bool:
         """Whether the command cannot continue."""
         return self.severity == "error"
@@ -71,12 +78,31 @@ def note(code: str, message: str, remedy: str | None = None, path: str | None = 
 
 
 class RsctlError(Exception):
-    """The command cannot continue. Carries the findings to show and the exit code."""
+    """The command cannot continue. Carries the findings to show and the exit code.
+
+    As text it is what the command line shows: each finding with its position and its remedy.
+    """
 
     def __init__(self, exit_code: ExitCode, *findings: Finding) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
         self.exit_code = exit_code
         self.findings = findings
+
+    def __str__(self) -> str:
+        """Each finding as `job.yaml:3:10: workers.count: message`, with its remedy below it."""
+        return "\n".join(map(_text, self.findings))
+
+    @property
+    def summary(self) -> str:
+        """The messages in one line, for use within another message."""
+        return "; ".join(finding.message for finding in self.findings)
+
+
+def _text(finding: Finding) -> str:
+    kind = "" if finding.is_error else f"{finding.severity}: "
+    key = f"{finding.path}: " if finding.path else ""
+    remedy = f"\n    -> {finding.remedy}" if finding.remedy else ""
+    return f"{finding.position}{kind}{key}{finding.message}{remedy}"
 
 
 class JobState(str, Enum):

@@ -44,7 +44,9 @@ def forget(paths: list[Path]) -> None:
 
 def main() -> None:
     args = parse_args()
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    # torchrun numbers ranks; with launcher once each node has one process.
+    rank = int(os.environ.get("RANK") or os.environ["NODE_RANK"])
+    ranks = int(os.environ.get("WORLD_SIZE") or os.environ["NNODES"])
     listed = os.environ.get("RSCTL_INPUT_TRAIN_SHARDS")
     shards = Path(listed).read_text().split("\n")[:-1] if listed else []
     folder = Path(os.environ["RSCTL_INPUT_TRAIN"])

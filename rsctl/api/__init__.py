@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from rsctl.api.metric_feed import MetricFeed as MetricFeed
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
+    from rsctl.api.run_list import known_replicas as known_replicas
     from rsctl.api.run_list import known_run as known_run
     from rsctl.api.run_list import known_runs as known_runs
     from rsctl.api.run_list import run as run
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from rsctl.bench.commits import KnownCommit as KnownCommit
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
+    from rsctl.bench.compare import comparison_table as comparison_table
     from rsctl.bench.floor_edit import write_floors as write_floors
     from rsctl.bench.gate import Gate as Gate
     from rsctl.bench.history import short_commit as short_commit
@@ -217,12 +219,19 @@ _MODULES = {
     "rsctl.api.measurement": ("measure",),
     "rsctl.api.metric_feed": ("MetricFeed",),
     "rsctl.api.run_handle": ("Run",),
-    "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
+    "rsctl.api.run_list": (
+        "is_job_url",
+        "known_replicas",
+        "known_run",
+        "known_runs",
+        "run",
+        "runs",
+    ),
     "rsctl.api.step_profiles": ("profile_of_run",),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.api.work": ("Work",),
     "rsctl.bench.calibrate": ("MetricNoise",),
-    "rsctl.bench.compare": ("Compared", "Comparison"),
+    "rsctl.bench.compare": ("Compared", "Comparison", "comparison_table"),
     "rsctl.bench.samples": ("Sample",),
     "rsctl.bench.floor_edit": ("write_floors",),
     "rsctl.bench.gate": ("Gate",),

@@ -99,7 +99,7 @@ def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Poo
         try:
             plan = make_plan(full_job, target, plan.run).plan
         except RsctlError as problem:
-            reason = next((f.message for f in problem.findings if f.is_error), str(problem))
+            reason = next((f.message for f in problem.findings if f.is_error), problem.summary)
             return reason, None, transport
     pools = [pool for pool in plan.pools if pool.role == "reducer"]
     if not pools:

@@ -12,12 +12,21 @@ from typing import Any
 from rsctl.api.run_handle import Run
 from rsctl.bench.cancel import cancel_bench, request_cancel
 from rsctl.bench.folder import BenchFolder
+from rsctl.bench.formats.html import html_table
 from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.results import Results
-from rsctl.bench.summary import CellSummary, counts, done, summarize
+from rsctl.bench.summary import (
+    CellStatistic,
+    CellSummary,
+    counts,
+    done,
+    format_cell,
+    summarize,
+)
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.store import Store
+from rsctl.runs.stream.formatting import format_number
 
 CANCEL_SECONDS = 60.0
 _WATCH_SECONDS = 0.5
@@ -35,6 +44,15 @@ class Bench:
 
     def __repr__(self) -> str:
         return f"<Bench {self.id}: {self.state.value}, {self.done} of {self.total} runs>"
+
+    def _repr_html_(self) -> str:
+        cells = self.summary()
+        names = list(dict.fromkeys(name for cell in cells for name in cell.metrics))
+        rows = [["CELL", "RUNS", *names]]
+        for cell in cells:
+            found = [cell.metrics.get(name) for name in names]
+            rows.append([format_cell(cell.values), str(len(cell.runs)), *map(_median, found)])
+        return html_table(f"{self!r}; values are medians of runs", rows)
 
     @property
     def id(self) -> str:
@@ -184,3 +202,9 @@ class Bench:
                 for trial in sorted(record.trials, key=lambda trial: trial.key)
             ],
         }
+
+
+def _median(found: CellStatistic | None) -> str:
+    if found is None or found.value is None:
+        return ""
+    return f"{format_number(found.value)} {found.unit or ''}".rstrip()

@@ -63,7 +63,7 @@ class CommitBenches:
             candidate = open_candidate(job, self._target)
         except RsctlError as problem:
             if problem.exit_code is ExitCode.USAGE:  # the job file of that commit is invalid
-                raise CannotMeasure(str(problem)) from None
+                raise CannotMeasure(problem.summary) from None
             raise
         if candidate.prepared is not None:
             remedy = "search commits whose source is in the repository"
@@ -88,7 +88,7 @@ def _measure(candidate: Candidate, repeat: int, run: RunBench) -> Results:
         results = candidate.measure(repeat, run)
     except RsctlError as problem:
         if any(finding.code == "build" for finding in problem.findings):
-            raise CannotMeasure(str(problem)) from None
+            raise CannotMeasure(problem.summary) from None
         raise
     broken = [code for cell in results.cells if cell.has_failed for code in cell.failures]
     others = [code for code in broken if code not in [int(known) for known in _SKIPPED_CODES]]

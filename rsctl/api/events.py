@@ -37,17 +37,20 @@ class EventBatches:
     """Lists of events from the first on, with the metrics that the store has received since.
 
     An empty list comes now and then while nothing happens. `tally` has the statistics so far.
+    `tail` leaves out the log before each replica's last lines.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, tail: int | None = None) -> None:
         self.tally = Tally(run.record.metrics_spec)
-        self._run = run
+        self._run, self._tail = run, tail
 
     def __iter__(self) -> Iterator[list[Event]]:
         run = self._run
         feed = MetricFeed(run.id, run.record.metrics_spec)
         self.tally = feed.tally
-        for events in get(run.record.target).events(run.id, {}, follow=True):
+        target = get(run.record.target)
+        cursor = {} if self._tail is None else target.tail(run.id, self._tail)
+        for events in target.events(run.id, cursor, follow=True):
             yield feed.among(events)
         if rest := feed.rest():
             yield rest

@@ -17,6 +17,7 @@ from rsctl.api.metrics import metric_events
 from rsctl.api.pages import pages_of
 from rsctl.api.reconcile import awaited, latest, reconciled
 from rsctl.api.results import result_locations
+from rsctl.api.work import Work, work_of_run
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost
 from rsctl.runs.disk_use import disk_use
@@ -27,6 +28,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stragglers import RANK, Straggler, slowest_rank
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
+from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.gradients import Gradients
 from rsctl.targets import get
 from rsctl.targets.base import NodeCommand, Pool, replica_names
@@ -54,6 +56,19 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.id}: {self.record.state.value}>"
 
+    def _repr_html_(self) -> str:
+        from rsctl.bench.formats.html import html_table
+
+        run = self.record
+        rows = [
+            ["state", run.state.value],
+            ["url", run.url or ""],
+            ["created", run.created],
+            ["ended", run.ended or ""],
+            *([name, format_number(value)] for name, value in self.last_values().items()),
+        ]
+        return html_table("Values of metrics are the last ones", [["run", self.id], *rows])
+
     @property
     def id(self) -> str:
         """The run's id."""
@@ -68,6 +83,11 @@ class Run:
     def replicas(self) -> list[str]:
         """The names of its replicas, by its plan."""
         return replica_names(msgspec.convert(self.record.plan["pools"], list[Pool]))
+
+    @property
+    def work(self) -> Work:
+        """The number of steps of its job, and its time limit, as far as they are known."""
+        return work_of_run(self.record)
 
     @property
     def is_rehearsed(self) -> bool:
@@ -110,9 +130,12 @@ class Run:
             yield from events
         yield batches.result()
 
-    def event_batches(self) -> EventBatches:
-        """Its events as they come, many at once, and an empty list now and then between them."""
-        return EventBatches(self)
+    def event_batches(self, tail: int | None = None) -> EventBatches:
+        """Its events as they come, many at once, and an empty list now and then between them.
+
+        `tail` leaves out the log before each replica's last lines.
+        """
+        return EventBatches(self, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = False) -> ResultEvent:
         """Wait for its end.

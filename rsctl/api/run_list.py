@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing
+from itertools import islice
 
 from rsctl.api.reconcile import OnOutdated, ignore, latest, reconcile_all, reconcile_run
 from rsctl.api.run_handle import Run
-from rsctl.findings import RsctlError
+from rsctl.findings import JobState, RsctlError
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
@@ -32,15 +34,27 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
     return Run(latest(record))
 
 
-def runs(limit: int | None = None, *, on_outdated: OnOutdated = ignore) -> list[Run]:
+def runs(
+    limit: int | None = None,
+    *,
+    name: str | None = None,
+    states: Collection[JobState] = (),
+    since: str | None = None,
+    on_outdated: OnOutdated = ignore,
+) -> list[Run]:
     """The runs of the store, the newest first, reconciled.
 
+    `name` is a glob that the job's name matches; `states` are those to list; `since` is the
+    earliest time of creation, as in the events.
     `on_outdated` gets the runs that may be out of date, and the runs that cannot be read; these are
     left out. Raises RsctlError if the store cannot be used.
     """
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)
-        handles = [Run(with_final_state(record)) for record in store.runs(limit or -1)]
+        most = -1 if states else limit or -1
+        records = map(with_final_state, store.runs(most, name=name, since=since))
+        chosen = (record for record in records if not states or record.state in states)
+        handles = [Run(record) for record in islice(chosen, limit or None)]
         for finding, name in zip(store.damage(), store.damaged, strict=True):
             on_outdated(name, (finding,))
         return handles
@@ -55,6 +69,12 @@ def known_run(run_id: str) -> RunRecord | None:
     """The stored record of a run; None if the run does not exist. Raises RsctlError."""
     with closing(Store()) as store:
         return store.get(run_id)
+
+
+def known_replicas(reference: str) -> list[str]:
+    """The replicas of a run in the store. Raises RsctlError if there is no such run."""
+    with closing(Store()) as store:
+        return Run(store.find(reference)).replicas
 
 
 def known_runs(limit: int) -> list[str]:

@@ -172,7 +172,7 @@ class PreparedRun:
         except Unanswered:
             raise
         except RsctlError as problem:
-            _record_end(store, self.run_id, JobState.FAILED, str(problem))
+            _record_end(store, self.run_id, JobState.FAILED, problem.summary)
             raise
 
     @contextmanager

@@ -16,9 +16,11 @@ from rsctl.bench.fingerprint import (
     fixed_differences,
     shown_differences,
 )
+from rsctl.bench.formats.html import html_table
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, p_two_sided
+from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _ONE_RUN = "one run per side allows no conclusion"
@@ -72,6 +74,10 @@ class Comparison(msgspec.Struct, kw_only=True):
     differences: list[Difference]
     metrics: list[Compared]
 
+    def _repr_html_(self) -> str:
+        sides = (f"{n}: {side.kind} {side.label}" for n, side in enumerate(self.sides, 1))
+        return html_table("; ".join(sides), comparison_table(self))
+
     @property
     def remarks(self) -> list[str]:
         """Why something is lacking, each reason once; that of one run a side is of all metrics."""
@@ -81,6 +87,30 @@ class Comparison(msgspec.Struct, kw_only=True):
             if m.remark
         )
         return list(dict.fromkeys(map(sanitize_text, remarks)))
+
+
+def comparison_table(comparison: Comparison) -> list[list[str]]:
+    """The metrics as rows of text below their head."""
+    several = len(comparison.sides) > 1
+    head = ["METRIC", "CELL", *(f"{n} MEDIAN" for n, _ in enumerate(comparison.sides, 1))]
+    head += ["EFFECT", "90 % INTERVAL", "P"] if several else []
+    return [head, *(_compared_row(metric, several) for metric in comparison.metrics)]
+
+
+def _compared_row(metric: Compared, several: bool) -> list[str]:
+    unit = f" {metric.unit}" if metric.unit else ""
+    values = []
+    for side in metric.sides:
+        count = f" (n={side.n})" if side.n > 1 else ""
+        values.append("-" if side.value is None else f"{format_number(side.value)}{unit}{count}")
+    row = [metric.name, metric.where, *values]
+    if not several:
+        return row
+    effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
+    interval = ""
+    if metric.interval is not None:
+        interval = f"{100 * metric.interval[0]:+.3g} … {100 * metric.interval[1]:+.3g} %"
+    return [*row, effect, interval, "" if metric.p is None else f"{metric.p:.2g}"]
 
 
 def baselines_first(sides: Sequence[Results]) -> list[Results]:

@@ -18,6 +18,8 @@ from rsctl.bench.fingerprint import (
     shown_differences,
     with_repetitions,
 )
+from rsctl.bench.formats.html import html_table
+from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.records import Against, worst_exit_code
 from rsctl.bench.results import CellRuns, Results, cell_label
 from rsctl.bench.verdict import (
@@ -65,6 +67,9 @@ class Gate(msgspec.Struct, kw_only=True):
     baseline_failures: list[int] = []
     outdated: list[str] = []
     confirmation: Optional[str] = None
+
+    def _repr_html_(self) -> str:
+        return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
 
     @property
     def suspects(self) -> list[MetricCheck]:

@@ -61,8 +61,9 @@ class Outcomes:
         store, run = self._current.store, sent.trial.run
         state = JobState.CANCELLED if self.is_cancelled else JobState.FAILED
         code = int(state.exit_code if self.is_cancelled else problem.exit_code)
-        store.record(run, StateEvent(time=now(), state=state, exit_code=code, reason=str(problem)))
-        self._current.conclude(sent.trial, state, code, str(problem))
+        why = problem.summary
+        store.record(run, StateEvent(time=now(), state=state, exit_code=code, reason=why))
+        self._current.conclude(sent.trial, state, code, why)
         self._observer.ended(sent.trial, store.get(run), {})
         self.must_stop = self.must_stop or self._fail_fast
         if problem.exit_code is ExitCode.ENVIRONMENT:

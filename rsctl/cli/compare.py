@@ -9,14 +9,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from rsctl.api import Compared, Comparison, compare, comparison_markdown, is_baseline
+from rsctl.api import Comparison, compare, comparison_markdown, comparison_table, is_baseline
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
-from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _CSV_HEAD = (
@@ -74,33 +73,13 @@ def _print(comparison: Comparison) -> None:
     if not comparison.metrics:
         print_message("no metric has data on either side")
         return
-    several = len(comparison.sides) > 1
-    head = ["METRIC", "CELL", *(f"{n} MEDIAN" for n, _ in enumerate(comparison.sides, 1))]
-    rows = [[*head, *(["EFFECT", "90 % INTERVAL", "P"] if several else [])]]
-    rows += [_row(metric, several) for metric in comparison.metrics]
-    write_table(rows)
+    write_table(comparison_table(comparison))
     print_message(
         "values are medians of runs; a run's value is its sample over the steady part, where "
         "`rsctl list` shows the last value"
     )
     for remark in comparison.remarks:
         print_message(remark)
-
-
-def _row(metric: Compared, several: bool) -> list[str]:
-    unit = f" {metric.unit}" if metric.unit else ""
-    values = []
-    for side in metric.sides:
-        count = f" (n={side.n})" if side.n > 1 else ""
-        values.append("-" if side.value is None else f"{format_number(side.value)}{unit}{count}")
-    row = [metric.name, metric.where, *values]
-    if not several:
-        return row
-    effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
-    interval = ""
-    if metric.interval is not None:
-        interval = f"{100 * metric.interval[0]:+.3g} … {100 * metric.interval[1]:+.3g} %"
-    return [*row, effect, interval, "" if metric.p is None else f"{metric.p:.2g}"]
 
 
 def _csv(comparison: Comparison) -> str:

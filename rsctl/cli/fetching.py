@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from rsctl.api import Fetched, FetchProgress, ResultKind, Run
-from rsctl.cli.output import is_quiet
+from rsctl.cli.output import can_redraw, is_quiet
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.findings import RsctlError
 
@@ -55,7 +55,7 @@ class _ProgressLine:
     """One line that is overwritten repeatedly if standard error is a terminal."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty() and not is_quiet()
+        self._is_shown = can_redraw(sys.stderr) and not is_quiet()
         self._begun, self._width = monotonic(), 0
         self._first: int | None = None
         self.show: Callable[[FetchProgress], object] = self._write if self._is_shown else bool

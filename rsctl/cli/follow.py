@@ -31,15 +31,23 @@ class View(Protocol):
         """Restore standard output in all cases; may be called more than once."""
 
 
-def follow(run: Run, view: View, interrupts: Interrupts, cancel_on_interrupt: bool) -> int:
+def follow(
+    run: Run,
+    view: View,
+    interrupts: Interrupts,
+    cancel_on_interrupt: bool,
+    tail: int | None = None,
+) -> int:
     """Show a run until it has ended; returns the exit code.
+
+    `tail` leaves out the log before each replica's last lines.
 
     An interruption, or the loss of standard output, detaches; if `cancel_on_interrupt`, it cancels
     the run and watches it until it ends. Another interruption only stops the wait for the end: this
     function never returns before the target has answered the cancellation. Raises RsctlError, also
     if the target refuses it.
     """
-    batches, cancel = run.event_batches(), BackgroundCancel(run)
+    batches, cancel = run.event_batches(tail), BackgroundCancel(run)
     try:
         interrupts.follow(cancel.ask if cancel_on_interrupt else None)
         for events in batches:
@@ -99,11 +107,11 @@ def _detach(run: Run, view: View, batches: EventBatches, is_cancelled: bool = Fa
 
 
 def _how_it_ends(run: str) -> str:
-    return f"{run} is being cancelled. Watch it end: rsctl status --watch {run}"
+    return f"{run} is being cancelled. Watch it end: rsctl watch {run}"
 
 
 def _how_to_attach(run: str) -> str:
     return (
-        f"{run} continues to run\n  watch it again: rsctl logs -f {run}\n"
+        f"{run} continues to run\n  watch it again: rsctl watch {run}\n"
         f"  show its state: rsctl status {run}\n  cancel it: rsctl cancel {run}"
     )

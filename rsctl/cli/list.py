@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections import Counter
+from typing import Annotated, NamedTuple, Optional, Union
 
 import typer
 
-from rsctl.api import Finding, Run, RunRecord, dollars, runs
+from rsctl.api import Bench, BenchRecord, Finding, Run, RunRecord, benches, dollars, runs
 from rsctl.cli import options
+from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
+from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import state_on
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, JobState
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -25,6 +28,28 @@ _MAX_METRICS = 3
 @options.errors_as_json
 def command(
     limit: options.Limit = 20,
+    name: Annotated[
+        Optional[str],
+        typer.Option(
+            "--name", metavar="GLOB", help="Only runs of jobs with this name, such as 'train*'."
+        ),
+    ] = None,
+    state: Annotated[
+        list[JobState],
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            help="Only runs in this state, such as running or failed. Repeatable.",
+        ),
+    ] = [],
+    since: Annotated[
+        Optional[str],
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            help="Only runs created since a time: 2h (ago) or RFC 3339.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -33,24 +58,38 @@ def command(
             help="Also show its placement, its cost and its size on the disk.",
         ),
     ] = False,
+    cells: Annotated[
+        bool, typer.Option("--cells", help="Show each run of a bench, not one row for all of them.")
+    ] = False,
     output: options.Output = "text",
 ) -> int:
-    """List runs, newest first."""
+    """List runs, newest first. The runs of a bench are one row."""
     reported: list[str] = []
 
     def report(name: str, findings: tuple[Finding, ...]) -> None:
         reported.append(name)
         show_outdated(name, findings)
 
-    handles = runs(limit + 1 if limit else None, on_outdated=report)
-    handles, older = (handles[:limit], handles[limit:]) if limit else (handles, [])
+    folded = {} if cells or output == "json" else _benches_of_runs()
+    handles = runs(
+        limit + 1 if limit and not folded else None,
+        name=name,
+        states=state,
+        since=parse_since(since) if since else None,
+        on_outdated=report,
+    )
+    rows = _fold(handles, folded)
+    rows, older = (rows[:limit], rows[limit:]) if limit else (rows, [])
+    handles = [run for row in rows for run in row.runs]
     sizes = {run.id: run.disk_use() for run in handles if verbose}
     if output == "json":
         print_json({"runs": [{**run.to_dict(), **_disk(run, sizes)} for run in handles]})
     elif handles:
-        _print_table(handles, sizes)
+        _print_table(rows, sizes)
     elif not reported:
-        typer.echo("no runs yet; start one: rsctl submit JOB", err=True)
+        is_chosen = name is not None or state or since
+        nothing = "no such runs" if is_chosen else "no runs yet; start one: rsctl submit JOB"
+        typer.echo(nothing, err=True)
     if older:
         print_message(
             f"there are older runs; to see them: rsctl list -n {2 * limit}, or -n 0 for all"
@@ -58,27 +97,64 @@ def command(
     return int(ExitCode.SUCCEEDED)
 
 
+class _Row(NamedTuple):
+    """One run, or the listed runs of a bench."""
+
+    bench: Optional[Bench]
+    runs: list[Run]
+
+
+def _benches_of_runs() -> dict[str, Bench]:
+    return {trial.run: bench for bench in benches() for trial in bench.record.trials}
+
+
+def _fold(found: list[Run], folded: dict[str, Bench]) -> list[_Row]:
+    """The rows, in the order of their newest runs."""
+    rows: dict[str, _Row] = {}
+    for run in found:
+        bench = folded.get(run.id)
+        row = rows.setdefault(bench.id if bench else run.id, _Row(bench, []))
+        row.runs.append(run)
+    return list(rows.values())
+
+
 def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:
     return {"disk": sizes[run.id]} if run.id in sizes else {}
 
 
-def _print_table(found: list[Run], sizes: dict[str, int]) -> None:
-    width = max(len(run.id) for run in found)
-    beside = max(8, *(len(run.record.target) for run in found))
+def _print_table(rows: list[_Row], sizes: dict[str, int]) -> None:
+    width = max(len(row.bench.id if row.bench else row.runs[0].id) for row in rows)
+    beside = max(8, *(len(row.runs[0].record.target) for row in rows))
     disk = "        COST      DISK" if sizes else ""
     head = f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  EXIT  {'CREATED (UTC)':<16}"
     typer.echo(f"{head}     TIME{disk}  OVERRIDES AND METRICS")
-    for each in found:
-        run = each.record
-        took = format_duration(seconds_between(run.created, run.ended or now()))
-        created = run.created[:16].replace("T", " ")
-        state = state_on(sys.stdout, run.state, 10)
-        code = "" if run.exit_code is None else run.exit_code
-        details = _details(run, each.last_values())
-        details = f"{_placement(run)}{details}" if sizes else details
-        start = f"{run.run:<{width}}  {run.target:<{beside}}  {state}  {code:>4}  {created}"
-        disk = f"  {_cost(each):>10}  {format_bytes(sizes[run.run]):>8}" if sizes else ""
+    for row in rows:
+        newest = row.runs[0].record
+        source: Union[RunRecord, BenchRecord] = newest
+        name, code = newest.run, newest.exit_code
+        state = state_on(sys.stdout, newest.state, 10)
+        cost, used = "", sum(sizes.get(run.id, 0) for run in row.runs)
+        if row.bench is not None:
+            source, name, code = row.bench.record, row.bench.id, None
+            state = f"{state_of(row.bench):<10}"
+            details = _states(row.runs)
+        else:
+            cost = _cost(row.runs[0])
+            details = _details(newest, row.runs[0].last_values())
+            details = f"{_placement(newest)}{details}" if sizes else details
+        took = format_duration(seconds_between(source.created, source.ended or now()))
+        created = source.created[:16].replace("T", " ")
+        shown = "" if code is None else code
+        start = f"{name:<{width}}  {source.target:<{beside}}  {state}  {shown:>4}  {created}"
+        disk = f"  {cost:>10}  {format_bytes(used):>8}" if sizes else ""
         typer.echo(f"{start}  {took:>7}{disk}  {details}".rstrip())
+
+
+def _states(found: list[Run]) -> str:
+    """How the listed runs of a bench have ended: `bench, 3 runs: 2 succeeded, 1 failed`."""
+    counts = Counter(run.record.state.value for run in found)
+    states = ", ".join(f"{count} {state}" for state, count in counts.items())
+    return f"bench, {len(found)} run{'s' * (len(found) != 1)}: {states}"
 
 
 def _cost(run: Run) -> str:

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from typing import Annotated, Optional
 
 import typer
@@ -17,11 +16,11 @@ from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
+from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import failure_block, final_state_line
 from rsctl.findings import ExitCode
-from rsctl.job.units import Duration
 from rsctl.runs.findings import LOG_REFUSED
-from rsctl.runs.stream.events import TIME_LENGTH, FindingEvent, LogEvent, now
+from rsctl.runs.stream.events import FindingEvent, LogEvent, now
 from rsctl.runs.stream.formatting import LineFormat, format_line
 from rsctl.runs.stream.headline import CHIEF
 from rsctl.runs.stream.sanitize import sanitize
@@ -50,6 +49,7 @@ def command(
         typer.Option(
             "--replica",
             metavar="NAME",
+            autocompletion=options.complete_replicas,
             rich_help_panel=_FILTERS,
             help="Show only this replica, or one of its ranks: worker-0/3. Repeatable.",
         ),
@@ -111,7 +111,7 @@ def command(
         role=role,
         replicas=tuple(replica),
         failed=failed,
-        since=_since(since) if since else None,
+        since=parse_since(since) if since else None,
         grep=_pattern(grep) if grep else None,
         tail_of=None if output == "json" else _is_shown,
     )
@@ -173,28 +173,6 @@ def _pattern(text: str) -> str:
     except re.error as problem:
         raise typer.BadParameter(str(problem), param_hint="--grep") from None
     return text
-
-
-def _since(text: str) -> str:
-    """A time in the format of the events."""
-    try:
-        moment = datetime.now(timezone.utc) - timedelta(seconds=Duration.parse(text))
-    except ValueError:
-        moment = _moment(text)
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}".zfill(TIME_LENGTH)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).astimezone(
-            timezone.utc
-        )
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"{text!r} is neither a duration such as 10m nor a time such as 2026-01-31T12:00:00Z",
-            param_hint="--since",
-        ) from None
 
 
 def _writer(output: str, replicas: list[str]) -> Callable[[list[LogEvent]], None]:

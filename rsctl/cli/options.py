@@ -61,6 +61,24 @@ def _complete_runs(incomplete: str) -> list[str]:
     return _beginning(incomplete, ["@last", *names])
 
 
+def complete_replicas(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The replicas of the run that the command line names before."""
+    from rsctl.api import known_replicas
+    from rsctl.findings import RsctlError
+
+    try:
+        names = known_replicas(ctx.params.get("run") or (ctx.args or [""])[0])
+    except RsctlError:
+        return []
+    return _beginning(incomplete, names)
+
+
+def _complete_keys(incomplete: str) -> list[str]:
+    from rsctl.job.key_paths import complete_key
+
+    return [f"{key}=" for key in complete_key(incomplete)]
+
+
 def _complete_benches(incomplete: str) -> list[str]:
     from rsctl.api import benches
     from rsctl.findings import RsctlError
@@ -140,6 +158,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
+        autocompletion=_complete_keys,
         help="Override a key of the file, such as workers.count=8. Repeatable.",
     ),
 ]

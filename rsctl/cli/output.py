@@ -1,4 +1,4 @@
-"""The verbosity and color of standard error: --quiet, --no-color, NO_COLOR."""
+"""The verbosity and color of standard error: --quiet, --no-color, NO_COLOR, TERM=dumb."""
 
 from __future__ import annotations
 
@@ -33,7 +33,14 @@ def in_color(stream: Any = None) -> bool:
     """Whether output on a stream (default: stderr) is colored: a terminal, and not disabled."""
     stream = stream or sys.stderr
     is_refused = _options["no_color"] or os.environ.get("NO_COLOR")
-    return not is_refused and bool(stream.isatty())
+    return not is_refused and can_redraw(stream)
+
+
+def can_redraw(*streams: Any) -> bool:
+    """Whether streams are terminals that obey control sequences; TERM=dumb names one that does
+    not.
+    """
+    return os.environ.get("TERM") != "dumb" and all(stream.isatty() for stream in streams)
 
 
 def is_quiet() -> bool:

@@ -17,7 +17,11 @@ def command(
     run: options.RunId,
     replica: Annotated[
         Optional[str],
-        typer.Argument(metavar="[REPLICA]", help="A replica. Default: the first."),
+        typer.Argument(
+            metavar="[REPLICA]",
+            autocompletion=options.complete_replicas,
+            help="A replica. Default: the first.",
+        ),
     ] = None,
 ) -> int:
     """Open a shell on a node of a run, with the variables of the job.

@@ -71,14 +71,9 @@ def remedy_line(remedy: str) -> str:
 
 def format_finding(finding: Finding) -> str:
     """`job.yaml:3:10: error: workers.count: message`."""
-    position = ""
-    if finding.file:
-        position = (
-            finding.file + (f":{finding.line}:{finding.column}" if finding.line else "") + ": "
-        )
     label = styled(finding.severity, fg=_COLORS[finding.severity], bold=True)
     key = f"{finding.path}: " if finding.path else ""
-    return f"{position}{label}: {key}{finding.message}"
+    return f"{finding.position}{label}: {key}{finding.message}"
 
 
 def print_json(value: object) -> None:

@@ -16,17 +16,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
-from rsctl.api import JobFile, PreparedRun, ResultUnknown, Run, known_run, load, prepare
+from rsctl.api import JobFile, PreparedRun, Run, load, prepare
 from rsctl.cli import options
 from rsctl.cli.accepted import latest_record, once_accepted
 from rsctl.cli.command import Command, make_command
+from rsctl.cli.error_events import errors_as_events, finding_events
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
@@ -43,8 +44,7 @@ from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views.build import QuietBuildView, make_build_view
 from rsctl.cli.views.next_commands import next_commands, resume_command
 from rsctl.cli.views.run import make_view
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
-from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
+from rsctl.findings import ExitCode, RsctlError, note
 
 _SCRIPT = "A script without a job file"
 
@@ -211,47 +211,22 @@ def script_job(script: str, arguments: list[str], workers: int) -> str:
 
 @contextmanager
 def _errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
-    """Print the error that ends the command as events too, so that the stream ends in a result."""
-    try:
+    """As `errors_as_events`, with an interruption as an error: no job exists."""
+    with errors_as_events(output, run):
         try:
             yield
         except KeyboardInterrupt:
             raise _interrupted("nothing was submitted") from None
-    except RsctlError as problem:
-        if output == "json":
-            with suppress(OSError):  # standard output may be what failed
-                print_events([*_finding_events(problem.findings), _result(problem, run)])
-        raise
 
 
 def _interrupted(consequence: str) -> RsctlError:
     return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {consequence}"))
 
 
-def _result(problem: RsctlError, run: str | None) -> ResultEvent:
-    """The last event of a run that has no job, or whose result is unknown."""
-    if isinstance(problem, ResultUnknown):
-        with suppress(RsctlError):  # the store may be what failed
-            return Run(problem.run).result(int(problem.exit_code))
-    known = problem.run if isinstance(problem, ResultUnknown) else run and known_run(run)
-    is_cancelled = problem.exit_code is ExitCode.CANCELLED
-    return ResultEvent(
-        time=now(),
-        run=run,
-        state=known.state if known else JobState.CANCELLED if is_cancelled else JobState.FAILED,
-        exit_code=int(problem.exit_code),
-        url=known.url if known else None,
-    )
-
-
-def _finding_events(findings: Iterable[Finding]) -> list[FindingEvent]:
-    return [FindingEvent(time=now(), finding=finding) for finding in findings]
-
-
 def _show_findings(prepared: PreparedRun, file: JobFile, output: str) -> None:
     show_findings(prepared.findings, file)
     if output == "json":
-        print_events(_finding_events(prepared.findings))
+        print_events(finding_events(prepared.findings))
 
 
 class _Sent(NamedTuple):
@@ -297,5 +272,5 @@ def _detached(run: Run, output: str) -> int:
         print_events([run.result(exit_code=int(ExitCode.SUCCEEDED))])
     else:
         typer.echo(run.id)
-        print_message(f"watch it: rsctl logs -f {run.id}   cancel it: rsctl cancel {run.id}")
+        print_message(f"watch it: rsctl watch {run.id}   cancel it: rsctl cancel {run.id}")
     return int(ExitCode.SUCCEEDED)

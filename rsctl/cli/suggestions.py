@@ -8,7 +8,8 @@ from difflib import get_close_matches
 _MEANINGS = {
     "submit": "run start launch train execute exec-job sbatch create-job apply up go",
     "list": "ls ps jobs runs squeue queue history-of-runs",
-    "logs -f": "watch attach follow tail",
+    "watch": "attach follow",
+    "logs -f": "tail",
     "logs": "log output",
     "status": "show describe info inspect state stat",
     "get": "download pull fetch cp copy artifacts results",

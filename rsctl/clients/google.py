@@ -153,10 +153,14 @@ def google_credentials(endpoints: Endpoints) -> Any:
                 load: Any = google.auth.load_credentials_from_file
                 credentials, _ = load(key_file, scopes=[_SCOPE])
     except exceptions.GoogleAuthError as problem:
-        message = f"there are no Google Cloud credentials: {_first_line(problem)}"
-        finding = error(NO_CREDENTIALS, message, GOOGLE_LOGIN)
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+        raise no_credentials(problem) from None
     return credentials
+
+
+def no_credentials(problem: Exception) -> RsctlError:
+    """The error of google-auth, with the remedy."""
+    message = f"there are no Google Cloud credentials: {_first_line(problem)}"
+    return RsctlError(ExitCode.ENVIRONMENT, error(NO_CREDENTIALS, message, GOOGLE_LOGIN))
 
 
 def renew(credentials: Any, endpoints: Endpoints) -> None:

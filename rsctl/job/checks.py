@@ -15,9 +15,14 @@ from rsctl.job.input_checks import check_inputs
 from rsctl.job.job import Image, Job, RunBlock, Workers
 from rsctl.job.limit_checks import check_limits
 from rsctl.job.local_steps import check_local_steps
+from rsctl.job.own_launcher import check_own_launcher
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
-from rsctl.job.script_language import check_script_language, check_shell_script
+from rsctl.job.script_language import (
+    check_script_language,
+    check_shell_script,
+    check_shell_words,
+)
 from rsctl.job.tracking_checks import check_tracking
 from rsctl.node.path_placeholders import placeholder_names
 
@@ -35,6 +40,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     `is_broken` is whether the value of a key is not the user's, because of an error.
     """
     yield from _check_what_runs(job.run, job.image, is_broken)
+    yield from check_own_launcher(job)
     yield from check_image(job)
     yield from check_package(job, is_broken)
     yield from check_env(job.run.env, "run.env")
@@ -65,6 +71,8 @@ def _check_what_runs(
         remedy = "give exactly one of run.script, run.module, run.command"
         yield error("run", "there is nothing to run", remedy, "run")
     has_package = run.package is not None or is_broken("run.package")
+    if run.command:
+        yield from check_shell_words(run.command, "run.command")
     if run.script:
         yield from check_script_language(run.script, "run.script")
         yield from check_shell_script(run, run.script, "run.script")

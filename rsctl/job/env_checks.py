@@ -19,6 +19,8 @@ RESERVED_ENV = frozenset(
         "LOCAL_RANK",
         "LOCAL_WORLD_SIZE",
         "GROUP_RANK",
+        "NODE_RANK",
+        "NNODES",
         "MASTER_ADDR",
         "MASTER_PORT",
     ]

@@ -1,7 +1,11 @@
-"""Scripts in other languages than Python, which would fail only when the machines have started."""
+"""Scripts in other languages than Python and commands for a shell, which would fail only when the
+machines have started.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, error
@@ -14,6 +18,26 @@ _OTHERS = {
     ".pl": ("a script in Perl", "use command: [perl, {}]"),
     ".js": ("a script in JavaScript", "use command: [node, {}]"),
 }
+
+_SHELL_WORDS = ("cd", ".", "source", "export", "set", "unset", "ulimit", "umask", "eval")
+_OPERATORS = ("&&", "||")
+
+
+def check_shell_words(command: list[str], path: str) -> Iterator[Finding]:
+    """An error for a command that only a shell can run; rsctl starts programs by themselves."""
+    first = command[0]
+    shown = next((word for word in command if word in _OPERATORS), first)
+    if shown != first or first in _SHELL_WORDS:
+        line = " ".join(word if word in _OPERATORS else shlex.quote(word) for word in command)
+        remedy = f"start one: command: [bash, -c, {line!r}]"
+        yield error("command", f"{shown} is for a shell, and rsctl uses none", remedy, path)
+    elif re.match(r"[A-Za-z_]\w*=", first):
+        message = f"{first} is for a shell, and rsctl uses none"
+        yield error("command", message, "set the variable in run.env", path)
+    elif " " in first.strip() and "/" not in first:
+        message = f"{first!r} is one word, the name of a program"
+        words = ", ".join(first.split())
+        yield error("command", message, f"write each word by itself: command: [{words}]", path)
 
 
 def check_script_language(script: str, path: str) -> Iterator[Finding]:

@@ -153,11 +153,13 @@ class Regex(str):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                groups = re.compile(text).groups
+                compiled = re.compile(text)
         except (re.error, RecursionError, OverflowError) as problem:
             raise ValueError("a regular expression", str(problem)) from None
-        if not groups:
+        if not compiled.groups:
             raise ValueError(cls.expected, "it has no group in ( ) for the number")
+        if compiled.groups == 1 and "step" in compiled.groupindex:
+            raise ValueError(cls.expected, "its only group is the step; add one for the number")
         return cls(text)
 
 

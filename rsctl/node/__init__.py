@@ -54,7 +54,7 @@ def log_metrics(
     """
     metrics = {_checked(name): _json_number(name, value) for name, value in values.items()}
     head = {} if step is None else {"step": operator.index(step)}
-    rank = os.environ.get("RANK", "")
+    rank = os.environ.get("RANK") or os.environ.get("NODE_RANK", "")
     tail = {"rank": int(rank)} if rank.isdigit() else {}
     # What the script printed before must come before, though it may still be in a buffer.
     sys.stdout.flush()

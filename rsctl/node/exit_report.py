@@ -11,7 +11,7 @@ from contextlib import suppress
 from rsctl.node import rank, stderr_tail
 from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.platforms import failure_file, platform
-from rsctl.node.structured_lines import emit, lock_of, report_failure
+from rsctl.node.structured_lines import emit, lock_of, report_end
 
 _WAKE_SECONDS = 5.0
 """In which a failure can be that of a program whose workers have just ended."""
@@ -63,8 +63,11 @@ def report_exit(
         return _report_reducer_exit(status, stderr, cluster, workers_ended, environ)
     if cluster.role not in ("worker", "reducer"):
         return _report_role_exit(status, stderr, cluster, workers_ended, environ)
+    key = environ.get(rank.EXIT_KEY)
+    is_early = key is not None and len(cluster.workers) > 1 and not status.was_stopped
+    if launcher == "once" and (status.is_failure or is_early):
+        report_end(status, cluster.index, 0, key)
     if launcher == "once" and status.is_failure:
-        report_failure(status, cluster.index, 0, environ.get(rank.EXIT_KEY))
         who = f"{cluster.replica}, rank {cluster.index},"
         write_failure(environ, stderr_tail.format_failure(status, who), stderr)
     if launcher == "mpi" and status.is_failure:
@@ -88,7 +91,7 @@ def _report_role_exit(
     """
     if workers_ended or not status.is_failure:
         return 0 if workers_ended else status.code
-    report_failure(status, None, None, environ.get(rank.EXIT_KEY))
+    report_end(status, None, None, environ.get(rank.EXIT_KEY))
     if platform(cluster.platform).stops_with_workers(cluster.role, environ) and _is_stopped_soon():
         return 0
     write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
@@ -113,7 +116,7 @@ def _report_reducer_exit(
     """A reducer that was only stopped has not failed: its code must not hide who has."""
     if workers_ended or not status.is_failure:
         return 0
-    report_failure(status, None, None, environ.get(rank.EXIT_KEY))
+    report_end(status, None, None, environ.get(rank.EXIT_KEY))
     failure = stderr_tail.format_failure(status, cluster.replica)
     if environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
         emit("finding", _reducer_lost(failure))

@@ -70,18 +70,22 @@ def torchrun(
         ],
         environ={
             **_threads(cluster, processes),
-            **_expected_ranks(max(len(cluster.workers), processes)),
+            **_expected(cluster, processes),
             **_with_defaults(cluster, environ),
         },
     )
 
 
-def _expected_ranks(ranks: int) -> dict[str, str]:
-    """The least number of ranks that train together: the binding to PyTorch warns of fewer.
+def _expected(cluster: Cluster, processes: int) -> dict[str, str]:
+    """The nodes that train together and the least number of their ranks: the binding to PyTorch
+    tells where there are fewer.
 
     Nodes may have different numbers of ranks, and a launcher of the user's own may start more.
     """
-    return {"RSCTL_EXPECTED_RANKS": str(ranks)} if ranks > 1 else {}
+    nodes = len(cluster.workers)
+    ranks = max(nodes, processes)
+    expected = {"RSCTL_EXPECTED_RANKS": ranks, "RSCTL_EXPECTED_NODES": nodes}
+    return {name: str(count) for name, count in expected.items() if ranks > 1}
 
 
 def _threads(cluster: Cluster, processes: int) -> dict[str, str]:
@@ -105,18 +109,19 @@ def torch_missing() -> LaunchError:
 
 
 def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> ProcessSpec:
-    """The command itself, once on this node, with the variables that torchrun would set."""
-    ranks = {
-        "RANK": str(cluster.index),
-        "WORLD_SIZE": str(len(cluster.workers)),
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
+    """The command itself, once on this node, with what tells the nodes apart.
+
+    It gets no variable of a rank: Lightning's Trainer, for one, starts a node's ranks by itself
+    unless it finds LOCAL_RANK, which says that a launcher has.
+    """
+    node = {
+        "NODE_RANK": str(cluster.index),
+        "NNODES": str(len(cluster.workers)),
         "MASTER_ADDR": cluster.master_address,
         "MASTER_PORT": str(cluster.port),
     }
-    expected = _expected_ranks(len(cluster.workers))
-    environ = expected | _with_defaults(cluster, environ)
-    return ProcessSpec(command, environ | ranks | _tf_config(cluster, environ))
+    environ = _expected(cluster, 1) | without_ranks(_with_defaults(cluster, environ))
+    return ProcessSpec(command, environ | node | _tf_config(cluster, environ))
 
 
 def of_role(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> ProcessSpec:

@@ -85,9 +85,9 @@ def start(
 
     A session of its own, so that a signal to our process group reaches it once, through `wait`.
     From here on the stop signals are held back until `wait` takes them. On Linux the kernel kills
-    the command when this process dies. A command that cannot be run ends with code 127. `outputs`
-    are the files that become its stdout and stderr; `tail` keeps the end of what it writes to
-    stderr, in place of the second.
+    the command when this process dies. A command that cannot be run ends with code 126 or
+    127. `outputs` are the files that become its stdout and stderr; `tail` keeps the end of what it
+    writes to stderr, in place of the second.
     """
     # Some systems forget a SIGCHLD without a handler, even while it is blocked.
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -211,7 +211,9 @@ def _exec(
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
         os.execvpe(command[0], command, environ)  # noqa: S606
     except OSError as error:
-        os.write(2, f"rsctl: cannot run {command[0]}: {error.strerror}\n".encode())
+        code, reason = _load_beside("exec_errors").explain(command, environ, error)
+        os.write(2, f"rsctl: cannot run {command[0]}: {reason}\n".encode())
+        os._exit(code)
     finally:
         os._exit(_CANNOT_RUN)
 
@@ -314,8 +316,11 @@ def _main_of_mpi(command: list[str]) -> int:
 
 
 def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
-    """Run the command, whose output comes by these streams. If it fails, report that, also to a
-    file for the platform if it reads one.
+    """Run the command, whose output comes by these streams, and report its end, a failure also to
+    a file for the platform if it reads one.
+
+    Others may fail because a rank ends with exit code 0. It reports that where its launcher has a
+    key, which means that the lines are read.
     """
     key = os.environ.pop(EXIT_KEY, None)
     _take_shards()
@@ -328,10 +333,12 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     stderr = tail.end() if tail else ""
     for stream in streams:
         stream.end()
-    if status.is_failure:
-        _report_own_failure(status, key)
-        if failure_file:
-            _write_failure_file(failure_file, status, stderr)
+    if status.is_failure or (
+        key and not status.was_stopped and os.environ.get("WORLD_SIZE") != "1"
+    ):
+        _report_own_end(status, key)
+    if status.is_failure and failure_file:
+        _write_failure_file(failure_file, status, stderr)
     return status.code
 
 
@@ -352,12 +359,12 @@ def _take_shards() -> None:
             os.environ[name] = path.replace("{local_rank}", os.environ.get("LOCAL_RANK", "0"))
 
 
-def _report_own_failure(status: ExitStatus, key: str | None) -> None:
+def _report_own_end(status: ExitStatus, key: str | None) -> None:
     """As this rank, and where its output comes into the chief's log, with its own replica."""
     replica = os.environ.get("RSCTL_REPLICA") if "OMPI_COMM_WORLD_RANK" in os.environ else None
-    report = _load_beside("structured_lines")  # only a rank that fails pays for it
+    report = _load_beside("structured_lines")  # a rank that starts does not pay for it
     number, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
-    report.report_failure(status, number, local, key, replica)
+    report.report_end(status, number, local, key, replica)
 
 
 def _write_failure_file(path: str, status: ExitStatus, stderr: str) -> None:

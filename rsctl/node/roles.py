@@ -31,7 +31,7 @@ other workers.
 
 It is there where a job ends with its chief (awaited_roles.py)."""
 
-_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
 _TASKS = ("ps", "evaluator")
 """Roles that TensorFlow knows, beside workers and their chief."""
 

@@ -25,8 +25,8 @@ _PLAIN_LINES = 10
 _TRACEBACK = "Traceback (most recent call last)"
 LOST_PEER = (
     r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
-    r"|remote process exited|reducer \d+(?: \(\S+\))? (?:was lost|has been silent)"
-    r"|ended the run[^:\n]*: rank \d+ (?:was lost|left|has been silent)"
+    r"|remote process exited|(?:reducer|rank) \d+(?: \(\S+\))? (?:was lost|has been silent)"
+    r"|(?:ended the run|has ended)[^:\n]*: rank \d+ (?:was lost|left|has been silent)"
 )
 """Texts of a failure that follows from another node's."""
 

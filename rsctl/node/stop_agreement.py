@@ -174,7 +174,7 @@ def _agreement() -> StopAgreement | None:
     folder = os.environ.get(FOLDER)
     if not folder:
         return None
-    ranks = int(os.environ.get("WORLD_SIZE") or 1)
+    ranks = int(os.environ.get("WORLD_SIZE") or os.environ.get("NNODES") or 1)
     distributed: Any = getattr(sys.modules.get("torch"), "distributed", None)
     if ranks == 1 or distributed is None or not distributed.is_available():
         return StopAgreement(folder)

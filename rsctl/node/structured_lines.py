@@ -68,14 +68,14 @@ def lock_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def report_failure(
+def report_end(
     status: ExitStatus,
     rank: int | None,
     local_rank: int | None,
     key: str | None,
     replica: str | None = None,
 ) -> None:
-    """Print the `exit` line of a rank, or of a reducer, which has none, that has failed.
+    """Print the `exit` line of a rank that has ended, or of a reducer, without a rank.
 
     `key` proves that the line is the launcher's: the program that has run did not get it.
     `replica` is given where the line comes into another replica's log, by mpirun. That brings

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import Finding
 from rsctl.job.source_roots import find_module
+from rsctl.runs.early_ends import RankRecord, early_end, rank_record
 from rsctl.runs.findings import RESTART_IN_PLACE
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.causes import LOST_PEER
@@ -35,6 +36,8 @@ _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
 _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
 _TOGETHER_SECONDS = 2.0
+_AFTER_A_LOSS = (LOST_PEER, "timeout", "worker-lost", "collective-mismatch", "collective-timeout")
+"""The causes of a rank whose peer may have left."""
 
 
 Locks = dict[str, list[str]]
@@ -57,9 +60,9 @@ class ExitReports:
 
     def announced(self, line: LogEvent, starts: int = 1) -> None:
         """Keep the lock that a line announces, if it is among the first `starts` of its replica."""
-        record = structured(line.text)
-        if record is None or record["rsctl"] not in ("node", "exits"):
+        if not _announces(line):
             return
+        record = structured(line.text) or {}
         known, lock = self.locks.setdefault(line.replica, []), record.get("lock")
         if isinstance(lock, str) and len(known) < min(starts, _MOST_LOCKS):
             known.append(lock)
@@ -168,6 +171,7 @@ def first_failure(
 
     That is the earliest, unless that replica only lost a peer that failed at about the same time: a
     rank that raises closes its connections before its process is gone, so a peer may overtake it.
+    If it lost a peer that ended with exit code 0, that peer is the first.
     `killers` has the target's knowledge of how replicas ended, `replica_on` gives the replica on a
     host. `lines` of a failure are the lines that its target reports for it.
     """
@@ -180,7 +184,47 @@ def first_failure(
     explained_alone = [
         f for f in explained if LOST_PEER not in [cause.code for cause in f.causes[:1]]
     ]
-    return (explained_alone or explained)[0]
+    first = (explained_alone or explained)[0]
+    left = early_end(_rank_records(folder), first) if _has_lost_a_peer(first) else None
+    if left is None:
+        return first
+    own = [f for f in ordered if (f.replica, f.rank) == (left.replica, left.rank)]
+    if own:  # it left by its own failure, and ended slowly
+        return _explained(own[0], folder, known.get(left.replica, Killer()), replica_on)
+    return replace(left, lines=failure_lines(line.text for line in _tail(folder, left)[0]))
+
+
+def _has_lost_a_peer(failure: Failure) -> bool:
+    return any(cause.code in _AFTER_A_LOSS for cause in failure.causes)
+
+
+def _rank_records(folder: RunFolder) -> list[RankRecord]:
+    """The records of the last attempt in the ends of all workers' logs."""
+    records: list[RankRecord] = []
+    for replica in folder.replicas():
+        if _WORKER.fullmatch(replica):
+            records += _records_of(folder, replica)
+    return records
+
+
+def _records_of(folder: RunFolder, replica: str) -> list[RankRecord]:
+    path = folder.log(replica)
+    reader = JournalReader(path, replica, tail_offset(path, _TAIL))
+    records: list[RankRecord] = []
+    while batch := reader.read():
+        for line in batch:
+            if record := rank_record(line):
+                records.append(record)
+            elif restarts_in_place(line) or _announces(line):
+                records.clear()
+    reader.close()
+    return records
+
+
+def _announces(line: LogEvent) -> bool:
+    """Whether a launcher starts with this line."""
+    record = structured(line.text)
+    return record is not None and record["rsctl"] in ("node", "exits")
 
 
 def _seconds_apart(first: Failure, second: Failure) -> float:
@@ -258,7 +302,7 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
     lines: list[LogEvent] = []
     while batch := reader.read():
         for line in batch:
-            report = exit_report(line)
+            report = exit_report(line) or rank_record(line)
             if report and report.rank == failure.rank and report.time == failure.time:
                 reader.close()
                 record = structured(line.text) or {}

@@ -196,9 +196,12 @@ class Store(Database):
             raise StoreError(ExitCode.ENVIRONMENT, damaged(run, self.damaged[run], "error"))
         return next(iter(records), None)
 
-    def runs(self, limit: int = -1) -> list[RunRecord]:
-        """Runs, the last recorded first."""
-        return self._runs("ORDER BY rowid DESC LIMIT ?", limit)
+    def runs(
+        self, limit: int = -1, *, name: str | None = None, since: str | None = None
+    ) -> list[RunRecord]:
+        """Runs, the last recorded first: those whose name matches a glob, created since a time."""
+        chosen = "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
+        return self._runs(f"{chosen} ORDER BY rowid DESC LIMIT ?", name, since, limit)
 
     def index(self) -> list[RunSummary]:
         """All runs in short, the last recorded first, in a few milliseconds for a thousand.
@@ -261,17 +264,17 @@ class Store(Database):
     def _ids(self, which: str, value: object) -> list[str]:
         return [str(run) for (run,) in self._rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
 
-    def _runs(self, which: str, value: object) -> list[RunRecord]:
+    def _runs(self, which: str, *values: object) -> list[RunRecord]:
         with self._explaining():
             try:
-                return self._readable(which, value)
+                return self._readable(which, *values)
             except sqlite3.OperationalError as problem:
                 self._bear(problem)
-                return self._readable(which, value)
+                return self._readable(which, *values)
 
-    def _readable(self, which: str, value: object) -> list[RunRecord]:
+    def _readable(self, which: str, *values: object) -> list[RunRecord]:
         runs = []
-        for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
+        for row in self._db.execute(RUN_ROWS + which, values).fetchall():
             try:
                 runs.append(run_of(row, self._db))
             except (msgspec.MsgspecError, ValueError, TypeError) as problem:

@@ -46,14 +46,14 @@ def cloud_stall_findings(job: Job, service: str) -> Iterator[Finding]:
     elif job.limits.on_stall == "fail":
         message = (
             f"{service} does not find stalls: rsctl cancels a job that has stalled, but only while "
-            "a command watches it (submit, logs -f, status --watch)"
+            "a command watches it (submit, watch, logs -f, status --watch)"
         )
         yield warning("stall", message, "do not detach", "limits.on_stall")
     failing = [name for name, rule in job.watch.items() if rule.do == "fail"]
     if failing:
         message = (
-            "rsctl cancels a job for a rule of watch only while a command watches it (submit, logs "
-            "-f, status --watch)"
+            "rsctl cancels a job for a rule of watch only while a command watches it (submit, "
+            "watch, logs -f, status --watch)"
         )
         yield warning("watch", message, "do not detach", f"watch.{failing[0]}.do")
 

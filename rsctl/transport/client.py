@@ -42,7 +42,9 @@ class Transport:
         kind: str,
         own: Reducer | None,
         encrypted: bool = False,
+        hosted: int = 0,
     ) -> None:
+        """The last `hosted` of the reducers are parts of the workers."""
         self.schedule = schedule
         self.engine = kind
         """`core` or `python`."""
@@ -52,7 +54,8 @@ class Transport:
         """Whether TLS is below the protocol."""
         self._engine = engine
         self._own = own
-        self._queue = WorkQueue(engine, names)
+        self._hosted = hosted
+        self._queue = WorkQueue(engine, names, hosted)
         self._buffers: dict[int, memoryview] = {}
         self._lock = threading.Lock()
 
@@ -115,7 +118,7 @@ class Transport:
     def failure(self) -> TransportError | None:
         """Why the transport has failed; None while it works."""
         failure = self._engine.failure()
-        return None if failure is None else failure.error(self.reducers)
+        return None if failure is None else failure.error(self.reducers, self._hosted)
 
     def close(self) -> None:
         """Leave the reducers. Operations that are not finished fail on all workers."""
@@ -179,7 +182,8 @@ def connect(settings: WorkerSettings | None = None, exchange: Exchange | None = 
         undo.pop_all()
     names = [format_address(endpoint.address) for endpoint in endpoints]
     encrypted = settings.tls is not None
-    return Transport(engine, plan, names, engine_name(settings.core), own, encrypted)
+    hosts = settings.world if own is not None else 0
+    return Transport(engine, plan, names, engine_name(settings.core), own, encrypted, hosts)
 
 
 def _plan(settings: WorkerSettings, can_share: bool) -> Schedule:

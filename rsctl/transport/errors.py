@@ -86,26 +86,36 @@ class EngineFailure:
         """The code for the reducers: the cause, where the protocol has it."""
         return self.code if self.code <= ErrorCode.STOPPED else ErrorCode.GAVE_UP
 
-    def error(self, names: Sequence[str]) -> TransportError:
-        """The exception for a caller; `names` are the reducers' addresses."""
+    def error(self, names: Sequence[str], hosted: int = 0) -> TransportError:
+        """The exception for a caller; `names` are the reducers' addresses.
+
+        The last `hosted` reducers are parts of the workers, in the order of their ranks: if such a
+        reducer has failed, its worker has.
+        """
         concerned = self.server if self.blamed is None else self.blamed
+        rank = None if self.rank == NO_RANK else self.rank
+        host = None if self.blamed is None else _host(concerned, names, hosted)
         return TransportError(
             self.code,
-            self.message(names),
-            reducer=concerned if concerned < len(names) else None,
-            rank=None if self.rank == NO_RANK else self.rank,
+            self.message(names, hosted),
+            reducer=concerned if concerned < len(names) and host is None else None,
+            rank=rank if host is None else host,
             sequence=self.sequence or None,
         )
 
-    def message(self, names: Sequence[str] = ()) -> str:
+    def message(self, names: Sequence[str] = (), hosted: int = 0) -> str:
         """The error as text; with the reducer's address if it is known."""
         during = f" during operation {self.sequence}" if self.sequence else ""
         if self.code is ErrorCode.CLOSED:
             return f"the transport was closed{during}"
-        who = f"reducer {self.server}"
+        host = _host(self.server, names, hosted)
+        who = f"reducer {self.server}" if host is None else f"rank {host}"
         if names:
             who += f" ({names[self.server]})"
+        if self.remote and (lost := _host(self.relayed, names, hosted)) is not None:
+            return f"rank {lost} was lost{during}"
         if self.remote:
+            who = who if host is None else f"the reducer of {who}"
             return f"{who} ended the run{during}: {self.detail}"
         if self.code is ErrorCode.SILENT:
             return f"{who} has been silent for {self.detail}{during}"
@@ -115,6 +125,12 @@ class EngineFailure:
         if self.code is ErrorCode.LOST:
             return f"{who} was lost{during}: {self.detail}"
         return f"{who} broke the protocol{during}: {self.detail}"
+
+
+def _host(reducer: int | None, names: Sequence[str], hosted: int) -> int | None:
+    """The rank of the worker that this reducer is a part of; None for other reducers."""
+    first = len(names) - hosted
+    return reducer - first if reducer is not None and first <= reducer < len(names) else None
 
 
 def printable(text: bytes | memoryview) -> str:

@@ -50,9 +50,9 @@ class QueuedAllReduce:
 class WorkQueue:
     """All queue of a transport; calls their callbacks, from a thread that starts with the first."""
 
-    def __init__(self, engine: ClientEngine, names: Sequence[str]) -> None:
+    def __init__(self, engine: ClientEngine, names: Sequence[str], hosted: int = 0) -> None:
         self.engine = engine
-        self._names = names
+        self._names, self._hosted = names, hosted
         self._waiting: deque[tuple[QueuedAllReduce, Callback]] = deque()
         self._changed = threading.Condition()
         self._stopped = False
@@ -61,7 +61,7 @@ class WorkQueue:
     def error(self) -> TransportError | None:
         """Why the engine has failed."""
         failure = self.engine.failure()
-        return None if failure is None else failure.error(self._names)
+        return None if failure is None else failure.error(self._names, self._hosted)
 
     def check(self) -> None:
         """Raise TransportError if the engine has failed."""

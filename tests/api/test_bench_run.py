@@ -54,6 +54,7 @@ def test_a_bench_is_run_once_and_found_again(job: Job, capfd: pytest.CaptureFixt
     assert (bench.state, bench.exit_code, bench.is_complete) == (JobState.SUCCEEDED, 0, True)
     cells = [(cell.values, cell.metrics["loss"].values) for cell in bench.summary()]
     assert cells == [({"run.env.LOSS": "1"}, [1]), ({"run.env.LOSS": "2"}, [2])]
+    assert "<tr><td>run.env.LOSS=1</td><td>1</td><td>1</td>" in bench._repr_html_()
     assert [run.state for run in bench.runs()] == [JobState.SUCCEEDED] * 2
     again = rsctl.api.run_bench(path, observer=watcher)
     assert (again.id, len(watcher.losses)) == (bench.id, 2)

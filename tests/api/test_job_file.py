@@ -80,6 +80,21 @@ def test_a_matrix_is_seen_and_not_submitted(write_job: Write) -> None:
     assert rsctl.api.runs() == []
 
 
+def test_the_text_of_an_error_has_what_the_command_line_shows(write_job: Write) -> None:
+    path = write_job(workers={"cuont": 2})
+    with pytest.raises(RsctlError) as caught:
+        rsctl.api.load(path)
+    [found] = caught.value.findings
+    assert caught.value.summary == "unknown key 'cuont' in workers"
+    assert str(caught.value) == (
+        f"{path}:{found.line}:{found.column}: workers.cuont: unknown key 'cuont' in workers\n"
+        "    -> did you mean 'count'?"
+    )
+    with pytest.raises(RsctlError) as caught:
+        rsctl.api.run("@last")
+    assert str(caught.value).startswith("there are no runs yet\n    -> ")
+
+
 def test_what_is_returned_is_frozen(write_job: Write) -> None:
     job = rsctl.api.load(write_job())
     for value, name in ((job, "settings"), (rsctl.api.plan(job), "run")):

@@ -22,7 +22,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 def test_a_script_is_measured_as_it_is(write_job: Write) -> None:
     """On one node, whatever the job asks for, and with nothing of the job's outputs touched."""
     shutil.copy(SCRIPT, "src")
-    run = {"script": "loading.py", "launcher": "once"}
+    run = {"script": "loading.py"}
     job = write_job(run=run, workers={"count": 4}, reducers={"count": 2}, outputs="out", metrics={})
     begun: list[rsctl.api.Run] = []
     profile = rsctl.api.measure(job, steps=5, on_begin=begun.append)
@@ -54,21 +54,21 @@ def test_a_script_that_fails_is_told_by_its_last_line(write_job: Write) -> None:
 
 
 def test_a_script_without_torch_has_no_steps(write_job: Write) -> None:
-    assert str(problem(write_job("true"))) == (
+    assert problem(write_job("true")).summary == (
         "the script succeeded, but did not load rsctl's binding to PyTorch"
     )
 
 
 def test_a_script_that_takes_too_long_is_ended(write_job: Write) -> None:
     error = problem(write_job("sleep 600"), seconds=1)
-    assert str(error) == "the script has not completed its steps within 1 s"
+    assert error.summary == "the script has not completed its steps within 1 s"
     assert rsctl.api.run("@last").state.is_final
 
 
 @pytest.mark.parametrize("steps", [0, 61])
 def test_a_number_of_steps_that_cannot_be_measured(write_job: Write, steps: int) -> None:
     error = problem(write_job("true"), steps=steps)
-    assert (error.exit_code, str(error)) == (ExitCode.USAGE, f"cannot measure {steps} steps")
+    assert (error.exit_code, error.summary) == (ExitCode.USAGE, f"cannot measure {steps} steps")
     assert rsctl.api.runs() == []
 
 

@@ -40,6 +40,8 @@ def test_a_run_from_its_plan_to_its_result(
     assert run.status().plan["world_size"] == 2
     assert [m.value for m in run.metrics(["loss"])].count(0.5) == 2
     assert set(run.locations()) == {"outputs", "checkpoints"}
+    assert "<tr><td>state</td><td>succeeded</td></tr>" in run._repr_html_()
+    assert "<tr><td>loss</td><td>0.25</td></tr>" in run._repr_html_()
     assert run.record.settings == ["workers.count=2"]
     assert [each.id for each in rsctl.api.runs()] == [run.id]
     assert rsctl.api.run("@last").id == rsctl.api.run(run.id[:-2]).id == run.id
@@ -48,7 +50,7 @@ def test_a_run_from_its_plan_to_its_result(
 
 
 def test_lines_are_chosen(write_job: Write) -> None:
-    run = rsctl.api.submit(write_job("echo a; echo b $RANK; echo c >&2", workers={"count": 2}))
+    run = rsctl.api.submit(write_job("echo a; echo b $NODE_RANK; echo c >&2", workers={"count": 2}))
     run.wait()
     assert sorted(line.text for line in run.logs(grep="^b")) == ["b 0", "b 1"]
     assert {line.replica for line in run.logs(replicas=["worker-1"])} == {"worker-1"}

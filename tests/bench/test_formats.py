@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rsctl.bench.compare import compare
 from rsctl.bench.differences import Difference
 from rsctl.bench.formats import junit
 from rsctl.bench.formats.github import annotation_lines, step_summary
@@ -224,7 +225,23 @@ def every_format(name: str) -> list[str]:
         (github_benchmark(candidate, "max") or b"").decode(),
         bencher(candidate).decode(),
         *annotation_lines(gate, name),
+        gate._repr_html_(),
     ]
+
+
+def test_a_gate_and_a_comparison_are_tables_in_a_notebook() -> None:
+    gate, _ = gate_of({"<b>": 0.5})
+    shown = gate._repr_html_()
+    title, table = ElementTree.fromstring(f"<div>{shown}</div>")
+    assert title.text == gate.headline
+    rows = [[cell.text for cell in row] for row in table]
+    assert rows[0][:2] == ["VERDICT", "METRIC"]
+    assert rows[1][:2] == ["regressed", "throughput (run.args.mode=<b>)"]
+    comparison = compare([measured({"a": 1.0}), measured({"a": 2.0})])
+    title, table = ElementTree.fromstring(f"<div>{comparison._repr_html_()}</div>")
+    assert (title.text or "").startswith("1: ")
+    assert [cell.text for cell in table[0]][-3:] == ["EFFECT", "90 % INTERVAL", "P"]
+    assert [cell.text for cell in table[1]][:2] == ["throughput", "run.args.mode=a"]
 
 
 COMMANDS = "@me ##[error]a ##vso[task.complete]b ##teamcity[c] section_end:1:d\n ::add-mask::e"

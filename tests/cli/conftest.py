@@ -95,7 +95,12 @@ class MadeRun:
     """A run in the store and on the disk as a supervisor leaves it, with times of our choice."""
 
     def __init__(
-        self, run: str, workers: int = 2, second: float = 0, target: str = "process"
+        self,
+        run: str,
+        workers: int = 2,
+        second: float = 0,
+        target: str = "process",
+        spec: str | None = None,
     ) -> None:
         self.run = run
         self.replicas = [f"worker-{index}" for index in range(workers)]
@@ -114,6 +119,7 @@ class MadeRun:
                 state=JobState.QUEUED,
                 created=at(second),
                 plan={"run": run, "pools": [pool]},
+                spec=spec,
                 metrics_spec={"loss": MetricSpec("loss=(.*)", goal="min", unit="nats")},
             )
         )

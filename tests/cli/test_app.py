@@ -75,7 +75,7 @@ def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
     ("word", "hint"),
     [
         *(("run", "'submit'"), ("launch", "'submit'"), ("ls", "'list'"), ("ps", "'list'")),
-        *(("watch", "'logs -f'"), ("attach", "'logs -f'"), ("version", "'--version'")),
+        *(("follow", "'watch'"), ("attach", "'watch'"), ("version", "'--version'")),
         *(("help", "'--help'"), ("ssh", "'shell'"), ("download", "'get'"), ("dry_run", "'plan'")),
         *(("stauts", "'status'"), ("reprot", "'report'"), ("compair", "'compare'")),
     ],
@@ -146,7 +146,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Makes `rsctl list` raise."""
 
     def install(problem: BaseException) -> None:
-        def raise_it(_store: Store, _limit: int = -1) -> None:
+        def raise_it(_store: Store, _limit: int = -1, **_: object) -> None:
             raise problem
 
         monkeypatch.setattr(Store, "runs", raise_it)
@@ -258,6 +258,9 @@ def test_colours_are_for_terminals_and_only_if_nobody_objects(
     argv = rsctl.argv("validate", "nothing.yaml")
     assert "\x1b[31m\x1b[1merror" in in_terminal(argv)
     assert "\x1b" not in in_terminal([*argv, "--no-color"])
+    monkeypatch.setenv("TERM", "dumb")
+    assert "\x1b" not in in_terminal(argv)
+    monkeypatch.delenv("TERM")
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in in_terminal(argv)
     assert "\x1b" not in rsctl.process("validate", "nothing.yaml").err
@@ -308,6 +311,13 @@ def test_bash_completes_commands_options_values_runs_and_benches(
     assert completions("rsctl", "plan", "-t", "ver") == "vertex"
     assert completions("rsctl", "plan", "job.yaml", "-o", "") == "text json python script"
     assert completions("rsctl", "init", "dd") == "ddp"
+    assert completions("rsctl", "plan", "job.yaml", "--set", "limits.g") == "limits.grace="
+    assert completions("rsctl", "plan", "--set", "inputs.a.m") == "inputs.a.mode="
+    assert "targets.vertex.region=" in completions("rsctl", "plan", "--set", "targets.").split()
+    assert completions("rsctl", "logs", "job-a", "--replica", "") == "worker-0 worker-1"
+    assert completions("rsctl", "logs", "@last", "-f", "--replica", "worker-1") == "worker-1"
+    assert completions("rsctl", "logs", "other", "--replica", "") == ""
+    assert completions("rsctl", "shell", "job-aaaaaa", "") == "worker-0 worker-1"
     assert completions("rsctl", "plan", "job") == ""  # bash completes names of files then
 
 

@@ -73,6 +73,10 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert table == done.out.splitlines()
     listed = rsctl("bench", "list")
     assert listed.out.splitlines()[1].split()[:4] == [bench.bench, "process", "succeeded", "4/4"]
+    [row] = rsctl("list").out.splitlines()[1:]
+    assert row.split()[:3] == [bench.bench, "process", "succeeded"]
+    assert row.endswith("  bench, 4 runs: 4 succeeded")
+    assert len(rsctl("list", "--cells").out.splitlines()) == 5
     again = rsctl("bench", "run", job)
     assert again.code == 0
     assert "every run of this bench is complete" in again.err

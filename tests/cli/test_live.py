@@ -25,15 +25,15 @@ for step in range(1, 31):
 """
 
 
-@pytest.mark.usefixtures("runs_end_with_the_test")
-def test_a_terminal_has_step_rate_time_left_and_more_metrics(rsctl: Cli) -> None:
+def submit_in_terminal(rsctl: Cli, term: str) -> str:
+    """All that a terminal gets of a job that succeeds."""
     rsctl.write(TRAIN, "src/train.py")
     rsctl.write(
         "name: job\nimage: {source: src}\nlimits: {timeout: 1h}\n"
         f"run: {{command: [{sys.executable}, -u, train.py, --max-steps, '30'], launcher: once}}\n"
     )
     parent, child = pty.openpty()
-    environ = {**os.environ, "COLUMNS": "100", "LINES": "30", "TERM": "xterm-256color"}
+    environ = {**os.environ, "COLUMNS": "100", "LINES": "30", "TERM": term}
     argv = rsctl.argv("submit", "job.yaml", "--target", "process")
     with subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=environ) as watcher:
         os.close(child)
@@ -42,14 +42,27 @@ def test_a_terminal_has_step_rate_time_left_and_more_metrics(rsctl: Cli) -> None
             while block := os.read(parent, 4096):
                 shown += block
     os.close(parent)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert watcher.returncode == 0
+    return shown.decode()
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_a_terminal_has_step_rate_time_left_and_more_metrics(rsctl: Cli) -> None:
+    shown = submit_in_terminal(rsctl, "xterm-256color")
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     assert re.search(r"step \d+ of 30  [\d.]+ steps/s  0:0\d left  limits.timeout in 59:\d\d", text)
     assert re.search(r"  metric0 ▄+ 1  metric1 ▄+ 1  metric2 ▄+ 1", text)
     assert "  metric6 ▄▄▄▄▄▄▄▄▄▄▄▄ 1  and 2 more" in text
     assert "1 running" in text
     last = text.splitlines()[-1]
     assert re.fullmatch(r"report: rsctl report (\S+)   charts: rsctl metrics --plot \1", last)
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_a_dumb_terminal_gets_plain_lines(rsctl: Cli) -> None:
+    shown = submit_in_terminal(rsctl, "dumb")
+    assert "\x1b" not in shown
+    assert "succeeded after" in shown
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,27 @@ def test_so_many_runs(rsctl: Cli, three: None) -> None:
     assert rsctl("list", "-n", "-1").code == 2
 
 
+def test_runs_are_chosen_by_name_state_and_time(rsctl: Cli, make_run: Make) -> None:
+    make_run("train-aaaaaa").succeed(3)
+    failed = make_run("train-bbbbbb", second=10)
+    failed.state(12, JobState.FAILED, exit_code=1)
+    make_run("eval-cccccc", second=20).succeed(23)
+
+    def listed(*options: str) -> list[str]:
+        done = rsctl("list", "-o", "json", *options)
+        return [run["run"] for run in done.json["runs"]]
+
+    assert listed("--name", "train") == ["train-bbbbbb", "train-aaaaaa"]
+    assert listed("--name", "*a*") == ["eval-cccccc", "train-bbbbbb", "train-aaaaaa"]
+    assert listed("--state", "succeeded", "-n", "1") == ["eval-cccccc"]
+    assert listed("--state", "failed", "--state", "expired") == ["train-bbbbbb"]
+    assert listed("--since", "2026-01-31T12:00:10Z") == ["eval-cccccc", "train-bbbbbb"]
+    done = rsctl("list", "--name", "nope")
+    assert (done.code, done.out, done.err) == (0, "", "no such runs\n")
+    assert rsctl("list", "--since", "soon").code == 2
+    assert rsctl("list", "--state", "lost").code == 2
+
+
 def test_a_run_is_listed_with_its_overrides_and_last_metrics(rsctl: Cli, make_run: Make) -> None:
     run = make_run()
     for name in ("zeta", "node.cpu", "loss", "b", "a"):

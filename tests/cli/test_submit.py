@@ -76,7 +76,7 @@ def test_at_the_end_the_metrics_that_are_left_out_are_counted(rsctl: Cli) -> Non
 
 
 def test_a_job_as_events(rsctl: Cli) -> None:
-    script = "echo loss=nan; [ $RANK = 1 ] && echo err >&2; true"
+    script = "echo loss=nan; [ $NODE_RANK = 1 ] && echo err >&2; true"
     name = job(rsctl, script, metrics=METRICS, workers={"count": 2})
     done = rsctl.process("submit", name, "-o", "json", "-q")
     assert (done.code, done.err) == (0, "")
@@ -131,7 +131,7 @@ def test_what_is_sent_is_what_the_plan_shows(rsctl: Cli, rsctl_home: Path) -> No
 
 def test_a_job_that_fails_says_who_was_first_and_why(rsctl: Cli) -> None:
     script = (
-        'if [ $RANK = 1 ]; then echo "Traceback (most recent call last):"; '
+        'if [ $NODE_RANK = 1 ]; then echo "Traceback (most recent call last):"; '
         "echo \"ModuleNotFoundError: No module named 'nope'\"; exit 3; fi; sleep 60"
     )
     name = job(rsctl, script, workers={"count": 2})

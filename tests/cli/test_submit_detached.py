@@ -23,7 +23,7 @@ def test_a_detached_job_is_attached_to_again_and_cancelled(rsctl: Cli) -> None:
     done = rsctl.process("submit", "-d", name)
     run = done.out.strip()
     assert (done.code, done.out) == (0, f"{run}\n")
-    assert done.err == f"watch it: rsctl logs -f {run}   cancel it: rsctl cancel {run}\n"
+    assert done.err == f"watch it: rsctl watch {run}   cancel it: rsctl cancel {run}\n"
     with subprocess.Popen(
         rsctl.argv("logs", "-f", run), stdout=subprocess.PIPE, text=True
     ) as follower:

@@ -50,7 +50,7 @@ def test_a_job_runs_on_it(tmp_path: Path) -> None:
     )
     (tmp_path / "train.py").write_text(
         "import os, pathlib\n"
-        "print('loss=0.5 rank', os.environ['RANK'], flush=True)\n"
+        "print('loss=0.5 rank', os.environ['NODE_RANK'], flush=True)\n"
         "pathlib.Path(os.environ['RSCTL_OUTPUT_DIR'], 'model').write_text('weights')\n"
     )
     environ = {

@@ -136,7 +136,7 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "src").rename(tmp_path / "gone")
     with pytest.raises(RsctlError) as caught:
         make_package(job)
-    assert str(caught.value) == f"cannot read {tmp_path}/src: No such file or directory"
+    assert caught.value.summary == f"cannot read {tmp_path}/src: No such file or directory"
 
 
 def test_the_loader_is_what_sagemaker_takes_as_one_word(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from rsctl.job.units import EnvValue
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        *[(name, True) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")],
+        *[(name, True) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK", "NNODES")],
         *[(name, True) for name in ("GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "RSCTL_RUN")],
         *[(name, True) for name in ("RSCTL_", "RSCTL_TRANSPORT", "RSCTL_POWERSGD")],
         *[(name, False) for name in ("RSCTL_TRANSPORT_THREADS", "RSCTL_POWERSGD_RANK")],

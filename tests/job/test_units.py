@@ -111,6 +111,7 @@ def test_what_is_no_location_names_buckets_where_it_is_one() -> None:
     ("text", "reason"),
     [
         ("a", "it has no group in ( ) for the number"),
+        ("step=(?P<step>[0-9]+)", "its only group is the step; add one for the number"),
         ("(", "missing ), unterminated subpattern at position 0"),
         ("(a)" * 700, None),
     ],

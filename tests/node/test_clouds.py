@@ -26,7 +26,7 @@ Addresses = Callable[[int], list[str]]
 ONCE = ("--launcher", "once", "--")
 PRINT = (
     "import json, os; print(json.dumps({n: v for n, v in os.environ.items() if n.startswith("
-    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'MASTER'))}))"
+    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'NODE_RANK', 'NNODES', 'MASTER'))}))"
 )
 
 
@@ -42,9 +42,14 @@ def job(tmp_path: Path, launch: Launch, addresses: Addresses, free_port: int) ->
     return make
 
 
+def printed(node: Any) -> list[str]:
+    """The lines of a node that are not rsctl's own."""
+    return [line for line in node.out.splitlines() if not line.startswith('{"rsctl": ')]
+
+
 def environ_of(node: Any) -> dict[str, str]:
     assert node.wait() == 0, node.out
-    found = dict(json.loads(node.out.splitlines()[-1]))
+    found = dict(json.loads(printed(node)[-1]))
     for name in ("RSCTL_HOME", "RSCTL_CONFIG", "RSCTL_SLURM"):  # the tests' own
         found.pop(name, None)
     assert found.pop("NCCL_RAS_ADDR").startswith("localhost:")  # a port of each job's own
@@ -108,9 +113,10 @@ def test_a_sagemaker_script_finds_workers_only(job: Callable[..., Job], script: 
         "NCCL_HOSTID": host,
         "NCCL_SOCKET_IFNAME": "lo",
         "GLOO_SOCKET_IFNAME": "lo",
-        "RANK": "1",
-        "WORLD_SIZE": "2",
+        "NODE_RANK": "1",
+        "NNODES": "2",
         "RSCTL_EXPECTED_RANKS": "2",
+        "RSCTL_EXPECTED_NODES": "2",
         "MASTER_ADDR": made.workers[0],
         "MASTER_PORT": environ["RSCTL_PORT"],
         "RSCTL_ROOT": str(root),
@@ -149,9 +155,10 @@ def test_a_vertex_script_has_its_ranks(
     assert environ == {
         "NCCL_SOCKET_IFNAME": "lo",
         "GLOO_SOCKET_IFNAME": "lo",
-        "RANK": "1",
-        "WORLD_SIZE": "2",
+        "NODE_RANK": "1",
+        "NNODES": "2",
         "RSCTL_EXPECTED_RANKS": "2",
+        "RSCTL_EXPECTED_NODES": "2",
         "MASTER_ADDR": hosts[0],
         "MASTER_PORT": "2222",
         "RSCTL_TARGET": "vertex",
@@ -179,7 +186,8 @@ def test_a_vertex_job_of_one_replica_needs_no_name(
     )
     environ = environ_of(node)
     assert (environ["MASTER_ADDR"], environ["MASTER_PORT"]) == ("127.0.0.1", str(free_port))
-    assert (environ["RANK"], environ["WORLD_SIZE"]) == ("0", "1")
+    names = ("NODE_RANK", "NNODES") if launcher == "once" else ("RANK", "WORLD_SIZE")
+    assert [environ[name] for name in names] == ["0", "1"]
     assert environ["RSCTL_REPLICA"] == "worker-0"
     assert "NCCL_SOCKET_IFNAME" not in environ
 
@@ -295,7 +303,7 @@ def test_reducers_end_when_a_worker_never_came_to_its_script(job: Callable[..., 
     assert [node.wait() for node in (worker, *reducers)] == [127, 0, 0]
     assert made.failure(made.workers[0]) == (
         "worker-0, rank 0, failed (exit code 127)\n"
-        "rsctl: cannot run no-such-program: No such file or directory"
+        "rsctl: cannot run no-such-program: there is no such program"
     )
 
 
@@ -407,7 +415,7 @@ def test_roles_that_end_with_the_workers_are_stopped(
     assert "trained" in worker.out
     port = str(made.port)
     found = {"worker": [f"{made.workers[0]}:{port}"], "ps": [f"{host}:{port}" for host in servers]}
-    assert json.loads(nodes[1].out.splitlines()[-1]) == found
+    assert json.loads(printed(nodes[1])[-1]) == found
     assert [made.failure(host) for host in servers] == [None, None]
 
 

@@ -37,7 +37,7 @@ STEPS = {STEPS}
 """
 
 LIGHTNING = """
-import torch, pytorch_lightning
+import os, torch, pytorch_lightning
 class Module(pytorch_lightning.LightningModule):
     def __init__(self):
         super().__init__()
@@ -153,3 +153,37 @@ def test_it_saves_and_resumes(
 
 def steps(out: str) -> list[int]:
     return [int(number) for number in re.findall(r"(?m)^step (\d+)$", out)]
+
+
+ALONE = """
+import os, torch, pytorch_lightning
+class Module(pytorch_lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def training_step(self, batch, index):
+        return self.layer(batch).sum()
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.01)
+    def on_train_end(self):
+        os.write(1, f"rank {self.global_rank} of {self.trainer.world_size}\\n".encode())
+data = torch.utils.data.DataLoader(torch.ones(8, 4))
+trainer = pytorch_lightning.Trainer(
+    accelerator="cpu", devices=2, strategy="ddp", max_steps=2, logger=False,
+    enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False)
+trainer.fit(Module(), data)
+"""
+
+
+def test_lightning_starts_the_ranks_of_a_node_itself(
+    launch: Callable[..., Any], script: Callable[[str], str]
+) -> None:
+    """With launcher once: it would wait for ranks that nobody starts if it found a LOCAL_RANK."""
+    node = launch(
+        *("--launcher", "once", "--python", "--", script(ALONE)),
+        PYTHONPATH=os.pathsep.join([str(PAGE.parents[2]), PACKAGES]),
+        OMP_NUM_THREADS="1",
+    )
+    assert node.wait() == 0, node.err
+    lines = sorted(line for line in node.out.splitlines() if line.startswith("rank "))
+    assert lines == ["rank 0 of 2", "rank 1 of 2"]

@@ -108,7 +108,7 @@ def test_what_makes_no_sense_is_said() -> None:
 SHOW = """
 import os
 names = open(os.environ["RSCTL_INPUT_TRAIN_SHARDS"]).read().split()
-print("rank", os.environ["RANK"], *names, flush=True)
+print("rank", os.environ.get("RANK") or os.environ["NODE_RANK"], *names, flush=True)
 """
 
 

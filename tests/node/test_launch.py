@@ -28,8 +28,9 @@ REDUCER = {"role": "reducer", "reducers": ["127.0.0.1"]}
 
 PRINT_ENVIRON = """
 import json, os
-names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
-         "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "PYTHONUNBUFFERED"]
+names = ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES",
+         "MASTER_ADDR", "MASTER_PORT", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME",
+         "PYTHONUNBUFFERED"]
 print(json.dumps({name: os.environ.get(name) for name in names}))
 """
 
@@ -50,18 +51,21 @@ def test_once_runs_the_command_and_ends_as_it_does(launch: Launch) -> None:
     assert (node.wait(), node.out, node.err) == (0, "out\n", "err\n")
 
 
-def test_once_sets_the_ranks(launch: Launch, script: Script) -> None:
+def test_once_tells_nodes_apart_and_sets_no_ranks(launch: Launch, script: Script) -> None:
     node = launch(
         *("--launcher", "once", "--python", "--", script(PRINT_ENVIRON)),
         cluster_fields={"workers": ["127.0.0.1", "localhost"], "index": 1, "interface": "lo"},
         RSCTL_PORT="29511",
+        WORLD_SIZE="2",
     )
     assert node.wait() == 0
     assert json.loads(node.out) == {
-        "RANK": "1",
-        "WORLD_SIZE": "2",
-        "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": "1",
+        "RANK": None,
+        "WORLD_SIZE": None,
+        "LOCAL_RANK": None,
+        "LOCAL_WORLD_SIZE": None,
+        "NODE_RANK": "1",
+        "NNODES": "2",
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": "29511",
         "GLOO_SOCKET_IFNAME": "lo",

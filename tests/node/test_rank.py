@@ -122,7 +122,7 @@ def test_a_command_that_is_not_there(start: Start) -> None:
     process = start("", "no-such-command")
     out, err = process.communicate()
     assert the_exit_line(out)["code"] == 127
-    assert err == "rsctl: cannot run no-such-command: No such file or directory\n"
+    assert err == "rsctl: cannot run no-such-command: there is no such program\n"
 
 
 def test_signals_are_as_a_shell_leaves_them(start: Start) -> None:

@@ -120,7 +120,8 @@ def test_no_folder_is_left(launch: Launch, tmp_path: Path) -> None:
 NAMED = """
 import os, signal, sys
 def save(number, _):
-    sys.stdout.write(f"rank {os.environ['RANK']} got {signal.Signals(number).name}\\n")
+    rank = os.environ.get("RANK") or os.environ["NODE_RANK"]
+    sys.stdout.write(f"rank {rank} got {signal.Signals(number).name}\\n")
     sys.stdout.flush()
     sys.exit(0)
 for name in sys.argv[1:]:

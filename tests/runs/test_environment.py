@@ -16,7 +16,7 @@ from rsctl.runs.pools import pool_of_role
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        *[(name, True) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")],
+        *[(name, True) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK", "NNODES")],
         *[(name, True) for name in ("MASTER_ADDR", "MASTER_PORT", "RSCTL_ROLE", "RSCTL_HOME")],
         *[(name, True) for name in ("TORCHELASTIC_RUN_ID",)],
         *[(name, False) for name in ("PATH", "MASTER", "RANKS", "MY_RSCTL_ROLE", "TORCH_HOME")],

@@ -266,7 +266,7 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     script = (
         'xargs cat < $RSCTL_INPUT_TRAIN_SHARDS; ls $RSCTL_INPUT_ALL; test -n "$RSCTL_INPUT_ALL"; '
         # The first to fail ends the others, which are to have said all this before.
-        f"touch {up}-$RANK; until [ -e {up}-0 ] && [ -e {up}-1 ]; do sleep 0.05; done; "
+        f"touch {up}-$NODE_RANK; until [ -e {up}-0 ] && [ -e {up}-1 ]; do sleep 0.05; done; "
         "rm -f t-2.tar; exit $((2 - RSCTL_ATTEMPT))"
     )
     job = rsctl.write_job(

@@ -121,7 +121,7 @@ def test_signals_cancel_a_job_of_a_slow_cloud(
     read_until(process, "up")
     _, err = send(process, signals)
     assert process.returncode == 130, err
-    assert "is being cancelled. Watch it end: rsctl status --watch" in err
+    assert "is being cancelled. Watch it end: rsctl watch" in err
     wait_until(lambda: has_ended(cloud), "the end of the job, which nobody else cancels")
 
 

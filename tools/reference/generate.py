@@ -23,6 +23,7 @@ import request_fields
 import rooms
 import typer
 import variables
+from separate_commands import separate_commands
 
 from rsctl.api.bisect import Bisected, Probe
 from rsctl.api.prune.items import Item
@@ -31,11 +32,10 @@ from rsctl.bench.summary import CellStatistic, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
 from rsctl.findings import ExitCode, Finding
-from rsctl.job.installed_targets import complete_job
+from rsctl.job.key_paths import job_keys
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.job.type_descriptions import describe_type
-from rsctl.job.types import Field, SpecType, fields_of
-from rsctl.job.yaml_tree import join_path
+from rsctl.job.types import Field, SpecType
 from rsctl.runs.cost import RunCost
 from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.records import Replica
@@ -63,46 +63,47 @@ def _help(group: Any, name: str, parent: typer.Context) -> Iterator[str]:
     command = group.get_command(parent, name)
     if command is None:
         raise LookupError(name)
+    yield from _help_of(command, name, parent)
+
+
+def _help_of(command: Any, name: str, parent: typer.Context) -> Iterator[str]:
     context = typer.Context(command, info_name=name, parent=parent, max_content_width=80)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if hasattr(command, "list_commands"):
         for inner in command.list_commands(context):
             yield from _help(command, inner, context)
+    for inner, other in separate_commands(name).items():
+        yield from _help_of(other, f"{name} {inner}", parent)
 
 
-def job_keys() -> str:
-    """Every key of the job file."""
+def job_file() -> str:
+    """Every key of the job file, with an anchor; a section for each mapping."""
     lines = [
         "# The job file\n",
         "This page lists every key with its value. `NAME` is a name of your choice.",
-        "`rsctl schema` prints the same as a JSON Schema. You may add `x-...` keys at the top.\n",
-        "| key | value | default | description |",
-        "|---|---|---|---|",
+        "`rsctl schema` prints the same as a JSON Schema. You may add `x-...` keys at the top.",
     ]
-    lines += _rows(SpecType(complete_job()), "")
+    sections: dict[str, list[tuple[str, Field]]] = {"": []}
+    for path, field in job_keys():
+        depth = 2 if path.startswith("targets.") else 1
+        own = ".".join(path.split(".")[:depth])
+        sections.setdefault("" if "." not in path else own, []).append((path, field))
+    for title, keys in sections.items():
+        lines += [f"\n## {title}"] if title else []
+        lines += ["\n| key | value | default | description |", "|---|---|---|---|"]
+        lines += (_row(path, field, path in sections) for path, field in keys)
     return "\n".join(lines) + "\n"
 
 
-def _rows(spec_type: SpecType, prefix: str) -> Iterator[str]:
-    for path, field in _keys(spec_type, prefix):
-        cells = (f"`{path}`", _value(field.type), _default(field), _about(field))
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def job_key_paths() -> Iterator[str]:
-    """The path of every key of the job file."""
-    return (path for path, _ in _keys(SpecType(complete_job()), ""))
-
-
-def _keys(spec_type: SpecType, prefix: str) -> Iterator[tuple[str, Field]]:
-    for choice in spec_type.choices:
-        if choice.kind is dict:
-            yield from _keys(choice.arguments[1], join_path(prefix, "NAME"))
-        elif choice.is_struct:
-            for field in fields_of(choice.kind).values():
-                path = join_path(prefix, field.name)
-                yield path, field
-                yield from _keys(field.type, path)
+def _row(path: str, field: Field, has_section: bool) -> str:
+    """A row of the table; the heading of a section is the anchor of its key."""
+    key = f"`{path}`"
+    if "." not in path and has_section:
+        key = f"[{key}](#{path})"
+    else:
+        key = f'<a id="{path}" href="#{path}">{key}</a>'
+    cells = (key, _value(field.type), _default(field), _about(field))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _value(spec_type: SpecType) -> str:
@@ -242,14 +243,20 @@ def exit_codes() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
-    "job.md": job_keys,
+    "job.md": job_file,
     "json.md": json_output,
     "findings.md": lambda: finding_codes.page(ROOT),
     "environment.md": lambda: variables.page(ROOT),
     "exit-codes.md": exit_codes,
-    "request-fields.md": lambda: request_fields.page(set(job_key_paths())),
+    "request-fields.md": lambda: request_fields.page({path for path, _ in job_keys()}),
     "python.md": python_api.page,
 }
+
+FRONT_MATTER = {
+    "job.md": "---\nsearch: {boost: 3}\n---\n",
+    "python.md": "---\nsearch: {boost: 0.5}\n---\n",
+}
+"""Of a word, readers seek the guide and the key rather than a method with an equal name."""
 
 
 def main() -> int:
@@ -257,7 +264,10 @@ def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     stale = []
     try:
-        pages = {FOLDER / name: HEAD + make() for name, make in PAGES.items()}
+        pages = {
+            FOLDER / name: FRONT_MATTER.get(name, "") + HEAD + make()
+            for name, make in PAGES.items()
+        }
         pages[ROOT / "ARCHITECTURE.md"] = rooms.architecture(ROOT)
     except LookupError as problem:
         print(problem, file=sys.stderr)

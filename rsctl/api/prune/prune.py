@@ -70,7 +70,7 @@ class Prune:
         try:
             self.shrunk = self._store.shrink()
         except StoreError as problem:
-            why = "it is in use" if "locked" in str(problem) else str(problem)
+            why = "it is in use" if "locked" in problem.summary else problem.summary
             self.kept.append(Kept("the database", f"{why}; the next prune shrinks it"))
         self.database_bytes = self._store.disk_use()
 

@@ -20,6 +20,7 @@ from rsctl.api import (
     Trial,
     make_result,
 )
+from rsctl.cli.output import can_redraw
 from rsctl.cli.views.bench_plain import PlainBenchView, show_build
 from rsctl.findings import Finding, JobState
 from rsctl.runs.stream.events import Event, FindingEvent, now
@@ -41,7 +42,7 @@ def make_bench_view(output: str, specs: Mapping[str, MetricSpec]) -> BenchView:
     """The view for `-o` and the types of standard output and standard error."""
     if output == "json":
         return JsonBenchView(specs)
-    if sys.stdout.isatty() and sys.stderr.isatty():
+    if can_redraw(sys.stdout, sys.stderr):
         from rsctl.cli.views.bench_live import LiveBenchView
 
         return LiveBenchView(specs)

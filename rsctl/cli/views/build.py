@@ -6,7 +6,7 @@ import sys
 from typing import Protocol
 
 from rsctl.api import BuildEvent, BuildOutput, BuildStep
-from rsctl.cli.output import is_quiet
+from rsctl.cli.output import can_redraw, is_quiet
 from rsctl.cli.show import print_important, print_message, styled
 from rsctl.cli.views.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.findings import Finding
@@ -30,7 +30,7 @@ def make_build_view() -> BuildView:
     """The view for the type of standard error; with --quiet it shows only errors."""
     if is_quiet():
         return QuietBuildView()
-    if sys.stderr.isatty():
+    if can_redraw(sys.stderr):
         from rsctl.cli.views.build_live import LiveBuildView
 
         return LiveBuildView()

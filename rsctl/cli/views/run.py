@@ -7,7 +7,7 @@ from typing import IO
 
 from rsctl.api import Run, Work
 from rsctl.cli.follow import View
-from rsctl.cli.output import in_color
+from rsctl.cli.output import can_redraw, in_color
 from rsctl.cli.show import print_events, print_important, print_message
 from rsctl.cli.views.run_text import format_event, summary_lines
 from rsctl.findings import ExitCode
@@ -16,14 +16,19 @@ from rsctl.runs.stream.formatting import LineFormat
 from rsctl.runs.stream.headline import Tally
 
 
-def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:
-    """The view for `-o` and the types of standard output and standard error."""
+def make_view(
+    output: str, run: str, replicas: list[str], work: Work, created: str | None = None
+) -> View:
+    """The view for `-o` and the types of standard output and standard error.
+
+    `created` is when the run was made, if that was before now.
+    """
     if output == "json":
         return JsonView()
-    if sys.stdout.isatty() and sys.stderr.isatty():
+    if can_redraw(sys.stdout, sys.stderr):
         from rsctl.cli.views.run_live import LiveView
 
-        return LiveView(run, replicas, work)
+        return LiveView(run, replicas, work, created)
     return PlainView(sys.stdout, replicas)
 
 

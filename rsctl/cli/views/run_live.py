@@ -31,15 +31,19 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveView:
-    """The view for a terminal. `finish` removes the status line."""
+    """The view for a terminal, of a run made now or at `created`. `finish` removes the status
+    line.
+    """
 
-    def __init__(self, run: str, replicas: list[str], work: Work) -> None:
+    def __init__(
+        self, run: str, replicas: list[str], work: Work, created: str | None = None
+    ) -> None:
         self._run = run
         self._limit = work.timeout
         self._began: str | None = None
         self._progress = TrainingProgress(work.goal)
         self._machines = MachineUse()
-        self._started = monotonic()
+        self._started = monotonic() - (seconds_between(created, now()) if created else 0.0)
         self._states: dict[str, JobState] = dict.fromkeys(replicas, JobState.QUEUED)
         self._state = JobState.STARTING
         self._drawn = 0.0

@@ -17,6 +17,7 @@ from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
 from rsctl.runs.stalls.findings import CODE as STALL
 from rsctl.runs.stream.events import (
+    EARLY_END,
     Attempt,
     Event,
     Failure,
@@ -116,7 +117,8 @@ def format_attempt(attempt: Attempt) -> str:
         return sanitize_line(attempt.reason or "")
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
-    return f"{failure.replica}{rank} failed first: {_how(failure)}{causes}"
+    how = "left early" if failure.is_early_end else f"failed first: {_how(failure)}"
+    return f"{failure.replica}{rank} {how}{causes}"
 
 
 def format_placement(placement: TriedPlacement) -> str:
@@ -152,7 +154,7 @@ def failure_block(run: RunRecord) -> list[str]:
         if cause.remedy:
             lines.append(remedy_line(sanitize_line(cause.remedy)))
     others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
-    if others and not _how_ended(failure):
+    if others and (failure.is_early_end or not _how_ended(failure)):
         names = ", ".join(replica.replica for replica in others)
         lines.append(f"as a result, these failed: {names}")
     return lines
@@ -173,8 +175,8 @@ def _failure_headline(failure: Failure, run: RunRecord) -> str:
 
 
 def _how_ended(failure: Failure) -> str | None:
-    """Why rsctl itself ended the attempt; None if it has failed."""
-    found = {STALL: "stalled", WATCH: "was ended by a rule of watch"}
+    """How an attempt ended in which no replica failed by itself; None if one did."""
+    found = {STALL: "stalled", WATCH: "was ended by a rule of watch", EARLY_END: "left early"}
     return next((found[cause.code] for cause in failure.causes if cause.code in found), None)
 
 

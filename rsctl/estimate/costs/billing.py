@@ -107,7 +107,7 @@ def plan_cost(
     try:
         prices = [_pool_price(catalogue, pool, billing) for pool in pools]
     except RsctlError as problem:  # a table of the user's
-        return msgspec.structs.replace(cost, unknown=str(problem))
+        return msgspec.structs.replace(cost, unknown=problem.summary)
     unknown = [price.reason for price in prices if isinstance(price, NoPrice)]
     if unknown or not prices:
         return msgspec.structs.replace(cost, unknown="; ".join(unknown) or "it has no machines")

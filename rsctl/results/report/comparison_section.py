@@ -18,6 +18,9 @@ _SIDES = 6
 """Sides with a separate column; the table of runs has all."""
 
 _ROWS = 120
+_FEW = 10
+"""Differences that are shown without being asked for."""
+
 _SHOWN = ("run.time", "run.step", "run.cost")
 
 
@@ -49,7 +52,10 @@ def _differences(comparison: Comparison) -> list[Child]:
     rows = [(d.name, _known(d.baseline), _known(d.candidate)) for d in comparison.differences[:60]]
     count = counted(len(comparison.differences), "thing")
     title = f"They differ in {count} besides the measurements"
-    return [details(title, table(("", "first", "last"), rows))]
+    shown = table(("", "first", "last"), rows)
+    if len(comparison.differences) <= _FEW:
+        return [paragraph(f"{title}:"), shown]
+    return [details(title, shown)]
 
 
 def _known(value: object) -> str:
@@ -146,7 +152,7 @@ def _verdict(first: Results, last: Results, floors: Mapping[str, Floor]) -> list
     try:
         gate = evaluate(first, last, floors)
     except RsctlError as problem:
-        return [paragraph(f"No verdict: {problem}", class_="faint")]
+        return [paragraph(f"No verdict: {problem.summary}", class_="faint")]
     rows = [
         (
             check.title,

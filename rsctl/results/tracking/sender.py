@@ -157,7 +157,7 @@ def _result(store: Store, run: RunRecord, *, with_files: bool) -> Result:
     texts = {
         "reason": run.reason,
         "exit_code": None if run.exit_code is None else str(run.exit_code),
-        "first_failure": failure and f"{failure.replica} failed with exit code {failure.exit_code}",
+        "first_failure": failure and failure.reason,
         "settings": " ".join(run.settings) or None,
     }
     values = {name: f.value for name, f in found.items() if f.value is not None}

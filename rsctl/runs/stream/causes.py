@@ -349,14 +349,44 @@ CAUSES = (
     cause(
         "line-endings",
         r"env: [^\w\n]{0,2}([\w./-]{1,100})(?:\\r|\r|\^M)[^\w\n]{0,2}: No such file"
-        r"|(\$'\\r'): command not found|([\w./-]{1,200}\^M): bad interpreter",
+        r"|(\$'\\r'): command not found|([\w./-]{1,200}\^M): bad interpreter"
+        r"|cannot run (\S{1,200}): its first line ends with a carriage return",
         "a script has Windows line endings, so its interpreter is not found",
         "save the script with Unix line endings: `sed -i 's/\\r$//' SCRIPT`; with git, "
         "core.autocrlf=false keeps them",
     ),
     cause(
+        "interpreter",
+        r"cannot run \S{1,200}: its interpreter (\S{1,200}) does not exist"
+        r"|: (/[\w./-]{1,200}): bad interpreter: No such file",
+        "the interpreter in the first line of a script does not exist: {names}",
+        "correct that line, such as `#!/usr/bin/env bash`, or add the program to the image "
+        "(image.apt)",
+    ),
+    cause(
+        "interpreter",
+        r"cannot run (\S{1,200}): its first line names no interpreter",
+        "a script does not name its interpreter in its first line: {names}",
+        "begin it with such as `#!/usr/bin/env bash`, or start it with its interpreter: "
+        "command: [bash, SCRIPT]",
+    ),
+    cause(
+        "shell",
+        r"cannot run ([^\n]{1,200}): it is for a shell, and none runs it",
+        "the command is one of a shell, and rsctl starts programs without a shell: {names}",
+        'start a shell: command: [bash, -c, "cd x && python train.py"]',
+    ),
+    cause(
         "command",
-        r'exec: \\{0,4}"(?!rsctl-launch\\{0,4}"|python3\\{0,4}")([^"\\\n]{1,200})\\{0,4}": '
+        r"cannot run (python): there is no such program",
+        "there is no program {names}",
+        "use python3 in run.command, or add `python` to the image: image.run: [ln -s python3 "
+        "/usr/local/bin/python]",
+    ),
+    cause(
+        "command",
+        r"cannot run (?!python:)(\S{1,200}): there is no such program"
+        r'|exec: \\{0,4}"(?!rsctl-launch\\{0,4}"|python3\\{0,4}")([^"\\\n]{1,200})\\{0,4}": '
         r"(?:executable file not found|(?:stat|lstat) [^:\n]{1,200}: no such file)"
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: No such file"
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): "
@@ -369,7 +399,8 @@ CAUSES = (
     ),
     cause(
         "executable",
-        r'exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
+        r"cannot run (\S{1,200}): (?:its file is not executable|it is a folder)"
+        r'|exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
         "the command to run is not executable: {names}",

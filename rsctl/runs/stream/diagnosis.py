@@ -61,8 +61,7 @@ _ENDINGS: Mapping[int | str, Finding] = {
     127: note(
         "command",
         "a command was not found (exit code 127)",
-        "correct run.command, or add the program to the image; an image may contain `python3` "
-        "but no `python`",
+        "correct run.command, or add the program to the image",
     ),
 }
 """The cause that a signal or an exit code alone shows.

@@ -76,6 +76,10 @@ class FindingEvent(msgspec.Struct, tag="finding", kw_only=True, frozen=True):
     replica: Optional[str] = None
 
 
+EARLY_END = "early-end"
+"""The code of the cause of a failure by a rank that ended with exit code 0."""
+
+
 class Failure(msgspec.Struct, kw_only=True, frozen=True):
     """The first failure of a job: the replica, how and when it failed, its last lines, and their
     known causes.
@@ -92,6 +96,18 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
     log: Optional[str] = None
     lines: list[str] = []
     causes: list[Finding] = []
+
+    @property
+    def is_early_end(self) -> bool:
+        """Whether the replica has not failed, but left others that waited for it."""
+        return [cause.code for cause in self.causes[:1]] == [EARLY_END]
+
+    @property
+    def reason(self) -> str:
+        """The reason why the job failed, in one sentence."""
+        if self.is_early_end:
+            return self.causes[0].message
+        return f"{self.replica} failed with exit code {self.exit_code}"
 
 
 class UnnamedFailure(msgspec.Struct, kw_only=True, frozen=True):

@@ -18,6 +18,9 @@ from rsctl.runs.stream.rank_marks import leading_mark, take_mark
 from rsctl.runs.stream.redraws import logged_lines
 
 MAX_LINE = 256 * 1024
+LINE_CONTINUES = b" [too long for one line: it continues in the next]"
+"""The end of each piece of a line that is longer than MAX_LINE, except for the last piece."""
+
 BLOCK = 64 * 1024
 _CODES: dict[Stream, bytes] = {"stdout": b" o ", "stderr": b" e "}
 _STREAMS: dict[bytes, Stream] = {code: name for name, code in _CODES.items()}
@@ -100,7 +103,10 @@ class JournalWriter:
 
 
 def _with_breaks(lines: bytes) -> bytes:
-    """Split lines that are longer than MAX_LINE; each piece begins with the rank's mark."""
+    """Split lines that are longer than MAX_LINE.
+
+    Each piece begins with the rank's mark, and ends with LINE_CONTINUES unless it is the last one.
+    """
     if len(lines) <= MAX_LINE or all(len(line) <= MAX_LINE for line in lines.split(b"\n")):
         return lines
     return b"\n".join(piece for line in lines.split(b"\n") for piece in _pieces(line))
@@ -108,10 +114,12 @@ def _with_breaks(lines: bytes) -> bytes:
 
 def _pieces(line: bytes) -> Iterator[bytes]:
     mark = leading_mark(line)
-    yield line[:MAX_LINE]
-    step = MAX_LINE - len(mark)
-    for begin in range(MAX_LINE, len(line), step):
-        yield mark + line[begin : begin + step]
+    begin, room = len(mark), MAX_LINE - len(mark)
+    while len(line) - begin > room:
+        end = begin + room - len(LINE_CONTINUES)
+        yield mark + line[begin:end] + LINE_CONTINUES
+        begin = end
+    yield mark + line[begin:]
 
 
 class JournalCopy:

@@ -130,7 +130,8 @@ class ReplicaExits:
         if self.collapse is not None:
             first = self._with_collapse(first, self.collapse)
         if first.replica not in self._failed:
-            self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
+            why = "while others waited for it" if first.is_early_end else None
+            self._recorder.state(JobState.FAILED, first.replica, first.exit_code, why)
         for name in self._failed:
             if name != first.replica:
                 code, wake = (
@@ -138,8 +139,7 @@ class ReplicaExits:
                     (f"as a result of the failure of {first.replica}"),
                 )
                 self._recorder.state(JobState.FAILED, name, code, wake)
-        reason = f"{first.replica} failed with exit code {first.exit_code}"
-        return AttemptOutcome(JobState.FAILED, reason, first)
+        return AttemptOutcome(JobState.FAILED, first.reason, first)
 
     def _with_collapse(self, first: Failure, collapse: Verdict) -> Failure:
         """The failure of the rank that differed, which may not have been the first to end."""

@@ -70,7 +70,7 @@ def _copy(
         remedy = (
             f"free disk space, set RSCTL_HOME to a larger disk, or set inputs.{name}.mode: mount"
         )
-        finding = error("disk", f"cannot copy {name}: {problem}", remedy, f"inputs.{name}")
+        finding = error("disk", f"cannot copy {name}: {problem.summary}", remedy, f"inputs.{name}")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     if any(finding.is_error for finding in fetched.findings):
         raise RsctlError(fetched.exit_code or ExitCode.ENVIRONMENT, *fetched.findings)

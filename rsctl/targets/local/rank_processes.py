@@ -27,10 +27,11 @@ def rank_processes(run: str) -> list[RankProcess]:
     for pid in processes_of(run):
         with suppress(OSError, ValueError):
             variables = _variables(pid)
-            if variables.get("RANK", "").isdigit():
+            rank = variables.get("RANK") or variables.get("NODE_RANK", "")  # with launcher once
+            if rank.isdigit():
                 replica = variables.get("RSCTL_REPLICA", "")
                 parent = parse_stat(Path(f"/proc/{pid}/stat").read_text()).parent
-                found[pid] = RankProcess(int(variables["RANK"]), replica, pid), parent
+                found[pid] = RankProcess(int(rank), replica, pid), parent
     first = [rank for rank, parent in found.values()
              if parent not in found or found[parent][0].rank != rank.rank]  # fmt: skip
     return sorted(first)

@@ -13,12 +13,14 @@ from collections.abc import Collection, Iterable
 from time import monotonic
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.node import exec_errors
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.findings import is_output, stall_failure, stall_finding, verdict_replica
 from rsctl.runs.stalls.monitor import StallMonitor
+from rsctl.runs.stream.diagnosis import causes_in
 from rsctl.runs.stream.events import Attempt, now
-from rsctl.targets.local.backend import Backend, reap_orphans
+from rsctl.targets.local.backend import Backend, ReplicaCommand, reap_orphans
 from rsctl.targets.local.exits import AttemptOutcome, ReplicaExits
 from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
@@ -122,7 +124,7 @@ class Supervisor:
             try:
                 replica = ReplicaProcess(name, command, self._folder.log(name), self._selector)
             except OSError as problem:
-                raise _cannot_start(command.argv[0], problem) from None
+                raise _cannot_start(command, problem) from None
             self._replicas[name] = replica
             self._recorder.state(JobState.RUNNING, name)
         self._recorder.state(JobState.RUNNING)
@@ -259,15 +261,16 @@ class Supervisor:
 
     def _start_failure(self, problem: RsctlError) -> AttemptOutcome:
         self._report(problem)
-        return AttemptOutcome(self._exits.stop_state or JobState.FAILED, str(problem))
+        return AttemptOutcome(self._exits.stop_state or JobState.FAILED, problem.summary)
 
     def _report(self, problem: RsctlError) -> None:
         for finding in problem.findings:
             self._recorder.finding(finding)
 
 
-def _cannot_start(program: str, problem: OSError) -> RsctlError:
-    return RsctlError(
-        ExitCode.ENVIRONMENT,
-        error("start", f"cannot start {program}: {problem.strerror}", "correct run.command"),
-    )
+def _cannot_start(command: ReplicaCommand, problem: OSError) -> RsctlError:
+    _, reason = exec_errors.explain(command.argv, command.env, problem, command.cwd or "")
+    message = f"cannot run {command.argv[0]}: {reason}"
+    remedies = [cause.remedy for cause in causes_in([message])]
+    remedy = next(iter(remedies), None) or "correct run.command"
+    return RsctlError(ExitCode.ENVIRONMENT, error("start", message, remedy))

@@ -90,7 +90,7 @@ class AttemptTracker:
         failure = first_failure(failures, self._folder) if failures else None
         if failure is not None and not (self._is_spot and _is_preemption(failure)):
             attempt.failure = failure
-            attempt.reason = f"{failure.replica} failed with exit code {failure.exit_code}"
+            attempt.reason = failure.reason
         self._recorder.attempt_ended(attempt)
 
     @property

@@ -186,7 +186,7 @@ class Collector:
         except RsctlError as problem:
             if not self._is_gone(problem):
                 raise
-            self.abandon(f"the job no longer exists in the cloud: {problem}")
+            self.abandon(f"the job no longer exists in the cloud: {problem.summary}")
             return
         self._contact.restored()
         if self._leaves_placement(status):
@@ -256,7 +256,7 @@ class Collector:
         if NOT_FOUND not in [finding.code for finding in problem.findings]:
             return False
         if seconds_between(self._run.created, now()) < _VISIBLE_AFTER:
-            raise Unreachable(str(problem))
+            raise Unreachable(problem.summary)
         return True
 
     def _is_explained(self, status: JobStatus) -> bool:

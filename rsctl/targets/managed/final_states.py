@@ -58,7 +58,7 @@ def record_final_states(
         _end_replicas(status, pools, failures, first, recorder)
         _record_cause(status, first, recorder)
         if first is not None and not progress.restarted_too_often:
-            reason = f"{first.replica} failed with exit code {first.exit_code}"
+            reason = first.reason
     exit_code = int(status.state.exit_code)
     recorder.state(status.state, exit_code=exit_code, reason=reason, time=status.time)
 

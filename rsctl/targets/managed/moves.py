@@ -57,7 +57,7 @@ class Mover:
                     self._create(present.placement)
                     return
                 except NoCapacity as problem:
-                    end = PlacementEnd(JobState.FAILED, str(problem), now(), 0.0)
+                    end = PlacementEnd(JobState.FAILED, problem.summary, now(), 0.0)
                     present = self._leave(store, present, end)
                     if present is None:
                         raise self._nowhere(store, problem) from None
@@ -99,12 +99,12 @@ class Mover:
             self.send()
         except Unanswered as problem:
             with closing(Store()) as store:
-                self._report(store, str(problem))
+                self._report(store, problem.summary)
         except RsctlError as problem:
             if problem.exit_code is ExitCode.ENVIRONMENT:
                 raise
             with closing(Store()) as store:
-                self._finish(store, JobState.FAILED, str(problem))
+                self._finish(store, JobState.FAILED, problem.summary)
 
     def _leave(
         self, store: Store, present: CurrentPlacement, end: PlacementEnd

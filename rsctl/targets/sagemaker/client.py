@@ -82,7 +82,7 @@ class SageMakerService:
         try:
             return address.url if _is_there(aws, address, run) else None
         except NoAnswer as problem:
-            raise Unreachable(str(problem)) from None
+            raise Unreachable(problem.summary) from None
 
     def open(self, url: str) -> SageMakerJob:
         """See JobService.open."""

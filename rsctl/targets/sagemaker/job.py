@@ -46,7 +46,7 @@ class SageMakerJob:
                 "sagemaker", "describe_training_job", self._name(), retry=False
             )
         except NoAnswer as problem:
-            raise Unreachable(str(problem)) from None
+            raise Unreachable(problem.summary) from None
         except AwsError as problem:
             raise self._refused(problem) from None
         status = status_of(answer, self._address)
@@ -62,7 +62,7 @@ class SageMakerJob:
         try:
             run = run_of(self._aws, answer)
         except NoAnswer as problem:
-            raise Unreachable(str(problem)) from None
+            raise Unreachable(problem.summary) from None
         return describe_job(answer, self._address.region, run)
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> TrainingLog:

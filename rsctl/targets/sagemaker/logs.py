@@ -115,7 +115,7 @@ class TrainingLog:
             )
         except NoAnswer as problem:
             self._timer.back_off()
-            raise Unreachable(str(problem)) from None
+            raise Unreachable(problem.summary) from None
         except AwsError as problem:
             if problem.code == "ResourceNotFoundException":
                 return {}

@@ -122,7 +122,7 @@ class CloudWatchMetrics:
         try:
             return self._aws.request("cloudwatch", "get_metric_data", query, retry=False)
         except NoAnswer as problem:
-            raise Unreachable(str(problem)) from None
+            raise Unreachable(problem.summary) from None
 
     def _new(self, query: _Query, result: Mapping[str, Any]) -> Iterator[MetricEvent]:
         """The values of one metric that were not returned before."""

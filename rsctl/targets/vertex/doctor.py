@@ -79,7 +79,7 @@ def _apis(google: Google, project: str) -> str:
     try:
         answer = google.request("GET", url, path="targets.vertex.project")
     except RsctlError as problem:
-        if "authentication scopes" in str(problem):
+        if "authentication scopes" in problem.summary:
             raise missing_scope("the credentials' scopes are not sufficient") from None
         raise
     services = answer.json().get("services", [])

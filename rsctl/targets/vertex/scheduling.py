@@ -95,8 +95,8 @@ def scheduling_findings(job: Job) -> Iterator[Finding]:
         yield warning(
             "queue",
             "Vertex AI limits the wait for capacity only with flex start: rsctl cancels a job "
-            "that waits longer, but only while a command watches it (submit, logs -f, status "
-            "--watch)",
+            "that waits longer, but only while a command watches it (submit, watch, logs -f, "
+            "status --watch)",
             f"do not detach, or set {_CAPACITY}: flex-start",
             "limits.queue",
         )
@@ -168,9 +168,10 @@ def _restarts(job: Job) -> Iterator[Finding]:
         yield note(
             "retries",
             "Vertex AI has no setting for the number of restarts: rsctl ends the job at restart "
-            f"{most + 1}, but only while a command watches it (submit, logs -f, status --watch). "
-            "Otherwise Vertex AI's own limits apply: 5 restarts for a failed worker, here of the "
-            f"whole job, and 3 of the job, together at most {_MOST_RESTARTS} for one worker",
+            f"{most + 1}, but only while a command watches it (submit, watch, logs -f, status "
+            "--watch). Otherwise Vertex AI's own limits apply: 5 restarts for a "
+            "failed worker, here of the whole job, and 3 of the job, together at most "
+            f"{_MOST_RESTARTS} for one worker",
             None,
             path,
         )

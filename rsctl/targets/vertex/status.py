@@ -69,7 +69,8 @@ _MEMORY_REMEDY = (
 )
 _QUEUE_REMEDY = (
     "jobs beyond a quota wait until others have ended: compare usage and limit of "
-    "custom_model_training_* on the console's page Quotas, or use another region"
+    "custom_model_training_* on the console's page Quotas, use another region, or list several "
+    "regions and set limits.queue, the time after which the job moves to the next one"
 )
 
 

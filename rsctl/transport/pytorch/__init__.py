@@ -68,8 +68,8 @@ def _arm() -> None:
 
 
 def _watch() -> None:
-    """Where the job has several ranks, warn at the end if they have not trained together, and let
-    gloo's threads finish.
+    """Where the job has several ranks, warn at the end if they have not trained together, fail if
+    one was left alone in a collective, and let gloo's threads finish.
     """
     if not os.environ.get("RSCTL_EXPECTED_RANKS"):
         return
@@ -77,13 +77,13 @@ def _watch() -> None:
         import torch.distributed as dist
 
         if dist.is_available():
-            import atexit
-
-            from rsctl.transport.pytorch import gloo_threads, idle
+            from rsctl.transport.pytorch import idle, shutdown
+            from rsctl.transport.pytorch.settings import CommSettings
+            from rsctl.transport.pytorch.wrapping import replace_function
 
             idle.watch()
-            atexit.register(gloo_threads.wait)
-            idle.report_at_exit()
+            replace_function("destroy_process_group", shutdown.wrap_destroy_process_group)
+            shutdown.register_exit_handler(CommSettings())
     except Exception as error:  # noqa: BLE001 - a warning that cannot come must not end a job
         os.write(2, f"rsctl: cannot watch process groups: {error}\n".encode(errors="replace"))
 

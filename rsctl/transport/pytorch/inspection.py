@@ -47,7 +47,8 @@ _armed: list[int] = []  # the process that is: a fork copies this list, and not 
 def arm(environ: Mapping[str, str]) -> None:
     """Arm this process, once, if it is a rank whose launcher wants to ask it. Raises OSError."""
     folder = environ.get(DEBUG_DIR)
-    if not folder or "RANK" not in environ or os.getpid() in _armed or not os.path.isdir(folder):
+    rank = environ.get("RANK") or environ.get("NODE_RANK")  # the latter with launcher once
+    if not folder or rank is None or os.getpid() in _armed or not os.path.isdir(folder):
         return
     _armed[:] = [os.getpid()]
     _have_recorder()
@@ -66,7 +67,7 @@ def arm(environ: Mapping[str, str]) -> None:
     _keep_last_words(path)
     with suppress(Exception):  # of another version of torch
         _measure_steps()
-    who = {"rank": int(environ["RANK"]), "local_rank": int(environ.get("LOCAL_RANK", "0"))}
+    who = {"rank": int(rank), "local_rank": int(environ.get("LOCAL_RANK", "0"))}
     who |= {"signal": int(number), "thread": thread.native_id or 0, "parent": os.getppid()}
     _write(f"{path}.rank", who)
 

@@ -81,7 +81,8 @@ class Recording:
             return
         self._is_over = True
         recorded = self._times.recorded if self._times else 0
-        is_rank = "LOCAL_RANK" in os.environ  # torchrun itself loads torch, too
+        # torchrun itself loads torch, too.
+        is_rank = "LOCAL_RANK" in os.environ or "torch.distributed.run" not in sys.modules
         if self.measure is not None and recorded < self.measure.steps and is_rank:
             _report_short(self._times is not None, recorded, self.measure.steps)
         self._print()
@@ -129,7 +130,7 @@ class Recording:
         parts = [buckets[i : i + _BUCKETS_A_LINE] for i in range(0, len(buckets), _BUCKETS_A_LINE)]
         for number, part in enumerate(parts):
             fields = {"part": number, "parts": len(parts), **summary(steps)}
-            fields |= {"prefetches": self._prefetches, "world": int(os.environ["WORLD_SIZE"])}
+            fields |= {"prefetches": self._prefetches, "world": dist.get_world_size()}
             fields["bucket_mb"] = self.own_bucket_mb
             fields |= self._begun.machine_use()
             fields["communicates"] = self.measure is None or self.measure.communicates

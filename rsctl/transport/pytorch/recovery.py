@@ -24,7 +24,12 @@ from rsctl.transport.pytorch.topology import Topology
 
 
 class RecoveryFailed(Exception):
-    """The workers cannot continue together."""
+    """The workers cannot continue together.
+
+    `is_worker_lost` is whether that is because a worker has ended or does not answer.
+    """
+
+    is_worker_lost = False
 
 
 class Recovery:
@@ -56,7 +61,9 @@ class Recovery:
                 data = result(number).view(torch.uint8)
                 dist.broadcast(data, src=self._ranks[source], group=self._group)
         except RuntimeError as error:
-            raise RecoveryFailed(f"a worker did not answer: {error}") from error
+            failed = RecoveryFailed(f"a worker did not answer: {error}")
+            failed.is_worker_lost = True
+            raise failed from error
         return max(finished)
 
     def _exchange_progress(self, completed: int, can_go_on: bool) -> list[int]:

@@ -19,6 +19,11 @@ _LOSS_REMEDY = (
     "See the log of the node that it names. With comm.on_reducer_loss: fallback the workers "
     "continue without reducers."
 )
+_WORKER_REMEDY = (
+    "See the log of that rank. If it ended with exit code 0, give all ranks the same number of "
+    "steps: drop_last=True, or torch.distributed.algorithms.join.Join. The workers cannot continue "
+    "without it: limits.retries starts the job again."
+)
 _SAME_CALLS = (
     "Let all ranks call the same collectives, equally often and in the same order, with tensors of "
     "the same size and dtype and the same operation."
@@ -135,7 +140,8 @@ class ReducerLoss:
     ) -> None:
         error = error or TransportError(ErrorCode.CLOSED, "the transport was closed")
         is_late = error.code is ErrorCode.DEADLINE and error.rank is not None
-        if self._recovery is None or self.is_closing or is_late:
+        has_left = error.code is ErrorCode.LEFT  # that worker answers no more
+        if self._recovery is None or self.is_closing or is_late or has_left:
             self._report_loss(error)
             raise error
         try:
@@ -143,9 +149,10 @@ class ReducerLoss:
                 transport.completed, _is_a_reducer_lost(error), lambda n: _result(pending, n)
             )
         except RecoveryFailed as failure:
-            failure = RecoveryFailed(f"{error}; {failure}")
-            self._report_loss(failure)
-            raise failure from error
+            both = RecoveryFailed(f"{error}; {failure}")
+            both.is_worker_lost = failure.is_worker_lost or _is_a_worker_lost(error)
+            self._report_loss(both)
+            raise both from error
         for number in range(transport.completed + 1, last + 1):
             pending.get(number).settled = True
         if self._recovery.is_leader:
@@ -182,6 +189,8 @@ def _emit(error: Exception) -> None:
         emit_finding("error", "collective-mismatch", text, _SAME_CALLS)
     elif code is ErrorCode.DEADLINE or any(passed_on in text for passed_on in _TIMED_OUT):
         emit_finding("error", "collective-timeout", text, _TIMEOUT_REMEDY)
+    elif _is_a_worker_lost(error):
+        emit_finding("error", "worker-lost", text, _WORKER_REMEDY)
     elif isinstance(error, (TransportError, RecoveryFailed)):
         emit_finding("error", "reducer-lost", text, _LOSS_REMEDY)
     else:
@@ -195,6 +204,14 @@ def _during(error: TransportError, operation: TensorOperation) -> TransportError
         return error
     text = f"{error.message}; operation {operation.number} failed"
     return TransportError(error.code, text, error.reducer, error.rank, operation.number)
+
+
+def _is_a_worker_lost(error: Exception) -> bool:
+    if isinstance(error, RecoveryFailed):
+        return error.is_worker_lost
+    if not isinstance(error, TransportError) or error.rank is None:
+        return False
+    return error.code in (ErrorCode.LOST, ErrorCode.SILENT)
 
 
 def _is_a_reducer_lost(error: TransportError) -> bool:

@@ -20,8 +20,11 @@ _lock = threading.Lock()
 
 
 def rank() -> int:
-    """This process's rank in the job, 0 if it is not set."""
-    return number("RANK")
+    """This process's rank in the job, 0 if it is not set.
+
+    Where no launcher has started ranks, it is the node's number (`run.launcher: once`).
+    """
+    return number("RANK" if "RANK" in os.environ else "NODE_RANK")
 
 
 def local_rank() -> int:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch import gloo_threads, idle, recording
+from rsctl.transport.pytorch import gloo_threads, idle, lost_peers, recording
 from rsctl.transport.pytorch.report import emit_finding, rank, write_line
 from rsctl.transport.pytorch.settings import CommSettings
 
@@ -23,6 +23,7 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
         if group is None or group is dist.group.WORLD:
             _close_session()
             recording.end()
+            lost_peers.report_leaving()
         real(group)
 
     return destroy_process_group
@@ -57,12 +58,13 @@ def _shut_down(comm: CommSettings) -> None:
     _warn_unused_compression(comm)
     _warn_unused_local_steps()
     _warn_idle(comm)
+    lost_peers.report_ending()
     gloo_threads.wait()
     _fail_after_failure()
 
 
 def _fail_after_failure() -> None:
-    """End with 1 if a collective has failed by the reducers and the script has gone on.
+    """End with 1 if a collective has failed and the script has gone on.
 
     What it computed since then is not what its ranks would have computed together. An exception
     that the script did not catch ends it with 1 by itself.
@@ -79,7 +81,8 @@ def _fail_after_failure() -> None:
 
 def _failure() -> RuntimeError | None:
     session = sys.modules.get("rsctl.transport.pytorch.session")
-    return session.failure() if session is not None else None
+    failed = session.failure() if session is not None else None
+    return failed or lost_peers.failure()
 
 
 def _say_failure(failure: RuntimeError) -> None:
@@ -110,12 +113,14 @@ def _warn_unused_local_steps() -> None:
 
 def _warn_unused_compression(comm: CommSettings) -> None:
     """Warn of a compression or hook that was asked for and had no model to work on."""
-    from rsctl.transport.pytorch import ddp
-
     key, value = "compression", comm.compression
     if comm.hook is not None:
         key, value = "hook", comm.hook
-    if value != "none" and not ddp.wrapped_models and dist.is_initialized() and rank() == 0:
+    if value == "none":
+        return
+    from rsctl.transport.pytorch import ddp
+
+    if not ddp.wrapped_models and dist.is_initialized() and rank() == 0:
         emit_finding(
             "warning",
             "comm-unapplied",

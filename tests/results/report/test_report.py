@@ -193,6 +193,21 @@ def test_benches_are_compared_with_the_verdict_of_their_gate(rsctl: Cli, bench: 
     parsed(page)
 
 
+def test_few_differences_of_two_runs_are_not_folded_away(rsctl: Cli) -> None:
+    name = rsctl.write(
+        "name: job\nimage: {source: src}\nmetrics: {loss: {regex: 'loss=(.*)'}}\n"
+        "run: {script: train.py, launcher: once, args: {lr: 0.05}}\n"
+    )
+    assert rsctl("submit", name, "-q").code == 0
+    assert rsctl("submit", name, "-q", "--set", "run.args.lr=0.3").code == 0
+    first, last = (run["run"] for run in reversed(rsctl("list", "-o", "json").json["runs"]))
+    tree = parsed(text_of(rsctl, first, last))
+    folded = {cell for part in tree.iterfind(".//details") for cell in part.iterfind(".//tr")}
+    rows = [row for row in tree.iterfind(".//tr") if row[0].text == "run.args.lr"]
+    assert [[cell.text for cell in row] for row in rows] == [["run.args.lr", "0.05", "0.3"]]
+    assert not folded.intersection(rows)
+
+
 def test_throughput_over_ranks_has_its_efficiency(rsctl: Cli) -> None:
     (rsctl.folder / "src" / "work.py").write_text("print('speed=100')\n")
     job = BENCH.replace("args: {size: 1, kind: a}", "args: {kind: a}")

@@ -20,6 +20,7 @@ from rsctl.runs.stream.journal import (
     tail_offset,
 )
 
+CONTINUES = " [too long for one line: it continues in the next]"
 STAMP = "2026-01-31T12:00:00.000000Z"
 
 
@@ -107,6 +108,7 @@ def test_what_is_kept_does_not_depend_on_how_it_arrived(
     """With lines of at most 16 bytes, so that long ones are tried too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "MAX_LINE", 16)
+        patch.setattr(journal, "LINE_CONTINUES", b" [...]")
         folder = tmp_path_factory.mktemp("journal")
         data = b"".join(pieces)
         places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
@@ -121,7 +123,10 @@ def test_a_line_that_is_too_long_is_broken_and_none_of_it_lost(path: Path, extra
     lines = written(path, b"before\n", text, b"\nafter\n")
     assert lines[0] == "before"
     assert lines[-1] == "after"
-    assert "".join(lines[1:-1]) == text.decode()
+    *begun, last = lines[1:-1]
+    assert len(begun) == (extra > 0) + (extra > MAX_LINE // 2)
+    assert all(line.endswith(CONTINUES) for line in begun)
+    assert "".join([*(line.removesuffix(CONTINUES) for line in begun), last]) == text.decode()
     assert max(map(len, lines)) <= MAX_LINE
 
 
@@ -135,14 +140,15 @@ def test_every_piece_of_a_long_line_names_its_rank(path: Path) -> None:
     reader = JournalReader(path, "worker-1")
     lines = list(itertools.chain.from_iterable(iter(reader.read, [])))
     assert [line.rank for line in lines] == ["worker-1/2"] * 3 + ["worker-1/0"]
-    assert "".join(line.text for line in lines[:3]) == text.decode()
+    assert "".join(line.text.removesuffix(CONTINUES) for line in lines[:3]) == text.decode()
 
 
 def test_a_stream_that_never_ends_a_line_is_seen_before_it_ends(path: Path) -> None:
     writer = JournalWriter(path)
     for _ in range(20):
         writer.feed("stdout", b"." * 65536)
-    assert read_all(path) == [("stdout", "." * MAX_LINE)] * 4
+    shown = "." * (MAX_LINE - len(CONTINUES)) + CONTINUES
+    assert read_all(path) == [("stdout", shown)] * 5
 
 
 def test_reading_resumes_at_any_id(path: Path) -> None:

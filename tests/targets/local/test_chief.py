@@ -34,7 +34,7 @@ WORDS = ["--python", "--", "train.py", "--lr", "0.1", "--chief"]
 DIFFERENT = """\
 import os, socket, sys, time
 print(os.environ["RSCTL_REPLICA"], sys.argv[1:], os.environ["WHO"], os.environ.get("PASS"),
-      os.environ["RANK"], os.environ["WORLD_SIZE"], flush=True)
+      os.environ["NODE_RANK"], os.environ["NNODES"], flush=True)
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 if sys.argv[1] == "y":
     socket.create_server(("", address[1])).accept()

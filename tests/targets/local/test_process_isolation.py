@@ -60,12 +60,12 @@ def test_the_jobs_variables_are_not_the_supervisors(rsctl: Rsctl) -> None:
 
 
 def test_a_run_inside_a_job_does_not_take_the_jobs_place(rsctl: Rsctl) -> None:
-    job = rsctl.write_job(bash="echo $RANK; sleep 600")
+    job = rsctl.write_job(bash="echo $NODE_RANK; sleep 600")
     run = rsctl.detach(job, RSCTL_RUN="outer-aaaaaa", RSCTL_REPLICA="worker-9", RANK="9")
     rsctl.wait_for_log(run, "worker-0 | 0")
     environ = Path(f"/proc/{rsctl.supervisor(run)}/environ").read_bytes().split(b"\0")
     names = {entry.partition(b"=")[0] for entry in environ}
-    assert names.isdisjoint({b"RSCTL_RUN", b"RSCTL_REPLICA", b"RANK"})
+    assert names.isdisjoint({b"RSCTL_RUN", b"RSCTL_REPLICA", b"NODE_RANK"})
 
 
 def test_a_relative_home_is_the_same_for_the_supervisor(rsctl: Rsctl) -> None:

@@ -83,7 +83,7 @@ def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
     assert run["state"] == "running"
     assert stderr.splitlines()[-4:] == [
         f"{run['run']} continues to run",
-        f"  watch it again: rsctl logs -f {run['run']}",
+        f"  watch it again: rsctl watch {run['run']}",
         f"  show its state: rsctl status {run['run']}",
         f"  cancel it: rsctl cancel {run['run']}",
     ]
@@ -117,7 +117,7 @@ def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
     assert cli.returncode == 130
     run = rsctl.status("@last")["run"]
     assert reported.splitlines()[-1] == (
-        f"{run} is being cancelled. Watch it end: rsctl status --watch {run}"
+        f"{run} is being cancelled. Watch it end: rsctl watch {run}"
     )
     assert rsctl("status", run, "--watch").exit_code == 5
 

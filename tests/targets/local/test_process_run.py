@@ -224,11 +224,36 @@ def test_the_time_limit(rsctl: Rsctl) -> None:
     assert rsctl.processes(done.result["run"]) == []
 
 
-def test_a_command_that_does_not_exist(rsctl: Rsctl) -> None:
-    job = rsctl.write_job(run={"command": ["no-such-program"], "launcher": "none"})
-    done = rsctl("submit", job)
+@pytest.mark.parametrize("launcher", ["once", "none"])
+@pytest.mark.parametrize(
+    ("command", "content", "reason", "remedy"),
+    [
+        ("no-such-program", "", "there is no such program", "correct run.command, or add the "),
+        ("./run", "#!/bin/sh\n", "its file is not executable", "make it executable (`chmod +x`)"),
+        ("./run", "+#!/bin/sh\r\n", "its first line ends with a carriage return", "save the "),
+        (
+            "./run",
+            "+#!/opt/none/python -u\n",
+            "its interpreter /opt/none/python does not exist",
+            "correct that line, such as `#!/usr/bin/env bash`, or add the program to the image",
+        ),
+        ("./run", "+echo hello\n", "its first line names no interpreter", "begin it with such as "),
+        (".", "", "it is a folder", "make it executable"),
+        ("exec", "", "it is for a shell, and none runs it", "start a shell: command: [bash, -c, "),
+    ],
+)
+def test_a_command_that_cannot_run(
+    rsctl: Rsctl, launcher: str, command: str, content: str, reason: str, remedy: str
+) -> None:
+    script = rsctl.folder / "source" / "run"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(content.removeprefix("+"), newline="")
+    script.chmod(0o755 if content.startswith("+") else 0o644)
+    command = "./" if command == "." else command
+    done = rsctl("submit", rsctl.write_job(run={"command": [command], "launcher": launcher}))
     assert done.exit_code == 1
-    assert "cannot start no-such-program: No such file or directory" in done.stderr
+    assert f"cannot run {command}: {reason}" in done.stderr + done.stdout
+    assert f"-> {remedy}" in done.stderr
 
 
 def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
@@ -245,21 +270,24 @@ def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
 def test_the_environment_of_a_replica(rsctl: Rsctl, tmp_path: Path) -> None:
     (tmp_path / "work" / "data").mkdir()
     job = rsctl.write_job(
-        bash='echo "$RANK $WORLD_SIZE $LOCAL_RANK|$RSCTL_RUN|$RSCTL_ROLE|$RSCTL_TARGET|'
+        bash='echo "$NODE_RANK $NNODES $RANK|$RSCTL_RUN|$RSCTL_ROLE|$RSCTL_TARGET|'
         '$RSCTL_INPUT_TRAIN|$RSCTL_OUTPUT_DIR|$RSCTL_CHECKPOINT_DIR|$GREETING|$PWD"; '
         'test -d "$RSCTL_OUTPUT_DIR" && test -d "$RSCTL_CHECKPOINT_DIR" && test -d "$TMPDIR"',
         inputs={"train": "data"},
         checkpoints="ckpt",
     )
     done = rsctl(
-        *("submit", job, "--set", "run.env.GREETING=a: $b 'c'"), RANK="9", RSCTL_RUN="outer"
+        *("submit", job, "--set", "run.env.GREETING=a: $b 'c'"),
+        RANK="9",
+        NODE_RANK="9",
+        RSCTL_RUN="outer",
     )
     assert done.exit_code == 0
     run = rsctl.status("@last")["run"]
     work = tmp_path / "work"
     outputs = tmp_path / "home" / "runs" / run / "outputs"
     assert done.stdout == (
-        f"worker-0 | 0 1 0|{run}|worker|process|{work}/data|{outputs}|{work}/ckpt|"
+        f"worker-0 | 0 1 |{run}|worker|process|{work}/data|{outputs}|{work}/ckpt|"
         f"a: $b 'c'|{work}/source\n"
     )
 

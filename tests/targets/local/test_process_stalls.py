@@ -131,9 +131,8 @@ def test_a_stall_is_a_warning_and_debug_names_who_holds_the_others_up(
 
 def test_a_job_that_writes_a_checkpoint_has_not_stalled(rsctl: Rsctl) -> None:
     copies = "for i in $(seq 40); do cat $f $f >> $RSCTL_OUTPUT_DIR/c; sleep 0.1; done"
-    script = (
-        f"f=$TMPDIR/f; head -c 1000000 /dev/zero > $f; [ $RANK = 0 ] && {{ {copies}; }}; exit 0"
-    )
+    script = "f=$TMPDIR/f; head -c 1000000 /dev/zero > $f; "
+    script += f"[ $NODE_RANK = 0 ] && {{ {copies}; }}; exit 0"
     job = rsctl.write_job(bash=script, limits={"stall": "2s", "on_stall": "fail"})
     done = rsctl("submit", job)
     assert done.exit_code == 0, done.stderr

@@ -41,7 +41,7 @@ ONCE = ["--launcher", "once", "--python", "--"]
 ROLES = """\
 import os, signal, sys, time
 role, name = os.environ["RSCTL_ROLE"], os.environ["RSCTL_REPLICA"]
-print(name, os.environ["RSCTL_ROLE_INDEX"], os.environ.get("RANK"), sys.argv[1:], flush=True)
+print(name, os.environ["RSCTL_ROLE_INDEX"], os.environ.get("NODE_RANK"), sys.argv[1:], flush=True)
 mark = os.path.join(os.environ["RSCTL_OUTPUT_DIR"], role)
 def wait_for(other):
     while not os.path.exists(os.path.join(os.environ["RSCTL_OUTPUT_DIR"], other)):

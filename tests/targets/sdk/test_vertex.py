@@ -11,6 +11,7 @@ import google.auth
 import pytest
 from google.auth.transport.requests import AuthorizedSession
 
+from rsctl.findings import ExitCode, RsctlError
 from rsctl.targets.vertex.emulator import VertexEmulator
 from rsctl.targets.vertex.sdk import code, custom_job
 from tests.kit.deferred import Deferred
@@ -98,6 +99,24 @@ def test_roles_are_pools_of_the_sdk_too(emulator: VertexEmulator, plan_of: PlanO
     printed = code(submission).replace("job.run(", "job.submit(")
     exec(compile(printed, "printed", "exec"), {})
     assert sent(emulator)["jobSpec"] == submission.plan.request["body"]["jobSpec"]
+
+
+def test_without_credentials_the_remedy_is_named(
+    plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setattr(aiplatform.initializer.global_config, "_credentials", None)
+    job = plan_of("vertex", VERTEX).job
+    with pytest.raises(RsctlError) as caught:
+        custom_job(job, RUN)
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    [found] = caught.value.findings
+    assert found.code == "credentials-missing"
+    assert found.message.startswith("there are no Google Cloud credentials: ")
+    assert (found.remedy or "").startswith("run `gcloud auth application-default login`, or set ")
 
 
 def test_a_job_without_a_bucket_is_sent_without_one(

@@ -184,7 +184,7 @@ def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: Fa
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:9")
     with pytest.raises(RsctlError) as caught:
         VertexService(Endpoints.of_environment()).find(REQUEST, RUN)
-    assert str(caught.value) == (
+    assert caught.value.summary == (
         "127.0.0.1:9 gives no answer: Failed to establish a new connection: [Errno 111] Connection "
         "refused"
     )

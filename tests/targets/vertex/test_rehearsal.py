@@ -144,7 +144,7 @@ def test_ctrl_c_detaches_and_cancel_ends_the_job(rsctl: Rsctl) -> None:
     process.send_signal(signal.SIGINT)
     _, reported = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"{run} continues to run\n  watch it again: rsctl logs -f {run}\n" in reported
+    assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in reported
     assert rsctl.status(run)["state"] == "running"
     assert rsctl("cancel", run).exit_code == 0
     wait_until(lambda: rsctl.status(run)["state"] == "cancelled", "its end")
@@ -275,7 +275,7 @@ def test_a_run_goes_on_where_there_is_room(rsctl: Rsctl) -> None:
         targets={"vertex": {"region": ["us-central1", "us-east1"]}},
     )
     scarce = ('stockouts_in=["us-central1"]', 'no_quota_in=["us-east1/n1-standard-8"]')
-    behaviour = [("--behaviour", each) for each in (*scarce, "over_quota=refuse", "pace=0.002")]
+    behaviour = [("--behaviour", each) for each in (*scarce, "pace=0.002")]
     done = rsctl("submit", job, *REHEARSE, *sum(behaviour, ()), "-o", "json")
     assert done.exit_code == 0, done.stderr
     placements = done.result["placements"]

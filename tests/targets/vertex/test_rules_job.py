@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             (
                 "warning limits.queue: Vertex AI limits the wait for capacity only with flex "
                 "start: rsctl cancels a job that waits longer, but only while a command watches "
-                "it (submit, logs -f, status --watch) -> do not detach, or set "
+                "it (submit, watch, logs -f, status --watch) -> do not detach, or set "
                 "targets.vertex.capacity: flex-start"
             ),
             "error image.repository: needs a repository",

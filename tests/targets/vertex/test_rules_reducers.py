@@ -234,9 +234,9 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
             (
                 "note limits.retries: Vertex AI has no setting for the number of restarts: "
                 "rsctl ends the job at restart 8, but only while a command watches it (submit, "
-                "logs -f, status --watch). Otherwise Vertex AI's own limits apply: 5 restarts "
-                "for a failed worker, here of the whole job, and 3 of the job, together at most "
-                "23 for one worker"
+                "watch, logs -f, status --watch). Otherwise Vertex AI's own limits apply: 5 "
+                "restarts for a failed worker, here of the whole job, and 3 of the job, together "
+                "at most 23 for one worker"
             )
         ],
     ),

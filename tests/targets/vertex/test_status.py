@@ -124,6 +124,11 @@ def test_what_the_user_is_shown(state: str, message: str, expected: list[tuple[s
     assert findings(status(state, message)) == expected
 
 
+def test_a_long_queue_has_a_remedy_also_where_regions_are_listed() -> None:
+    (queued,) = status("JOB_STATE_QUEUED").findings
+    assert "use another region, or list several regions and set limits.queue" in str(queued.remedy)
+
+
 def test_while_nobody_knows_why() -> None:
     at_the_end = (seconds_of(TIMES["endTime"]) or 0.0) + 20
     found = status("JOB_STATE_FAILED", now=at_the_end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ PLAIN = (
     "Call torch.distributed.init_process_group() and wrap the model in DistributedDataParallel, "
     "or set workers.count: 1."
 )
+LIGHTNING = "Give Lightning's Trainer or Fabric num_nodes=2, devices=1 and strategy='ddp'."
 
 
 def only(ended: Any) -> tuple[str, str, str]:
@@ -26,11 +28,9 @@ def only(ended: Any) -> tuple[str, str, str]:
     ("modules", "remedy"),
     [
         ([], PLAIN),
-        (["lightning"], "Give Lightning's Trainer num_nodes=2, devices=1 and strategy='ddp'."),
-        (
-            ["pytorch_lightning"],
-            "Give Lightning's Trainer num_nodes=2, devices=1 and strategy='ddp'.",
-        ),
+        (["lightning"], LIGHTNING),
+        (["pytorch_lightning"], LIGHTNING),
+        (["lightning_fabric"], LIGHTNING),
         (
             ["deepspeed"],
             "Call deepspeed.initialize() or deepspeed.init_distributed() on all ranks.",
@@ -49,6 +49,33 @@ def test_ranks_that_train_alone(run: Callable[..., Any], modules: list[str], rem
         "2 workers, but no process group of 2 ranks was formed: they did not train together",
         remedy,
     )
+
+
+def test_ranks_that_do_nothing_together(run: Callable[..., Any], tmp_path: Path) -> None:
+    """Where it can be known that nothing that they have started has formed a group."""
+    ended = run("apart.py", "nothing", nodes=2, ranks=1, RSCTL_DEBUG_DIR=str(tmp_path), **EXPECTED)
+    assert only(ended) == (
+        "workers-apart",
+        "the job has 2 ranks, and they formed no process group: each worked by itself",
+        PLAIN,
+    )
+
+
+SEPARATE = (
+    "Use run.script with launcher torchrun, or give the script's own launcher the number of nodes, "
+    "this node's number and the chief: NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT."
+)
+
+
+@pytest.mark.parametrize("kind", ["smaller", "caught"])
+def test_a_group_that_has_not_all_nodes_fails(run: Callable[..., Any], kind: str) -> None:
+    """However large it is, and whatever the script makes of the error."""
+    expected = {"RSCTL_EXPECTED_RANKS": "2", "RSCTL_EXPECTED_NODES": "2"}
+    ended = run("apart.py", kind, nodes=2, ranks=1, RSCTL_REPLICA="worker-1", **expected)
+    assert ended.code == 1
+    findings = {(f["severity"], f["message"], f["remedy"]) for f in ended.printed("finding")}
+    message = "workers.count: the process group has 1 rank on worker-1 only, and the job has 2 "
+    assert findings == {("error", f"{message}nodes: they train separately", SEPARATE)}
 
 
 def test_a_group_of_some_ranks(run: Callable[..., Any]) -> None:

@@ -174,7 +174,7 @@ def test_a_lost_worker_ends_the_others_at_the_next_exchange(
     ended = job.end()
     assert ended.code == 9
     (finding,) = ended.printed("finding")
-    assert (finding["severity"], finding["code"]) == ("error", "reducer-lost")
+    assert (finding["severity"], finding["code"]) == ("error", "worker-lost")
     assert "rank 1" in finding["message"]
     assert "operation 2" in finding["message"]
 

@@ -73,7 +73,8 @@ def exited(code: int, failure: str) -> Outcome:
 
 def not_started(problem: RsctlError | OSError) -> Outcome:
     """A container could not be started."""
-    return Outcome("failed", f"ClientError: Cannot start the container: {problem}")
+    why = problem.summary if isinstance(problem, RsctlError) else problem
+    return Outcome("failed", f"ClientError: Cannot start the container: {why}")
 
 
 def not_stored(problem: str) -> Outcome:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rsctl.clients.aws_errors import aws_errors
 from rsctl.clients.staging import parse_staging
 from rsctl.job.job import Job
 from rsctl.targets.base import Submission
@@ -89,9 +90,10 @@ def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
     request = resolve_placeholders(submission.plan.request, submission.placeholders, None, secrets)
     calls = _calls(submission, request["body"])
     functions = _functions(calls)
-    trainer: Any = execute(calls.trainer, functions)
-    for setter, argument in calls.setters:
-        getattr(trainer, setter)(execute(argument, functions))
+    with aws_errors("SageMaker", None, None):  # the SDK may look for credentials
+        trainer: Any = execute(calls.trainer, functions)
+        for setter, argument in calls.setters:
+            getattr(trainer, setter)(execute(argument, functions))
     result: ModelTrainer = trainer
     return result
 

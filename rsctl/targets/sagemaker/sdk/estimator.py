@@ -6,6 +6,7 @@ import functools
 import json
 from typing import Any
 
+from rsctl.clients.aws_errors import aws_errors
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
@@ -47,8 +48,9 @@ def estimator(job: AnyJob, run: str | None = None) -> Any:
     body = request["body"]
     arguments = {**estimator_arguments(body), **_program(submission, body)}
     sdk = _sdk()
-    session = sdk["Session"](request["region"], **_bucket(settled))
-    made = sdk[CLASS](sagemaker_session=session, **execute(arguments, sdk))
+    with aws_errors("SageMaker", None, None):  # the SDK may look for credentials
+        session = sdk["Session"](request["region"], **_bucket(settled))
+        made = sdk[CLASS](sagemaker_session=session, **execute(arguments, sdk))
     if experiment := body.get("ExperimentConfig"):
         made.fit = functools.partial(made.fit, experiment_config=experiment)
     return made

@@ -19,7 +19,8 @@ class Behaviour(EmulatorBehaviour):
     state of a job after its timeout.
 
     Quotas have the name of their metric, such as `custom_model_training_cpus`. A job beyond them
-    stays QUEUED (`over_quota` "queue") or is not created ("refuse"). On SPOT machines a
+    stays QUEUED (`over_quota` "queue") or is not created ("refuse"); where the quota is zero
+    (`no_quota_in`), it is never created. On SPOT machines a
     preemption is one; on other machines the machine fails. Only `persistent_resources` exist.
 
     Rates are requests a minute: `log_reads` of the project's log, `submissions` of creates and

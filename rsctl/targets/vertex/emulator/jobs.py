@@ -78,7 +78,7 @@ class Jobs:
     def _exceeded(self, new: JobRecord) -> list[str]:
         """The metrics whose limits in its region a job would exceed."""
         wanted = new.demand
-        if is_named(self._behaviour.no_quota_in, new.region, new.machines):
+        if self._has_no_quota(new):
             return list(wanted)
         used = wanted.copy()
         for record in self.records.values():
@@ -86,6 +86,10 @@ class Jobs:
                 used.update(record.demand)
         limits = self._behaviour.quotas
         return [metric for metric in wanted if used[metric] > limits.get(metric, used[metric])]
+
+    def _has_no_quota(self, new: JobRecord) -> bool:
+        """Whether its quota is zero. Users have seen such jobs refused, never queued."""
+        return is_named(self._behaviour.no_quota_in, new.region, new.machines)
 
     def _create(self, request: Request) -> Reply:
         self._check_call(request, is_submission=True)
@@ -102,7 +106,7 @@ class Jobs:
         }
         record = JobRecord(job_id, region, shown, demand(job["jobSpec"]))
         over = self._exceeded(record)
-        if over and self._behaviour.over_quota == "refuse":
+        if over and (self._behaviour.over_quota == "refuse" or self._has_no_quota(record)):
             metrics = ", ".join(f"{_SERVICE}/{metric}" for metric in over)
             message = f"The following quota metrics exceed quota limits: {metrics}"
             raise self._emulator.refuse(429, "RESOURCE_EXHAUSTED", message)

@@ -57,7 +57,8 @@ def start_error(task: str, message: str, logs: str) -> Outcome:
 
 def not_started(task: str, problem: RsctlError | OSError) -> Outcome:
     """A replica that could not be started at all."""
-    return Outcome("failed", 13, f"The replica {task} could not be started: {problem}")
+    why = problem.summary if isinstance(problem, RsctlError) else problem
+    return Outcome("failed", 13, f"The replica {task} could not be started: {why}")
 
 
 def stocked_out(region: str) -> Outcome:

@@ -54,7 +54,8 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     """A job file, or a job, as a CustomJob that is not submitted yet: call `.run()` or `.submit()`.
 
     It has the whole request, also fields that the SDK's own arguments cannot express. Raises
-    RsctlError with the errors of the job, or if the SDK is not installed.
+    RsctlError with the errors of the job, if the SDK is not installed, or without credentials,
+    which the SDK reads.
     """
     submission = planned(job, "vertex", run)
     plan = submission.plan
@@ -65,7 +66,10 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
         from rsctl.targets.vertex.sdk.job import RawCustomJob
     except ImportError:
         raise missing_sdk(_SDK) from None
+    from google.auth.exceptions import GoogleAuthError
     from google.protobuf import json_format
+
+    from rsctl.clients.google import no_credentials
 
     secrets = secret_values(submission)
     request = resolve_placeholders(plan.request, submission.placeholders, None, secrets)
@@ -74,7 +78,10 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     # The constructor requires a bucket; rsctl sends the request, with or without one.
     arguments = {"staging_bucket": "gs://not-sent", **_constructor(plan, body)}
     call = SdkCall(_CLASS, arguments)
-    made: Any = execute(call, {_CLASS: RawCustomJob})
+    try:
+        made: Any = execute(call, {_CLASS: RawCustomJob})
+    except GoogleAuthError as problem:
+        raise no_credentials(problem) from None
     made.set_request(CustomJob.wrap(message))
     result: aiplatform.CustomJob = made
     return result

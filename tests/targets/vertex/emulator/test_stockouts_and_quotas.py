@@ -147,7 +147,7 @@ def test_without_quota_a_job_may_be_refused(project: Project, behaviour: Behavio
 
 
 def test_places_without_machines_and_without_quota(project: Project, behaviour: Behaviour) -> None:
-    behaviour.no_quota_in, behaviour.over_quota = ["us-central1/n1-standard-4"], "refuse"
+    behaviour.no_quota_in = ["us-central1/n1-standard-4"]
     body = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool()]}}
     assert error(project.session.post(project.url, json=body))[0] == 429
     behaviour.no_quota_in = ["us-east1", "n1-standard-8"]

@@ -1,10 +1,11 @@
 """Scripts whose ranks do not train together, or not by the reducers.
 
-apart.py alone|manual|ddp|smaller|nothing|failed [MODULE]
+apart.py alone|manual|ddp|smaller|caught|nothing|failed [MODULE]
 
 MODULE is a framework that the script is to have imported.
 """
 
+import contextlib
 import os
 import sys
 import types
@@ -18,9 +19,11 @@ for module in modules:
 if kind == "nothing":
     sys.exit()
 model = torch.nn.Linear(4, 1)
-if kind == "smaller":
+if kind in ("smaller", "caught"):
     os.environ["WORLD_SIZE"], os.environ["RANK"] = "1", "0"
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    os.environ.pop("GROUP_WORLD_SIZE", None)
+    with contextlib.suppress(RuntimeError if kind == "caught" else ()):
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
 elif kind != "alone":
     dist.init_process_group("gloo")
 if kind == "ddp":

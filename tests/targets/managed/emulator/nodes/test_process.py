@@ -45,7 +45,7 @@ def test_rsctl_launch_is_this_pythons(tmp_path: Path) -> None:
     """By the image's own entrypoint, in the source's folder; the runtime finds its root."""
     (tmp_path / "train.py").write_text(
         "import json, os, sys\n"
-        "print(json.dumps([os.getcwd(), sys.executable, os.environ['RANK'],"
+        "print(json.dumps([os.getcwd(), sys.executable, os.environ['NODE_RANK'],"
         " os.path.isfile(os.environ['RSCTL_ROOT'] + '/opt/ml/input/config.json')]))\n"
     )
     (tmp_path / "input").mkdir()

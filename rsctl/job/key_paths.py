@@ -1,0 +1,42 @@
+"""The key paths of the job file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rsctl.job.installed_targets import complete_job
+from rsctl.job.types import Field, SpecType, fields_of
+from rsctl.job.yaml_tree import join_path
+
+NAME = "NAME"
+"""Stands for a name of the user's choice in a key path."""
+
+
+def job_keys() -> Iterator[tuple[str, Field]]:
+    """Every key of the job file, by path, with the options of all installed targets."""
+    return _keys(SpecType(complete_job()), "")
+
+
+def complete_key(incomplete: str) -> list[str]:
+    """The keys with a value of their own that begin with a text, with the names of the text."""
+    typed = incomplete.split(".")[:-1]
+    found = []
+    for path, field in job_keys():
+        parts = path.split(".")
+        for index, name in enumerate(typed[: len(parts)]):
+            parts[index] = name if parts[index] == NAME else parts[index]
+        completed = ".".join(parts)
+        if completed.startswith(incomplete) and NAME not in parts and not field.type.is_struct:
+            found.append(completed)
+    return found
+
+
+def _keys(spec_type: SpecType, prefix: str) -> Iterator[tuple[str, Field]]:
+    for choice in spec_type.choices:
+        if choice.kind is dict:
+            yield from _keys(choice.arguments[1], join_path(prefix, NAME))
+        elif choice.is_struct:
+            for field in fields_of(choice.kind).values():
+                path = join_path(prefix, field.name)
+                yield path, field
+                yield from _keys(field.type, path)

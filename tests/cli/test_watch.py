@@ -1,0 +1,112 @@
+"""`rsctl watch`: what `rsctl submit` shows, of a run that was left or has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from rsctl.runs.stream.events import Failure
+
+from .conftest import Cli, MadeRun, at
+from .submissions import job
+
+Make = Callable[..., MadeRun]
+
+
+def test_of_an_ended_run_the_last_lines_and_its_end(rsctl: Cli, make_run: Make) -> None:
+    run = make_run("job-aaaaaa")
+    for second in range(2, 57):
+        run.log(second, f"line {second}")
+    failure = Failure(replica="worker-1", time=at(57), exit_code=3, lines=["no disk"])
+    run.fail(58, failure)
+    done = rsctl("watch", "job-aaaaaa")
+    assert done.code == 1
+    assert done.out.splitlines() == [f"worker-0 | line {second}" for second in range(7, 57)]
+    assert "worker-1 failed first: exit code 3 at 12:00:57 UTC" in done.err
+    assert "job-aaaaaa failed after 0:58\n" in done.err
+    last = "its log: rsctl logs --failed job-aaaaaa   report: rsctl report job-aaaaaa"
+    assert done.err.splitlines()[-1] == last
+    assert rsctl("watch", "job-aaaaaa", "--tail", "2").out.splitlines() == [
+        "worker-0 | line 55",
+        "worker-0 | line 56",
+    ]
+    assert rsctl("watch", "job-aaaaaa", "--tail", "0").out == ""
+
+
+def test_as_events_it_has_all_lines_and_a_result(rsctl: Cli, make_run: Make) -> None:
+    run = make_run("job-aaaaaa")
+    for second in range(2, 57):
+        run.log(second, f"line {second}")
+    run.succeed(58)
+    events = rsctl("watch", "job-aaaaaa", "-o", "json").events
+    assert sum(event["type"] == "log" for event in events) == 55
+    assert (events[-1]["type"], events[-1]["state"]) == ("result", "succeeded")
+
+
+def test_an_unknown_run_is_an_error_in_the_stream_too(rsctl: Cli) -> None:
+    done = rsctl("watch", "job-zzzzzz", "-o", "json")
+    assert done.code == 2
+    assert [event["type"] for event in done.events] == ["finding", "result"]
+    assert done.events[-1]["exit_code"] == 2
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) -> None:
+    name = job(rsctl, "echo up; sleep 300")
+    run = rsctl.process("submit", "-d", name).out.strip()
+    pipe = subprocess.PIPE
+    ci = {**os.environ, "CI": "true"}
+    with subprocess.Popen(
+        rsctl.argv("watch", run), stdout=pipe, stderr=pipe, text=True, env=ci
+    ) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline() == "worker-0 | up\n"
+        watcher.send_signal(signal.SIGINT)
+        _, err = watcher.communicate(timeout=60)
+    assert watcher.returncode == 130
+    assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in err
+    assert rsctl("status", run, "-o", "json").json["state"] == "running"
+    with subprocess.Popen(rsctl.argv("watch", run), stdout=pipe, stderr=pipe, text=True) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline() == "worker-0 | up\n"
+        assert rsctl("cancel", run).code == 0
+        _, err = watcher.communicate(timeout=60)
+    assert watcher.returncode == 5
+    assert f"{run} cancelled after" in err
+
+
+def test_a_terminal_shows_how_far_the_run_is(rsctl: Cli, make_run: Make) -> None:
+    """The goal and the time limit come from the saved job file, the time from its creation."""
+    spec = {
+        "name": "job",
+        "image": {"source": "src"},
+        "limits": {"timeout": "1h"},
+        "run": {"script": "train.py", "args": {"max-steps": 30}},
+    }
+    run = make_run("job-aaaaaa", workers=1, spec=json.dumps(spec))
+    run.metrics([(step, "loss", 1.0, {"step": step}) for step in range(2, 12)])
+    run.log(12, "eleven")
+    run.succeed(13)
+    parent, child = pty.openpty()
+    environ = {**os.environ, "COLUMNS": "120", "LINES": "30", "TERM": "xterm-256color"}
+    argv = rsctl.argv("watch", "job-aaaaaa")
+    with subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=environ) as watcher:
+        os.close(child)
+        shown = b""
+        with suppress(OSError):  # the other side has closed
+            while block := os.read(parent, 4096):
+                shown += block
+    os.close(parent)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    assert watcher.returncode == 0
+    assert "worker-0 | eleven" in text
+    assert "step 11 of 30  1 s/step" in text
+    assert "job-aaaaaa succeeded after 0:13" in text
