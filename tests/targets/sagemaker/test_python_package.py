@@ -170,7 +170,7 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
     assert done.exit_code == 0, done.stderr
     lines = [text for text in rsctl.log("@last").splitlines() if "train [" in text]
     assert [line.partition("train [")[2] for line in sorted(lines)] == [
-        "'--epochs', '2'] train 2 2 code"
+        "'--epochs', '2'] train None 2 code"
     ] * 2
 
 
