@@ -22,7 +22,7 @@ TRAINING = Path(__file__).parents[2] / "benchmarks" / "advise" / "training.py"
 JOB = """\
 name: job
 target: compose
-run: {script: training.py, launcher: once, args: ["1000000", "%s", "60", "%s"]}
+run: {script: training.py, args: ["1000000", "%s", "60", "%s"]}
 image: {base: "pytorch/pytorch:2.8.0", source: src}
 workers: {count: 4}
 targets: {compose: {network: {bandwidth: 10Gbit}}}

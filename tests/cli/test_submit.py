@@ -85,7 +85,8 @@ def test_a_job_as_events(rsctl: Cli) -> None:
     logs = sorted(
         (e["replica"], e["stream"], e["text"])
         for e in done.events
-        if e["type"] == "log" and not e["text"].startswith('{"rsctl": "versions"')
+        if e["type"] == "log"
+        and not e["text"].startswith(('{"rsctl": "versions"', '{"rsctl": "exit"'))
     )
     assert logs == [
         ("worker-0", "stdout", "loss=nan"),
@@ -299,7 +300,7 @@ def test_a_log_that_was_cut_says_so_afterwards(
 
 def test_a_script_is_submitted_without_a_job_file(rsctl: Cli) -> None:
     (rsctl.folder / "train.py").write_text(
-        "import os, sys\nprint(os.environ['RANK'], *sys.argv[1:])\n"
+        "import os, sys\nprint(os.environ['NODE_RANK'], *sys.argv[1:])\n"
     )
     words = ["submit", "train.py", "--workers", "2", "--set", "run.launcher=once"]
     done = rsctl.process(*words, "--", "--lr", "0.1", "--name", "a b")

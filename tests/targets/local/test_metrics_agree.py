@@ -17,7 +17,7 @@ METRICS = {
 
 SCRIPT = """
 import os
-rank = int(os.environ["RANK"])
+rank = int(os.environ["NODE_RANK"])
 for step in range(1, 7 if rank else 5):
     print(f"step {step} loss=0.{rank}123456789{step}")
     if rank:

@@ -22,7 +22,7 @@ def ask(server, data=None):
 servers = json.loads(os.environ["RSCTL_ROLE_HOSTS"])["ps"]
 for step in range(10):
     for server in servers:
-        gradient = ask(server) / int(os.environ["WORLD_SIZE"])
+        gradient = ask(server) / int(os.environ["NNODES"])
         ask(server, json.dumps(gradient / 2).encode())
 print(f"weights={max(map(ask, servers)):.6f}", flush=True)
 """

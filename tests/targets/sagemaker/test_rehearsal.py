@@ -65,7 +65,7 @@ def control(env: dict[str, str], method: str, path: str) -> Any:
 
 
 def test_the_quickstart_with_a_reducer_group(rsctl: Rsctl) -> None:
-    settings = ("workers.count=2", "reducers.count=1", "run.args.epochs=5", "run.launcher=once")
+    settings = ("workers.count=2", "reducers.count=1", "run.args.epochs=5")
     small = [word for setting in settings for word in ("--set", setting)]
     done = rsctl("submit", QUICKSTART, *PROCESSES, *small, "-o", "json")
     assert done.exit_code == 0, done.stderr

@@ -8,10 +8,7 @@ from tests.kit.docker import BASE, needs_docker
 
 from ..conftest import Done, Rsctl
 
-SMALL = (
-    *("--set", "run.args.epochs=1", "--set", "run.args.batch-size=500"),
-    *("--set", "run.launcher=once"),  # agents of torchrun import torch too
-)
+SMALL = (*("--set", "run.args.epochs=1", "--set", "run.args.batch-size=500"),)
 
 
 def logged(done: Done, replica: str) -> str:

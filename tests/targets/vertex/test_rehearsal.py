@@ -37,7 +37,7 @@ def end_of(run: dict[str, Any]) -> list[tuple[str, str, int | None]]:
 
 def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
     reducers = "reducers={count: 2, disk: 100GB, env: {A: b}}"
-    settings = ("workers.count=2", reducers, "run.args.epochs=5", "run.launcher=once")
+    settings = ("workers.count=2", reducers, "run.args.epochs=5")
     small = [word for setting in settings for word in ("--set", setting)]
     done = rsctl("submit", QUICKSTART, *REHEARSE, *small, "-o", "json")
     assert done.exit_code == 0, done.stderr

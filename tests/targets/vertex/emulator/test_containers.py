@@ -60,7 +60,7 @@ kinds = pytest.mark.parametrize("kind", ["process", pytest.param("docker", marks
 def test_nodes_have_their_place_and_their_bucket(real: Project, tmp_path: Path) -> None:
     script = (
         "import json, os, pathlib; spec = json.loads(os.environ['CLUSTER_SPEC']);"
-        "rank = os.environ['NODE_RANK']; print('rank', rank, spec['task']['type']);"
+        "rank = os.environ['RANK']; print('rank', rank, spec['task']['type']);"
         "root = os.environ.get('RSCTL_ROOT', '');"
         "pathlib.Path(os.environ['OUT'], rank).write_text('done');"
         "peer = pathlib.Path(os.environ['OUT'], '1');"
