@@ -27,8 +27,8 @@ if importlib.util.find_spec("torch") is None:
 ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
 ENTRY_POINTS = (
-    "[torch.backends]\nrsctl = rsctl_start:autoload\n"
-    "[torch.distributed.backends]\nrsctl = rsctl_start:register\n"
+    "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
+    "[torch.distributed.backends]\nrsctl = rsctl.transport.pytorch:register\n"
 )
 FOREIGN = ("RSCTL_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCH_", "TORCHELASTIC_")
 
