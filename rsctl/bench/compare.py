@@ -106,11 +106,16 @@ def _compared_row(metric: Compared, several: bool) -> list[str]:
     row = [metric.name, metric.where, *values]
     if not several:
         return row
+    return [*row, *effect_texts(metric)]
+
+
+def effect_texts(metric: Compared) -> list[str]:
+    """The effect, its interval and its p; each is empty if there is none."""
     effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
     interval = ""
     if metric.interval is not None:
         interval = f"{100 * metric.interval[0]:+.3g} … {100 * metric.interval[1]:+.3g} %"
-    return [*row, effect, interval, "" if metric.p is None else f"{metric.p:.2g}"]
+    return [effect, interval, "" if metric.p is None else f"{metric.p:.2g}"]
 
 
 def baselines_first(sides: Sequence[Results]) -> list[Results]:

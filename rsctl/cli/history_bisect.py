@@ -71,7 +71,7 @@ def command(
     others in the cell of the worst regression. Run an interrupted command again to continue.
     Commits that fail to build or to run are skipped.
 
-    Exit code: 0 found, 8 if there is no regression or skipped commits hide it.
+    Exit code: 0 if the regression is found, 8 if there is none or skipped commits hide it.
     """
     prepared = prepare_bisect(
         job,

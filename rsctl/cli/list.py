@@ -103,6 +103,14 @@ class _Row(NamedTuple):
     bench: Optional[Bench]
     runs: list[Run]
 
+    @property
+    def name(self) -> str:
+        return self.bench.id if self.bench else self.runs[0].id
+
+    @property
+    def record(self) -> Union[RunRecord, BenchRecord]:
+        return self.bench.record if self.bench else self.runs[0].record
+
 
 def _benches_of_runs() -> dict[str, Bench]:
     return {trial.run: bench for bench in benches() for trial in bench.record.trials}
@@ -123,31 +131,35 @@ def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:
 
 
 def _print_table(rows: list[_Row], sizes: dict[str, int]) -> None:
-    width = max(len(row.bench.id if row.bench else row.runs[0].id) for row in rows)
-    beside = max(8, *(len(row.runs[0].record.target) for row in rows))
+    width = max(len(row.name) for row in rows)
+    beside = max(8, *(len(row.record.target) for row in rows))
     disk = "        COST      DISK" if sizes else ""
     head = f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  EXIT  {'CREATED (UTC)':<16}"
     typer.echo(f"{head}     TIME{disk}  OVERRIDES AND METRICS")
     for row in rows:
-        newest = row.runs[0].record
-        source: Union[RunRecord, BenchRecord] = newest
-        name, code = newest.run, newest.exit_code
-        state = state_on(sys.stdout, newest.state, 10)
-        cost, used = "", sum(sizes.get(run.id, 0) for run in row.runs)
+        record = row.record
         if row.bench is not None:
-            source, name, code = row.bench.record, row.bench.id, None
-            state = f"{state_of(row.bench):<10}"
+            state, code, cost = f"{state_of(row.bench):<10}", "", ""
             details = _states(row.runs)
         else:
-            cost = _cost(row.runs[0])
-            details = _details(newest, row.runs[0].last_values())
-            details = f"{_placement(newest)}{details}" if sizes else details
-        took = format_duration(seconds_between(source.created, source.ended or now()))
-        created = source.created[:16].replace("T", " ")
-        shown = "" if code is None else code
-        start = f"{name:<{width}}  {source.target:<{beside}}  {state}  {shown:>4}  {created}"
+            state, code, cost, details = _of_run(row.runs[0], bool(sizes))
+        took = format_duration(seconds_between(record.created, record.ended or now()))
+        created = record.created[:16].replace("T", " ")
+        start = f"{row.name:<{width}}  {record.target:<{beside}}  {state}  {code:>4}  {created}"
+        used = sum(sizes.get(run.id, 0) for run in row.runs)
         disk = f"  {cost:>10}  {format_bytes(used):>8}" if sizes else ""
         typer.echo(f"{start}  {took:>7}{disk}  {details}".rstrip())
+
+
+def _of_run(run: Run, is_verbose: bool) -> tuple[str, str, str, str]:
+    """The state, exit code, cost (only if verbose) and details of a run."""
+    record = run.record
+    state = state_on(sys.stdout, record.state, 10)
+    code = "" if record.exit_code is None else str(record.exit_code)
+    details = _details(record, run.last_values())
+    if not is_verbose:
+        return state, code, "", details
+    return state, code, _cost(run), f"{_placement(record)}{details}"
 
 
 def _states(found: list[Run]) -> str:

@@ -121,13 +121,7 @@ def _number(config: Mapping[str, str], name: str) -> int:
 
 def _accelerate_config(path: str) -> dict[str, str]:
     """The nodes, ranks and precision in the file of `accelerate config`. Raises RsctlError."""
-    try:
-        with Path(path).open(encoding="utf-8") as file:
-            found: Any = yaml.safe_load(file.read(_LARGEST))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
-        message = f"accelerate launch: cannot read {path}: {getattr(problem, 'strerror', '')}"
-        raise command_error(message.rstrip(": "), "correct --config_file") from None
-    found = found if isinstance(found, dict) else {}
+    found = read_accelerate_config(path)
     kind = found.get("distributed_type", "NO")
     kind = "NO" if kind is False else str(kind)  # what YAML reads of a plain `NO`
     if kind not in _AS_TORCHRUN:
@@ -147,6 +141,20 @@ def _accelerate_config(path: str) -> dict[str, str]:
     if kind.startswith("MULTI"):
         options["multi_gpu"] = ""
     return options
+
+
+def read_accelerate_config(path: str) -> dict[str, Any]:
+    """The content of the file of `accelerate config`.
+
+    Raises RsctlError for a file that cannot be read.
+    """
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            found: Any = yaml.safe_load(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
+        message = f"accelerate launch: cannot read {path}: {getattr(problem, 'strerror', '')}"
+        raise command_error(message.rstrip(": "), "correct --config_file") from None
+    return found if isinstance(found, dict) else {}
 
 
 def _slots(path: str) -> list[int]:

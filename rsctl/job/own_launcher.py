@@ -19,7 +19,6 @@ from rsctl.job.job import Job, RunBlock
 _CODE = "launcher"
 _SHELLS = ("sh", "bash", "dash", "zsh")
 _ENDS = (".py", ".sh")
-_LARGEST = 1 << 20
 
 
 class _Launcher(NamedTuple):
@@ -143,15 +142,12 @@ def _problem(job: Job, name: str, launcher: _Launcher, options: dict[str, str]) 
 
 def _accelerate_config(path: str) -> dict[str, str]:
     """The nodes in the file of `accelerate config`; `?` for each value if it cannot be read."""
-    import yaml
+    from rsctl.job.from_launchers import read_accelerate_config
 
     unknown = {"num_machines": "?", "machine_rank": "?"}
     try:
-        with open(path, encoding="utf-8") as file:
-            content = yaml.safe_load(file.read(_LARGEST))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        return unknown
-    if not isinstance(content, dict):
+        content = read_accelerate_config(path)
+    except RsctlError:
         return unknown
     return {name: str(content[name]) for name in unknown if content.get(name) is not None}
 

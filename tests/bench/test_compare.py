@@ -87,7 +87,7 @@ def test_the_interval_holds_the_effect() -> None:
     assert -0.13 < metric.interval[0] < metric.effect < metric.interval[1] < -0.07
     text = comparison_markdown(compare([side("a", speed([*before])), side("b", speed([*after]))]))
     low, high = (f"{100 * end:+.3g}" for end in metric.interval)
-    assert f" | {low} … {high} % | {metric.p:.3g} |" in text
+    assert f" | {low} … {high} % | {metric.p:.2g} |" in text
 
 
 def test_one_side_alone_is_shown_without_an_effect() -> None:
@@ -194,7 +194,7 @@ Differences:
 
 | metric | cell | a\\|b, median | c, median | effect | 90 % interval | p |
 |---|---|---|---|---|---|---|
-| speed | workers.count=1 | 101 /s (n=2) | 90 /s (n=2) | -10.9 % |  | 0.333 |
+| speed | workers.count=1 | 101 /s (n=2) | 90 /s (n=2) | -10.9 % |  | 0.33 |
 | speed | workers.count=2 | 1 /s (n=1) | - |  |  |  |
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,24 @@ class Cli:
             timeout=DEADLINE,
         )
         return Done(done.returncode, done.stdout, done.stderr)
+
+    def terminal(self, *arguments: str, stdout: int | None = None, **env: str) -> Done:
+        """Its `out` is all that the terminal got, which is standard error too."""
+        parent, child = pty.openpty()
+        shown = b""
+        with subprocess.Popen(
+            self.argv(*arguments),
+            env={**os.environ, **env},
+            stdin=child,
+            stdout=child if stdout is None else stdout,
+            stderr=child,
+        ) as process:
+            os.close(child)
+            with suppress(OSError):  # the other side has closed
+                while block := os.read(parent, 4096):
+                    shown += block
+        os.close(parent)
+        return Done(process.returncode, shown.decode(), "")
 
     def shell(self, line: str) -> Done:
         """A line of bash in which `rsctl` is this one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -236,33 +235,22 @@ def test_an_output_that_cannot_take_every_character(
     assert done.events[0]["text"] == "\u4e2d"
 
 
-def in_terminal(argv: list[str]) -> str:
-    """What a command prints whose standard error is a terminal."""
-    parent, child = pty.openpty()
-    with subprocess.Popen(argv, stdin=child, stdout=subprocess.DEVNULL, stderr=child) as process:
-        os.close(child)
-        said = b""
-        try:
-            while block := os.read(parent, 4096):
-                said += block
-        except OSError:  # the other side has closed
-            pass
-    os.close(parent)
-    assert process.returncode == 2
-    return said.decode()
-
-
 def test_colours_are_for_terminals_and_only_if_nobody_objects(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    argv = rsctl.argv("validate", "nothing.yaml")
-    assert "\x1b[31m\x1b[1merror" in in_terminal(argv)
-    assert "\x1b" not in in_terminal([*argv, "--no-color"])
+
+    def shown(*options: str) -> str:
+        done = rsctl.terminal("validate", "nothing.yaml", *options, stdout=subprocess.DEVNULL)
+        assert done.code == 2
+        return done.out
+
+    assert "\x1b[31m\x1b[1merror" in shown()
+    assert "\x1b" not in shown("--no-color")
     monkeypatch.setenv("TERM", "dumb")
-    assert "\x1b" not in in_terminal(argv)
+    assert "\x1b" not in shown()
     monkeypatch.delenv("TERM")
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in in_terminal(argv)
+    assert "\x1b" not in shown()
     assert "\x1b" not in rsctl.process("validate", "nothing.yaml").err
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 
@@ -32,18 +28,10 @@ def submit_in_terminal(rsctl: Cli, term: str) -> str:
         "name: job\nimage: {source: src}\nlimits: {timeout: 1h}\n"
         f"run: {{command: [{sys.executable}, -u, train.py, --max-steps, '30'], launcher: once}}\n"
     )
-    parent, child = pty.openpty()
-    environ = {**os.environ, "COLUMNS": "100", "LINES": "30", "TERM": term}
-    argv = rsctl.argv("submit", "job.yaml", "--target", "process")
-    with subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=environ) as watcher:
-        os.close(child)
-        shown = b""
-        with suppress(OSError):  # the other side has closed
-            while block := os.read(parent, 4096):
-                shown += block
-    os.close(parent)
-    assert watcher.returncode == 0
-    return shown.decode()
+    argv = ("submit", "job.yaml", "--target", "process")
+    done = rsctl.terminal(*argv, COLUMNS="100", LINES="30", TERM=term)
+    assert done.code == 0
+    return done.out
 
 
 @pytest.mark.usefixtures("runs_end_with_the_test")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
 
 import pytest
 
@@ -95,18 +93,10 @@ def test_a_terminal_shows_how_far_the_run_is(rsctl: Cli, make_run: Make) -> None
     run.metrics([(step, "loss", 1.0, {"step": step}) for step in range(2, 12)])
     run.log(12, "eleven")
     run.succeed(13)
-    parent, child = pty.openpty()
-    environ = {**os.environ, "COLUMNS": "120", "LINES": "30", "TERM": "xterm-256color"}
-    argv = rsctl.argv("watch", "job-aaaaaa")
-    with subprocess.Popen(argv, stdin=child, stdout=child, stderr=child, env=environ) as watcher:
-        os.close(child)
-        shown = b""
-        with suppress(OSError):  # the other side has closed
-            while block := os.read(parent, 4096):
-                shown += block
-    os.close(parent)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    assert watcher.returncode == 0
+    screen = {"COLUMNS": "120", "LINES": "30", "TERM": "xterm-256color"}
+    done = rsctl.terminal("watch", "job-aaaaaa", **screen)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.out)
+    assert done.code == 0
     assert "worker-0 | eleven" in text
     assert "step 11 of 30  1 s/step" in text
     assert "job-aaaaaa succeeded after 0:13" in text

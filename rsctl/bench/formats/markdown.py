@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rsctl.bench.checks import MetricCheck
-from rsctl.bench.compare import Compared, Comparison
+from rsctl.bench.compare import Compared, Comparison, effect_texts
 from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
@@ -113,11 +113,7 @@ def _row(metric: Compared, sides: int) -> list[str]:
     row = [_safe(metric.name), _safe(_cell(metric)), *map(_safe, values)]
     if sides < 2:
         return row
-    effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
-    interval = ""
-    if metric.interval is not None:
-        interval = f"{100 * metric.interval[0]:+.3g} … {100 * metric.interval[1]:+.3g} %"
-    return [*row, effect, interval, "" if metric.p is None else f"{metric.p:.3g}"]
+    return [*row, *effect_texts(metric)]
 
 
 def _name(metric: Compared) -> str:

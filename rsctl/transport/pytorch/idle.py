@@ -13,7 +13,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch import lost_peers
+from rsctl.transport.pytorch import inspection, lost_peers
 from rsctl.transport.pytorch.report import emit_finding, number, rank, write_line
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.wrapping import replace_function
@@ -26,7 +26,6 @@ EXPECTED_NODES = "RSCTL_EXPECTED_NODES"
 
 _CODE = "workers-apart"
 _KEYS = "rsctl/nodes"  # of the group's store
-_JOINED = ".joined"  # a file in RSCTL_DEBUG_DIR: a process of this node has formed a group
 _LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 _GROUP_REMEDIES = (
     (
@@ -188,9 +187,8 @@ def _require_all_nodes() -> None:
 
 def _note_group() -> None:
     """Let the processes that have started this one know that it has joined others."""
-    folder = os.environ.get("RSCTL_DEBUG_DIR")
-    if folder and os.path.isdir(folder):
-        Path(folder, _JOINED).touch()
+    if mark := _joined_mark():
+        mark.touch()
 
 
 def _is_alone_on_node() -> bool:
@@ -198,6 +196,14 @@ def _is_alone_on_node() -> bool:
 
     torchrun itself, which imports torch and forms none, knows nothing of its script.
     """
-    folder = os.environ.get("RSCTL_DEBUG_DIR", "")
     is_launcher = "torch.distributed.run" in sys.modules
-    return not is_launcher and os.path.isdir(folder) and not Path(folder, _JOINED).exists()
+    mark = _joined_mark()
+    return not is_launcher and mark is not None and not mark.exists()
+
+
+def _joined_mark() -> Path | None:
+    """The file that is there once a process of this node has formed a group; None if no process
+    of the node can know that.
+    """
+    folder = os.environ.get(inspection.DEBUG_DIR, "")
+    return Path(folder, ".joined") if os.path.isdir(folder) else None
