@@ -10,7 +10,10 @@ from rsctl.cli import options
 from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
+from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
+
+_HEAD = ["BENCH", "TARGET", "STATE", "RUNS", "CREATED (UTC)"]
 
 
 @make_command("list")
@@ -23,16 +26,11 @@ def command(limit: options.Limit = 20, output: options.Output = "text") -> int:
     elif not benches:
         typer.echo("no benches yet; start one: rsctl bench run JOB", err=True)
     else:
-        _print_table(benches)
+        write_table([_HEAD, *map(_row, benches)])
     return int(ExitCode.SUCCEEDED)
 
 
-def _print_table(benches: list[Bench]) -> None:
-    width = max(len(bench.id) for bench in benches)
-    typer.echo(f"{'BENCH':<{width}}  {'TARGET':<9}  {'STATE':<10}  {'RUNS':<9}  CREATED (UTC)")
-    for bench in benches:
-        runs = f"{bench.done}/{bench.total}"
-        created = bench.record.created[:19].replace("T", " ")
-        state = state_of(bench)
-        target = bench.record.target
-        typer.echo(f"{bench.id:<{width}}  {target:<9}  {state:<10}  {runs:<9}  {created}")
+def _row(bench: Bench) -> list[str]:
+    runs = f"{bench.done}/{bench.total}"
+    created = bench.record.created[:19].replace("T", " ")
+    return [bench.id, bench.record.target, state_of(bench), runs, created]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from typing import Annotated, NamedTuple, Optional, Union
 
 import typer
@@ -15,7 +16,8 @@ from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.times import parse_since
-from rsctl.cli.views.run_text import state_on
+from rsctl.cli.views.run_text import paint_state
+from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
@@ -130,36 +132,38 @@ def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:
     return {"disk": sizes[run.id]} if run.id in sizes else {}
 
 
+_HEAD = ("RUN", "TARGET", "STATE", "EXIT", "CREATED (UTC)", "TIME", "COST", "DISK")
+
+
 def _print_table(rows: list[_Row], sizes: dict[str, int]) -> None:
-    width = max(len(row.name) for row in rows)
-    beside = max(8, *(len(row.record.target) for row in rows))
-    disk = "        COST      DISK" if sizes else ""
-    head = f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  EXIT  {'CREATED (UTC)':<16}"
-    typer.echo(f"{head}     TIME{disk}  OVERRIDES AND METRICS")
-    for row in rows:
-        record = row.record
-        if row.bench is not None:
-            state, code, cost = f"{state_of(row.bench):<10}", "", ""
-            details = _states(row.runs)
-        else:
-            state, code, cost, details = _of_run(row.runs[0], bool(sizes))
-        took = format_duration(seconds_between(record.created, record.ended or now()))
-        created = record.created[:16].replace("T", " ")
-        start = f"{row.name:<{width}}  {record.target:<{beside}}  {state}  {code:>4}  {created}"
-        used = sum(sizes.get(run.id, 0) for run in row.runs)
-        disk = f"  {cost:>10}  {format_bytes(used):>8}" if sizes else ""
-        typer.echo(f"{start}  {took:>7}{disk}  {details}".rstrip())
+    write_table(
+        [(*_HEAD, "OVERRIDES AND METRICS"), *(_cells(row, sizes) for row in rows)],
+        right=("EXIT", "TIME", "COST", "DISK"),
+        paint={"STATE": partial(paint_state, sys.stdout)},
+    )
+
+
+def _cells(row: _Row, sizes: dict[str, int]) -> list[str]:
+    """A row of the table; `sizes` of runs on the disk are only there if verbose."""
+    record = row.record
+    took = format_duration(seconds_between(record.created, record.ended or now()))
+    created = record.created[:16].replace("T", " ")
+    used = format_bytes(sum(sizes.get(run.id, 0) for run in row.runs)) if sizes else ""
+    if row.bench is not None:
+        state, code, cost, details = state_of(row.bench), "", "", _states(row.runs)
+    else:
+        state, code, cost, details = _of_run(row.runs[0], bool(sizes))
+    return [row.name, record.target, state, code, created, took, cost, used, details]
 
 
 def _of_run(run: Run, is_verbose: bool) -> tuple[str, str, str, str]:
     """The state, exit code, cost (only if verbose) and details of a run."""
     record = run.record
-    state = state_on(sys.stdout, record.state, 10)
     code = "" if record.exit_code is None else str(record.exit_code)
     details = _details(record, run.last_values())
     if not is_verbose:
-        return state, code, "", details
-    return state, code, _cost(run), f"{_placement(record)}{details}"
+        return record.state.value, code, "", details
+    return record.state.value, code, _cost(run), f"{_placement(record)}{details}"
 
 
 def _states(found: list[Run]) -> str:

@@ -50,24 +50,45 @@ def test_runs_in_a_table(rsctl: Cli, three: None, make_run: Make) -> None:
     assert (
         done.out
         == """\
-RUN                 TARGET    STATE       EXIT  CREATED (UTC)        TIME  OVERRIDES AND METRICS
-job-cccccc          process   cancelled      5  2026-01-31 12:00     0:00
-longer-name-bbbbbb  process   failed         1  2026-01-31 12:00     0:11
-job-aaaaaa          process   succeeded      0  2026-01-31 12:00     0:10
+RUN                 TARGET   STATE      EXIT  CREATED (UTC)     TIME
+job-cccccc          process  cancelled     5  2026-01-31 12:00  0:00
+longer-name-bbbbbb  process  failed        1  2026-01-31 12:00  0:11
+job-aaaaaa          process  succeeded     0  2026-01-31 12:00  0:10
 """
     )
     assert rsctl("list", "-n", "1").out.splitlines()[1:] == [
-        "job-cccccc  process   cancelled      5  2026-01-31 12:00     0:00"
+        "job-cccccc  process  cancelled     5  2026-01-31 12:00  0:00"
     ]
     make_run("job-dddddd", second=3, target="sagemaker").succeed(10)
     assert (
         rsctl("list", "-n", "2").out
         == """\
-RUN         TARGET     STATE       EXIT  CREATED (UTC)        TIME  OVERRIDES AND METRICS
-job-dddddd  sagemaker  succeeded      0  2026-01-31 12:00     0:07
-job-cccccc  process    cancelled      5  2026-01-31 12:00     0:00
+RUN         TARGET     STATE      EXIT  CREATED (UTC)     TIME
+job-dddddd  sagemaker  succeeded     0  2026-01-31 12:00  0:07
+job-cccccc  process    cancelled     5  2026-01-31 12:00  0:00
 """
     )
+
+
+def test_a_narrow_terminal_breaks_no_word(rsctl: Cli, three: None, make_run: Make) -> None:
+    run = make_run("job-dddddd", second=4)
+    for name in ("learning_rate", "loss"):
+        run.metric(5, name, 1 / 3)
+    run.succeed(10)
+    done = rsctl.terminal("list", "-n", "2", COLUMNS="60", NO_COLOR="1")
+    assert (
+        done.out.replace("\r\n", "\n")
+        == """\
+RUN         TARGET   STATE      EXIT  CREATED (UTC)     TIME
+    OVERRIDES AND METRICS
+job-dddddd  process  succeeded     0  2026-01-31 12:00  0:06
+    loss=0.3333  learning_rate=0.3333
+job-cccccc  process  cancelled     5  2026-01-31 12:00  0:00
+there are older runs; to see them: rsctl list -n 4, or -n 0 for all
+"""
+    )
+    shown = rsctl.terminal("list", COLUMNS="120", NO_COLOR="1").out
+    assert "0:06  loss=0.3333  learning_rate=0.3333" in shown
 
 
 def test_so_many_runs(rsctl: Cli, three: None) -> None:

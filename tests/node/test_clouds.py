@@ -423,13 +423,15 @@ def test_a_role_that_loses_workers_which_are_just_ending_has_not_failed(
     job_with_roles: tuple[Job, list[str]], tmp_path: Path
 ) -> None:
     made, servers = job_with_roles
-    stopped, mark = {"RSCTL_STOPPED_ROLES": "ps"}, tmp_path / "mark"
-    loses = ("sh", "-c", f"until [ -e {mark} ]; do sleep 0.05; done; exit 3")
+    stopped, up, lost = {"RSCTL_STOPPED_ROLES": "ps"}, tmp_path / "up", tmp_path / "lost"
+    loses = ("sh", "-c", f"until [ -e {up} ]; do sleep 0.05; done; exit 3")
+    works = ("sh", "-c", f"touch {up}; until [ -e {lost} ]; do sleep 0.05; done")
     nodes = [made.start(host, *ONCE, *loses, **stopped) for host in servers]
-    worker = made.start(made.workers[0], *ONCE, "touch", str(mark), **stopped)
+    worker = made.start(made.workers[0], *ONCE, *works, **stopped)
+    wait_until(lambda: [line["code"] for each in nodes for line in each.lines("exit")] == [3, 3])
+    lost.touch()
     assert [node.wait() for node in (worker, *nodes)] == [0, 0, 0]
     assert [made.failure(host) for host in servers] == [None, None]
-    assert [line["code"] for node in nodes for line in node.lines("exit")] == [3, 3]
 
 
 def test_a_sagemaker_script_finds_the_groups_of_roles(

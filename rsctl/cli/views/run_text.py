@@ -33,7 +33,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.runs.watch_rules import CODE as WATCH
 
 _MAX_METRICS = 8
-_STATE_COLORS = {
+_STATE_COLORS: dict[str, str] = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
     JobState.EXPIRED: "red",
@@ -69,12 +69,13 @@ def state_in_color(state: JobState) -> str:
 
 def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
     """A state for a stream, colored if the stream is, padded to a width."""
-    text = f"{state.value:<{width}}"
-    return (
-        typer.style(text, fg=_STATE_COLORS.get(state, "cyan"), bold=True)
-        if in_color(stream)
-        else text
-    )
+    return paint_state(stream, f"{state.value:<{width}}")
+
+
+def paint_state(stream: IO[str], text: str) -> str:
+    """A state's text, which may be padded, coloured if the stream is."""
+    color = _STATE_COLORS.get(text.strip(), "cyan")
+    return typer.style(text, fg=color, bold=True) if in_color(stream) else text
 
 
 def summary_lines(result: ResultEvent, found: Run) -> list[str]:
