@@ -17,6 +17,7 @@ import torch.distributed as dist
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 one = torch.ones(1)
+dist.all_reduce(one)  # gloo's first connections have been made on both sides
 """
 END = "dist.destroy_process_group()\n"
 DDP = """
