@@ -20,7 +20,10 @@ from pathlib import Path
 from prose_patterns import PATTERNS
 
 ROOT = Path(__file__).parents[1]
-CHECKED = ("*.md", "docs/**/*.md", "docs/*.yaml", "rsctl/**/*.py", "rsctl/**/*.yaml")
+CHECKED = (
+    *("*.md", "skills/**/*.md", "docs/**/*.md", "docs/*.yaml"),
+    *("rsctl/**/*.py", "rsctl/**/*.yaml"),
+)
 NOT_CHECKED = ("STYLE.md", "docs/reference/*.md")
 """STYLE.md quotes what it advises against; docs/reference is made from the code."""
 

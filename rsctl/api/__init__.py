@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rsctl.api.bisect import PreparedBisect as PreparedBisect
     from rsctl.api.bisect import Probe as Probe
     from rsctl.api.bisect import prepare_bisect as prepare_bisect
+    from rsctl.api.budget import Budget as Budget
     from rsctl.api.calibration import Fitted as Fitted
     from rsctl.api.calibration import FittedRun as FittedRun
     from rsctl.api.calibration import calibrate_from as calibrate_from
@@ -187,6 +188,7 @@ _MODULES = {
     "rsctl.api.bench_handle": ("Bench",),
     "rsctl.api.bench_list": ("bench", "benches", "find"),
     "rsctl.api.bench_run": ("PreparedBench", "prepare_bench", "run_bench"),
+    "rsctl.api.budget": ("Budget",),
     "rsctl.api.bisect": ("Bisected", "PreparedBisect", "Probe", "prepare_bisect"),
     "rsctl.api.ci_reports": (
         *("CI_REPORTS", "CiReport", "announce_reports", "append_github_summary"),

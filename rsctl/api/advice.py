@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +30,7 @@ from rsctl.runs.ids import placeholder
 from rsctl.targets.base import Target
 from rsctl.targets.managed.rehearsal.job import complete_job
 
+_NOT_PRINTED = ("every_option", "default_machine")
 _MODEL = "model: {parameters: 340M, dtype: bf16, step_seconds: 0.4}"
 
 
@@ -170,6 +172,15 @@ def _completed(source: Document | Job, target: Target) -> tuple[Document | Job, 
     if getattr(before, "region", None) != getattr(after, "region", None):
         defaults.append(f"using region {after.region}, because the job names none")
     return completed if isinstance(source, Job) else replace(source, job=completed), defaults
+
+
+def advice_json(advice: Advice) -> dict[str, Any]:
+    """The output of `-o json`; without the profile's buckets, of which there can be a thousand."""
+    shown: dict[str, Any] = msgspec.to_builtins(advice)
+    for name in _NOT_PRINTED:
+        del shown[name]
+    del shown["profile"]["buckets"]
+    return shown
 
 
 def _require_profile(source: Document | Job, spec: Job) -> Profile:

@@ -16,9 +16,11 @@ from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.prepare import prepare as make_bench_plan
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
+from rsctl.bench.schedule import pending, unsuccessful
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.targets.base import Submission
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
 BenchJob = Union[JobFile, str, "os.PathLike[str]"]
@@ -73,6 +75,11 @@ class PreparedBench:
         gate = self.plan.job.gate
         times = repeat or (gate.repeat if gate else None) or 1
         return claim(self.plan.new_bench(times), anew)
+
+    def remaining(self, bench: Bench) -> list[Submission]:
+        """The submissions that `run` makes of a claimed bench, each without a run ID of its own."""
+        slots = pending(bench.record, unsuccessful(bench.record))
+        return [self.plan.cells[cell].submission for cell, _ in slots]
 
     def run(
         self,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from rsctl.api.bench_handle import Bench
-from rsctl.api.bench_run import PreparedBench
+from rsctl.api.bench_run import PreparedBench, never
+from rsctl.api.budget import Budget
 from rsctl.api.gate_candidate import Candidate, Judged, MaxRegression, open_candidate
 from rsctl.api.gate_history import prepare_gate_of
 from rsctl.api.gate_pairs import prepare_pairs
 from rsctl.api.job_file import Settings
 from rsctl.bench.gate import Gate
 from rsctl.bench.observer import BenchObserver
+from rsctl.bench.run import Stop
 from rsctl.findings import ExitCode, RsctlError, error
 
 
@@ -30,6 +33,8 @@ def gate(
     anew: bool = False,
     parallel: int | None = None,
     observer: BenchObserver | None = None,
+    stop: Callable[[], Stop] = never,
+    budget: Budget | None = None,
 ) -> Gate:
     """Judge a bench, or a job file, whose remaining cells are run first.
 
@@ -43,12 +48,16 @@ def gate(
     With `against`, a git ref or another job file, baseline and candidate run in turn as one bench
     and are judged by their pairs.
 
+    `observer` and `stop` are as in `run_bench`. Runs that a `budget` does not allow do not start.
+
     A regression does not raise an exception: see `verdict`, `checks` and `headline` of the result.
     Raises RsctlError if there is nothing to judge, or no baseline to judge by.
     """
 
     def run(prepared: PreparedBench, bench: Bench) -> object:
-        return prepared.run(bench, parallel=parallel, observer=observer)
+        if budget is not None:
+            budget.reserve(prepared.remaining(bench))
+        return prepared.run(bench, parallel=parallel, observer=observer, stop=stop)
 
     candidate = open_candidate(source, target, set=set, anew=anew)
     rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window)

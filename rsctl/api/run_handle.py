@@ -304,9 +304,12 @@ class Run:
         """
         return run_cost(self.record)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are
-        long."""
+    def to_dict(self, *, details: bool = False) -> dict[str, Any]:
+        """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are long.
+
+        With `details`, as `rsctl status -o json` prints it: with spec, gradients, the slowest rank
+        and findings.
+        """
         fields: dict[str, Any] = msgspec.to_builtins(self.record)
         del fields["plan"], fields["metrics_spec"], fields["spec"]
         fields["metrics"] = self.last_values()
@@ -315,6 +318,11 @@ class Run:
         fields["facts"] = {fact.name: fact.value for fact in self.record.facts}
         fields["restarts_in_place"] = self.restarts_in_place()
         fields["cost"] = msgspec.to_builtins(self.cost())
+        if details:
+            fields["spec"] = self.record.spec
+            fields["gradients"] = msgspec.to_builtins(self.gradients())
+            fields["slowest_rank"] = msgspec.to_builtins(self.slowest_rank())
+            fields["findings"] = msgspec.to_builtins(self.findings())
         return fields
 
     def node_command(

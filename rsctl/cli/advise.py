@@ -19,12 +19,12 @@ from rsctl.api import (
     load,
     write_recommendation,
 )
+from rsctl.api.advice import advice_json
 from rsctl.cli import options
 from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.advice import (
-    advice_json,
     print_advice,
     print_communication,
     print_sweep,

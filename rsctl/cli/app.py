@@ -58,6 +58,7 @@ PANELS = {
     "Setup and tools": {
         "doctor": "Check the requirements of a submission; change nothing.",
         "catalog": "List cloud machines and their prices.",
+        "mcp": "Serve tools for AI agents on standard input and output.",
         "emulate": "Emulate a cloud's API on this machine.",
         "schema": "Print the JSON Schema of the job file.",
         "completion": "Print a shell completion script.",

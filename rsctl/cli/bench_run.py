@@ -10,6 +10,7 @@ import typer
 
 from rsctl.api import (
     Bench,
+    Budget,
     CiReport,
     JobFile,
     PreparedBench,
@@ -63,6 +64,7 @@ def command(
         bool, typer.Option("--fail-fast", help="Cancel all runs when one fails.")
     ] = False,
     new: options.Anew = False,
+    max_cost: options.MaxCost = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Run in the background and return.")
     ] = False,
@@ -90,6 +92,8 @@ def command(
         prepared = prepare_bench(file, target, rehearse=rehearsal)
         _show_findings(prepared, file, output)
         bench = prepared.claim(repeat, anew=new)
+        if not rehearse:
+            Budget(max_cost).reserve(prepared.remaining(bench))
     if detach:
         from rsctl.cli.bench_detach import detach_bench
 

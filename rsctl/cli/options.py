@@ -112,6 +112,16 @@ def _parse_report(text: str) -> Any:
     return CiReport(kind, path)
 
 
+def _parse_money(text: str) -> Any:
+    """Parse `40USD`. Raises typer.BadParameter."""
+    from rsctl.job.units import Money
+
+    try:
+        return Money.parse(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{text!r} is not {': '.join(map(str, problem.args))}") from None
+
+
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
@@ -192,6 +202,16 @@ Parallel = Annotated[
 Anew = Annotated[
     bool,
     typer.Option("--new", help="Measure again, even if results exist."),
+]
+MaxCost = Annotated[
+    Optional[Any],
+    typer.Option(
+        "--max-cost",
+        metavar="AMOUNT",
+        parser=_parse_money,
+        help="The most that all runs started by this command can cost together, such as 40USD. "
+        "Default: no limit.",
+    ),
 ]
 MetricNames = Annotated[
     list[str],

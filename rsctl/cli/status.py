@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from rsctl.api import Finding, Gradients, Replica, Run
+from rsctl.api import Finding, Replica, Run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
@@ -39,23 +39,20 @@ def command(
 
 
 def _print(run: Run, output: str) -> None:
-    travel = run.gradients()
     if output == "json":
-        more: dict[str, object] = {"spec": run.record.spec, "gradients": travel}
-        more |= {"slowest_rank": run.slowest_rank(), "findings": run.findings()}
-        print_json({**run.to_dict(), **more})
+        print_json(run.to_dict(details=True))
     else:
-        typer.echo(sanitize("\n".join(_lines(run, travel))))
+        typer.echo(sanitize("\n".join(_lines(run))))
     sys.stdout.flush()
 
 
-def _lines(found: Run, travel: Gradients | None) -> list[str]:
+def _lines(found: Run) -> list[str]:
     run = found.record
     took = format_duration(seconds_between(run.created, run.ended or now()))
     why = f": {run.reason}" if run.reason else ""
     where = ", a rehearsal on this machine" if found.is_rehearsed else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
-    details = _details(found, travel)
+    details = _details(found)
     width = max([12, *(len(name) + 2 for name, _ in details)])
     return [
         f"{run.url}  {state_on(sys.stdout, run.state)}{why}",
@@ -66,7 +63,7 @@ def _lines(found: Run, travel: Gradients | None) -> list[str]:
     ]
 
 
-def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
+def _details(found: Run) -> list[tuple[str, str]]:
     """The lines of the table below the state: a name and what it is."""
     run = found.record
     rows = [(replica.replica, _replica(replica)) for replica in run.replicas]
@@ -77,7 +74,7 @@ def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
         rows += [("cost", first), *(("", line) for line in others)]
     if restarts := found.restarts_in_place():
         rows.append(("restarts", f"{restarts} in place, of all ranks"))
-    if travel:
+    if travel := found.gradients():
         rows.append(("gradients", travel.format()))
     slowest = found.slowest_rank()
     if slowest is not None and slowest.is_one:

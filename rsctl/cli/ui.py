@@ -8,7 +8,7 @@ import tempfile
 import time
 from html import escape
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -35,6 +35,15 @@ def command(
             help="The port to listen on, on loopback only.",
         ),
     ] = 0,
+    token_file: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Take the access token from this file, which is written if it does not exist; "
+            "Prometheus can read it there. Default: a new token.",
+        ),
+    ] = None,
     browser: Annotated[
         bool,
         typer.Option(
@@ -45,11 +54,11 @@ def command(
     """Show runs and benches on a live page in the browser.
 
     The page shows states, logs, charts, findings and comparisons, and can cancel runs. Only
-    browsers on this machine that have opened the printed address can read it. The command serves
-    until Ctrl-C and then exits with 0; runs continue.
+    browsers on this machine that have opened the printed address can read it. /metrics is for
+    Prometheus. The command serves until Ctrl-C and then exits with 0; runs continue.
     """
     interrupts = Interrupts()
-    with interrupts.listening(), serve(port) as served:
+    with interrupts.listening(), serve(port, token_file) as served:
         interrupts.hold()
         typer.echo(served.url)
         sys.stdout.flush()

@@ -3,7 +3,7 @@
 Every page in the browser of the user, and every process on the machine, can send requests to
 loopback. So a request needs a cookie, which only the address with the token sets; the `Host` of
 this server, so that no other name that resolves to loopback is accepted (DNS rebinding); and, from
-a browser, an origin that is this server.
+a browser, an origin that is this server. Prometheus sends the token itself, for `/metrics` alone.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _COOKIE_BYTES = 32
 class Guard:
     """Answers requests of the user's browser alone; the ASGI application gets only those."""
 
-    def __init__(self, app: ASGIApp, port: int) -> None:
-        self.token = secrets.token_urlsafe(_COOKIE_BYTES)
+    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+        self._token = token
         self._app = app
         self._session = secrets.token_urlsafe(_COOKIE_BYTES)
         self._cookie = f"rsctl-{port}"  # cookies do not know ports
@@ -62,7 +62,7 @@ class Guard:
             await _answer(send, *refusal)
         elif self._has_token(scope):
             await self._log_in(send)
-        elif not self._has_session(headers):
+        elif not (self._has_session(headers) or self._is_scrape(scope, headers)):
             why = "Open the address that `rsctl ui` has printed: it contains the token."
             await _answer(send, 403, "This page needs a token", why)
         else:
@@ -88,7 +88,13 @@ class Guard:
         if scope["path"] != "/" or scope["method"] != "GET":
             return False
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        return _is_equal(given, self.token)
+        return _is_equal(given, self._token)
+
+    def _is_scrape(self, scope: Scope, headers: dict[str, str]) -> bool:
+        """Whether a monitoring system reads the metrics, by the token; it may read nothing else."""
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        is_known = kind.lower() == "bearer" and _is_equal(given.strip(), self._token)
+        return is_known and scope["path"] == "/metrics" and scope["method"] in ("GET", "HEAD")
 
     def _has_session(self, headers: dict[str, str]) -> bool:
         pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))

@@ -18,6 +18,7 @@ from rsctl.bench.records import Benches
 from rsctl.results.report.html import Markup, element, paragraph, plain
 from rsctl.results.report.page import style_sheet
 from rsctl.ui import run_view, shell, streams
+from rsctl.ui.exposition import MEDIA_TYPE, exposition
 from rsctl.ui.keeper import Keeper
 from rsctl.ui.lists import Query, bench_list, run_list
 
@@ -46,6 +47,7 @@ def make_app(keeper: Keeper) -> Starlette:
             Route("/cancel/bench/{name}", routes.cancel_bench, methods=["POST"]),
             Route("/assets/style.css", _style),
             Route("/assets/{name}", _asset),
+            Route("/metrics", _metrics),
             Route("/favicon.ico", _icon),
         ],
         exception_handlers={HTTPException: _refused, RsctlError: _failed},
@@ -176,6 +178,11 @@ def _asset(request: Request) -> Response:
 def _icon(_request: Request) -> Response:
     """The icon where a page names none, as while a browser logs in."""
     return Response((_FOLDER / "icon.svg").read_bytes(), media_type=_ASSETS["icon.svg"])
+
+
+def _metrics(_request: Request) -> Response:
+    with closing(Store()) as store:
+        return Response(exposition(store), media_type=MEDIA_TYPE)
 
 
 def _refused(request: Request, problem: Exception) -> Response:

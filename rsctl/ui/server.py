@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from rsctl.findings import ExitCode, RsctlError, error
@@ -23,10 +24,11 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def serve(port: int = 0) -> Iterator[Served]:
+def serve(port: int = 0, token_file: Path | None = None) -> Iterator[Served]:
     """Serve the page until the context ends; port 0 is a free one.
 
-    Raises RsctlError if the extra `ui` is not installed, or the port is taken.
+    The token is in `token_file`, or a new one. Raises RsctlError if the extra `ui` is not
+    installed, the file is not usable, or the port is taken.
     """
     try:
         import starlette  # noqa: F401
@@ -37,11 +39,13 @@ def serve(port: int = 0) -> Iterator[Served]:
     from rsctl.ui.guard import Guard
     from rsctl.ui.keeper import Keeper
     from rsctl.ui.routes import make_app
+    from rsctl.ui.token import make_token
 
+    token = make_token(token_file)
     listener = _listen(port)
     number = listener.getsockname()[1]
     keeper = Keeper()
-    guard = Guard(make_app(keeper), number)
+    guard = Guard(make_app(keeper), number, token)
     config = uvicorn.Config(
         guard,
         log_config=None,
@@ -57,7 +61,7 @@ def serve(port: int = 0) -> Iterator[Served]:
     keeper.start()
     address = f"http://{_HOST}:{number}/"
     try:
-        yield Served(f"{address}?token={guard.token}", address)
+        yield Served(f"{address}?token={token}", address)
     finally:
         keeper.stop.set()  # ends the streams
         server.should_exit = True

@@ -189,9 +189,10 @@ def _stable(line: str) -> str:
 
 
 def all_pages() -> list[Path]:
-    """README and the pages of the site, except for the reference."""
+    """README, the pages for agents, and the pages of the site, except for the reference."""
     written = [path for path in DOCS.rglob("*.md") if path.parent != DOCS / "reference"]
-    return [TOP / "README.md", *sorted(written)]
+    agents = [TOP / "AGENTS.md", TOP / "skills" / "rsctl" / "SKILL.md"]
+    return [TOP / "README.md", *agents, *sorted(written)]
 
 
 def main() -> None:

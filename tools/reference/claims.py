@@ -30,7 +30,10 @@ from rsctl.results.export.tables import TABLES
 from rsctl.target_info import target_names
 
 ROOT = Path(__file__).parents[2]
-CHECKED = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md")
+CHECKED = (
+    *("README.md", "AGENTS.md", "skills/**/*.md", "CONTRIBUTING.md", "SECURITY.md"),
+    "docs/**/*.md",
+)
 
 OTHER_PROGRAMS = {
     "--array": "sbatch",

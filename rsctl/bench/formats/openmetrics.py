@@ -1,4 +1,4 @@
-"""GitLab's metrics report: OpenMetrics text 1.0.
+"""GitLab's metrics report: OpenMetrics text 1.0. `labels_text` is for `rsctl ui` too.
 
 One gauge a metric, one sample a cell: the mean over its runs. GitLab compares the values as texts,
 so that they are short.
@@ -7,7 +7,7 @@ so that they are short.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rsctl.bench.results import Results, Series
 from rsctl.bench.stats import mean
@@ -56,8 +56,13 @@ def _labels(series: Series) -> str:
         name = _NOT_IN_NAMES.sub("_", key)
         name = f"_{name}" if name[:1].isdigit() else name
         labels[name] = f"{labels[name]},{value}" if name in labels else str(value)
-    labels_text = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{labels_text}}}" if labels_text else ""
+    return labels_text(labels)
+
+
+def labels_text(labels: Mapping[str, str]) -> str:
+    """Labels as text, `{run="a-7f3k2a"}`; their values may be any text. Empty without labels."""
+    text = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{text}}}" if text else ""
 
 
 def _escaped(value: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import typer
 
 from rsctl.api import Advice, Communication, SweptAdvice
+from rsctl.api.advice import advice_json
 from rsctl.cli.show import print_message
 from rsctl.cli.views.table import write_table
 from rsctl.estimate.advice.changed_results import ChangedResult
@@ -16,7 +16,6 @@ from rsctl.runs.stream.formatting import format_bytes
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "USD/1,000 STEPS", "BOTTLENECK"]
-_NOT_PRINTED = ("every_option", "default_machine")
 
 
 def print_advice(advice: Advice) -> None:
@@ -83,15 +82,6 @@ def print_sweep(swept: SweptAdvice) -> None:
     write_table(rows)
     for assumption in swept.advice[-1].assumptions:
         print_message(sanitize_line(f"assumed: {assumption}"))
-
-
-def advice_json(advice: Advice) -> dict[str, Any]:
-    """The output of `-o json`; without the profile's buckets, of which there can be a thousand."""
-    shown: dict[str, Any] = msgspec.to_builtins(advice)
-    for name in _NOT_PRINTED:
-        del shown[name]
-    del shown["profile"]["buckets"]
-    return shown
 
 
 def sweep_json(swept: SweptAdvice) -> dict[str, Any]:

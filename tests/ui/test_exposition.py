@@ -1,0 +1,92 @@
+"""`/metrics` of `rsctl ui`, for Prometheus."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import JobState, RsctlError
+from rsctl.runs.store import Store
+from rsctl.ui.exposition import exposition
+from rsctl.ui.server import serve
+from rsctl.ui.token import make_token
+from tests.cli.conftest import Cli, MadeRun
+from tests.kit.deferred import Deferred
+from tests.results.report.conftest import Make
+from tests.ui.test_server import Browser
+
+openmetrics_parser = Deferred("prometheus_client.openmetrics.parser")
+
+HOSTILE = 'a"b\\c}\n# EOF\n\x1b[31mrsctl_runs{state="x"} 9'
+
+
+def test_states_and_the_last_values_of_unfinished_runs(rsctl: Cli, make_run: Make) -> None:
+    make_run("old-aaaaaa").succeed(5)
+    made: MadeRun = make_run("job-bbbbbb")
+    made.state(1, JobState.RUNNING)
+    for value in (0.5, 0.25):
+        made.metric(2, "loss", value)
+    made.metric(3, "loss", float("nan"), replica="worker-1")
+    made.metric(3, "node.cpu_percent", float("inf"))
+    made.metric(4, HOSTILE, 1e-9)
+    text = exposition(Store())
+    families = {f.name: f for f in openmetrics_parser.text_string_to_metric_families(text)}
+    states = {s.labels["state"]: s.value for s in families["rsctl_runs"].samples}
+    assert {state: count for state, count in states.items() if count} == {
+        "succeeded": 1,
+        "running": 1,
+    }
+    assert set(states) == {state.value for state in JobState}
+    samples = families["rsctl_run_metric"].samples
+    shown = [(s.labels["replica"], s.labels["metric"], str(s.value)) for s in samples]
+    assert shown == [
+        ("worker-0", HOSTILE.replace("\x1b", "\\x1b"), "1e-09"),
+        ("worker-0", "loss", "0.25"),
+        ("worker-0", "node.cpu_percent", "inf"),
+        ("worker-1", "loss", "nan"),
+    ]
+    assert {(s.labels["run"], s.labels["name"], s.labels["target"]) for s in samples} == {
+        ("job-bbbbbb", "job", "process")
+    }
+
+
+def test_a_scraper_with_the_token_reads_the_metrics_alone(rsctl: Cli, make_run: Make) -> None:
+    make_run()
+    file = rsctl.folder / "token"
+    with serve(token_file=file) as served:
+        browser = Browser(served.url)
+        known = {"Authorization": f"Bearer {file.read_text().strip()}"}
+        answer = browser("/metrics", **known)
+        assert (answer.status, answer.getheader("content-type")) == (
+            200,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        )
+        assert answer.read().endswith(b"\n# EOF\n")
+        assert browser("/metrics").status == 403
+        assert browser("/metrics", Authorization="Bearer wrong").status == 403
+        assert browser("/metrics", "POST", **known).status == 403
+        assert browser("/metrics", Host="evil.example", **known).status == 421
+        assert browser("/", **known).status == 403
+        assert browser("/run/job-aaaaaa", **known).status == 403
+    with serve(token_file=file) as again:
+        assert again.url.endswith(f"?token={file.read_text().strip()}")
+
+
+def test_a_token_file_is_private(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    token = make_token(file)
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == (f"{token}\n", 0o600)
+    file.chmod(0o640)  # a group that Prometheus is in
+    assert make_token(file) == token
+    file.chmod(0o644)
+    with pytest.raises(RsctlError, match="every user of this machine can access") as refused:
+        make_token(file)
+    assert refused.value.findings[0].remedy == f"chmod o= {file}"
+    file.chmod(0o600)
+    file.write_text("short\n")
+    with pytest.raises(RsctlError, match="does not contain a token: 32 to 256 letters"):
+        make_token(file)
+    with pytest.raises(RsctlError, match="cannot use the token file"):
+        make_token(tmp_path / "none" / "token")
