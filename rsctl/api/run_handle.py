@@ -22,6 +22,7 @@ from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.findings import INCOMPLETE_LOG, RESTART_IN_PLACE, findings_of
+from rsctl.runs.goodput_records import Goodput, goodput_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
@@ -303,6 +304,14 @@ class Run:
         None if nothing is billed: on your own machines, and in a rehearsal.
         """
         return run_cost(self.record)
+
+    def goodput(self) -> Goodput:
+        """The part of its paid time that went into new training steps, and the causes of the rest.
+
+        As of its last update.
+        """
+        with closing(Store()) as store:
+            return goodput_of(store, self.record)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are
