@@ -28,8 +28,10 @@ from rsctl.runs.stream.events import FindingEvent, MetricEvent
 from rsctl.runs.stream.headline import is_chief
 from rsctl.runs.timeline import SECOND, moment, spans_of
 
-CHECKPOINT = "checkpoint.seconds"
-"""The metric with the seconds that a checkpoint took, reported at its end."""
+CHECKPOINTS = ("checkpoint.seconds", "node.checkpoint.seconds")
+"""The metrics with the seconds that a checkpoint took, reported at its end: by the script, and by
+rsctl's binding to PyTorch.
+"""
 
 _MOST_SECONDS = 1e9
 _LEAST_MISSING = 2 * SECOND
@@ -92,10 +94,10 @@ def _evidence(store: Store, run: RunRecord, findings: list[FindingEvent]) -> Evi
     copies: list[Interval] = []
     checkpoints: list[Interval] = []
     ranks: list[MetricEvent] = []
-    for metric in store.values(run.run, "input.*.seconds", CHECKPOINT, f"{RANK}*"):
+    for metric in store.values(run.run, "input.*.seconds", *CHECKPOINTS, f"{RANK}*"):
         if metric.name.startswith(RANK):
             ranks.append(metric)
-        elif metric.name != CHECKPOINT:
+        elif metric.name not in CHECKPOINTS:
             copies.append(_before(metric))
         elif is_chief(metric.replica):
             checkpoints.append(_before(metric))
