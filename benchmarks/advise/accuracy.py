@@ -114,6 +114,6 @@ def _cores(case: Case) -> str:
 
 def _constants(fitted: Calibration) -> str:
     return (
-        f"fitted to {len(FITTED)} others: {fitted.bandwidth_fraction:.3f} of the goodput, "
+        f"fitted to {len(FITTED)} others: {fitted.bandwidth_fraction:.3f} of the net rate, "
         f"alpha {1e6 * fitted.alpha_seconds:.0f} us, overlap {fitted.overlap:.2f}"
     )

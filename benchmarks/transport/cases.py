@@ -44,8 +44,8 @@ class Case:
         return workers + reducers
 
     def links(self) -> Links:
-        """The cards' goodput."""
-        goods = [cost_model.goodput(bits, self.mtu) for bits in self.bits()]
+        """The cards' net rate."""
+        goods = [cost_model.net_rate(bits, self.mtu) for bits in self.bits()]
         return Links(self.workers, min(goods[: self.workers]), tuple(goods[self.workers :]))
 
     def wire_seconds(self) -> float:

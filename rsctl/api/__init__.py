@@ -158,6 +158,8 @@ if TYPE_CHECKING:
     from rsctl.runs.fetch.fetch import FetchedFile as FetchedFile
     from rsctl.runs.fetch.fetch import FetchProgress as FetchProgress
     from rsctl.runs.fetch.locations import ResultKind as ResultKind
+    from rsctl.runs.goodput_records import Goodput as Goodput
+    from rsctl.runs.goodput_records import GoodputPart as GoodputPart
     from rsctl.runs.records import Replica as Replica
     from rsctl.runs.records import RunRecord as RunRecord
     from rsctl.runs.records import replica_order as replica_order
@@ -252,6 +254,7 @@ _MODULES = {
     "rsctl.estimate.costs.billing": ("PlanCost", "PoolPrice"),
     "rsctl.estimate.costs.limit": ("dollars",),
     "rsctl.runs.cost": ("RunCost", "cost_of"),
+    "rsctl.runs.goodput_records": ("Goodput", "GoodputPart"),
     "rsctl.targets.doctor": ("Check",),
     "rsctl.targets.managed.emulator.faults": ("Fault",),
     "rsctl.runs.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),

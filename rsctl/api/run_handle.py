@@ -22,6 +22,7 @@ from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.findings import INCOMPLETE_LOG, RESTART_IN_PLACE, findings_of
+from rsctl.runs.goodput_records import Goodput, goodput_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
@@ -304,11 +305,19 @@ class Run:
         """
         return run_cost(self.record)
 
+    def goodput(self) -> Goodput:
+        """The part of its paid time that went into new training steps, and the causes of the rest.
+
+        As of its last update.
+        """
+        with closing(Store()) as store:
+            return goodput_of(store, self.record)
+
     def to_dict(self, *, details: bool = False) -> dict[str, Any]:
         """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are long.
 
-        With `details`, as `rsctl status -o json` prints it: with spec, gradients, the slowest rank
-        and findings.
+        With `details`, as `rsctl status -o json` prints it: with spec, gradients, the slowest rank,
+        findings and goodput.
         """
         fields: dict[str, Any] = msgspec.to_builtins(self.record)
         del fields["plan"], fields["metrics_spec"], fields["spec"]
@@ -323,6 +332,7 @@ class Run:
             fields["gradients"] = msgspec.to_builtins(self.gradients())
             fields["slowest_rank"] = msgspec.to_builtins(self.slowest_rank())
             fields["findings"] = msgspec.to_builtins(self.findings())
+            fields["goodput"] = msgspec.to_builtins(self.goodput())
         return fields
 
     def node_command(

@@ -81,7 +81,8 @@ def decode_baseline(data: bytes, location: str) -> Results:
 
 
 def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
-    """A baseline of what was measured: the job's metrics, and the time and money of its runs.
+    """A baseline of what was measured: the job's metrics, the time and money of its runs, and the
+    `required` metrics.
 
     Raises RsctlError where a run has no data for one of the `required`: later gates were blind.
     """
@@ -89,6 +90,7 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
     for name in required:
         for runs in results.cells:
             _require(results, name, runs)
+    kept = (*_KEPT, *required)
     metrics = [
         BaselineMetric(
             name=series.name,
@@ -98,7 +100,7 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
             values=series.finite,
         )
         for series in results.series
-        if series.known and (series.name in _KEPT or not series.name.startswith("run."))
+        if series.known and (series.name in kept or not series.name.startswith("run."))
     ]
     if not metrics:
         reasons = [reason for runs in results.cells for reason in runs.lost]

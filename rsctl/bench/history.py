@@ -26,7 +26,7 @@ VERSION = 1
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LONGEST_NAME = 400
 _MOST_VALUES = 10_000
-_KEPT = ("run.time", "run.step", "run.cost")
+_KEPT = ("run.time", "run.step", "run.cost", "run.goodput")
 
 
 class RecordedMetric(msgspec.Struct, kw_only=True):

@@ -1,7 +1,8 @@
 """Samples of a run: one number per metric, aggregated over the run's steady part.
 
 Besides the metrics of the job there are metrics of the run itself, named `run.…`: the seconds of
-its phases, its cost, the bytes of its gradients. A missing figure has no value and a reason.
+its phases, its cost, its goodput, the bytes of its gradients. A missing figure has no value and a
+reason.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.steady import Steady
 from rsctl.runs.cost import cost_of
+from rsctl.runs.goodput_records import goodput_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.aggregates import AGGREGATES
@@ -184,6 +186,8 @@ def _of_run(
     if not steps:
         measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"
     measured["run.cost"] = _once(*_unit(cost_of(run)))
+    goodput = goodput_of(store, run)
+    measured["run.goodput"] = _once(goodput.share, None, goodput.unknown, "max")
     travel = gradients_of(store, run)
     why = None if travel else "no gradients were exchanged through reducers"
     measured["run.gradient_bytes"] = _once(float(travel.bytes) if travel else None, "B", why)
@@ -194,8 +198,7 @@ def _unit(cost: tuple[float | None, str | None]) -> tuple[float | None, str, str
     return cost[0], "USD", cost[1]
 
 
-def _once(value: float | None, unit: str, reason: str | None) -> Sample:
+def _once(value: float | None, unit: str | None, reason: str | None, goal: str = "min") -> Sample:
     n = 0 if value is None else 1
-    return Sample(
-        value=value, n=n, total=n, unit=unit, goal="min", reason=reason if n == 0 else None
-    )
+    why = reason if n == 0 else None
+    return Sample(value=value, n=n, total=n, unit=unit, goal=goal, reason=why)

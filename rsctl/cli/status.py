@@ -12,6 +12,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.cli.views.cost import format_run_cost
+from rsctl.cli.views.goodput import format_goodput
 from rsctl.cli.views.results import format_location
 from rsctl.cli.views.run_text import failure_block, format_attempt, format_placement, state_on
 from rsctl.findings import ExitCode
@@ -72,6 +73,8 @@ def _details(found: Run) -> list[tuple[str, str]]:
     if cost := found.cost():
         first, *others = format_run_cost(cost, run.state.is_final)
         rows += [("cost", first), *(("", line) for line in others)]
+    goodput = format_goodput(found.goodput())
+    rows += [("" if number else "goodput", line) for number, line in enumerate(goodput)]
     if restarts := found.restarts_in_place():
         rows.append(("restarts", f"{restarts} in place, of all ranks"))
     if travel := found.gradients():

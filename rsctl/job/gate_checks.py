@@ -11,7 +11,10 @@ from rsctl.job.git_location import EXAMPLE, GIT, parse_git_location
 from rsctl.job.job import Job
 from rsctl.job.yaml_tree import Mapping
 
-OF_THE_RUN = ("queue", "start", "first_step", "time", "total", "step", "cost", "gradient_bytes")
+OF_THE_RUN = (
+    *("queue", "start", "first_step", "time", "total", "step", "cost", "goodput"),
+    "gradient_bytes",
+)
 """The metrics `run.…` that rsctl measures for every run."""
 
 HISTORY_FORMS = "give a path that ends with .jsonl, gs://…, s3://… or git:REF:PATH"

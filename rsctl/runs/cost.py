@@ -12,6 +12,7 @@ from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
+from rsctl.runs.timeline import SECOND, spans_of
 from rsctl.target_info import target_info
 
 _NO_PRICE = "your own machines have no price"
@@ -54,7 +55,8 @@ def cost_of(run: RunRecord) -> tuple[float | None, str | None]:
 def run_cost(run: RunRecord) -> RunCost | None:
     """The cost of a run; None for your own machines. Does not contact a cloud.
 
-    SageMaker reports the seconds it bills; elsewhere it is the time from running to the end.
+    SageMaker reports the seconds it bills; elsewhere it is the time in which the job ran, which a
+    job that was started again did not do all the time.
     """
     if not is_billed(run):
         return None
@@ -114,4 +116,6 @@ def _seconds(run: RunRecord) -> float | None:
         return float(billed)
     if run.started is None:
         return None
+    if run.attempt > 1:  # between its starts it may have waited for machines
+        return sum(span.end - span.start for span in spans_of(run) if span.paid) / SECOND
     return max(0.0, seconds_between(run.started, run.ended or now()))

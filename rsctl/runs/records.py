@@ -32,6 +32,11 @@ class Fact(NamedTuple):
     value: Any
 
 
+PHASES = "phases"
+"""The fact with a job's phases, a list of objects. Those with `start`, a time, also have `cause`,
+see `rsctl.runs.goodput`, which is null while the job's program runs, and `billed`.
+"""
+
 FAILED_NODE = "failed_node"
 """The fact that names the node whose failure has ended a job."""
 

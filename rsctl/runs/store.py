@@ -24,6 +24,7 @@ from rsctl.runs.rows import RUN_ROWS, run_of
 from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
 from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
+from rsctl.runs.stream.headline import is_chief
 
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
@@ -145,6 +146,28 @@ class Store(Database):
                     row,
                     MetricEvent(time=time, replica=replica, name=name, step=step, value=number),
                 )
+
+    def values(self, run: str, *globs: str) -> Iterator[MetricEvent]:
+        """The values of the metrics whose names match one of these globs, as they arrived."""
+        chosen = " OR ".join("name GLOB ?" for _ in globs)
+        columns = "time, replica, name, value"
+        query = f"SELECT {columns} FROM metrics WHERE run=? AND ({chosen}) ORDER BY rowid"  # noqa: S608
+        for time, replica, name, stored in self._rows(query, run, *globs):
+            if (value := _number(stored)) is not None:
+                yield MetricEvent(time=time, replica=replica, name=name, value=value)
+
+    def steps(self, run: str) -> list[tuple[str, int]]:
+        """The times and numbers of the steps of one series, by time: the metric and the replica,
+        if possible the chief, that have logged most steps.
+        """
+        own = "run=? AND typeof(step)='integer' AND substr(name, 1, 5)<>'node.'"
+        query = f"SELECT count(*), name, replica FROM metrics WHERE {own} GROUP BY name, replica"  # noqa: S608
+        series = [(is_chief(replica), *row, replica) for *row, replica in self._rows(query, run)]
+        if not series:
+            return []
+        _, _, name, replica = max(series)
+        query = f"SELECT time, step FROM metrics WHERE {own} AND name=? AND replica=? ORDER BY time"  # noqa: S608
+        return list(self._rows(query, run, name, replica))
 
     def disk_uses(self, run: str | None = None) -> dict[str, int]:
         """By run, the approximate bytes of its metrics in the database; or for one run alone."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import NamedTuple
 
@@ -108,35 +108,50 @@ def _slowest(times: Mapping[int, tuple[str, _Times]]) -> Straggler | None:
     )
 
 
-class StragglerMonitor:
-    """Reports a rank that has held up the others for five minutes, once."""
+class _Rounds:
+    """Finds the slowest rank each time when all ranks have reported again."""
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, float]] = {}
+        self._known: set[str] = set()
         self._fresh: set[str] = set()
-        self._rounds: deque[tuple[str, int | None]] = deque(maxlen=_KEPT)
-        self._reported: set[int] = set()
 
-    def read(self, metrics: Iterable[MetricEvent]) -> list[tuple[Finding, str]]:
-        """Take values; findings, each with the replica that it is about."""
-        found = []
+    def read(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, Straggler]]:
+        """Take values; the time of each round, and its slowest rank."""
         for metric in metrics:
             if not metric.name.startswith(RANK) or not _NAME.fullmatch(metric.name):
                 continue
             self._values.setdefault(metric.replica, {})[metric.name] = metric.value
             self._fresh.add(metric.name)
-            known = {name for values in self._values.values() for name in values}
-            if self._fresh == known and len(known) >= 4:
+            self._known.add(metric.name)
+            if self._fresh == self._known and len(self._known) >= 4:
                 self._fresh = set()
-                if report := self._round(metric.time):
-                    found.append(report)
-        return found
+                if slowest := slowest_rank(self._values):
+                    yield metric.time, slowest
 
-    def _round(self, time: str) -> tuple[Finding, str] | None:
-        """Judge when all ranks have reported again."""
-        slowest = slowest_rank(self._values)
-        if slowest is None:
-            return None
+
+def waits_of(metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, float]]:
+    """The time of each report, and the part of a step that the ranks have waited for a straggler:
+    0 where no rank is one.
+    """
+    for time, slowest in _Rounds().read(metrics):
+        yield time, min(1.0, slowest.cost_ms / slowest.step_ms) if slowest.is_one else 0.0
+
+
+class StragglerMonitor:
+    """Reports a rank that has held up the others for five minutes, once."""
+
+    def __init__(self) -> None:
+        self._reader = _Rounds()
+        self._rounds: deque[tuple[str, int | None]] = deque(maxlen=_KEPT)
+        self._reported: set[int] = set()
+
+    def read(self, metrics: Iterable[MetricEvent]) -> list[tuple[Finding, str]]:
+        """Take values; findings, each with the replica that it is about."""
+        reports = [self._round(time, slowest) for time, slowest in self._reader.read(metrics)]
+        return [report for report in reports if report]
+
+    def _round(self, time: str, slowest: Straggler) -> tuple[Finding, str] | None:
         is_one = slowest.is_one
         self._rounds.append((time, slowest.rank if is_one else None))
         if not is_one or slowest.rank in self._reported:

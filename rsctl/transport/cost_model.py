@@ -16,7 +16,7 @@ _HEADER_BYTES = 52  # IPv4, TCP with timestamps
 
 @dataclass(frozen=True)
 class Links:
-    """The network cards of a pool, in bytes of goodput a second, the same in each direction.
+    """The network cards of a pool, in net bytes a second, the same in each direction.
 
     `worker` is the slowest worker's: all wait for it. `reducers` has each dedicated reducer's.
     """
@@ -31,7 +31,7 @@ class Links:
         return sum(self.reducers)
 
 
-def goodput(bits: float, mtu: int = 1500) -> float:
+def net_rate(bits: float, mtu: int = 1500) -> float:
     """Bytes a second that a link of `bits` a second carries, less the packets' headers."""
     return bits / 8 * (mtu - _HEADER_BYTES) / (mtu + _ETHERNET_BYTES)
 

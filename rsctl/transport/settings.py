@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rsctl.transport.cost_model import Links, goodput
+from rsctl.transport.cost_model import Links, net_rate
 from rsctl.transport.errors import ErrorCode, TransportError
 from rsctl.transport.frames import MAX_FRAME
 from rsctl.transport.handshake import MAX_RUN_BYTES, SMALLEST_TOKEN
@@ -93,8 +93,8 @@ class WorkerSettings:
         """The pool's network cards; equal ones where nothing is known of them."""
         worker = self.bandwidth or _UNKNOWN_BANDWIDTH
         reducers = self.reducer_bandwidths or (worker,) * len(self.reducers)
-        known = tuple(goodput(bits or worker, self.mtu) for bits in reducers)
-        return Links(self.world, goodput(worker, self.mtu), known)
+        known = tuple(net_rate(bits or worker, self.mtu) for bits in reducers)
+        return Links(self.world, net_rate(worker, self.mtu), known)
 
 
 def read_token(environ: Mapping[str, str]) -> bytes:

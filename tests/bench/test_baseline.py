@@ -59,6 +59,12 @@ def test_what_stands_in_it() -> None:
     }
 
 
+def test_a_required_metric_of_the_runs_is_kept() -> None:
+    """Later gates compare with it."""
+    made = make_baseline(measured(), ["run.queue"])
+    assert [metric.name for metric in made.metrics] == ["throughput", "run.queue", "run.time"]
+
+
 def test_written_and_read(tmp_path: Path) -> None:
     place = write_baseline(make_baseline(measured()), "bench/baseline.json", str(tmp_path))
     assert place == str(tmp_path / "bench" / "baseline.json")

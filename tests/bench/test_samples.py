@@ -141,10 +141,14 @@ def test_phases_of_a_run(store: Store, make_run: MakeRun) -> None:
         "run.total": 40,
         "run.step": 1,
         "run.cost": None,
+        "run.goodput": 0.5,
         "run.gradient_bytes": None,
     }
     assert {n for n in found if n.startswith("run.")} == {f"run.{name}" for name in OF_THE_RUN}
-    assert {f.goal for n, f in found.items() if n.startswith("run.")} == {"min"}
+    assert [n for n, f in found.items() if f.goal != "min" and n.startswith("run.")] == [
+        "run.goodput"
+    ]
+    assert found["run.goodput"].goal == "max"
     assert found["run.cost"].reason == "your own machines have no price"
     assert found["run.gradient_bytes"].reason == "no gradients were exchanged through reducers"
 

@@ -76,7 +76,7 @@ def test_runs_are_fitted_and_their_target_is_calibrated(rsctl: Cli) -> None:
     head, *rows, links, cpu = done.out.splitlines()
     assert head.split() == ["RUN", "MEASURED", "BEFORE", "ERROR", "AFTER", "ERROR"]
     assert [row.split()[0] for row in rows] == runs
-    assert re.match(r"vertex: (49|5[01])\.\d% of the links' goodput, ", links)
+    assert re.match(r"vertex: (49|5[01])\.\d% of the links' net rate, ", links)
     ring = UNCALIBRATED.ring_cpu_seconds_per_gb
     assert cpu.startswith(f"CPU seconds per GB: {ring:.2f} for a ring, ")
     assert "median error of a predicted step time: " in done.err

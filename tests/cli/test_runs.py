@@ -151,7 +151,11 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
     assert [run["run"] for run in runs] == ["job-cccccc", "longer-name-bbbbbb", "job-aaaaaa"]
     assert all(list(run) == RUN_KEYS for run in runs)
     for run in runs:
-        assert rsctl("status", run["run"], "-o", "json").json == {
+        found = rsctl("status", run["run"], "-o", "json").json
+        assert list(found.pop("goodput")) == [
+            *("share", "seconds", "parts", "unpaid", "dollars", "unknown")
+        ]
+        assert found == {
             **run,
             "spec": None,
             "gradients": None,
@@ -196,7 +200,7 @@ as a result, these failed: worker-0
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
-    assert list(shown) == [*RUN_KEYS, "spec", "gradients", "slowest_rank", "findings"]
+    assert list(shown) == [*RUN_KEYS, "spec", "gradients", "slowest_rank", "findings", "goodput"]
     failure = ["replica", "time", "exit_code", "signal", "rank", "log", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]

@@ -12,7 +12,7 @@ from rsctl.transport import cost_model, schedule
 from rsctl.transport.cost_model import Links
 from rsctl.transport.schedule import Schedule
 
-_B = cost_model.goodput(200e6)
+_B = cost_model.net_rate(200e6)
 _K = 25_000_000
 
 _LINKS = st.builds(

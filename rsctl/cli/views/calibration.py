@@ -41,7 +41,7 @@ def _print(fitted: Fitted) -> None:
     write_table([_HEAD, *rows])
     constants = fitted.calibration
     typer.echo(
-        f"{fitted.target}: {constants.bandwidth_fraction:.1%} of the links' goodput, "
+        f"{fitted.target}: {constants.bandwidth_fraction:.1%} of the links' net rate, "
         f"{1e6 * constants.alpha_seconds:.0f} us per message, {constants.overlap:.0%} of the "
         "communication overlaps the backward pass"
     )

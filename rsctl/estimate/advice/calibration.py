@@ -13,7 +13,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """The constants of the model for one target.
 
     `alpha_seconds` is the latency of one message between two nodes. `bandwidth_fraction` is the
-    fraction of a link's goodput that an exchange gets; goodput is the rate without the packets'
+    fraction of a link's net rate that an exchange gets; that is the rate without the packets'
     headers. `worker_cpu_seconds_per_gb` is for a GB that a worker sends to reducers and gets back,
     `reducer_cpu_seconds_per_gb` for one that a reducer takes in, adds and sends back,
     `ring_cpu_seconds_per_gb` for a GB of gradient that a worker reduces in a ring over TCP.

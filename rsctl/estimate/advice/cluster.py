@@ -9,7 +9,7 @@ import msgspec
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.interconnect import Interconnect
 from rsctl.transport import schedule
-from rsctl.transport.cost_model import Links, goodput
+from rsctl.transport.cost_model import Links, net_rate
 from rsctl.transport.schedule import Schedule
 
 
@@ -43,7 +43,7 @@ class ModelledCluster(msgspec.Struct, frozen=True, kw_only=True):
     def links(self, calibration: Calibration) -> Links:
         """The bandwidth of the cards, in bytes per second."""
         worker, reducer = (
-            goodput(bits, self.mtu) * calibration.bandwidth_fraction if bits else float("inf")
+            net_rate(bits, self.mtu) * calibration.bandwidth_fraction if bits else float("inf")
             for bits in (self.worker_bits, self.reducer_bits)
         )
         return Links(self.workers, worker, (reducer,) * self.reducers)
@@ -63,4 +63,4 @@ def _schedule(workers: int, reducers: int, shares_work: bool) -> Schedule:
     return schedule.plan(links) if shares_work else schedule.pure(links)
 
 
-_TYPICAL = goodput(1e9)
+_TYPICAL = net_rate(1e9)

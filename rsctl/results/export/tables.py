@@ -12,6 +12,8 @@ from rsctl.bench.samples import samples
 from rsctl.results.export.arguments import arguments_of
 from rsctl.results.export.columns import Column, Row, Value, cast, column_type
 from rsctl.runs.cost import cost_of
+from rsctl.runs.goodput import CAUSES
+from rsctl.runs.goodput_records import goodput_of
 from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import seconds_between
@@ -122,6 +124,9 @@ _RUNS = [
     Column("ended", "time"),
     Column("duration_s", "float", "s"),
     Column("cost_usd", "float", "USD"),
+    Column("goodput", "float"),
+    Column("paid_s", "float", "s"),
+    *(Column(f"paid_{cause}_s", "float", "s") for cause in CAUSES),
     Column("workers", "integer"),
     Column("reducers", "integer"),
     Column("world_size", "integer"),
@@ -151,12 +156,15 @@ _METRICS = [
 ]
 
 
-def _run_rows(_store: Store, run: RunRecord) -> Iterator[Row]:
+def _run_rows(store: Store, run: RunRecord) -> Iterator[Row]:
     workers, reducers = (pool_of_role(run.plan, role) for role in ("worker", "reducer"))
     took = seconds_between(run.started, run.ended) if run.started and run.ended else None
+    goodput = goodput_of(store, run)
+    parts = {cause: part.seconds for cause, part in goodput.parts.items()}
     yield [
         *(run.name, run.target, run.url, run.state.value, run.exit_code, run.reason, run.attempt),
         *(run.created, run.started, run.ended, took, cost_of(run)[0]),
+        *(goodput.share, goodput.seconds, *(parts.get(cause, 0.0) for cause in CAUSES)),
         *(workers.get("count"), reducers.get("count", 0), run.plan.get("world_size")),
         *(workers.get("machine"), workers.get("accelerator")),
         msgspec.json.encode(run.settings).decode(),

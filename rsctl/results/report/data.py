@@ -14,6 +14,7 @@ from rsctl.results.report.reading import Curve, Readings, StepArrivals, read_val
 from rsctl.runs.cost import cost_of
 from rsctl.runs.findings import findings_of
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.goodput_records import Goodput, goodput_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.reader import StateReader
@@ -43,6 +44,7 @@ class RunData:
     arrivals: Mapping[str, StepArrivals]
     phases: Mapping[str, Measured]
     cost: tuple[float | None, str | None]
+    goodput: Goodput
     samples: Mapping[str, Sample]
     gradients: Gradients | None
     versions: Mapping[str, Mapping[str, str]]
@@ -91,6 +93,7 @@ def collect(
         arrivals=readings.arrivals,
         phases=phases_of(run, readings.samples.first),
         cost=cost_of(run),
+        goodput=goodput_of(store, run),
         samples=readings.samples.samples(store),
         gradients=gradients_of(store, run),
         versions=versions_of(store, run.run),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
+from rsctl.estimate.costs.limit import dollars
 from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.exchange_charts import straggler_charts
@@ -23,6 +24,8 @@ from rsctl.results.report.run_charts import (
     metric_charts,
     timeline,
 )
+from rsctl.runs.goodput import CAUSES
+from rsctl.runs.goodput_records import Goodput
 from rsctl.runs.stream.events import Failure
 from rsctl.runs.stream.formatting import format_duration
 
@@ -53,6 +56,7 @@ def named_parts(page: Page, data: RunData) -> dict[str, list[Child]]:
             _charts(page, "Metrics", metric_charts(data), *sample_table(data), *_more_metrics(data))
         ],
         "timeline": [_charts(page, "Timeline", [timeline(data)], *_phases(data), _states(data))],
+        "goodput": [_goodput(data.goodput)],
         "machines": [
             _charts(
                 page,
@@ -108,6 +112,30 @@ def _phases(data: RunData) -> list[Child]:
         if lacking
         else None,
     ]
+
+
+def _goodput(found: Goodput) -> Markup | None:
+    """The paid time by cause, and the time that is not paid."""
+    if not found.parts:
+        return None
+    rows: list[tuple[object, ...]] = [
+        (
+            CAUSES[cause],
+            _seconds(part.seconds),
+            f"{part.seconds / found.seconds:.1%}",
+            None if part.dollars is None else dollars(part.dollars),
+        )
+        for cause, part in found.parts.items()
+    ]
+    rows += [
+        (f"{CAUSES[cause]}, not counted", _seconds(seconds), None, None)
+        for cause, seconds in found.unpaid.items()
+    ]
+    why = f"Unknown: {found.unknown}." if found.unknown else None
+    if found.share is not None:
+        why = f"{found.share:.1%} of the paid time went into new steps."
+    head = ("cause", "time", "part of the paid time", "cost")
+    return section("Goodput", paragraph(why), table(head, rows), level=3)
 
 
 def _seconds(value: float) -> str:

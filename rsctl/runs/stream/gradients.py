@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 import msgspec
 
 from rsctl.runs.stream.formatting import format_bytes
-from rsctl.transport.cost_model import Links, goodput, hybrid_seconds, pure_seconds, ring_seconds
+from rsctl.transport.cost_model import Links, hybrid_seconds, net_rate, pure_seconds, ring_seconds
 
 TRANSPORT = "node.transport."
 REDUCER = "node.reducer."
@@ -85,8 +85,8 @@ class GradientPool(NamedTuple):
         """The links, if they are known and each worker has one rank."""
         if not self.gbps or not self.reducer_gbps or self.ranks != self.nodes:
             return None
-        reducer = goodput(self.reducer_gbps * 1e9)
-        return Links(self.nodes, goodput(self.gbps * 1e9), (reducer,) * self.reducers)
+        reducer = net_rate(self.reducer_gbps * 1e9)
+        return Links(self.nodes, net_rate(self.gbps * 1e9), (reducer,) * self.reducers)
 
 
 def _estimate_ring(seconds: float, wire: float, ring: float) -> float:

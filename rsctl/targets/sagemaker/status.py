@@ -7,6 +7,7 @@ from typing import Any
 
 from rsctl.findings import JobState
 from rsctl.node.roles import STOPPED_ROLES
+from rsctl.runs.records import PHASES
 from rsctl.runs.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure_reason
@@ -16,6 +17,8 @@ from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.status_transitions import (
     active_phases,
     attempt_of,
+    billed_phases,
+    cause_of,
     current_time,
     phases_of,
     state_of,
@@ -75,8 +78,17 @@ def _phases(answer: Answer) -> list[Fact]:
     for phase in phases:
         totals[phase.status] = totals.get(phase.status, 0.0) + phase.seconds(until)
     text = ", ".join(f"{n.lower()} {format_duration(s)}" for n, s in totals.items())
-    value = [{"phase": p.status, "seconds": round(p.seconds(until), 3)} for p in phases]
-    return [Fact("phases", text, value)]
+    value = [
+        {
+            "phase": phase.status,
+            "seconds": round(phase.seconds(until), 3),
+            "start": event_time(phase.start),
+            "cause": cause_of(phase),
+            "billed": is_billed,
+        }
+        for phase, is_billed in billed_phases(phases, bool(answer.get("EnableManagedSpotTraining")))
+    ]
+    return [Fact(PHASES, text, value)]
 
 
 def _billing(answer: Answer) -> list[Fact]:

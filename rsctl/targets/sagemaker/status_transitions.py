@@ -40,6 +40,18 @@ _PRIMARY = {
     "Stopping": JobState.CANCELLING,
     "Stopped": JobState.CANCELLED,
 }
+_CAUSES = {
+    "Pending": "queue",
+    "Interrupted": "queue",
+    "Downloading": "data",
+    "DownloadingTrainingImage": "image",
+    "Training": None,
+    "Updating": None,
+    "Uploading": "end",
+    "Stopping": "end",
+}
+_IMAGE = "image"
+_BILLED_FROM = frozenset({"Downloading", "DownloadingTrainingImage", "Training"})
 _NEW_ATTEMPT = frozenset({"Interrupted", "Restarting"})
 
 
@@ -112,6 +124,30 @@ def attempt_of(phases: list[Phase]) -> int:
 def active_phases(phases: list[Phase]) -> list[Phase]:
     """The phases that take time: all but the end."""
     return [phase for phase in phases if not _is_end(phase)]
+
+
+def cause_of(phase: Phase) -> str | None:
+    """The phase's cause in a goodput; None while the job's program runs.
+
+    The service downloads the image in the phase Downloading too, with a message that says so.
+    """
+    if phase.status == "Downloading" and _IMAGE in phase.message:
+        return _IMAGE
+    return _CAUSES.get(phase.status, "machines")
+
+
+def billed_phases(phases: list[Phase], is_spot: bool) -> list[tuple[Phase, bool]]:
+    """Each phase and whether it is billed: from the first download on, `TrainingStartTime`. On spot
+    machines it is not billed while the job waits for other machines.
+    """
+    found, has_machines = [], False
+    for phase in phases:
+        if phase.status in _BILLED_FROM:
+            has_machines = True
+        elif is_spot and cause_of(phase) in ("queue", "machines"):
+            has_machines = False
+        found.append((phase, has_machines))
+    return found
 
 
 def _is_end(phase: Phase) -> bool:

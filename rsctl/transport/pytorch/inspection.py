@@ -67,6 +67,10 @@ def arm(environ: Mapping[str, str]) -> None:
     _keep_last_words(path)
     with suppress(Exception):  # of another version of torch
         _measure_steps()
+    with suppress(Exception):
+        from rsctl.transport.pytorch import checkpoints
+
+        checkpoints.measure()
     who = {"rank": int(rank), "local_rank": int(environ.get("LOCAL_RANK", "0"))}
     who |= {"signal": int(number), "thread": thread.native_id or 0, "parent": os.getppid()}
     _write(f"{path}.rank", who)

@@ -51,14 +51,14 @@ def test_ring_and_servers_on_all_workers_send_twice_n_minus_1_over_n(workers: in
     for topology in ("ring", "co-located"):
         found = exchange(topology, cpus(workers), K, IDEAL)
         assert found.worker_bytes == pytest.approx(2 * (workers - 1) / workers * K)
-        assert found.seconds == pytest.approx(found.worker_bytes / cost_model.goodput(200e6))
+        assert found.seconds == pytest.approx(found.worker_bytes / cost_model.net_rate(200e6))
 
 
 def test_tree_sends_everything_twice_and_one_server_takes_n_times() -> None:
     assert exchange("tree", cpus(8), K, IDEAL).worker_bytes == 2 * K
     central = exchange("central", cpus(8, 1), K, IDEAL)
     assert (central.worker_bytes, central.reducer_bytes) == (K, 8 * K)
-    assert central.seconds == pytest.approx(8 * K / cost_model.goodput(200e6))
+    assert central.seconds == pytest.approx(8 * K / cost_model.net_rate(200e6))
     assert central.bottleneck == "server's network"
 
 
@@ -66,7 +66,7 @@ def test_a_single_worker_sends_its_gradients_to_its_reducer() -> None:
     """It did so in benchmarks/advise, where the step was 0.61 s and the computation 0.26 s."""
     found = exchange("pool", cpus(1, 1), K, IDEAL)
     assert (found.topology, found.worker_bytes, found.reducer_bytes) == ("pool", K, K)
-    assert found.seconds == pytest.approx(K / cost_model.goodput(200e6), rel=0.01)
+    assert found.seconds == pytest.approx(K / cost_model.net_rate(200e6), rel=0.01)
     of_nccl = replace(cpus(1, 1), shares_work=False)
     for cluster, topology in ((of_nccl, "pool"), (cpus(1), "ring"), (cpus(1), "pool")):
         assert exchange(topology, cluster, K, IDEAL).topology == "none"
@@ -199,7 +199,7 @@ def test_lanes_reduce_inside_the_node_first() -> None:
     cluster = ModelledCluster(workers=4, worker_bits=100e9, ranks=8, inside=V100)
     total = 10**9
     inside = 2 * 7 / 8 * total / (6 * 20e9)
-    between = 2 * 3 / 4 * total / cost_model.goodput(100e9)
+    between = 2 * 3 / 4 * total / cost_model.net_rate(100e9)
     assert seconds("hierarchical", cluster, total) == pytest.approx(inside + between)
 
 

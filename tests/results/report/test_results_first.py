@@ -63,7 +63,7 @@ def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
     }
     headings = re.findall(r"<h3>([^<]*)", page)
     assert headings == [
-        *("Metrics", "Timeline", "CPU, memory, network and GPU"),
+        *("Metrics", "Timeline", "Goodput", "CPU, memory, network and GPU"),
         *("Gradients", "Stragglers", "Origin"),
     ]
     assert page.index("loss over steps") < page.index(">submitted<")

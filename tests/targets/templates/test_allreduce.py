@@ -102,13 +102,13 @@ def test_a_small_pool_of_a_known_network_in_half_precision(rsctl: Rsctl) -> None
     assert done.exit_code == 0, done.stderr
     found = rows(done)
     assert [row["method"] for row in found] == ["ring", "central", "hybrid"] * 2
-    goodput = 1e9 / 8 * 1448 / 1514
+    net_rate = 1e9 / 8 * 1448 / 1514
     # Three workers and a reducer with the power of one: by BytePS' formula, t = 12/10 of K/B.
     factors = {"ring": 4 / 3, "central": 3, "hybrid": 12 / 10}
     for row in found:
         assert (row["wrong"], row["identical"]) == (0, True)
         assert (row["type"], row["redop"], row["count"]) == ("bfloat16", "avg", row["size"] // 2)
-        limit = factors[row["method"]] * row["size"] / goodput
+        limit = factors[row["method"]] * row["size"] / net_rate
         assert row["efficiency"] == pytest.approx(limit / (row["time"] / 1e6), rel=1e-3)
     assert "pool is left out: there is one reducer, and that is central" in lines(done)
 

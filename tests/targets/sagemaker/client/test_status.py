@@ -93,14 +93,19 @@ def test_a_spot_job_that_was_interrupted_and_completed(sagemaker: FakeSageMaker)
     console = (
         "https://us-east-1.console.aws.amazon.com/sagemaker/home?region=us-east-1#/jobs/bert-7f3k2a"
     )
+    phase_values = [
+        ("Starting", 60.0, "20:26:40", "machines", False),
+        ("Downloading", 10.0, "20:27:40", "data", True),
+        ("Training", 300.0, "20:27:50", None, True),
+        ("Interrupted", 120.0, "20:32:50", "queue", False),
+        ("Starting", 40.0, "20:34:50", "machines", False),
+        ("Training", 500.0, "20:35:30", None, True),
+        ("Uploading", 5.0, "20:43:50", "end", True),
+    ]
+    names = ("phase", "seconds", "start", "cause", "billed")
     value = [
-        {"phase": "Starting", "seconds": 60.0},
-        {"phase": "Downloading", "seconds": 10.0},
-        {"phase": "Training", "seconds": 300.0},
-        {"phase": "Interrupted", "seconds": 120.0},
-        {"phase": "Starting", "seconds": 40.0},
-        {"phase": "Training", "seconds": 500.0},
-        {"phase": "Uploading", "seconds": 5.0},
+        dict(zip(names, (phase, seconds, f"2026-05-28T{start}.000000Z", *more), strict=True))
+        for phase, seconds, start, *more in phase_values
     ]
     text = "starting 1:40, downloading 0:10, training 13:20, interrupted 2:00, uploading 0:05"
     pool = {"status": "Reused", "billable_seconds": None, "reused_by": "next-1"}

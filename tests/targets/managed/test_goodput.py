@@ -1,0 +1,96 @@
+"""The goodput of whole jobs that are started twice, next to the times that the script measured."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ..conftest import Rsctl
+
+TRAIN = """\
+import os, sys, time
+path = os.path.join(os.environ["RSCTL_CHECKPOINT_DIR"], "step")
+is_again = os.path.exists(path)
+with open(path, "a+") as file:
+    file.seek(0)
+    step = int(file.read() or 0)
+time.sleep(0.5)
+print(f"start step={step} time={time.monotonic():.6f}", flush=True)
+while step < 20:
+    time.sleep(0.1)
+    step += 1
+    print(f"step={step} time={time.monotonic():.6f}", flush=True)
+    if step % 6 == 0:
+        with open(path, "w") as file:
+            file.write(str(step))
+    if step == 10 and not is_again:
+        FAIL
+time.sleep(0.3)
+"""
+STEP = re.compile(r"(start )?step=(\d+) time=([0-9.]+)")
+REHEARSED = ("--rehearse", "--rehearse-with", "process", "--behaviour", "pace=0.1")
+PREEMPTED = (
+    *("--behaviour", "preemptions=1", "--behaviour", "preempt_after=25"),
+    *("--behaviour", "ingest=0", "--behaviour", "measure=0"),
+)
+VERTEX = ("queue=10", "provision=10", "stagger=0", "grace=1")
+SAGEMAKER = ("launch=5", "prepare=5", "image=10", "upload=5", "interrupted=8", "sync=1", "grace=1")
+
+
+def measured(log: str) -> tuple[float, float]:
+    """The seconds of new steps and of repeated ones, by the script's own clock."""
+    seconds = {True: 0.0, False: 0.0}
+    highest, before = 0, 0.0
+    for is_start, number, time in STEP.findall(log):
+        if not is_start:
+            seconds[int(number) > highest] += float(time) - before
+        highest, before = max(highest, int(number)), float(time)
+    return seconds[True], seconds[False]
+
+
+@pytest.mark.parametrize(
+    ("target", "behaviour", "paid", "unpaid"),
+    [
+        ("process", (), {}, {}),
+        ("vertex", VERTEX, {}, {"queue": 1.0, "machines": 2.0}),
+        ("sagemaker", SAGEMAKER, {"image": 2.0}, {"queue": 0.8, "machines": 2.0}),
+    ],
+)
+def test_planted_times_are_found(
+    rsctl: Rsctl,
+    target: str,
+    behaviour: tuple[str, ...],
+    paid: dict[str, float],
+    unpaid: dict[str, float],
+) -> None:
+    """On this machine the script fails at its tenth step, in a cloud it loses its machine."""
+    is_cloud = target != "process"
+    job = rsctl.write_job(
+        run={"script": "train.py", "launcher": "once"},
+        image={"base": "b"},
+        checkpoints={"sagemaker": "s3://bucket/c", "vertex": "gs://bucket/c"}.get(
+            target, "checkpoints"
+        ),
+        metrics={"time": {"regex": r"step=(?P<step>\d+) time=(?P<value>[0-9.]+)"}},
+        limits={"spot": True} if is_cloud else {"retries": 1},
+    )
+    wait = "time.sleep(600)" if is_cloud else "sys.exit(3)"
+    (rsctl.folder / "source" / "train.py").write_text(TRAIN.replace("FAIL", wait))
+    options = [part for pair in behaviour for part in ("--behaviour", pair)]
+    rehearsal = (*REHEARSED, *PREEMPTED, *options) if is_cloud else ()
+    done = rsctl("submit", job, "-t", target, *rehearsal, "-o", "json")
+    assert (done.exit_code, done.result["attempt"]) == (0, 2), done.stdout + done.stderr
+    found = rsctl.status(done.result["run"])["goodput"]
+    parts = {cause: part["seconds"] for cause, part in found["parts"].items()}
+    new, repeated = measured(rsctl.log(done.result["run"]))
+    assert parts["new_steps"] == pytest.approx(new, rel=0.02, abs=0.05)
+    assert parts["repeated_steps"] == pytest.approx(repeated, rel=0.02, abs=0.05)
+    assert parts["first_step"] > 1.0
+    assert parts["end"] > 0.3
+    assert {cause: parts[cause] for cause in paid} == pytest.approx(paid, rel=0.02, abs=0.2)
+    for cause, seconds in unpaid.items():
+        assert found["unpaid"][cause] > seconds
+    assert sum(parts.values()) == pytest.approx(found["seconds"], abs=1e-5)
+    assert found["share"] == pytest.approx(parts["new_steps"] / found["seconds"])
+    assert "unknown" not in parts
