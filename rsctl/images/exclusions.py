@@ -85,9 +85,11 @@ _FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name
 _TOKEN = (
     rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}(?:\.\w{9})?"
     rb"|api_org_[A-Za-z]{34}|xapp-\d-[\w-]{15,}|xoxe.xox[bp]-[\w-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeoprs]-[\w-]{10,}"
-    rb"|AIza[\w-]{35}|ya29\.[\w-]{20,}|ey[A-Za-z0-9]{17,}\.ey[\w/\\-]{17,}\.[\w/\\-]*=*|s\.[A-Za-z0-9]{24}"
+    rb"|AIza[\w-]{35}|ya29\.[\w-]{20,}|ey[A-Za-z0-9]{17,}\.ey[\w/\\-]{17,}\.[\w/\\-]*=*|s\.(?=[A-Za-z]{0,23}[0-9])[A-Za-z0-9]{24}"
     rb"|" + ISSUED.encode() + rb")"
 )
+_PLACEHOLDER = re.compile(rb"(?s)([A-Za-z0-9])\1{7}")
+"""In place of a secret people write `hf_xxxxxxxx`; chance makes no such run in a token."""
 _PRIVATE_KEY = (
     rb"-----BEGIN [A-Z0-9 _-]{0,100}PRIVATE KEY(?: BLOCK)?-----"
     rb"(?:[\s\"'+,|>]|\\[nrt]|[A-Za-z-]{1,30}: ?[^\r\n\\]{0,200}){0,40}?"
@@ -153,8 +155,8 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
     (b"hooks.slack",): (LINKS.encode(), "a webhook"),
     (b"sig=",): (LINKS.encode(), "a link with a shared access signature"),
     (): (
-        rb"\A\s*" + _TOKEN + rb"\s*\Z|[=:]\s*[\"']?(?:(?i:bearer|basic|token)\s+)?"
-        rb"" + _TOKEN + rb"(?![\w-])",
+        rb"\A\s*" + _TOKEN + rb"\s*\Z|[=:>,(\[]\s*\\?[\"'`]?(?:(?i:bearer|basic|token)\s+)?"
+        rb"(?=[\w.~|+/=:-]{14})" + _TOKEN + rb"(?![\w-])",
         "a token",
     ),
 }
@@ -216,6 +218,8 @@ def _excluded_content(item: os.DirEntry[str]) -> str | None:
 
 def _kind_of(content: bytes, kinds: Mapping[tuple[bytes, ...], tuple[bytes, str]]) -> str | None:
     for needed, (pattern, what) in kinds.items():
-        if all(text in content for text in needed) and re.search(pattern, content):
-            return what
+        if all(text in content for text in needed):
+            found = re.finditer(pattern, content)
+            if any(what != "a token" or not _PLACEHOLDER.search(each[0]) for each in found):
+                return what
     return None

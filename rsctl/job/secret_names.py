@@ -25,10 +25,12 @@ _NAME = (
     r"|(?:API|APP|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|DECRYPTION|SIGNING|STORAGE|MASTER|AUTH"
     r"|SSH|DEPLOY|SHARED|SUBSCRIPTION|ADMIN|HMAC|AES|RSA|PGP|GPG|TLS|SSL|CLIENT|SERVICE|LICEN[CS]E"
     r"|SESSION|FERNET|JWT|COOKIE|CONSUMER|AWS|AZURE|GCP|GOOGLE|OPENAI|ANTHROPIC|HF|WANDB|COMET"
-    r"|NEPTUNE|COHERE|MISTRAL|SENTRY|STRIPE|SENDGRID|DATADOG|DD)_?KEYS?|SECRET_KEY_BASE"
+    r"|NEPTUNE|KAGGLE|ROBOFLOW|NGC|LANGSMITH|GROQ|GEMINI|GITHUB|GITLAB|WEBHOOK|COHERE|MISTRAL"
+    r"|SENTRY|STRIPE|SENDGRID|DATADOG|DD)_?KEYS?|(?:^|_)SA_KEY|SECRET_KEY_BASE"
+    r"|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
     r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDISCLI|DOCKER)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
-    r"(?:_?[0-9]+|_(?:PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON))?$"
+    r"(?:_?[0-9]+|_(?:PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
 )
 # Tokens and passes of a text or of a model, such as --eos-token, and the path of Google's file.
 _OF_A_TEXT = (
@@ -49,7 +51,7 @@ _FORMS = (
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$])"
-    rf"|://[^/@\s:]*:[^/@\s]+@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
+    rf"|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
@@ -63,11 +65,13 @@ _VALUE = rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*)"""
 _IN_TEXT = (
     rf"(?<![\w./-]){_ASSIGNED}{_VALUE}",
     rf"(?<!\S)(?P<name>{_FLAG})\s+(?!-){_VALUE}",
+    rf"(?<!;)(?<!; )(?<![\w./-])(?P<name>[A-Za-z][\w.-]*)[\"']? {{0,4}}"
+    rf"(?: =|[:?]=|=>) {{1,4}}{_VALUE}",
     r"""(?<=[?&;])(?P<name>[A-Za-z][\w.-]*)=(?P<value>[^\s"'&;]+)""",
     r"""(?<=;)\s*(?P<name>[A-Za-z][\w. -]{0,40}?) ?= ?(?P<value>[^\s;"'][^;"']*)""",
     r"""(?P<quote>\\*["'])(?P<name>[\w.-]+)(?P=quote)\s*:\s*"""
     r"""(?P<value>(?P=quote).*?(?P=quote)|[^\s,}\]]+)""",
-    rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*): +"""
+    rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +"""
     rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
 )
 _NO_VALUE = r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest)"

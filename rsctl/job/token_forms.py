@@ -6,11 +6,12 @@ azure-ad-client-secret, artifactory-*, authress-*, aws-amazon-bedrock-*, clickho
 databricks-*, digitalocean-*, doppler-*, duffel-*, dynatrace-*, easypost-*, facebook-*,
 flutterwave-*, flyio-*, frameio-*, gitlab-*, grafana-*, harness-*, hashicorp-tf-*,
 heroku-api-key-v2, infracost-*, intra42-*, jwt-base64, linear-*, maxmind-*, notion-*, octopus-*,
-openshift-*, perplexity-*, planetscale-*, postman-*, prefect-*, pulumi-*, readme-*, rubygems-*,
-scalingo-*, sendgrid-*, sendinblue-*, sentry-*, settlemint-*, shippo-*, shopify-*, sourcegraph-*,
-square-*, stripe-*, twilio-*, vault-*:
+new-relic-user-api-key, openshift-*, perplexity-*, planetscale-*, postman-*, prefect-*, pulumi-*,
+readme-*, rubygems-*, scalingo-*, sendgrid-*, sendinblue-*, sentry-*, settlemint-*, shippo-*,
+shopify-*, sourcegraph-*, square-*, stripe-*, telegram-*, twilio-*, vault-*:
 https://github.com/gitleaks/gitleaks/blob/b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b/config/gitleaks.toml
-The forms of Groq, NVIDIA, Replicate and xAI follow the keys that their own documentation shows.
+The forms of Discord's bots, Groq, NVIDIA, Replicate and xAI follow the keys that their own
+documentation shows.
 Lengths are lower bounds, so that a longer token of an issuer is still found.
 """
 
@@ -40,7 +41,9 @@ ISSUED = (
     r"|sgp_(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}|[\w.~]{3}\dQ~[\w.~-]{31,34}"
     r"|\d{15,16}\|[\w-]{27,40}|ZXlK[A-Za-z0-9+/]{40,}={0,2}"
     r"|(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}"
-    r"\.[\w+/=-]{30,120}|r8_[A-Za-z0-9]{37}|xai-[A-Za-z0-9]{60,})"
+    r"\.[\w+/=-]{30,120}|r8_[A-Za-z0-9]{37}|xai-[A-Za-z0-9]{60,}|NRAK-[A-Z0-9]{27}"
+    r"|\d{8,10}:AA[\w-]{33}"
+    r"|[MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})"
 )
 """A regular expression for the whole token, without what is before and behind it."""
 

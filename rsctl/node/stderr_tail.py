@@ -24,7 +24,7 @@ _PLAIN_LINES = 10
 
 _TRACEBACK = "Traceback (most recent call last)"
 LOST_PEER = (
-    r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
+    r"[Cc]onnection closed by (?:remote )?peer|Connection reset by peer|Broken pipe|ncclRemoteError"
     r"|remote process exited|(?:reducer|rank) \d+(?: \(\S+\))? (?:was lost|has been silent)"
     r"|(?:ended the run|has ended)[^:\n]*: rank \d+ (?:was lost|left|has been silent)"
 )

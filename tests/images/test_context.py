@@ -250,6 +250,9 @@ ISSUED = [
     "pul-" + "a1" * 20,
     "ntn_12345678901" + "aB" * 17 + "c",
     "SK" + "a1" * 16,
+    "1234567890:AA" + "a1-B_bC" * 4 + "x1y2z",
+    "NRAK-" + "A1B" * 9,
+    "MTAwMDAwMDAwMDAwMDAwMDAw" + ".Gab1c2." + "a1-B_" * 7,
     "eyJhbGciOiJIUzI1NiJ9x.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + "a1-B_" * 8,
 ]
 
@@ -258,7 +261,9 @@ ISSUED = [
 def test_tokens_as_a_maintained_scanner_knows_them(source: Path, token: str) -> None:
     (source / "alone").write_text(f"{token}\n")
     (source / "settings").write_text(f"KEY={token}\n")
-    assert context(source).left_out == [("alone", "a token"), ("settings", "a token")]
+    (source / "x.xml").write_text(f'<add key="x">\n  {token}\n</add>')
+    names = ["alone", "settings", "x.xml"]
+    assert context(source).left_out == [(name, "a token") for name in names]
     assert has_secret(f"train.py --key {token}")
 
 
@@ -375,6 +380,8 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
         ("values.yaml", "kind: ConfigMap\ndata:\n  a: cGFzc3dvcmQx\n"),
         ("kube.yaml", "clusters: []\ncontexts: []\nusers:\n- user: {token: $TOKEN}\n"),
         ("words.txt", "the form of a key is AGE-SECRET-KEY-1... and a PuTTY-User-Key-File-3\n"),
+        ("example.yaml", f"hf_token: hf_{'x' * 34}\n"),
+        ("go.txt", "timeout: s.AcceptanceTimeoutSeconds\n"),
         ("ids.json", f'{{"id": "AKIA{"Z2" * 8}", "sha1": "{"0a" * 20}"}}'),
         ("big.txt", "word " * 500_000),
     ],

@@ -44,6 +44,8 @@ from rsctl.job.secret_names import (
         ),
         *("API_TOKENS", "smtp_pass", "userpass", "TOKEN_1", "API_KEY_2", "PASSWORD2", "openai-key"),
         *("HF_TOKEN_PROD", "SLACK_WEBHOOK_URL", "connectionString", "session_cookie", "SAS_URL"),
+        *("KAGGLE_KEY", "ROBOFLOW_KEY", "GCP_SA_KEY", "SERVICE_ACCOUNT_JSON", "PRIVATE_KEY_PEM"),
+        *("ROOTPW", "USERPWD", "tsAuthkey", "totpSecret", "MLFLOW_TRACKING_PASSWORD"),
         *("SECRET_KEY_BASE", "DOCKER_AUTH_CONFIG", "seed-phrase", "BASIC_AUTH", "github_jwt"),
     ],
 )
@@ -74,6 +76,8 @@ def test_names_of_secrets(name: str) -> None:
             "GOOGLE_APPLICATION_CREDENTIALS",
             "auth",
         ),
+        *("TOKENIZERS_PARALLELISM", "monkey", "keyframe", "passes", "tokenizer_path", "NUM_TOKENS"),
+        *("key_padding_mask", "token_type_ids", "pass_rate", "patience", "NSA_KEY_DIM", "hotkey"),
         *("num_tokens_2", "max_token", "password-file", "tokenizer_json", "author", "bypass"),
     ],
 )
@@ -96,6 +100,10 @@ def test_a_command_line_without_secrets() -> None:
 
 def test_a_text_without_secrets() -> None:
     line = "env HF_TOKEN='a b' x --lr 1 --api-key \"s 1\" --password=s2 --pad-token p"
+    assert (
+        public_text("git+https://0123456789abcdef0123@h/x ssh://git@h")
+        == "git+https*** ssh://git@h"
+    )
     assert public_text(line) == (
         "env HF_TOKEN=*** x --lr 1 --api-key *** --password=*** --pad-token p"
     )
@@ -115,6 +123,11 @@ def test_a_text_without_secrets() -> None:
         ("PRIVATE-TOKEN: s1", "PRIVATE-TOKEN: ***"),
         ("curl -H 'Authorization: Bearer s1' h", "curl -H 'Authorization: ***' h"),
         ("a=b token=s1 c=d,password=s1", "a=b token=*** c=d,password=***"),
+        ("wandb_token = s1", "wandb_token = ***"),
+        ('apiKey := "s1 s1"', "apiKey := ***"),
+        ('"password" => "s1"', '"password" => ***'),
+        ("password : s1", "password : ***"),
+        ("lr = 1, max_tokens = 5, token == x", "lr = 1, max_tokens = 5, token == x"),
         ("lr=1&tokens=5;mode=x, key: v, {a: 1}", "lr=1&tokens=5;mode=x, key: v, {a: 1}"),
     ],
 )

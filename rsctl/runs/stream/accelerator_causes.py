@@ -20,8 +20,25 @@ ACCELERATOR_CAUSES = (
         "or remove the EFA transport from the image",
     ),
     cause(
+        "efa-fork",
+        r"libfabric EFA provider is operating in\s{1,9}a condition"
+        r"|RDMAV_FORK_SAFE[\s\S]{0,400}?abort",
+        "a process forked while it used EFA, which EFA's library refuses",
+        "set FI_EFA_FORK_SAFE=1 in run.env, with libfabric before 1.13 RDMAV_FORK_SAFE=1, or use a "
+        "newer EFA installer",
+    ),
+    cause(
+        "efa-peer",
+        r"Unresponsive (?:remote|receiver)|[Uu]nreachable remote|RNR retries|[Rr]eceiver not ready"
+        r"|reachable by EFA device but handshake failed",
+        "a node did not answer through EFA: it ended, is overloaded, or cannot be reached",
+        "see the other nodes' logs for an earlier failure; the security group must allow all "
+        "traffic within itself, in both directions",
+    ),
+    cause(
         "ofi-memory",
-        r"NET/OFI Unable to register memory",
+        r"NET/OFI Unable to register memory|fi_mr_reg(?:attr)?\b[^\n]{0,40}(?:failed|error)"
+        r"|Unable to register memory \(type",
         "aws-ofi-nccl could not register memory with the network device",
         "update the EFA installer in the image (image.transport: efa) to one that knows the "
         "image's NCCL; with libfabric before 1.19, set FI_EFA_SET_CUDA_SYNC_MEMOPS=0 in run.env; "
@@ -77,10 +94,20 @@ ACCELERATOR_CAUSES = (
         r"neuronx?-cc (?:compilation )?(?:failed|terminated|INTERNAL_ERROR)"
         r"|Command '\['neuronx?-cc'|Failed compilation with \['neuronx?-cc'|\bNCC_[A-Z]{3,5}\d{2,4}"
         r"|\[neuronx?-cc\]: [^\n]{0,40}Internal Compiler Error|Compiler status (?:ERROR|FAIL)"
-        r"|NCC_WRAPPER\|\|: Compilation failed",
+        r"|NCC_WRAPPER\|\|: Compilation failed|RunNeuronCCImpl: error"
+        r"|neuronx?-cc was forcibly killed",
         "Neuron's compiler could not compile a graph of the model",
         "see the compiler's own error above; update the Neuron SDK, replace the operation that it "
         "names, and give the node more memory if the compiler was killed",
+    ),
+    cause(
+        "neuron-network",
+        r"likely not enough EFA devices|(?:ENC|CCOM)[: ][^\n]{0,120}?(?:failed to (?:connect"
+        r"|accept)"
+        r"|[Cc]onnection refused|OFI plugin|net plugin)",
+        "Neuron's collectives could not connect the nodes",
+        "use a machine type with EFA, and as many ranks on each node as it has NeuronCores, with "
+        "groups that fit its ring; the security group must allow all traffic within itself",
     ),
     cause(
         "neuron-run",
@@ -132,6 +159,12 @@ GENERAL_ACCELERATOR_CAUSES = (
         r"NCCL WARN |Test NCCL failure",
         "NCCL failed; its warnings in the log say why",
         "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
+    ),
+    cause(
+        "ofi",
+        r"libfabric:[\d:]{1,30}:efa:[^\n]{0,200}?(?:[Ee]rr(?:or|:)|[Ff]ailed|[Uu]nable)",
+        "libfabric, EFA's library, reported an error",
+        "see the first such line; use a matching EFA installer in the image (image.transport: efa)",
     ),
     cause(
         "toolkit",

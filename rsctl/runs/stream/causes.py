@@ -15,7 +15,8 @@ from rsctl.runs.stream.accelerator_causes import (
     GENERAL_ACCELERATOR_CAUSES,
     SMDDP_LIBRARY,
 )
-from rsctl.runs.stream.service_causes import SERVICE_CAUSES, cause
+from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES, GENERAL_FRAMEWORK_CAUSES
+from rsctl.runs.stream.service_causes import GENERAL_SERVICE_CAUSES, SERVICE_CAUSES, cause
 
 LOST_PEER = "peer"
 """The code of a cause that is an effect of another replica's earlier failure."""
@@ -37,7 +38,7 @@ CAUSES = (
         "gpu-memory",
         r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
-        r"|RESOURCE_EXHAUSTED: Out of memory while trying to allocate"
+        r"|RESOURCE_EXHAUSTED: Out of memory"
         r"|OOM when allocating tensor[^\n]{0,300}(?i:device:gpu)",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
@@ -57,27 +58,56 @@ CAUSES = (
     ),
     cause(
         "gpu-access",
-        r"an illegal memory access was encountered",
+        r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS"
+        r"|CUDA error: misaligned address",
         "code on the GPU accessed memory that does not belong to it",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn "
         "must match torch and the GPU",
     ),
     cause(
+        "gpu-fault",
+        r"unspecified launch failure|an illegal instruction was encountered"
+        r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
+        r"|CU(?:BLAS|DNN)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)",
+        "a computation on the GPU failed, and not for a full memory that is known",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
+        "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
+    ),
+    cause(
+        "gpu-libraries",
+        r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
+        r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with",
+        "the loaded cuDNN is of another version than torch, JAX or TensorFlow was built for",
+        "let pip install cuDNN with the framework, and keep others out of LD_LIBRARY_PATH",
+    ),
+    cause(
+        "gpu-state",
+        r"CUDA-capable device\(s\) is/are busy or unavailable|devices are busy or unavailable"
+        r"|system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|CUDA driver initialization failed"
+        r"|CUDA unknown error",
+        "the machine's GPUs cannot be used: they are busy, or their driver is not ready",
+        "run nvidia-smi there: look for other processes, and for GPUs with NVSwitch start "
+        "nvidia-fabricmanager in the driver's version; in a cloud, submit again",
+    ),
+    cause(
         "gpu-hardware",
-        r"uncorrectable ECC error|GPU has fallen off the bus",
+        r"uncorrectable (?:ECC|NVLink) error|GPU has fallen off the bus|CUDA_ERROR_ECC"
+        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|63|64|74|79|92|94|95)\b",
         "a GPU failed, not the script",
         "submit again; with limits.retries and checkpoints, a job resumes automatically",
     ),
     cause(
         "gpu-binary",
-        r"no kernel image is available for execution on th(?:e|is) device",
+        r"no kernel image is available for execution on th(?:e|is) device"
+        r"|FlashAttention only supports \w{1,20} GPUs or newer|CUDA error: invalid device function",
         "torch, or an extension of it, was not built for this GPU",
         "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
     ),
     cause(
         "driver",
         r"NVIDIA driver on your system is too old|Driver/library version mismatch"
-        r"|CUDA driver version is insufficient",
+        r"|CUDA driver version is insufficient|forward compatibility was attempted on non supported"
+        r"|unsatisfied condition: (?:cuda|driver)|PTX was compiled with an unsupported toolchain",
         "CUDA in the image and the driver of the machine are not compatible",
         "use an image.base with an older CUDA",
     ),
@@ -106,7 +136,9 @@ CAUSES = (
         "memory",
         rf"(?m:^)(?![^\n]{{0,300}}NET/OFI)[^\n]*?(?:{NO_MEMORY})"
         r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
-        r"|ran out[ -]of[ -]memory and exited",
+        r"|ran out[ -]of[ -]memory and exited|oom[_-]kill event|(?:OOM|out of memory) ?[Kk]illed"
+        r"|(?:Out of memory|[Mm]emory cgroup out of memory): Killed? process"
+        r"|srun: error: \S{1,100}: tasks? [\d,-]{1,60}: Out Of Memory",
         "the node ran out of memory",
         f"{LESS_MEMORY}, or raise the memory limit",
     ),
@@ -120,7 +152,10 @@ CAUSES = (
     ),
     cause(
         "timeout",
-        r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for",
+        r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
+        r"|Some NCCL operations have failed or timed out|watchdog got stuck for \d+"
+        r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
+        r"|monitoredBarrier[^\n]{0,80}timed out",
         "a collective operation did not end in time",
         "look for a rank that is slow, stuck or lost; all ranks must run the same operations in "
         "the same order",
@@ -130,7 +165,9 @@ CAUSES = (
         r"DistStoreError|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+"
         r"|Timed out initializing process group in store based barrier"
-        r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout",
+        r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout"
+        r"|gloo/transport/tcp/[^\n]{1,80}: Connection refused|RendezvousTimeoutError"
+        r"|store->get\('?0'?\) got error|Socket Timeout",
         "not all ranks connected at the start",
         "see the logs of the replicas that are missing",
     ),
@@ -144,7 +181,11 @@ CAUSES = (
     ),
     cause(
         "mismatch",
-        r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes",
+        r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes"
+        r"|message truncated : receiving \d{1,12} bytes instead of"
+        r"|DDP expects same model across all ranks"
+        r"|in this process with sizes [^\n]{1,100} appears not"
+        r" to match",
         "ranks ran different collective operations, or one with tensors of different sizes",
         "give all ranks tensors of the same shape and type in the same order, and make all ranks "
         "follow the same path through the script; branches on the rank may only "
@@ -163,18 +204,44 @@ CAUSES = (
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
         "exclude others such as docker0 and lo with ^docker0,lo",
     ),
+    cause(
+        "interface",
+        r"gloo/transport/tcp/device\.cc[^\n]{0,80}Unable to find address for:? ?(\S{1,100})"
+        r"|Unable to resolve hostname to a()|makeDeviceForInterface()|unable to find interface()"
+        r"|[Nn]o socket interface found()",
+        "gloo or NCCL finds no network address of this node: {names}",
+        "set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env to an interface that exists on "
+        "all nodes and has an address, such as eth0 (gloo takes no ^); or let each node's host "
+        "name be resolvable",
+    ),
+    cause(
+        "nccl-ib",
+        r"Call to (ibv_\w{1,40}) failed|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
+        "NCCL failed on InfiniBand or RoCE: {names}",
+        "check with `ibv_devinfo` in the container that its devices exist and are active; "
+        "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; the limit of locked "
+        "memory must be high; a lost node gives this, too; NCCL_IB_DISABLE=1 uses sockets instead",
+    ),
+    cause(
+        "nccl-version",
+        r"Mismatched NCCL version detected",
+        "ranks use different versions of NCCL",
+        "use the same image on all nodes",
+    ),
     *ACCELERATOR_CAUSES,
     cause(
         "processes",
         r"cannot be larger than the device count|CUDA error: invalid device ordinal"
-        r"|Duplicate GPU detected",
+        r"|Duplicate GPU detected|But your machine only has: \["
+        r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a node has more ranks than GPUs, or two ranks use the same GPU",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
     ),
     cause(
         "nccl",
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
-        r"|NCCL error in: .*(?:unhandled \w+ error|internal error|invalid usage)",
+        r"|NCCL [Ee]rror (?:in: |\d).*(?:unhandled \w+ error|internal error|invalid (?:usage"
+        r"|argument))",
         "NCCL failed",
         "set NCCL_DEBUG=INFO in run.env to see more",
     ),
@@ -188,9 +255,20 @@ CAUSES = (
     ),
     cause(
         "no-gpu",
-        r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!",
+        r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
+        r"|no CUDA-capable device is detected|No supported gpu backend found"
+        r"|doesn't support bf16/gpu",
         "the script requires a GPU and finds none",
         "request one with workers.accelerator, or let the script run without a GPU",
+    ),
+    cause(
+        "gpu-container",
+        r"could not select device driver \S{1,40} with capabilities"
+        r"|nvidia-container-cli: (?!requirement error)|unknown or invalid runtime name: nvidia"
+        r"|Failed to initialize NVML: Unknown Error|NVML: Driver Not Loaded",
+        "the container engine cannot give a container the machine's GPUs",
+        "install NVIDIA's driver and the nvidia-container-toolkit on the machine, configure the "
+        "engine (`nvidia-ctk runtime configure`) and restart it",
     ),
     cause(
         "plugin",
@@ -245,7 +323,8 @@ CAUSES = (
     ),
     cause(
         "tpu-device",
-        r"TPU initialization failed: open\(/dev/\w{1,40}\)|Couldn't open device: /dev/accel\d",
+        r"TPU initialization failed: open\(/dev/\w{1,40}\)|Couldn't open device: /dev/accel\d"
+        r"|TPU is already in use",
         "a process could not open the TPU, perhaps because another process has opened it",
         "set run.launcher: once, and let JAX or PyTorch/XLA start the processes of a host's TPUs",
     ),
@@ -302,11 +381,28 @@ CAUSES = (
     ),
     cause(
         "architecture",
-        WRONG_ARCHITECTURE,
+        rf"{WRONG_ARCHITECTURE}|no matching manifest for |no match for platform in manifest",
         "the image is for a different processor architecture than the machine's",
         "build it for the machine's: amd64, or arm64 for Grace and Graviton",
     ),
+    *FRAMEWORK_CAUSES,
     *SERVICE_CAUSES,
+    cause(
+        "slurm-step",
+        r"CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*"
+        r"|srun: error: Unable to (?:create step|confirm allocation)[^\n:]{0,40}: ([^\n]{1,100})",
+        "Slurm ended the job or started no step of it: {names}",
+        "after TIME LIMIT raise limits.timeout; after PREEMPTION or NODE FAILURE submit again, or "
+        "set limits.retries; a step cannot use more than the job asked for",
+    ),
+    cause(
+        "mpi-pmi",
+        r"PMI2?_Init failed|not built with SLURM's PMI support|[Ii]nvalid MPI (?:plugin|type)"
+        r"|[Cc]annot find mpi plugin|mpi/pmix\w{0,8}:[^\n]{0,60}ERROR",
+        "MPI and Slurm have no PMI in common",
+        "set run.launcher: mpi, or give srun a type of `srun --mpi=list` that the image's MPI was "
+        "built with",
+    ),
     cause(
         "mpi-slots",
         r"There are not enough slots available in the system",
@@ -317,8 +413,8 @@ CAUSES = (
         "node-lost",
         r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
         r"([\w.-]{1,253})|(?:ORTE|PRTE) daemon has unexpectedly failed|(?:ORTE|PRTE) has lost "
-        r"communication",
-        "mpirun lost a node: {names}",
+        r"communication|srun: error: Node failure on ([\w.-]{1,253})",
+        "a node was lost: {names}",
         "see that node's log: its machine may have run out of memory, or may have been preempted",
     ),
     cause(
@@ -415,14 +511,29 @@ CAUSES = (
         "delete it and submit again",
     ),
     cause(
+        "pull-limit",
+        r"toomanyrequests|reached your (?:unauthenticated )?pull rate limit",
+        "a registry limits how often images are pulled",
+        "log in to the registry, or copy the image to a registry of the job's cloud; try later",
+    ),
+    cause(
+        "image-login",
+        r"no basic auth credentials|authorization token has expired|unauthorized: "
+        r"|(?:denied|Permission)[^\n]{0,40}artifactregistry\.repositories\.downloadArtifacts"
+        r"|/manifests/[^\n]{1,100}: 40[13] ",
+        "the registry does not let the job's account, or this machine, pull the image",
+        "log in to the registry again; in a cloud, give the job's account permission to read the "
+        "repository",
+    ),
+    cause(
         "image",
-        rf"{PULL_DENIED}|{NO_IMAGE}",
+        rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff",
         "the image was not found",
         "check image.uri, and that you are logged in to its registry",
     ),
     cause(
         LOST_PEER,
-        rf"{stderr_tail.LOST_PEER}"
+        rf"(?<!\(104, ')(?<!\(32, ')(?:{stderr_tail.LOST_PEER})"
         r"|Orted process exited|MPI communication peer process has unexpectedly disconnected"
         r"|Horovod has been shut down"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",
@@ -453,6 +564,8 @@ GENERAL_CAUSES = (
         "a rank ended the MPI job: {names}",
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
+    *GENERAL_FRAMEWORK_CAUSES,
+    *GENERAL_SERVICE_CAUSES,
     *GENERAL_ACCELERATOR_CAUSES,
 )
 """The fallback if no other cause is found."""

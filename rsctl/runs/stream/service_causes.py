@@ -23,6 +23,15 @@ SERVICE_CAUSES = (
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
     ),
     cause(
+        "storage-missing",
+        r"\((?:404|NoSuchKey|NoSuchBucket)\) when calling the (\w{1,60}) operation"
+        r"|NoSuchBucket|NoSuchKey|The specified (?:bucket|key) does not exist"
+        r"|No such object: (\S{1,200})"
+        r"|404 (?:GET|POST|PUT) https://storage\.googleapis\.com/\S{1,200}",
+        "a bucket, or an object in it, does not exist: {names}",
+        "correct its name, with the prefix, and check that what writes it has ended",
+    ),
+    cause(
         "bucket-region",
         OTHER_REGION,
         "a bucket is in a different location than the job: {names}",
@@ -53,7 +62,8 @@ SERVICE_CAUSES = (
     ),
     cause(
         "hub-limit",
-        r"429 (?:Client Error|Too Many Requests)[^\n]{0,200}?(?:://([\w.-]{1,100})|$)"
+        r"429 (?:Client Error"
+        r"|Too Many Requests)(?! - Server message: toomany)[^\n]{0,200}?(?:://([\w.-]{1,100})|$)"
         r"|client error \(429[^\n]{0,200}?://([\w.-]{1,100})"
         r"|HTTP Error 429(): Too Many Requests",
         "a server allows no more downloads for now: {names}",
@@ -79,18 +89,59 @@ SERVICE_CAUSES = (
     ),
     cause(
         "tracker-key",
-        r"api_key not configured \(no-tty\)",
+        r"api_key not configured \(no-tty\)|API key must be 40 characters",
         "Weights & Biases has no API key in the job",
         "set it as a secret, WANDB_API_KEY in run.env with `${{WANDB_API_KEY}}`, or set "
         "WANDB_MODE=disabled",
     ),
     cause(
         "credentials",
-        r"Unable to locate credentials|Your default credentials were not found"
+        r"Unable to locate credentials|NoCredentialsError|Your default credentials were not found"
         r"|Could not automatically determine credentials",
         "the job has no credentials for a cloud service",
         "on that cloud, a job uses the credentials of its service account or role; elsewhere, "
         "provide them as secrets in run.env",
+    ),
+    cause(
+        "credentials-invalid",
+        r"ExpiredToken|InvalidClientTokenId|UnrecognizedClientException|SignatureDoesNotMatch"
+        r"|InvalidAccessKeyId|RequestTimeTooSkewed|security token included in the request is"
+        r"|RefreshError|invalid_grant|Token has been expired or revoked"
+        r"|Reauthentication is needed|Invalid Credentials|invalid authentication credentials",
+        "a cloud service does not accept the credentials of the job: wrong, or expired",
+        "use the job's service account or role, whose credentials are renewed, rather than keys or "
+        "tokens in run.env; a wrong clock on the machine gives this, too",
+    ),
+    cause(
+        "certificate",
+        r"CERTIFICATE_VERIFY_FAILED|x509: certificate signed by unknown authority",
+        "a server's certificate is not trusted",
+        "add the certificate of your network's proxy to the image, and set REQUESTS_CA_BUNDLE and "
+        "SSL_CERT_FILE in run.env",
+    ),
+    cause(
+        "service-unavailable",
+        r"(?<!\d)50[0234] (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
+        r"|Internal Server Error|(?:GET|POST|PUT) https)"
+        r"|\((?:ServiceUnavailable|InternalError|503|500)\) when calling the (\w{1,60})",
+        "a service was unavailable: {names}",
+        "submit again; let the script retry with increasing pauses; limits.retries resumes the job",
+    ),
+    cause(
+        "file-system",
+        r"\[Errno 5\] Input/output error|Stale file handle|\[Errno 116\]",
+        "a file system, usually one on the network, failed",
+        "submit again; let fewer processes read and write at the same time",
+    ),
+    cause(
+        "file-permission",
+        r"\[Errno (?:13|30)\] (?:Permission denied|Read-only file system): '([^'\n]{1,200})'"
+        r"|cannot create directory '?\u2018?([^'\u2019\n]{1,200})'?\u2019?: (?:Permission denied"
+        r"|Read-only)"
+        r"|trying to write in your cache folder \(([^)\n]{1,200})",
+        "the job's user may not read or write this path: {names}",
+        "write into the outputs or below /tmp; set HF_HOME, XDG_CACHE_HOME and TRITON_CACHE_DIR in "
+        "run.env for caches; check the user of the image and the owner of mounted folders",
     ),
     cause(
         "mount",
@@ -102,10 +153,34 @@ SERVICE_CAUSES = (
     cause(
         "network",
         r"Temporary failure in name resolution|Could not resolve host"
-        r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL",
+        r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
+        r"|Max retries exceeded with url|Name or service not known|getaddrinfo failed"
+        r"|No address associated with hostname|\('Connection aborted\.'|Read timed out"
+        r"|dial tcp[^\n]{0,100}(?:no such host|i/o timeout|connection refused)"
+        r"|TLS handshake timeout",
         "a server on the network cannot be reached",
         "check the job's network: subnets need a NAT device or an endpoint of the service; with "
         "network isolation a job has no network at all",
     ),
 )
 """In the order in which they are shown."""
+
+GENERAL_SERVICE_CAUSES = (
+    cause(
+        "cloud-call",
+        r"An error occurred \((\w{1,80}\) when calling the \w{1,80}) operation"
+        r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
+        r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
+        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})",
+        "a service refused a call of the job: {names}",
+        "correct what the message names; 401 and 403 are credentials and permissions, 404 is a "
+        "name, 429 and 5xx go away with retries",
+    ),
+    cause(
+        "script-failed",
+        r"ExecuteUserScriptError",
+        "SageMaker's toolkit says that the script failed, and not why",
+        "see the script's own error before it: `rsctl logs RUN` of the replica that failed first",
+    ),
+)
+"""For texts without any other cause."""

@@ -125,9 +125,9 @@ _KNOWN = (
         "targets.vertex.region",
     ),
     _known(
-        r"internal error occurred for the current attempt",
+        r"internal error (?:occurred for the current attempt|encountered)",
         "cloud",
-        "this was an internal error of Vertex AI, after three attempts; submit the job again",
+        "this was an internal error of Vertex AI; submit the job again",
     ),
 )
 

@@ -1,0 +1,266 @@
+"""Causes of failed jobs in frameworks: DeepSpeed, FSDP, Lightning, Hugging Face, JAX, data loaders.
+
+Sources: texts of tests/fixtures/real, and the messages in the code of these frameworks.
+"""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+FRAMEWORK_CAUSES = (
+    cause(
+        "batch-size",
+        r"train_batch_size is not equal to|Either train_batch_size or train_micro_batch_size"
+        r"|(?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
+        r"(?:not|must be) divisible by",
+        "the batch size, or the number of ranks, does not fit the other sizes of the training",
+        "make the total batch size the batch size of a rank x accumulation steps x ranks, and the "
+        "number of ranks a multiple of tensor x pipeline parallelism; a product with 1 rank means "
+        "that the script did not initialise its process group before",
+    ),
+    cause(
+        "extension",
+        r"unable to compile cuda/cpp extensions|mismatches the version that was used to compile"
+        r"|CUDA_HOME (?:environment variable is not set|does not exist)"
+        r"|Error building extension '(\w{1,60})'|Ninja is required to load"
+        r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
+        r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file",
+        "code of a package could not be compiled in the job: {names}",
+        "use an image.base that has compilers, ninja and the CUDA toolkit (a `devel` image) of "
+        "torch's own version, or install a build of the package while the image is built",
+    ),
+    cause(
+        "checkpoint-mismatch",
+        r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
+        r" group that doesn't match|has a different number of parameter groups)"
+        r"|Missing key in checkpoint state_dict"
+        r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint",
+        "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
+        "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
+        "sizes; convert it for other sizes with the framework's tool",
+    ),
+    cause(
+        "checkpoint-write",
+        r"PytorchStreamWriter failed|inline_container\.cc[^\n]{0,60}unexpected pos"
+        r"|Error while serializing: I/?o ?[Ee]rror",
+        "a checkpoint could not be written, usually because the disk is full",
+        "free disk space or raise workers.disk; keep fewer checkpoints; see the error beside it",
+    ),
+    cause(
+        "fsdp",
+        r"[Mm]ust flatten tensors (?:with|on)|_convert_all_state_info[\s\S]{0,200}?AssertionError"
+        r"|FSDP expects uniform|FlatParameter[^\n]{0,100}(?:same|uniform)"
+        r"|[Ii]nconsistent (?:compute device|dtype|`?requires_grad)",
+        "FSDP found parameters or optimizer states of different types in one unit",
+        "give all parameters of a wrapped module the same dtype, device and requires_grad before "
+        "FSDP wraps them, with use_orig_params=True; optimizers with 8-bit states need FSDP2",
+    ),
+    cause(
+        "sharded-tensor",
+        r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
+        r"|'weight' must be 2-D|[Cc]annot copy out of meta tensor"
+        r"|NotImplementedError: [^\n]{0,80}meta tensor",
+        "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
+        "or in another order than before",
+        "run the same modules in the same order on all ranks; work on whole parameters in the "
+        "framework's own context (deepspeed.zero.GatheredParameters, "
+        "summon_full_params, full_tensor()); update torch, accelerate and transformers together",
+    ),
+    cause(
+        "device-map",
+        r"device_map[^\n]{0,60}in any distributed mode"
+        r"|(?:ZeRO|Zero)-3[^\n]{0,40}not compatible[^\n]{0,80}(?:device_map|low_cpu_mem_usage)",
+        "a model was loaded with a device_map, which several ranks cannot train",
+        "load it without device_map, or onto the rank's own GPU: device_map={{'': LOCAL_RANK}}; "
+        "use FSDP or DeepSpeed if one GPU is too small",
+    ),
+    cause(
+        "devices",
+        r"Expected all tensors to be on the same device|Input tensor is not an XLA tensor"
+        r"|must have its parameters and buffers on device",
+        "an operation got tensors of different devices",
+        "move the model and each batch to the rank's device",
+    ),
+    cause(
+        "loss-scale",
+        r"loss scale already at minimum|Attempting to unscale FP16 gradients",
+        "the gradients of a training in fp16 overflow, or its weights are in fp16 themselves",
+        "use bf16, a smaller learning rate or clipped gradients, and keep the weights in fp32",
+    ),
+    cause(
+        "reused-parameters",
+        r"Expected to mark a variable ready only once",
+        "a parameter's gradient was ready twice in one step, which DistributedDataParallel refuses",
+        "use gradient checkpointing with use_reentrant=False, set find_unused_parameters=False, or "
+        "DistributedDataParallel(..., static_graph=True)",
+    ),
+    cause(
+        "collate",
+        r"stack expects each tensor to be equal size|batch must contain tensors, numpy arrays"
+        r"|each element in list of batch should be of equal size"
+        r"|Trying to resize storage that is not resizable"
+        r"|activate truncation and/or padding",
+        "the samples of a batch have different shapes, or are of a kind that cannot be joined",
+        "pad, crop or resize them, or give the DataLoader a collate_fn",
+    ),
+    cause(
+        "data-timeout",
+        r"(?:DataLoader|Worker) timed out after (\d{1,9}) seconds",
+        "a data loader did not deliver a batch in its time of {names} seconds",
+        "read from a local disk (mode: copy), use more workers, or raise the DataLoader's timeout",
+    ),
+    cause(
+        "start-method",
+        r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
+        r"|before the\s{1,40}current process has finished its bootstrapping phase"
+        r"|[Cc]an't pickle (?:local object|<)|[Cc]annot pickle '([^'\n]{1,80})' object",
+        "a process of Python could not be started with the state that it needs: {names}",
+        "use no CUDA in data sets, or the start method spawn; give processes only objects that "
+        "pickle can copy; start them below `if __name__ == '__main__':`",
+    ),
+    cause(
+        "hub-offline",
+        r"[Ww]e couldn't connect to '?https?://|[Cc]ouldn't reach [^\n]{1,120} on the Hub"
+        r"|OfflineModeIsEnabled|outgoing traffic has been disabled|LocalEntryNotFoundError"
+        r"|cannot find the (?:requested files|appropriate snapshot folder)",
+        "a model or data set is not in the cache, and its hub cannot be reached",
+        "give the job internet access, or copy the files to a bucket and read them from inputs; "
+        "unset HF_HUB_OFFLINE where there is a network",
+    ),
+    cause(
+        "hub-missing",
+        r"RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
+        r"|(?<!Local)EntryNotFoundError|HFValidationError"
+        r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
+        r"|does not appear to have a file named ([\w./-]{1,80})"
+        r"|Couldn't find (?:a dataset script|file|any data file) at (\S{1,200})"
+        r"|[Cc]an't load (?:the )?(?:tokenizer|model|config\w{0,9}|image processor) for "
+        r"'([^'\n]{1,120})'",
+        "the hub or the folder does not have this model, data set or file: {names}",
+        "correct its name; for a private one set the secret HF_TOKEN in run.env; a local folder "
+        "must be in image.source or in inputs",
+    ),
+    cause(
+        "hub-version",
+        r"[Dd]ataset scripts are no longer supported|Transformers does not recognize this arch"
+        r"|pass the argument `?trust_remote_code=True|Tokenizer class (\w{1,60}) does not exist",
+        "this version of a library does not support the model or data set: {names}",
+        "install the version that its page names in image.python; trust_remote_code=True lets it "
+        "run code of its own",
+    ),
+    cause(
+        "package-versions",
+        r"cannot import name ('\w{1,80}' from '[\w.]{1,120}')",
+        "the versions of packages do not fit each other: {names}",
+        "install versions that belong together in image.python; a file of the source with the name "
+        "of a package hides it",
+    ),
+    cause(
+        "jax-peer",
+        r"[Cc]oordination service[^\n]{0,200}(?:error|heartbeat|shut|unavailable|unhealthy|polled)"
+        r"|(?:tasks are unhealthy|tasks have crashed|stopped sending heartbeats)"
+        r"|DEADLINE_EXCEEDED: Barrier timed out",
+        "JAX's coordination service lost a process, or waited for one in vain",
+        "see the logs of the other replicas for the first failure; all processes must call "
+        "jax.distributed.initialize",
+    ),
+)
+"""In the order in which they are shown."""
+
+GENERAL_FRAMEWORK_CAUSES = (
+    cause(
+        "dataset",
+        r"DatasetGenerationError",
+        "a data set could not be made from its files",
+        "see the exception before it in the log: a file that cannot be read, columns that differ, "
+        "or a full disk",
+    ),
+    cause(
+        "data-worker",
+        r"Caught (\w{1,80}) in DataLoader worker process",
+        "the data set raised an exception in a worker process of a data loader: {names}",
+        "see its `Original Traceback` in the log; num_workers=0 raises it in the script itself",
+    ),
+    cause(
+        "rendezvous-lost",
+        r"Rendezvous(?:Closed|Connection|State)Error",
+        "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
+        "never listened",
+        "see the logs of the other nodes for the first failure, above all that of worker-0",
+    ),
+    cause(
+        "lightning",
+        r"MisconfigurationException: ([^\n]{1,200})|(DeadLock detected from rank: \d{1,6})",
+        "Lightning stopped the training: {names}",
+        "for a setting, correct the Trainer's arguments: devices and num_nodes are the ranks of a "
+        "node and the nodes; for a deadlock, see the rank's exception that is printed with it",
+    ),
+    cause(
+        "signal",
+        r"SignalException: Process \d{1,9} got signal: (\d{1,2})",
+        "torchrun was ended by a signal and did not fail itself: signal {names}",
+        "find out who sent it: signal 15 comes from a user, a time limit or a preemption, signal 1 "
+        "from a terminal that was closed",
+    ),
+    cause(
+        "crash",
+        r"Segmentation fault|Caught signal 11",
+        "native code crashed",
+        "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
+    ),
+    cause(
+        "ssh-nodes",
+        r"Host key verification failed|Permission denied \(publickey",
+        "a launcher could not log in to another node by ssh",
+        "set run.launcher: torchrun or mpi, with which rsctl starts the processes of all nodes",
+    ),
+    cause(
+        "file-missing",
+        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'",
+        "a file does not exist in the job: {names}",
+        "use the paths of inputs and outputs, or one relative to image.source, and check that "
+        ".dockerignore does not exclude it",
+    ),
+    cause(
+        "variable-unset",
+        r"in __getitem__\n[^\n]{0,80}raise KeyError\(key\) from None\nKeyError: '(\w{1,80})'",
+        "a variable of the environment is not set: {names}",
+        "set it in run.env; RANK and LOCAL_RANK come from run.launcher: torchrun",
+    ),
+    cause(
+        "gpu-fault",
+        r"CUDA error: ([^\n]{1,100})|(CU(?:BLAS|DNN|SOLVER|SPARSE|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
+        "CUDA, or one of its libraries, reported an error: {names}",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "
+        "support the GPU and its driver",
+    ),
+    cause(
+        "xla",
+        r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})"
+        r"|JaxRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})",
+        "XLA reported an error: {names}",
+        "see the first such error in the logs of all replicas; a lost process ends the others",
+    ),
+    cause(
+        "distributed",
+        r"(Dist(?:Network|Backend|Store)?Error: [^\n]{1,200})|(gloo/transport/[^\n]{1,200})",
+        "torch.distributed could not communicate: {names}",
+        "see the logs of the other replicas for an earlier failure, and check that the nodes reach "
+        "each other on all ports",
+    ),
+    cause(
+        "slurm-step",
+        r"(?:srun|slurmstepd): error: (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
+        r"|\*\*\*)([^\n]{1,160})",
+        "Slurm reported an error: {names}",
+        "see `sacct -j` of the job, and the logs of the nodes",
+    ),
+    cause(
+        "system-call",
+        r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
+        r"|Io) ?[Ee]rror: ([^\n]{1,100}\(os error \d{1,4}\))",
+        "the operating system refused an operation: {names}",
+        "check the file, folder or address that the message names, and free space on its disk",
+    ),
+)
+"""For texts without any other cause."""
