@@ -1,7 +1,8 @@
 """Samples of a run: one number per metric, aggregated over the run's steady part.
 
 Besides the metrics of the job there are metrics of the run itself, named `run.…`: the seconds of
-its phases, its cost, the bytes of its gradients. A missing figure has no value and a reason.
+its phases, its cost, the bytes of its gradients. A missing figure has no value and a reason. A run
+whose steps were recorded also has their parts, `step.…`, see `rsctl.bench.step_parts`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.steady import Steady
+from rsctl.bench.step_parts import PARTS, step_values
 from rsctl.runs.cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import RunRecord, Store
@@ -187,6 +189,10 @@ def _of_run(
     travel = gradients_of(store, run)
     why = None if travel else "no gradients were exchanged through reducers"
     measured["run.gradient_bytes"] = _once(float(travel.bytes) if travel else None, "B", why)
+    for name, value in step_values(store, run.run).items():
+        measured[name] = (
+            _once(value, "s", None) if name in PARTS else Sample(value=value, n=1, total=1)
+        )
     return measured
 
 
