@@ -95,6 +95,8 @@ if TYPE_CHECKING:
     from rsctl.api.logs import LogFilter as LogFilter
     from rsctl.api.measurement import measure as measure
     from rsctl.api.metric_feed import MetricFeed as MetricFeed
+    from rsctl.api.run_diff import RunDiff as RunDiff
+    from rsctl.api.run_diff import diff as diff
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_replicas as known_replicas
@@ -222,6 +224,7 @@ _MODULES = {
     "rsctl.api.logs": ("LogFilter",),
     "rsctl.api.measurement": ("measure",),
     "rsctl.api.metric_feed": ("MetricFeed",),
+    "rsctl.api.run_diff": ("RunDiff", "diff"),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": (
         "is_job_url",

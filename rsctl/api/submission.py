@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 
 import msgspec
@@ -23,6 +23,7 @@ from rsctl.plan import make_plan, name_of
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
+from rsctl.runs.origin import keep_origin
 from rsctl.runs.placements import first_request
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
@@ -60,6 +61,8 @@ class PreparedRun:
     settings: tuple[str, ...] = ()
     target: Target = field(repr=False, kw_only=True)
     rehearsal: RehearsedTarget | None = field(default=None, repr=False, kw_only=True)
+    file: str = field(default="", kw_only=True)
+    folder: str = field(default="", kw_only=True)
 
     @property
     def plan(self) -> Plan:
@@ -109,6 +112,7 @@ class PreparedRun:
         with closing(Store()) as store:
             with self._emulating() as submission:
                 self._send_request(store, submission, on_progress or _ignore)
+            self._keep_origin()
             _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)
         if self.submission.job.tracking:
@@ -116,6 +120,13 @@ class PreparedRun:
 
             follow_run(record)
         return Run(record)
+
+    def _keep_origin(self) -> None:
+        """Record what the run is made from. The job runs already: it does not wait for this."""
+        from rsctl.api.origins import make_origin  # which a plan does not need
+
+        with suppress(OSError, RsctlError):  # a job whose disk is full runs on
+            keep_origin(self.run_id, make_origin(self.submission, self.file, self.folder))
 
     def cancel(self) -> Run | None:
         """Cancel the job that an interrupted `send` has started; returns the run, which is ending.
@@ -224,7 +235,16 @@ def prepare(
     missing = [finding for finding in lacking if finding.is_error]
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *findings, *missing)
-    return PreparedRun(submission, findings, settings, target=chosen, rehearsal=rehearsal)
+    path, folder = ("", "") if isinstance(source, Job) else (source.path, source.folder)
+    return PreparedRun(
+        submission,
+        findings,
+        settings,
+        target=chosen,
+        rehearsal=rehearsal,
+        file=os.path.abspath(path) if path not in ("", "-") else path,
+        folder=folder,
+    )
 
 
 def submit(

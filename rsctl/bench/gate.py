@@ -7,6 +7,7 @@ suspected. The rule is in `verdict`; what can be compared at all is in `checks`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Optional
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from rsctl.bench.checks import MetricCheck, UndecidedCheck, conclude, fill, make_cases
 from rsctl.bench.differences import Difference
 from rsctl.bench.fingerprint import (
+    Cell,
     refusals,
     shown_differences,
     with_repetitions,
@@ -22,6 +24,7 @@ from rsctl.bench.formats.html import html_table
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.records import Against, worst_exit_code
 from rsctl.bench.results import CellRuns, Results, cell_label
+from rsctl.bench.step_parts import BUCKETS, PARTS, Moved, causes, moved_values
 from rsctl.bench.verdict import (
     ALPHA,
     CONFIRMED,
@@ -52,7 +55,8 @@ class Gate(msgspec.Struct, kw_only=True):
     taken; `differences` is what the change under test may have changed. `failures` are the exit
     codes of the candidate's runs that have failed, `baseline_failures` those of a baseline that ran
     beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
-    it may be worse. `confirmation` is the bench of the fresh runs.
+    it may be worse. `confirmation` is the bench of the fresh runs. `moved` are the parts of a step
+    that became longer in the cells that regressed, the worst first.
     """
 
     verdict: Verdict
@@ -67,6 +71,7 @@ class Gate(msgspec.Struct, kw_only=True):
     baseline_failures: list[int] = []
     outdated: list[str] = []
     confirmation: Optional[str] = None
+    moved: list[Moved] = []
 
     def _repr_html_(self) -> str:
         return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
@@ -260,7 +265,25 @@ def make_gate(
         differences=shown_differences(baseline.fingerprint, candidate.fingerprint),
         failures=[code for cell in runs for code in cell.failures],
         confirmation=fresh.label if fresh else None,
+        moved=_moved(baseline, candidate, checks),
     )
+
+
+def _moved(baseline: Results, candidate: Results, checks: Sequence[MetricCheck]) -> list[Moved]:
+    """The parts of a step that became longer, in the cell of the worst regression that has some."""
+    regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
+    regressed.sort(key=lambda check: -abs(check.effect or 0.0))
+    for cell in [check.cell for check in regressed if check.cell is not None]:
+        sides = [_step_medians(side, cell) for side in (baseline, candidate)]
+        if all(sides) and (found := causes(moved_values(*sides))):
+            return found
+    return []
+
+
+def _step_medians(side: Results, cell: Cell) -> dict[str, float]:
+    """The medians of a cell's runs of each part of their step."""
+    found = {name: side.find(name, cell) for name in (*PARTS, BUCKETS)}
+    return {n: median(series.known) for n, series in found.items() if series and series.known}
 
 
 def exit_code(verdict: Verdict, cells: Sequence[CellRuns] = ()) -> ExitCode:

@@ -76,7 +76,7 @@ class BenchPlan:
         """The files and packages that runs without an image use, by name."""
         found: dict[str, str] = {}
         for cell in {cell.submission.job.image.source: cell for cell in self.cells}.values():
-            found |= _content_of(cell.submission, self.document)
+            found |= content_of(cell.submission, self.document.path, self.document.folder)
         return found
 
     @property
@@ -231,25 +231,27 @@ def _inputs_of(submission: Submission, document: Document) -> str:
     source = _source_of(submission)
     if source is None:
         return ""
-    return source_digest(source, _not_inputs(submission, document)) + packages_digest(
-        _python_of(submission)
-    )
+    ignored = _not_inputs(submission, document.path, document.folder)
+    return source_digest(source, ignored) + packages_digest(_python_of(submission))
 
 
-def _content_of(submission: Submission, document: Document) -> dict[str, str]:
-    """The same by name: a digest of each file, and the version of each package."""
+def content_of(submission: Submission, file: str = "", folder: str = "") -> dict[str, str]:
+    """A digest of each file, and the version of each package, that a run without an image uses.
+
+    Less the job `file`, and what its gate keeps in `folder`. Raises OSError.
+    """
     source = _source_of(submission)
     if source is None:
         return {}
-    files = source_files(source, _not_inputs(submission, document))
+    files = source_files(source, _not_inputs(submission, file, folder))
     return {**files, **packages(_python_of(submission))}
 
 
-def _not_inputs(submission: Submission, document: Document) -> list[Path]:
+def _not_inputs(submission: Submission, file: str, folder: str) -> list[Path]:
     job = submission.job
     own = [job.gate.baseline, job.gate.history] if job.gate else []
-    places = [Path(document.folder, location) for location in own if location]
-    return [Path(document.path), *places]
+    places = [Path(folder, location) for location in own if location]
+    return [Path(file), *places]
 
 
 def _python_of(submission: Submission) -> Path | None:

@@ -2,7 +2,8 @@
 
 Besides the metrics of the job there are metrics of the run itself, named `run.…`: the seconds of
 its phases, its cost, its goodput, the bytes of its gradients. A missing figure has no value and a
-reason.
+reason. A run whose steps were recorded also has their parts, `step.…`, see
+`rsctl.bench.step_parts`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.steady import Steady
+from rsctl.bench.step_parts import PARTS, step_values
 from rsctl.runs.cost import cost_of
 from rsctl.runs.goodput_records import goodput_of
 from rsctl.runs.gradients import gradients_of
@@ -191,6 +193,10 @@ def _of_run(
     travel = gradients_of(store, run)
     why = None if travel else "no gradients were exchanged through reducers"
     measured["run.gradient_bytes"] = _once(float(travel.bytes) if travel else None, "B", why)
+    for name, value in step_values(store, run.run).items():
+        measured[name] = (
+            _once(value, "s", None) if name in PARTS else Sample(value=value, n=1, total=1)
+        )
     return measured
 
 

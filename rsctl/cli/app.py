@@ -51,6 +51,7 @@ PANELS = {
     },
     "Benchmarks": {
         "bench": "Run, watch and cancel repeated runs of a job matrix.",
+        "diff": "Show what differs between two runs, and what moved.",
         "compare": "Compare runs, benches and baselines.",
         "gate": "Compare a benchmark job with its baseline, and pass or fail.",
         "history": "Show a job's samples over commits, and the steps in them.",

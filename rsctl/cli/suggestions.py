@@ -20,7 +20,7 @@ _MEANINGS = {
     "build-image": "build image push",
     "catalog": "machines prices price cost costs gpus instances",
     "ui": "dashboard web board top",
-    "compare": "diff",
+    "compare": "cmp versus vs",
     "open": "browse console",
     "doctor": "diagnose health",
     "--version": "version ver",

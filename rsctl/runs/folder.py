@@ -3,6 +3,8 @@
 For a job in a cloud the supervisor is the command that collects its log.
 
 submission.json   the run description: what the supervisor runs (no secrets)
+origin.json       the job file, commit and files of the run, see `rsctl.runs.origin`
+image             the reference of the image that was sent to a cloud, by digest if it has one
 requested         its modification time is when the job was last requested from a cloud
 supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
 supervisor.log    what the supervisor itself printed; normally empty
@@ -111,6 +113,7 @@ class RunFolder:
         self.supervisor_log = self.path / "supervisor.log"
         self._description = self.path / "submission.json"
         self._requested = self.path / "requested"
+        self._image = self.path / "image"
         self._lock_path = self.path / "supervisor.lock"
 
     def create(self, description: RunDescription) -> None:
@@ -132,6 +135,19 @@ class RunFolder:
             return None
         except OSError as problem:
             raise unwritable(self.path, problem) from None
+
+    def note_image(self, reference: str | None) -> None:
+        """Note the reference of the image that is sent. Raises OSError."""
+        if reference is not None:
+            self._image.write_text(reference, encoding="utf-8")
+
+    def image(self) -> str | None:
+        """The reference of the image that was sent; None if that is not known."""
+        try:
+            with open_regular(self._image) as file:
+                return file.read().decode() or None
+        except (OSError, UnicodeDecodeError):
+            return None
 
     def note_request(self) -> None:
         """Note that a request which may create the run's job is about to be sent.

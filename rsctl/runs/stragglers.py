@@ -61,12 +61,16 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-class _Times(NamedTuple):
+class RankTimes(NamedTuple):
+    """Milliseconds of a rank's step, and of its wait in it; `replica` is the rank's node."""
+
+    replica: str
     step: float
     wait: float
 
     @property
     def compute(self) -> float:
+        """The step without the wait."""
         return max(0.0, self.step - self.wait)
 
 
@@ -74,32 +78,37 @@ Latest = Mapping[str, Mapping[str, float]]
 """By replica, the last values of metrics, whose names may lack the prefix `node.rank`."""
 
 
-def slowest_rank(latest: Latest) -> Straggler | None:
-    """The slowest rank by the last values of all; None with fewer than two ranks."""
+def rank_times(latest: Latest) -> dict[int, RankTimes]:
+    """The times of each rank by the last values of all; ranks with one of the two are left out."""
     found: dict[int, tuple[str, dict[str, float]]] = {}
     for replica, values in latest.items():
         for name, value in values.items():
             match = _NAME.fullmatch(name if name.startswith(RANK) else RANK + name)
             if match:
                 found.setdefault(int(match[1]), (replica, {}))[1][match[2]] = value
-    times = {
-        rank: (replica.partition("/")[0], _Times(of["step_ms"], of["wait_ms"]))
-        for rank, (replica, of) in found.items()
+    return {
+        rank: RankTimes(replica.partition("/")[0], of["step_ms"], of["wait_ms"])
+        for rank, (replica, of) in sorted(found.items())
         if len(of) == 2
     }
-    return _slowest(times)
 
 
-def _slowest(times: Mapping[int, tuple[str, _Times]]) -> Straggler | None:
+def slowest_rank(latest: Latest) -> Straggler | None:
+    """The slowest rank by the last values of all; None with fewer than two ranks."""
+    return slowest_of(rank_times(latest))
+
+
+def slowest_of(times: Mapping[int, RankTimes]) -> Straggler | None:
+    """The slowest of these ranks; None with fewer than two."""
     if len(times) < 2:
         return None
-    rank = min(times, key=lambda each: (times[each][1].wait, each))
-    replica, own = times[rank]
-    others = [of.wait for other, (_, of) in times.items() if other != rank]
-    usual = median(of.compute for _, of in times.values())
+    rank = min(times, key=lambda each: (times[each].wait, each))
+    own = times[rank]
+    others = [of.wait for other, of in times.items() if other != rank]
+    usual = median(of.compute for of in times.values())
     return Straggler(
         rank=rank,
-        replica=replica,
+        replica=own.replica,
         slower=own.compute / usual - 1 if usual else 0.0,
         cost_ms=median(others) - own.wait,
         step_ms=own.step,

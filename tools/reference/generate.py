@@ -28,6 +28,7 @@ from separate_commands import separate_commands
 from rsctl.api.bisect import Bisected, Probe
 from rsctl.api.prune.items import Item
 from rsctl.bench.history_series import CommitPoint, FoundStep, HistorySeries
+from rsctl.bench.step_parts import Moved
 from rsctl.bench.summary import CellStatistic, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
@@ -159,6 +160,10 @@ DOCUMENTS = (
     ("history", "`{history, commits, series}`: `series` is a list of HistorySeries."),
     ("history add", "`history`, `commit`, `bench`, and the number of `cells`."),
     ("history bisect", "Bisected, below; `first_bad` is null if skipped commits hide it."),
+    ("diff", "`{sides, differences, steps, ranks, metrics, remarks}`: `sides` has `run`, `name`, "
+     "`target`, `state` and `created` of both runs, `differences` have `name`, `baseline` and "
+     "`candidate`; `steps` (the parts of a step, and `step.buckets`), `ranks` and `metrics` are "
+     "lists of Moved."),
     ("doctor", "`{checks}`: a list of checks."),
 )  # fmt: skip
 EVENTS = (
@@ -168,7 +173,7 @@ PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
     RunCost, Goodput, GoodputPart, TrackingPlan,
     PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile, HistorySeries,
-    CommitPoint, FoundStep, Bisected, Probe,
+    CommitPoint, FoundStep, Bisected, Probe, Moved,
 )  # fmt: skip
 
 

@@ -66,6 +66,8 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
     if len(shown) < len(checks):
         left = len(checks) - len(shown)
         parts.append(f"\nThis text is cut: {left} more checks are not shown.\n")
+    if gate.moved:
+        parts.append(_differences("Longer in each step", gate.moved))
     if gate.differences:
         parts.append(_differences("Differences between them", gate.differences))
     return "\n".join(parts)

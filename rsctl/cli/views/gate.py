@@ -26,6 +26,8 @@ def print_gate(gate: Gate, output: str) -> None:
     for check in gate.worst_first:
         if check.reason:
             print_message(sanitize_text(f"{check.title}: {check.reason}"))
+    for part in gate.moved:
+        print_message(sanitize_text(f"longer in each step: {part}"))
     for difference in gate.refused:
         print_important(sanitize_text(f"the baseline is for a different measurement: {difference}"))
     typer.echo(gate.headline)

@@ -77,6 +77,7 @@ class ManagedTarget:
         try:
             record()
             image = self._provide(submission, show)
+            folder.note_image(image)
             if submission.alternatives:
                 self._submit_to_placements(submission, image, show)
                 return

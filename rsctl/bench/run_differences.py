@@ -1,0 +1,101 @@
+"""Differences between two runs: their job files, code, machines and environments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rsctl.bench.differences import NOT_SET, Difference
+from rsctl.bench.fingerprint import (
+    CellPrint,
+    Fingerprint,
+    definition_differences,
+    definitions,
+    fixed_differences,
+    run_print,
+    shown_differences,
+)
+from rsctl.bench.records import Benches
+from rsctl.job.document import read
+from rsctl.job.matrix import plain
+from rsctl.runs.origin import origin_of
+from rsctl.runs.store import RunRecord, Store
+
+_REGION = re.compile(r"/locations/([a-z0-9-]+)/")
+_SHOWN_OTHERWISE = ("run.args", "run.env")
+"""Keys whose values are compared as they were sent."""
+
+
+def run_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Difference]:
+    """The differences between two runs, each once. Files and packages count if both have some."""
+    before, after = _fingerprint(store, one), _fingerprint(store, other)
+    found = fixed_differences(before, after, {})
+    for name in one.metrics_spec.keys() & other.metrics_spec.keys():
+        found += definition_differences(before, after, name)
+    names = {difference.name for difference in found}
+    keys = [d for d in _key_differences(one, other) if d.name not in names]
+    shown = [_variable(difference) for difference in shown_differences(before, after)]
+    return list(dict.fromkeys([*found, *keys, *shown]))
+
+
+def _variable(difference: Difference) -> Difference:
+    """The plan has all variables of a run: one that it does not have is not set."""
+    if not difference.name.startswith("env."):
+        return difference
+    values = (difference.baseline, difference.candidate)
+    return Difference(difference.name, *(NOT_SET if value is None else value for value in values))
+
+
+def _fingerprint(store: Store, run: RunRecord) -> Fingerprint:
+    fixed, shown = run_print(store, run)
+    origin, bench = origin_of(run.run), Benches(store).of_run(run.run)
+    content = origin.content if origin else bench.content if bench else {}
+    about = {"region": _region(run), "commit": origin.commit if origin else None}
+    shown |= {name: value for name, value in about.items() if value}
+    return Fingerprint([CellPrint({}, fixed)], definitions(run.metrics_spec), {**shown, **content})
+
+
+def _region(run: RunRecord) -> str | None:
+    """The region of a run's present placement, by its request; None on machines of your own."""
+    request: Mapping[str, Any] = run.plan.get("request") or {}
+    match = _REGION.search(str(request.get("url", "")))
+    region = match[1] if match else request.get("region")
+    return region if isinstance(region, str) else None
+
+
+def _key_differences(one: RunRecord, other: RunRecord) -> list[Difference]:
+    """The keys of the job files that differ, with their overrides."""
+    before, after = _keys(one), _keys(other)
+    if before is None or after is None:
+        return []
+    has_commands = all(run.plan.get("request") for run in (one, other))
+    return [
+        Difference(name, before.get(name, NOT_SET), after.get(name, NOT_SET))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+        and not (has_commands and any(_is_below(name, key) for key in _SHOWN_OTHERWISE))
+    ]
+
+
+def _keys(run: RunRecord) -> dict[str, Any] | None:
+    """The values of a run's job file by key path; None if the file is not stored."""
+    if run.spec is None:
+        return None
+    root = read("-", run.settings, environ={}, text=run.spec).root
+    found: dict[str, Any] = {}
+    if root is not None:
+        _flatten(plain(root), "", found)
+    return found
+
+
+def _flatten(value: Any, path: str, found: dict[str, Any]) -> None:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            _flatten(inner, f"{path}.{name}" if path else name, found)
+    else:
+        found[path] = value
+
+
+def _is_below(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}.")

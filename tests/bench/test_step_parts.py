@@ -1,0 +1,144 @@
+"""What moved between two runs: each planted cause is named, by recorded steps alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.api import diff
+from rsctl.bench.gate import Gate, evaluate
+from rsctl.bench.results import Results, run_results
+from rsctl.bench.verdict import Floor
+from rsctl.estimate.advice.measured import StepRecord
+from rsctl.runs.origin import Origin, keep_origin
+from rsctl.runs.step_times import StepPart, keep_steps
+from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.stream.metrics import MetricSpec
+from tests.bench.conftest import MakeRun, values
+
+SPEED = {"speed": MetricSpec(goal="max", unit="/s")}
+STEADY = {"seconds": 0.1, "compute": 0.08, "data": 0.002}
+BUCKETS = ((1000, 0.01, 0.02), (1000, 0.02, 0.03))
+
+
+class Recorded:
+    """Makes runs with recorded steps."""
+
+    def __init__(self, store: Store, make_run: MakeRun) -> None:
+        self._store, self._make_run = store, make_run
+        self._count = 0
+
+    def __call__(
+        self,
+        step: dict[str, float] | None = None,
+        buckets: tuple[tuple[int, float, float], ...] = BUCKETS,
+        waits: tuple[float, ...] = (20, 20),
+        lr: str = "0.05",
+        content: dict[str, str] | None = None,
+    ) -> RunRecord:
+        """A run whose speed and steps are these; `waits` are of its ranks, in milliseconds."""
+        self._count += 1
+        times = {**STEADY, **(step or {})}
+        metrics = values("speed", [1 / times["seconds"]] * 20)
+        for rank, wait in enumerate(waits):
+            about = {"step_ms": 1000 * times["seconds"], "wait_ms": wait}
+            for name, value in about.items():
+                metrics += values(f"node.rank{rank}.{name}", [value], replica=f"worker-{rank}")
+        argv = ["--launcher", "none", "--", "--lr", lr]
+        run = self._make_run(
+            metrics,
+            SPEED,
+            run=f"job-{self._count}",
+            plan={"request": {"commands": [{"replica": "worker-0", "argv": argv}]}},
+            spec=f"name: job\nrun: {{script: train.py, args: {{lr: {lr}}}}}\n",
+        )
+        record = StepRecord(
+            steps=64,
+            low=times["seconds"],
+            high=times["seconds"],
+            world=len(waits),
+            prefetches=False,
+            communicates=True,
+            buckets=buckets,
+            **times,
+        )
+        fields = {name: getattr(record, name) for name in StepRecord.__struct_fields__}
+        keep_steps(self._store, run.run, StepPart(part=0, parts=1, **fields))
+        keep_origin(run.run, Origin(content=content or {}))
+        return run
+
+
+@pytest.fixture
+def recorded(store: Store, make_run: MakeRun) -> Recorded:
+    """Makes runs with recorded steps."""
+    return Recorded(store, make_run)
+
+
+def side(store: Store, run: RunRecord) -> Results:
+    """Four runs that are all like this one."""
+    results = run_results(store, run)
+    for series in results.series:
+        series.values *= 4
+    return results
+
+
+def gate_of(store: Store, before: RunRecord, after: RunRecord) -> Gate:
+    """The gate of both sides' speed, of which 5 % may be lost."""
+    return evaluate(side(store, before), side(store, after), {"speed": Floor(0.05)})
+
+
+def moved(store: Store, before: RunRecord, after: RunRecord) -> tuple[list[str], str]:
+    """What the gate says became longer, and the part that moved most by `diff`."""
+    gate = gate_of(store, before, after)
+    assert gate.verdict == "regressed"
+    return list(map(str, gate.moved)), str(diff(before.run, after.run).moved_most)
+
+
+def test_a_slow_data_loader(store: Store, recorded: Recorded) -> None:
+    after = recorded({"seconds": 0.15, "compute": 0.13, "data": 0.052})
+    cause = "wait for input data: 2 ms -> 52 ms (+50 ms, +2500%)"
+    assert moved(store, recorded(), after) == ([cause], cause)
+
+
+def test_smaller_gradient_buckets(store: Store, recorded: Recorded) -> None:
+    after = recorded({"seconds": 0.13}, ((100, 0.01, 0.02),) * 20, (50, 50))
+    cause = "exchange of gradients: 20 ms -> 50 ms (+30 ms, +150%)"
+    buckets = "step.buckets: 2 -> 20 (+18, +900%)"
+    assert moved(store, recorded(), after) == ([cause, buckets], cause)
+
+
+def test_a_straggler(store: Store, recorded: Recorded) -> None:
+    """Rank 1 computes 40 ms longer, for which rank 0 waits."""
+    before, after = recorded(), recorded({"seconds": 0.14}, waits=(60, 20))
+    cause = "wait for the slowest rank: 0 ms -> 40 ms (+40 ms)"
+    assert moved(store, before, after) == ([cause], cause)
+    assert list(map(str, diff(before.run, after.run).ranks[:2])) == [
+        "wait for the slowest rank of rank 0: 20 ms -> 60 ms (+40 ms, +200%)",
+        "computation of rank 1: 80 ms -> 120 ms (+40 ms, +50%)",
+    ]
+
+
+def test_a_changed_argument_and_package(store: Store, recorded: Recorded) -> None:
+    before = recorded(content={"package torch": "2.12.0", "package numpy": "2.3.0"})
+    after = recorded(
+        {"seconds": 0.2}, lr="0.3", content={"package torch": "2.13.0", "package numpy": "2.3.0"}
+    )
+    found = diff(before.run, after.run)
+    assert list(map(str, found.differences)) == [
+        "run.args.lr: 0.05 -> 0.3",
+        "package torch: 2.12.0 -> 2.13.0",
+    ]
+    assert list(map(str, gate_of(store, before, after).refused)) == ["run.args.lr: 0.05 -> 0.3"]
+
+
+def test_equal_runs(store: Store, recorded: Recorded) -> None:
+    before, after = recorded(), recorded()
+    found = diff(before.run, after.run)
+    assert (found.differences, found.moved_most, found.remarks) == ([], None, [])
+    assert {part.name: part.baseline for part in found.steps} == {
+        "step.compute": 0.078,
+        "step.data": 0.002,
+        "step.exchange": pytest.approx(0.02),
+        "step.wait": 0,
+        "step.buckets": 2,
+    }
+    assert gate_of(store, before, after).moved == []

@@ -1,0 +1,64 @@
+"""`rsctl diff`: two recorded runs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rsctl.cli.app import run
+from tests.api.recorded import add
+
+SPEC = "name: job\nworkers: {count: 2}\n"
+
+
+def test_what_differs_between_two_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    """One has not ended, the other's job file is not stored."""
+    add("job-1", spec=SPEC)
+    plan = {"request": {"region": "eu-west-1"}, "env": {"LR": "1", "WANDB_API_KEY": None}}
+    add("job-2", "failed", "sagemaker", plan=plan)
+    assert run(["diff", "job-1", "job-2"]) == 0
+    out, told = capsys.readouterr()
+    assert out.splitlines()[:8] == [
+        "job-1 (failed) -> job-2 (failed)",
+        "differs:",
+        "  target: process -> sagemaker",
+        "  workers: 2 -> unknown",
+        "  ps: 1 -> unknown",
+        "  env.LR: not set -> 1",
+        "  env.WANDB_API_KEY: not set -> (secret)",
+        "  region: unknown -> eu-west-1",
+    ]
+    assert "job-2 failed: its values are from before that" in told
+    assert "the job file of job-2 is not stored: keys are not compared" in told
+    assert "job-1 and job-2: the parts of a step are not recorded" in told
+
+
+def test_keys_with_their_overrides(capsys: pytest.CaptureFixture[str]) -> None:
+    add("job-1", "succeeded", spec=SPEC)
+    add("job-2", "succeeded", spec=SPEC, settings=["workers.processes=4"])
+    assert run(["diff", "job-1", "job-2", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["differences"] == [
+        {"name": "workers.processes", "baseline": "not set", "candidate": 4}
+    ]
+    assert [side["run"] for side in found["sides"]] == ["job-1", "job-2"]
+
+
+def test_nothing_differs(capsys: pytest.CaptureFixture[str]) -> None:
+    add("job-1", "succeeded", spec=SPEC)
+    add("job-2", "succeeded", spec=SPEC)
+    assert run(["diff", "job-1", "job-2"]) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "job-1 (succeeded) -> job-2 (succeeded)",
+        "nothing differs: job file, arguments, code, versions and machines are equal",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "told"), [("job-1", "both sides are job-1"), ("job-9", "there is no run 'job-9'")]
+)
+def test_wrong_runs(other: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    add("job-1")
+    assert run(["diff", "job-1", other]) == 2
+    assert told in capsys.readouterr().err
