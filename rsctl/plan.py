@@ -16,7 +16,13 @@ from rsctl.job.document import Document
 from rsctl.job.job import Job
 from rsctl.job.parameters import parameters_of
 from rsctl.job.tracking import TrackingPlan
-from rsctl.job.tracking_checks import check_tracking_on, is_sent, planned_tracker
+from rsctl.job.tracking_checks import (
+    check_notify,
+    check_tracking_on,
+    is_sent,
+    planned_notifications,
+    planned_tracker,
+)
 from rsctl.runs.ids import placeholder
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Submission, Target, count_of_role
@@ -92,6 +98,7 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from capability_findings(job, target.info)
     yield from check_python(job)
     yield from check_tracking_on(job, target.info.name)
+    yield from check_notify(job)
 
 
 def _compression_findings(submission: Submission) -> Iterator[Finding]:
@@ -102,7 +109,7 @@ def _compression_findings(submission: Submission) -> Iterator[Finding]:
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:
     """Add all findings, and the data for trackers."""
     plan = replace(submission.plan, findings=findings)
-    if any(map(is_sent, submission.job.tracking)):
+    if submission.job.notify or any(map(is_sent, submission.job.tracking)):
         plan = replace(plan, tracking=_tracking(submission))
     return replace(submission, plan=plan)
 
@@ -119,8 +126,9 @@ def _tracking(submission: Submission) -> TrackingPlan:
     }
     if plan.image.tag:
         parameters["image.tag"] = plan.image.tag
+    trackers = [planned_tracker(each, job) for each in job.tracking if is_sent(each)]
     return TrackingPlan(
-        trackers=[planned_tracker(each, job) for each in job.tracking if is_sent(each)],
+        trackers=[*trackers, *planned_notifications(job)],
         parameters=dict(sorted(parameters.items())),
     )
 

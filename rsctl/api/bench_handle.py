@@ -165,13 +165,17 @@ class Bench:
             self._trackers = start_bench(self.id)
 
     def wait_for_trackers(self, timeout: float) -> list[str]:
-        """Wait for the process of `start_trackers`; the ids of runs with unsent data."""
+        """Wait for the process of `start_trackers`, a second if it sends messages only; the ids of
+        runs with unsent data.
+        """
+        from rsctl.results.tracking.background import MESSAGE_SECONDS
         from rsctl.results.tracking.cursor import unfinished
 
         if self._trackers is None:
             return []
         with suppress(subprocess.TimeoutExpired):
-            self._trackers.wait(timeout)
+            has_trackers = self.record.spec.get("tracking")
+            self._trackers.wait(timeout if has_trackers else MESSAGE_SECONDS)
         self.reload()
         return [run.id for run in self.runs() if unfinished(run.record)]
 

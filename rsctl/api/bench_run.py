@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Union
 
 from rsctl.api.bench_handle import Bench
-from rsctl.api.job_file import JobFile, load
+from rsctl.api.job_file import JobFile, load, message_findings
 from rsctl.bench import run as driver
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.prepare import BenchPlan
@@ -91,7 +91,7 @@ class PreparedBench:
         stop: Callable[[], Stop] = never,
     ) -> Bench:
         """Run the remaining runs of a claimed bench; see `rsctl.api.run_bench`."""
-        if self.plan.job.tracking:
+        if self.plan.job.tracking or self.plan.job.notify:
             bench.start_trackers()
         bench.record = driver.run_bench(
             self.plan,
@@ -121,6 +121,7 @@ def prepare_bench(
         for cell in plan.cells:
             found = plan.rehearsal.findings(cell.submission)
             lacking += [finding for finding in found if finding not in lacking]
+    lacking += message_findings(plan.job)
     missing = [finding for finding in lacking if finding.is_error]
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)

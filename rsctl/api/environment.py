@@ -29,3 +29,7 @@ def check_environment(
         if finding.severity == "warning" and on_finding is not None:
             on_finding(finding)
     yield from job_checks(submission)
+    if submission.job.notify:
+        from rsctl.results.tracking.notifications import receiver_checks
+
+        yield from receiver_checks(submission.job)

@@ -12,7 +12,7 @@ from rsctl.api.bench_list import bench
 from rsctl.api.bench_run import PreparedBench, claim, prepare_bench
 from rsctl.api.gate_against import reopen_own
 from rsctl.api.job_file import JobFile, Settings, load, setting_texts
-from rsctl.bench.gate import require_goals
+from rsctl.bench.gate import Gate, require_goals
 from rsctl.bench.paired_results import without_side
 from rsctl.bench.prepare import plan_confirmation
 from rsctl.bench.records import CANDIDATE, SIDE, BenchRecord, Cell
@@ -104,6 +104,14 @@ class Candidate:
         rules = rules_of(block, baseline, list(max_regression), repeat, confirm, history, window)
         rules.floors.require_cells(self.cells)
         return rules
+
+    def told(self, gate: Gate) -> Gate:
+        """The gate; the receivers of the job's `notify` get a message if it found a regression."""
+        if self._record.spec.get("notify"):
+            from rsctl.results.tracking.background import start_regressed
+
+            start_regressed(gate, self._record.spec)
+        return gate
 
     def require_known(self, floors: Mapping[str, Floor], baseline: Results) -> None:
         """Raise RsctlError if neither the job file nor the baseline has a metric with that name."""

@@ -102,7 +102,7 @@ class PreparedPairs:
 
     def conclude(self, gate: Gate) -> Gate:
         """The gate, which reports on its benches show from now on. Raises RsctlError."""
-        return gate if self.refused else keep_decision(gate)
+        return gate if self.refused else self.candidate.told(keep_decision(gate))
 
 
 def prepare_pairs(

@@ -147,14 +147,26 @@ def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
     source, _ = source_of(job)
     if isinstance(source, Job):
         try:
-            return make_submission(source, target).plan.findings
+            submission = make_submission(source, target)
+            return [*submission.plan.findings, *message_findings(submission.job)]
         except RsctlError as problem:
             return list(problem.findings)
     chosen = choose_target(source, target)
     _add_findings(source, chosen)
     if _has_cells(source) and not source.has_errors:
         _add_cells(source, chosen)
+    if source.job is not None and not source.has_errors:
+        source.add(message_findings(source.job))
     return source.findings
+
+
+def message_findings(job: Job) -> list[Finding]:
+    """Warnings about receivers of `notify` that get no message from this environment."""
+    if not job.notify:
+        return []
+    from rsctl.results.tracking.notifications import notify_findings
+
+    return notify_findings(job)
 
 
 def sdk_code(

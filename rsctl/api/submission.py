@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.api.job_file import AnyJob, JobFile, load, source_of, target_of
+from rsctl.api.job_file import AnyJob, JobFile, load, message_findings, source_of, target_of
 from rsctl.api.reconcile import OnOutdated, ignore, reconcile_all, reconcile_run
 from rsctl.api.resuming import require_same_cluster, resumed
 from rsctl.api.run_handle import Run
@@ -115,7 +115,7 @@ class PreparedRun:
             self._keep_origin()
             _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)
-        if self.submission.job.tracking:
+        if self.plan.tracking:
             from rsctl.results.tracking.background import follow_run
 
             follow_run(record)
@@ -229,7 +229,8 @@ def prepare(
     if resume is not None:
         require_same_cluster(submission.plan.request, resume)
     lacking = rehearsal.findings(submission) if rehearsal else chosen.preflight(submission)
-    remarks = [finding for finding in [*defaults, *lacking] if not finding.is_error]
+    messages = message_findings(submission.job)
+    remarks = [finding for finding in [*defaults, *lacking, *messages] if not finding.is_error]
     planned = [finding for finding in submission.plan.findings if finding.severity != "note"]
     findings = (*planned, *remarks)
     missing = [finding for finding in lacking if finding.is_error]

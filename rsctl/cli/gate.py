@@ -31,6 +31,7 @@ from rsctl.cli.gate_history import print_outdated, record_only, record_results
 from rsctl.cli.gate_run import BenchRunner, open_source
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message, show_findings
+from rsctl.cli.tracking import show_missing_messages
 from rsctl.cli.views.gate import annotate_github, exit_code, print_gate
 from rsctl.findings import ExitCode
 
@@ -248,6 +249,8 @@ def command(
         print_outdated(gate, prepared)
     write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
     annotate_github(gate, candidate.file)
+    if gate.verdict == "regressed" and candidate.record.spec.get("notify"):
+        show_missing_messages(gate.candidate)
     record_results(recorder, results)
     if fail_on_improvement and gate.outdated:
         return gate.exit_code

@@ -28,8 +28,18 @@ def wait_for_bench_trackers(bench: Bench) -> None:
 
 
 def resume_tracking(run: RunRecord) -> None:
-    """Send a run's unsent data in the background."""
+    """Send a run's unsent data in the background; show messages that were not sent, once."""
     if run.plan.get("tracking"):
-        from rsctl.results.tracking.background import resume
+        from rsctl.results.tracking.background import new_problems, resume
 
         resume(run)
+        for line in new_problems(run):
+            print_message(line)
+
+
+def show_missing_messages(bench: str) -> None:
+    """Show the messages about a regression that could not be sent."""
+    from rsctl.results.tracking.background import wait_regressed
+
+    for line in wait_regressed(bench):
+        print_message(line)

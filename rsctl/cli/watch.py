@@ -14,6 +14,7 @@ from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_message
+from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views.next_commands import next_commands
 from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode
@@ -54,6 +55,8 @@ def command(
         tail = _TAIL
     with errors_as_events(output, handle.id), once_accepted(lambda: latest_record(handle)):
         code = follow(handle, view, interrupts, cancel_on_interrupt=False, tail=tail)
-        if code != ExitCode.INTERRUPTED and output == "text":
-            print_message(next_commands(handle))
+        if code != ExitCode.INTERRUPTED:
+            wait_for_trackers(handle.record)
+            if output == "text":
+                print_message(next_commands(handle))
         return code

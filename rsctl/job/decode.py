@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from rsctl.findings import Finding
+from rsctl.findings import SECRET, Finding
 from rsctl.job.scalars import read_scalar
 from rsctl.job.type_descriptions import describe_pattern, describe_type
 from rsctl.job.types import Field, SpecType, fields_of
-from rsctl.job.units import EnvValue
+from rsctl.job.units import URL_REMEDY, EnvReference, EnvValue
 from rsctl.job.variables import VariableError, substitute
 from rsctl.job.yaml_tree import (
     Mapping,
@@ -32,6 +32,11 @@ from rsctl.job.yaml_tree import (
 )
 
 MAX_FINDINGS = 100
+_URLS = "notify"
+"""A key whose values may be URLs with credentials, which no message repeats."""
+
+_NO_URL = "expected {}; the text is not shown, because it may be a URL with credentials"
+
 _ANY = SpecType(Any)
 _FREE = {dict: SpecType(dict, (SpecType(str), _ANY)), list: SpecType(list, (_ANY,))}
 
@@ -92,7 +97,8 @@ class Decoder:
         return self._struct(node, form, path) if form.is_struct else self._dict(node, form, path)
 
     def _scalar(self, node: Scalar, spec_type: SpecType, path: str) -> Any:
-        substituted = self._substituted(node, path)
+        is_reference = spec_type.kind is EnvReference
+        substituted = node if is_reference else self._substituted(node, path)
         if substituted is None:
             return WRONG
         if substituted.taken and spec_type.kind is not EnvValue:
@@ -166,7 +172,7 @@ class Decoder:
 
     def _unless_null(self, field: Field, node: Node, path: str) -> Any:
         """The value of a key; its default if the value is null."""
-        if not isinstance(node, Scalar):
+        if not isinstance(node, Scalar) or field.type.kind is EnvReference:
             return self.decode(node, field.type, path)
         substituted = self._substituted(node, path)
         if substituted is None:
@@ -211,6 +217,9 @@ class Decoder:
         from rsctl.job.suggestions import value_remedy
 
         wanted, *why = reasons
+        if path.partition("[")[0] == _URLS and spec_type.kind != "literal":
+            self._report(node.mark, SECRET, _NO_URL.format(wanted), URL_REMEDY, path)
+            return WRONG
         secret = spec_type.kind is EnvValue and isinstance(node, Scalar) and node.from_environment
         got = "a value from the environment" if secret else describe(node)
         message = ": ".join([f"expected {wanted}, got {got}", *why])

@@ -16,6 +16,7 @@ from rsctl.job.image import Image as Image
 from rsctl.job.inputs import Input as Input
 from rsctl.job.metric import Metric as Metric
 from rsctl.job.metric import MetricName as MetricName
+from rsctl.job.notify import Notify as Notify
 from rsctl.job.roles import Chief as Chief
 from rsctl.job.roles import Role as Role
 from rsctl.job.roles import RoleName as RoleName
@@ -380,4 +381,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tracking: Annotated[
         list[Tracking],
         Meta(description="Services that receive parameters, metrics and the result."),
+    ] = field(default_factory=list)
+    notify: Annotated[
+        list[Notify],
+        Meta(description="Messages about the run, by Apprise. Needs the extra notify."),
     ] = field(default_factory=list)

@@ -81,16 +81,22 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [name for name in self.given if name not in Tracking.__struct_fields__]
 
 
+NOTIFY = "notify"
+"""The kind of a tracker that gets messages."""
+
+
 class PlannedTracker(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A service that gets a run's metrics; `location` is a folder, a server or an experiment.
 
-    `project` and `region` belong to a cloud's experiment or to an S3 bucket.
+    `project` and `region` belong to a cloud's experiment or to an S3 bucket. The kind `notify` gets
+    messages about `events`; its location is the variable with its URL, as `${NAME}`.
     """
 
     kind: str
     location: str
     project: Optional[str] = None
     region: Optional[str] = None
+    events: list[str] = []
 
 
 class TrackingPlan(msgspec.Struct, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Optional
 from urllib.parse import urlsplit
@@ -11,7 +12,8 @@ import msgspec
 from rsctl.findings import SECRET, Finding, error
 from rsctl.job.job import Job
 from rsctl.job.options_common import first_of
-from rsctl.job.tracking import PlannedTracker, Tracking
+from rsctl.job.tracking import NOTIFY, PlannedTracker, Tracking
+from rsctl.job.units import URL_REMEDY, EnvReference
 from rsctl.target_info import TrackerInfo, import_object, target_info
 
 _CREDENTIALS = {
@@ -63,6 +65,28 @@ def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
             message = f"target {target}: only {title} jobs can belong to its experiments"
             remedy = f"remove it, or submit with --target {name}"
             yield error("unsupported", message, remedy, f"tracking[{index}].{name}")
+
+
+def check_notify(job: Job) -> Iterator[Finding]:
+    """Findings about the receivers of messages, also of a job that was made in Python."""
+    seen: dict[str, int] = {}
+    for index, each in enumerate(job.notify):
+        path = f"notify[{index}].url"
+        if not re.fullmatch(EnvReference.pattern, each.url):
+            message = "a URL of Apprise contains credentials, and here it would be saved and shown"
+            yield error(SECRET, message, URL_REMEDY, path)
+        elif each.url in seen:
+            message = f"this duplicates notify[{seen[each.url]}]"
+            yield error("notify", message, "list all events in one item", path)
+        seen.setdefault(each.url, index)
+
+
+def planned_notifications(job: Job) -> list[PlannedTracker]:
+    """The receivers of messages, as trackers."""
+    return [
+        PlannedTracker(kind=NOTIFY, location=str(each.url), events=list(each.on))
+        for each in job.notify
+    ]
 
 
 def is_sent(tracking: Tracking) -> bool:

@@ -322,6 +322,31 @@ class EnvValue(str):
     secret: bool = False
 
 
+URL_REMEDY = 'set an environment variable to the URL, and write url: "${NAME}" with its name'
+"""The remedy for a URL in a job file that belongs in the environment."""
+
+
+class EnvReference(str):
+    """A variable of the environment, as `${NAME}`. rsctl keeps the name; it never reads the value
+    into the job.
+    """
+
+    expected: ClassVar[str] = "an environment variable, as ${NAME}"
+    pattern: ClassVar[str] = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
+
+    @classmethod
+    def parse(cls, text: str) -> EnvReference:
+        """Raises ValueError."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text)
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable."""
+        return self[2:-1]
+
+
 def _absolute(path: str, base: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.path.join(base, path))
 

@@ -45,6 +45,7 @@ def job_to_measure(job: Job, steps: int, communicates: bool, seconds: float) -> 
         matrix={},
         gate=None,
         tracking=[],
+        notify=[],
     )
 
 

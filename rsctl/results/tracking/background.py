@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import rsctl_start
-from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, unfinished
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.gate import Gate
+from rsctl.bench.verdict import Verdict
+from rsctl.job.tracking import NOTIFY
+from rsctl.results.tracking.cursor import (
+    Cursor,
+    lock_path,
+    make_tracking_folder,
+    trackers_of,
+    tracking_folder,
+    unfinished,
+)
 from rsctl.results.tracking.sender import is_sent
 from rsctl.runs.environment import own_environment
 from rsctl.runs.locks import is_locked
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
 
-BENCH, FOLLOW = "--bench", "--follow"
-"""Arguments of the process: of a bench all runs, and runs until they have ended."""
+BENCH, FOLLOW, REGRESSED = "--bench", "--follow", "--regressed"
+"""Arguments of the process: of a bench all runs; runs until they have ended; of a bench the
+decision of its gate.
+"""
 
 _AGAIN_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 _OTHERS_SECONDS = 20.0
+MESSAGE_SECONDS = 1.0
+"""How long a command waits for the result of a message that is being sent."""
 _DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
@@ -50,11 +66,36 @@ def follow_run(run: RunRecord) -> None:
 
 def start_bench(bench: str) -> Process:
     """Start a process that sends the runs of a bench until it has ended. Raises OSError."""
-    from rsctl.bench.folder import BenchFolder
-
     folder = BenchFolder(bench).path
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     return _start([BENCH, bench], folder / "tracking.log")
+
+
+def start_regressed(gate: Gate, spec: Mapping[str, Any]) -> None:
+    """Start a process that sends the regression that a gate has found, if its job wants that."""
+    from rsctl.results.tracking.notifications import receivers_of_regressions
+
+    if receivers_of_regressions(spec) and gate.verdict is Verdict.REGRESSED:
+        with suppress(OSError):
+            _start([REGRESSED, gate.candidate], BenchFolder(gate.candidate).path / "tracking.log")
+
+
+def wait_regressed(bench: str) -> list[str]:
+    """Wait a second for the messages about a regression; those that were not sent, for people."""
+    from rsctl.results.tracking.notifications import regressed_messages
+
+    end = monotonic() + MESSAGE_SECONDS
+    while True:
+        messages = regressed_messages(bench)
+        is_open = not messages or "sending" in messages.values()
+        if not is_open or monotonic() > end:
+            break
+        sleep(_POLL_SECONDS)
+    return [
+        f"no message to {key.split()[0]}: {text.partition(': ')[2]}"
+        for key, text in messages.items()
+        if ": " in text
+    ]
 
 
 def _start(arguments: list[str], log: Path) -> Process:
@@ -101,23 +142,31 @@ def wait_for_others(run: str) -> None:
 
 
 def wait(run: RunRecord, seconds: float) -> list[str]:
-    """Wait until a run that has ended is sent, but not for trackers that fail.
+    """Wait until a run that has ended is sent, but not for trackers that fail, and for messages a
+    second only.
 
     What is still missing by then, as lines for people.
     """
-    end = monotonic() + seconds
-    while monotonic() < end:
-        missing = [cursor for tracker, cursor in unfinished(run) if is_sent(run, tracker)]
-        if all(cursor.problem for cursor in missing):
+    begin = monotonic()
+    while monotonic() < begin + seconds:
+        missing = [each for each in unfinished(run) if is_sent(run, each[0])]
+        if monotonic() > begin + MESSAGE_SECONDS:  # a message delays nothing
+            missing = [each for each in missing if each[0].kind != NOTIFY]
+        if all(cursor.problem for _, cursor in missing):
             break
         sleep(_POLL_SECONDS)
+    new_problems(run)  # these are among the missing data
     return missing_lines(run)
 
 
 def missing_lines(run: RunRecord) -> list[str]:
     """The data of a run that its trackers have not received, and why."""
     lines = []
-    for tracker, cursor in unfinished(run):
+    for tracker, cursor in trackers_of(run):
+        if tracker.kind == NOTIFY:
+            lines += _message_lines(run, tracker.location, cursor)
+        if tracker.kind == NOTIFY or cursor.is_complete:
+            continue
         name = f"{tracker.kind} {tracker.location}"
         if not is_sent(run, tracker):
             lines.append(f"data of a rehearsal is not sent to {name}")
@@ -127,6 +176,27 @@ def missing_lines(run: RunRecord) -> list[str]:
         else:
             lines.append(f"data is still being sent to {name} in the background")
     return lines
+
+
+def new_problems(run: RunRecord) -> list[str]:
+    """The problems with messages about a run that no command has shown yet, as lines for people."""
+    lines = []
+    for index, (tracker, cursor) in enumerate(trackers_of(run)):
+        shown = tracking_folder(run.run) / f"{index}.shown"
+        if tracker.kind == NOTIFY and cursor.problem and not shown.exists():
+            lines += _message_lines(run, tracker.location, cursor)
+            with suppress(OSError):
+                shown.touch()
+    return lines
+
+
+def _message_lines(run: RunRecord, location: str, cursor: Cursor) -> list[str]:
+    """The messages that a receiver has not got, and why."""
+    if cursor.problem:
+        again = "" if cursor.is_complete else f"   to try again: rsctl track {run.run}"
+        return [f"notify {location}: {cursor.problem}{again}"]
+    is_due = run.state.is_final and not cursor.is_complete
+    return [f"a message is still being sent to {location} in the background"] if is_due else []
 
 
 def _failed_lately(tried: str | None) -> bool:

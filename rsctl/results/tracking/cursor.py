@@ -82,9 +82,13 @@ def plan_of(run: RunRecord) -> TrackingPlan | None:
     return msgspec.convert(plan, TrackingPlan) if plan else None
 
 
-def unfinished(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
-    """The trackers of a run that lack something, and how far they are."""
+def trackers_of(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
+    """The trackers of a run, and how far they are."""
     plan = plan_of(run)
     trackers = plan.trackers if plan else []
-    found = [(t, CursorFile(run.run, index).read()) for index, t in enumerate(trackers)]
-    return [(tracker, cursor) for tracker, cursor in found if not cursor.is_complete]
+    return [(t, CursorFile(run.run, index).read()) for index, t in enumerate(trackers)]
+
+
+def unfinished(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
+    """The trackers of a run that lack something, and how far they are."""
+    return [(tracker, cursor) for tracker, cursor in trackers_of(run) if not cursor.is_complete]

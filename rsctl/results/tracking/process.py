@@ -16,8 +16,10 @@ from time import monotonic, sleep
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
 from rsctl.findings import RsctlError
-from rsctl.results.tracking.background import BENCH, FOLLOW
+from rsctl.job.tracking import NOTIFY
+from rsctl.results.tracking.background import BENCH, FOLLOW, REGRESSED
 from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, plan_of
+from rsctl.results.tracking.notifications import NotificationSender, send_regressed
 from rsctl.results.tracking.sender import Sender, is_sent
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.locks import try_lock, write_holder
@@ -61,7 +63,9 @@ def _send(run: str, index: int, follow: bool) -> None:
     plan = plan_of(record) if record else None
     if plan is None:
         return
-    sender = Sender(store, run, index, plan.trackers[index])
+    planned = plan.trackers[index]
+    kind = NotificationSender if planned.kind == NOTIFY else Sender
+    sender = kind(store, run, index, planned)
     failures = tries_after_end = 0
     watched = monotonic()
     while True:
@@ -130,11 +134,13 @@ def send_bench(bench: str) -> None:
 
 def main() -> int:
     """Send the runs named on the command line."""
-    options = [a for a in sys.argv[1:] if a in (FOLLOW, BENCH)]
+    options = [a for a in sys.argv[1:] if a in (FOLLOW, BENCH, REGRESSED)]
     for name in [a for a in sys.argv[1:] if a not in options]:
         with suppress(RsctlError):  # it was forgotten, or the store is full
             if BENCH in options:
                 send_bench(name)
+            elif REGRESSED in options:
+                send_regressed(name)
             else:
                 send(name, FOLLOW in options)
     return 0

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.bench.samples import samples
-from rsctl.job.tracking import PlannedTracker
+from rsctl.job.tracking import NOTIFY, PlannedTracker
 from rsctl.results.tracking.cursor import Cursor, CursorFile, plan_of
 from rsctl.results.tracking.run_files import run_files
 from rsctl.runs.final_state import with_final_state
@@ -86,15 +86,15 @@ class Sender:
 
     def _end(self, tracker: Tracker, run: RunRecord) -> None:
         """Send the end, once; a second time if the cloud's log has come whole only after it."""
-        is_complete = _is_complete(self._store, run)
-        mark = f"{run.state.value}{' complete' if is_complete else ''}"
+        is_whole = is_complete(self._store, run)
+        mark = f"{run.state.value}{' complete' if is_whole else ''}"
         if self.cursor.ended_as != mark:
-            if is_complete and not self.cursor.has_headlines:
+            if is_whole and not self.cursor.has_headlines:
                 self._send_headlines(tracker, run)
             state = dict(self.cursor.state)
-            with_files = is_complete and tracker.takes_files
+            with_files = is_whole and tracker.takes_files
             tracker.end(_result(self._store, run, with_files=with_files), state)
-            cursor = replace(self.cursor, state=state, ended_as=mark, is_complete=is_complete)
+            cursor = replace(self.cursor, state=state, ended_as=mark, is_complete=is_whole)
             self._save(cursor)
 
     def _send_headlines(self, tracker: Tracker, run: RunRecord) -> None:
@@ -124,7 +124,7 @@ class Sender:
 def is_sent(run: RunRecord, planned: PlannedTracker) -> bool:
     """Whether a run's metrics go to a tracker: the results of a rehearsal stay on this machine."""
     is_local = planned.kind == "tensorboard" and "://" not in planned.location
-    return is_local or not is_rehearsed(run.run)
+    return is_local or planned.kind == NOTIFY or not is_rehearsed(run.run)
 
 
 def _point(metric: MetricEvent, steps: dict[str, int]) -> MetricPoint:
@@ -143,7 +143,7 @@ def _unix_time(text: str) -> float:
         return 0.0
 
 
-def _is_complete(store: Store, run: RunRecord) -> bool:
+def is_complete(store: Store, run: RunRecord) -> bool:
     """Whether nothing more can come of a run that has ended."""
     if in_cloud(run.url) is None or run.url == f"{run.target}://{run.run}":
         return True  # of this machine, or refused: no job of a cloud has a log

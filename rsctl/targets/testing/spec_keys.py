@@ -52,6 +52,7 @@ OF_RSCTL = {
     "target": "it names the target",
     "targets": "the target's own options have a test of their own",
     "tracking": "rsctl sends the run's metrics there",
+    "notify": "rsctl sends messages about the run there",
     "watch": "rsctl judges the metrics that it reads by it",
     "metrics": "rsctl reads them from the log, which has a test of its own",
     "matrix": "rsctl makes a job of each cell",

@@ -1,0 +1,81 @@
+"""Sends messages by Apprise (extra `notify`) to URLs that only the environment has.
+
+A URL contains credentials: no error, log or file repeats it, nor what Apprise says about it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from threading import Thread
+from typing import Any
+
+from rsctl.findings import ExitCode, Finding, RsctlError, warning
+from rsctl.installation import install_command
+from rsctl.job.units import EnvReference
+from rsctl.results.tracking.messages import Message
+from rsctl.runs.tracker import TrackerError
+
+SECONDS = 15.0
+"""The time limit of one message, which a server that answers byte by byte cannot exceed."""
+
+
+def receiver_problem(location: str, path: str) -> Finding | None:
+    """Why a message to the URL in a variable cannot be sent from here; sends nothing."""
+    try:
+        _open(location, path)
+    except RsctlError as problem:
+        return problem.findings[0]
+    return None
+
+
+def send_message(location: str, message: Message) -> None:
+    """Send a message, once. Raises TrackerError, and RsctlError if none can be sent from here."""
+    receivers, done = _open(location, "notify"), list[str]()
+
+    def send() -> None:
+        try:
+            sent = receivers.notify(
+                title=message.title,
+                body=message.body,
+                notify_type=message.type,
+                body_format="text",
+            )
+            done.append("" if sent else "the server refused the message, or does not answer")
+        except Exception as problem:  # noqa: BLE001 - a plugin may raise anything, with the URL in it
+            done.append(f"Apprise failed with {type(problem).__name__}")
+
+    thread = Thread(target=send, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    if not done or done[0]:
+        raise TrackerError(done[0] if done else f"no answer within {SECONDS:g} s")
+
+
+def _open(location: str, path: str) -> Any:
+    """Apprise with the URL of a variable. Raises RsctlError."""
+    name = EnvReference(location).variable
+    try:
+        import apprise
+    except ImportError:
+        message = "messages need Apprise, which is not installed"
+        raise _problem("extra", message, f"install it: {install_command('notify')}", path) from None
+    logging.getLogger("apprise").disabled = True  # it logs URLs
+    url = os.environ.get(name)
+    if not url:
+        message = f"the environment variable {name} is not set, so no message can be sent"
+        raise _problem("notify", message, f"set {name} to a URL of Apprise", path)
+    receivers = apprise.Apprise()
+    try:
+        is_known = receivers.add(url)
+    except Exception:  # noqa: BLE001 - a plugin may raise anything, with the URL in it
+        is_known = False
+    if not is_known:
+        message = f"Apprise does not understand the URL in {name}"
+        remedy = "write it as the documentation of Apprise says, such as slack://A/B/C"
+        raise _problem("notify", message, remedy, path)
+    return receivers
+
+
+def _problem(code: str, message: str, remedy: str, path: str) -> RsctlError:
+    return RsctlError(ExitCode.ENVIRONMENT, warning(code, message, remedy, path))

@@ -1,0 +1,99 @@
+"""Messages about a run or a gate, for people: what happened, why, and the next command.
+
+Reasons and causes come from logs and clouds, so they are hostile: a message has no control
+character, no markup, no mention of a chat, no link, and no secret that rsctl knows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from rsctl.bench.decision import Decision
+from rsctl.bench.formats.text import format_effect
+from rsctl.bench.verdict import Verdict
+from rsctl.findings import Finding, JobState
+from rsctl.job.secret_names import HIDDEN, public_text
+from rsctl.runs.cost import cost_of
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.records import RunRecord
+from rsctl.runs.stream.events import now, seconds_between
+from rsctl.runs.stream.formatting import format_duration
+from rsctl.runs.stream.sanitize import sanitize_line
+
+_TYPES = {JobState.SUCCEEDED: "success"}
+_LONGEST = 300
+_SHORTEST_SECRET = 4
+_MARKUP = str.maketrans({"<": "\u2039", ">": "\u203a", "@": "\uff20", "`": "'"})
+"""Chats read mentions, links and code from these characters."""
+
+
+class Message(NamedTuple):
+    """A title, lines of text, and Apprise's type of the message, which gives it a color."""
+
+    title: str
+    body: str
+    type: str
+
+
+def run_message(run: RunRecord, state: str, why: Finding | None = None) -> Message:
+    """The message that a run has reached a state; `why` is the finding of a stall."""
+    cause, remedy = (why.message, why.remedy) if why is not None else _cause(run)
+    place = f"{run.run} on {run.target}" + (", a rehearsal" if is_rehearsed(run.run) else "")
+    took = f"after {format_duration(seconds_between(run.created, run.ended or now()))}"
+    dollars, _ = cost_of(run)
+    cost = f", {dollars:.2f} USD" if dollars is not None else ""
+    lines = [f"{place} {state} {took}{cost}"]
+    if cause:
+        lines.append(_public(cause, run) + (f" -> {_public(remedy, run)}" if remedy else ""))
+    lines.append(f"next: {_next(run, why)}")
+    kind = "warning" if why is not None else _TYPES.get(run.state, "failure")
+    return Message(f"{run.name} {state}", "\n".join(lines), kind)
+
+
+def gate_message(name: str, decision: Decision) -> Message:
+    """The message that a gate has found a regression."""
+    gate = decision.gate
+    worse = [check for check in gate.checks if check.verdict is Verdict.REGRESSED]
+    titles = "; ".join(f"{check.title}: {format_effect(check)}" for check in worse)
+    lines = [
+        _public(f"{gate.candidate} regressed against {gate.baseline}"),
+        _public(titles),
+        f"next: rsctl report {gate.candidate}",
+    ]
+    return Message(f"{name} regressed", "\n".join(filter(None, lines)), "failure")
+
+
+def _cause(run: RunRecord) -> tuple[str | None, str | None]:
+    """Why a run ended as it did, and the remedy; the known cause comes first."""
+    failure = run.first_failure
+    if run.state is JobState.SUCCEEDED:
+        return None, None
+    if failure is None:
+        return run.reason, None
+    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
+    how = failure.signal or f"exit code {failure.exit_code}"
+    known = failure.causes[0] if failure.causes else None
+    text = f"{failure.replica}{rank} failed first: {how}"
+    return (f"{text}; {known.message}", known.remedy) if known else (text, None)
+
+
+def _next(run: RunRecord, stall: Finding | None) -> str:
+    if stall is not None:
+        return f"rsctl debug {run.run}"
+    if run.state is JobState.SUCCEEDED:
+        return f"rsctl report {run.run}"
+    return f"rsctl logs {'--failed ' if run.first_failure else ''}{run.run}"
+
+
+def _public(text: str | None, run: RunRecord | None = None) -> str:
+    """A text of unknown origin as one short line without secrets and markup."""
+    line = " ".join(sanitize_line(text or "").split())
+    for name in (run.plan.get("env") or {}) if run is not None else ():
+        value = os.environ.get(name, "")
+        if run is not None and run.plan["env"][name] is None and len(value) >= _SHORTEST_SECRET:
+            line = line.replace(value, HIDDEN)
+    line = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(a URL)", public_text(line), flags=re.IGNORECASE)
+    line = line.translate(_MARKUP)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}\u2026"

@@ -1,0 +1,240 @@
+"""Messages about runs, sent by Apprise itself to a server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from rsctl import api
+from rsctl.findings import Finding, JobState
+from rsctl.job.tracking import PlannedTracker
+from rsctl.results.tracking import apprise_urls
+from rsctl.results.tracking.background import missing_lines, new_problems
+from rsctl.results.tracking.notifications import NotificationSender
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.recorder import Recorder
+from rsctl.runs.store import Store
+from tests.kit.polling import wait_until
+from tests.results.tracking.conftest import TrackedJob
+
+SECRET = "hunter2-hunter2"
+JOB = 'name: job\nrun: {command: ["true"], launcher: once}\nnotify: [{url: "${HOOK}"}]\n'
+
+
+class Hook:
+    """A server that keeps the messages that it gets, and answers when it is released."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, str]] = []
+        self.released = Event()
+        self.released.set()
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                hook.messages.append({name: body[name] for name in ("title", "message", "type")})
+                hook.released.wait(60)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"json://user:{SECRET}@127.0.0.1:{self.server.server_port}/"
+        Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
+    found = Hook()
+    monkeypatch.setenv("HOOK", found.url)
+    yield found
+    found.released.set()
+    found.server.shutdown()
+    found.server.server_close()
+
+
+class NotifiedJob(TrackedJob):
+    """A run with one receiver of messages."""
+
+    def __init__(self, *events: str) -> None:
+        super().__init__(PlannedTracker(kind="notify", location="${HOOK}", events=list(events)))
+
+    def sender(self) -> NotificationSender:
+        return NotificationSender(self.store, self.run, 0, self.tracker)
+
+    def stall(self, message: str) -> None:
+        recorder = Recorder(RunFolder(self.run), self.store)
+        remedy = f"to see what each rank does: rsctl debug {self.run}"
+        stall = Finding(severity="warning", code="stall", message=message, remedy=remedy)
+        recorder.finding(stall)
+        recorder.close()
+
+
+def test_each_event_is_sent_once_by_any_number_of_processes(hook: Hook) -> None:
+    job = NotifiedJob("failed", "stalled")
+    job.stall("the job has made no progress for 600 s")
+    job.send()
+    job.send()
+    job.end(JobState.FAILED, "out of <!channel> memory, see https://evil/x, password=letmein")
+    job.send()
+    job.send()
+    head = "job-a on process"
+    stalled, failed = hook.messages
+    assert stalled["title"] == "job stalled"
+    assert stalled["message"].splitlines()[1:] == [
+        "the job has made no progress for 600 s -> to see what each rank does: rsctl debug job-a",
+        "next: rsctl debug job-a",
+    ]
+    assert failed == {
+        "title": "job failed",
+        "message": f"{head} failed after 0:50\n"
+        "out of \u2039!channel\u203a memory, see (a URL) password=***\n"
+        "next: rsctl logs job-a",
+        "type": "failure",
+    }
+
+
+def test_only_the_chosen_events_are_sent(hook: Hook) -> None:
+    job = NotifiedJob("failed")
+    job.end()
+    assert job.send().cursor.is_complete
+    assert hook.messages == []
+
+
+def test_the_values_of_the_jobs_secrets_are_masked(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIVATE", "correct horse")
+    job = NotifiedJob("failed")
+    run = job.store.get(job.run)
+    assert run is not None
+    from msgspec.structs import replace
+
+    from rsctl.results.tracking.messages import run_message
+
+    run = replace(run, reason="cannot use correct horse", plan={"env": {"PRIVATE": None}})
+    assert "cannot use ***" in run_message(run, "failed").body
+
+
+def test_a_dead_endpoint_is_one_warning_without_the_url(hook: Hook) -> None:
+    hook.server.shutdown()
+    hook.server.server_close()
+    job = NotifiedJob("succeeded")
+    job.end()
+    assert job.send().cursor.is_complete
+    run = job.store.get(job.run)
+    assert run is not None
+    line = (
+        "notify ${HOOK}: the message about 'succeeded' was not sent: the server refused the "
+        "message, or does not answer"
+    )
+    assert new_problems(run) == [line]
+    assert new_problems(run) == []
+    assert missing_lines(run) == [line]
+
+
+def test_a_slow_endpoint_has_a_time_limit(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apprise_urls, "SECONDS", 0.2)
+    hook.released.clear()
+    job = NotifiedJob("succeeded")
+    job.end()
+    problem = job.send().cursor.problem
+    assert problem == "the message about 'succeeded' was not sent: no answer within 0.2 s"
+    job.send()
+    assert len(hook.messages) == 1
+
+
+def test_a_message_waits_for_an_environment_that_has_the_url(
+    hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = NotifiedJob("succeeded")
+    job.end()
+    monkeypatch.delenv("HOOK")
+    with pytest.raises(Exception, match="HOOK is not set"):
+        job.sender().step()
+    monkeypatch.setenv("HOOK", hook.url)
+    job.send()
+    assert [each["title"] for each in hook.messages] == ["job succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (None, "the environment variable HOOK is not set, so no message can be sent"),
+        (f"nonsense:{SECRET}", "Apprise does not understand the URL in HOOK"),
+    ],
+)
+def test_validate_and_doctor_say_why_no_message_can_be_sent(
+    url: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOOK", raising=False)
+    if url:
+        monkeypatch.setenv("HOOK", url)
+    file = api.load(tmp_path / "job.yaml", text=JOB)
+    found = [each for each in api.validate(file) if each.code == "notify"]
+    assert [(each.severity, each.path, each.message) for each in found] == [
+        ("warning", "notify[0].url", message)
+    ]
+    checks = [c for c in api.check_environment(file) if c.name.startswith("notify")]
+    assert [(check.verdict, check.message) for check in checks] == [("error", message)]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f'[{{url: "json://u:{SECRET}@host"}}]',
+        f"json://u:{SECRET}@host",
+        f"[json://u:{SECRET}@host]",
+        f'[{{url: "json://u:{SECRET}@${{HOST}}"}}]',
+        f"{{url: json://u:{SECRET}@host}}",
+    ],
+)
+def test_a_url_in_the_file_is_refused_and_not_repeated(value: str, tmp_path: Path) -> None:
+    text = JOB.replace('[{url: "${HOOK}"}]', value)
+    found = api.validate(api.load(tmp_path / "job.yaml", text=text, strict=False))
+    errors = [each for each in found if each.is_error]
+    assert [each.code for each in errors] == ["secret"]
+    assert "set an environment variable to the URL" in str(errors[0].remedy)
+    assert SECRET not in repr(found)
+
+
+def test_a_killed_follower_leaves_a_message_that_is_sent_once(hook: Hook, tmp_path: Path) -> None:
+    text = JOB.replace('command: ["true"]', "script: wait.py").replace(
+        '"${HOOK}"', '"${HOOK}", on: [succeeded]'
+    )
+    (tmp_path / "wait.py").write_text(
+        f"import os, time\nwhile not os.path.exists({str(tmp_path / 'go')!r}):\n"
+        "    time.sleep(0.05)\n"
+    )
+    (tmp_path / "job.yaml").write_text(text)
+    command = [sys.executable, "-m", "rsctl", "submit", "job.yaml"]
+    follower = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    wait_until(lambda: [each for each in _runs() if each.state is JobState.RUNNING])
+    os.kill(follower.pid, signal.SIGKILL)
+    follower.wait()
+    (tmp_path / "go").touch()
+    subprocess.run([sys.executable, "-m", "rsctl", "watch", "@last"], check=True, cwd=tmp_path)
+    wait_until(lambda: hook.messages)
+    (run,) = _runs()
+    assert [each["title"] for each in hook.messages] == ["job succeeded"]
+    files = [each for each in RunFolder(run.run).path.rglob("*") if each.is_file()]
+    assert [each for each in files if SECRET.encode() in each.read_bytes()] == []
+
+
+def _runs() -> list[api.RunRecord]:
+    store = Store()
+    found = store.runs()
+    store.close()
+    return found
