@@ -73,9 +73,10 @@ def _most(submission: Submission) -> float:
     cost = submission.plan.cost
     if isinstance(cost, PlanCost) and cost.most is not None:
         return cost.most
-    known = cost.unknown if isinstance(cost, PlanCost) else None
-    why = known or f"target {submission.plan.target} has no prices"
-    raise _refusal(f"the cost is unknown, and --max-cost limits it: {why}", _PRICES)
+    why, remedy = f"target {submission.plan.target} has no prices", "omit --max-cost"
+    if isinstance(cost, PlanCost):
+        why, remedy = cost.unknown or "its machines have no price", _PRICES
+    raise _refusal(f"the cost is unknown, and --max-cost limits it: {why}", remedy)
 
 
 def _refusal(message: str, remedy: str) -> RsctlError:

@@ -37,7 +37,20 @@ class Tool(NamedTuple):
 
 
 def _load(session: Session, given: arguments.Validate) -> JobFile:
-    return api.load(session.job_file(given.job), set=given.set, strict=False)
+    return api.load(session.job_file(given.job), set=_settings(given.set), strict=False)
+
+
+def _settings(given: dict[str, Any]) -> list[str]:
+    """Keys with their values as texts. Raises RsctlError for `${NAME}`: a plan would show the agent
+    each variable of this server.
+    """
+    settings = [f"{key}={msgspec.json.encode(value).decode()}" for key, value in given.items()]
+    for key, setting in zip(given, settings, strict=True):
+        if "=" in key or "${" in setting:
+            message = f"set: {key!r} has a variable of the environment, or is not a key"
+            remedy = "write ${NAME} into the job file"
+            raise RsctlError(ExitCode.USAGE, error("mcp", message, remedy))
+    return settings
 
 
 def _validate(session: Session, given: arguments.Validate, _: Event) -> Any:
@@ -136,7 +149,7 @@ def _gate(session: Session, given: arguments.Gate, stop: Event) -> Any:
     return api.gate(
         bench,
         given.target,
-        set=given.set,
+        set=_settings(given.set),
         baseline=given.baseline and session.source(given.baseline),
         against=given.against and session.source(given.against),
         max_regression=given.max_regression,

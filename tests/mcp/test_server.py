@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -75,6 +76,12 @@ def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Conve
 
         planned = await agent("plan", job=job, set={"workers.count": 3})
         assert planned.data == rsctl("plan", job, "--set", "workers.count=3", "-o", "json").json
+        for key, value in (("run.env.X", "${PATH}"), ('run.env.X="\\x24{PATH}" #', ""), ("a=", 1)):
+            refused = await agent("plan", job=job, set={key: value})
+            assert refused.text.startswith("set: "), refused
+            assert os.environ["PATH"] not in refused.text
+        tagged = await agent("plan", job=job, set={"run.env.X": '!!str "\\x24{PATH}"'})
+        assert os.environ["PATH"] not in tagged.text
         assert (await agent("advise", job=job)).text.startswith(f"{job}:2:1: the size of the ")
         advised = await agent("advise", job=step, set={"workers.count": 4})
         same = rsctl("advise", step, "--set", "workers.count=4", "-o", "json").json
