@@ -6,7 +6,7 @@ has one cause. A cause that the records do not show is `unknown`.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
@@ -181,16 +181,23 @@ def _whole_stall(stall: Interval, span: Span, steps: Sequence[Step]) -> Interval
 
 
 def _with_waits(pieces: Iterable[_Piece], waits: Sequence[Wait]) -> Iterator[_Piece]:
-    """The pieces, in which a part of each new step is a wait; a report is on the steps before."""
+    """The pieces, in which a part of the new steps is a wait; a report is on the time before it."""
     times = [wait.time for wait in waits]
     for piece in pieces:
         if not waits or piece.cause != NEW_STEPS:
             yield piece
             continue
-        share = waits[min(bisect_left(times, piece.end), len(waits) - 1)].share
-        middle = piece.start + round((piece.end - piece.start) * share)
-        yield _Piece(piece.start, middle, "stragglers")
-        yield piece._replace(start=middle)
+        first = bisect_right(times, piece.start)
+        start = piece.start
+        for wait in waits[min(first, len(waits) - 1) :]:
+            is_last = wait.time >= piece.end or wait is waits[-1]
+            end = piece.end if is_last else wait.time
+            middle = start + round((end - start) * wait.share)
+            yield _Piece(start, middle, "stragglers")
+            yield _Piece(middle, end, NEW_STEPS)
+            start = end
+            if is_last:
+                break
 
 
 class _StepReader:
@@ -230,7 +237,9 @@ class _StepReader:
                 break
             self._next += 1
             if not found or found[-1].number != step.number:
-                found.append(step._replace(time=min(max(step.time, span.start), span.end)))
+                if not span.start <= step.time <= span.end:
+                    step = step._replace(time=min(max(step.time, span.start), span.end))
+                found.append(step)
         return found
 
     def pieces(self, span: Span, steps: Sequence[Step]) -> Iterator[_Piece]:
@@ -241,14 +250,27 @@ class _StepReader:
             return
         yield _Piece(span.start, steps[0].time, "first_step")
         self._reach(steps[0].number)
-        for before, after in pairwise(steps):
+        new_since = steps[0].time
+        for before, after in pairwise(steps):  # a long run has millions
+            if after.number > before.number and self._is_plainly_new(before.number):
+                self._highest = after.number
+                continue
+            yield _Piece(new_since, before.time, NEW_STEPS)
+            new_since = after.time
             if after.number > before.number:
                 yield from self._interval(before, after)
             else:
                 yield from self._drop(before, after)
             self._reach(after.number)
+        yield _Piece(new_since, steps[-1].time, NEW_STEPS)
         yield _Piece(steps[-1].time, span.end, "end")
         self._has_restarted = True
+
+    def _is_plainly_new(self, number: int) -> bool:
+        """Whether all steps after this one are new."""
+        if not self._has_restarted:  # the numbers may have begun again
+            return True
+        return self._is_known and self._highest is not None and number >= self._highest
 
     def _reach(self, number: int) -> None:
         self._highest = number if self._highest is None else max(self._highest, number)
@@ -259,8 +281,6 @@ class _StepReader:
             yield _Piece(before.time, after.time, "unknown")
             return
         highest = before.number if self._highest is None else self._highest
-        if not self._has_restarted:  # the numbers may have begun again
-            highest = before.number
         count = after.number - before.number
         repeated = min(max(highest - before.number, 0), count)
         middle = before.time + (after.time - before.time) * repeated // count

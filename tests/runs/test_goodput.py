@@ -131,11 +131,11 @@ def test_without_steps_the_time_of_the_program_is_unknown() -> None:
 
 
 def test_a_wait_for_a_straggler_is_a_part_of_each_new_step() -> None:
-    """By the report that follows the steps, otherwise by the last one."""
+    """By the report that follows, otherwise by the last one."""
     evidence = Evidence(steps=[Step(0, 0), Step(100, 1), Step(200, 2), Step(300, 3)])
     evidence = evidence._replace(waits=[Wait(150, 0.25), Wait(250, 0.1)])
     found = break_down(running((0, 300)), evidence)
-    assert found.paid == {"new_steps": 255, "stragglers": 45}
+    assert found.paid == {"new_steps": 247, "stragglers": 53}
 
 
 def test_a_stall_begins_one_usual_step_after_the_last_step() -> None:
