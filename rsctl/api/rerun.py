@@ -43,8 +43,9 @@ def prepare_rerun(reference: str, *, on_outdated: OnOutdated = ignore) -> Prepar
     """Plan the job of a run again, exactly; its `submit` sends it.
 
     The source is the commit of the run where the folder has changed since, and an image is the
-    run's own by digest. The new run starts from the beginning, not from checkpoints. Its `findings` name all that
-    is not as it was. Raises RsctlError if the job of the run is not stored, or cannot be planned.
+    run's own by digest. The new run starts from the beginning, not from checkpoints. Its `findings`
+    name all that is not as it was. Raises RsctlError if the job of the run is not stored, or cannot
+    be planned.
     """
     run = find_run(reference, on_outdated=on_outdated).record
     _require_own_job(run)
@@ -115,7 +116,7 @@ def _text_of(run: RunRecord, origin: Origin) -> str:
 
 
 def _without_checkpoints(run: RunRecord, run_id: str) -> tuple[tuple[str, ...], list[Finding]]:
-    """The overrides of a run, and other checkpoints, so that the job does not continue from them."""
+    """The overrides of a run with other checkpoints, so that the job does not continue from its."""
     location = planned_locations(run).get("checkpoints", "")
     settings = tuple(run.settings)
     if not location or run.run in location:

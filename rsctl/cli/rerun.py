@@ -36,7 +36,8 @@ def command(
     """Submit a run again, exactly, and watch it until it ends.
 
     The new run has the same job file, source, image, arguments, variables, target and placements.
-    It starts from the beginning, not from checkpoints. rsctl names what is not as it was before it submits.
+    It starts from the beginning, not from checkpoints. Before it submits, rsctl names what is not
+    as it was.
 
     Exit code: as of `rsctl submit`; 0 with --dry-run.
     """
