@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from rsctl.api.logs import LogFilter as LogFilter
     from rsctl.api.measurement import measure as measure
     from rsctl.api.metric_feed import MetricFeed as MetricFeed
+    from rsctl.api.rerun import prepare_rerun as prepare_rerun
     from rsctl.api.run_diff import RunDiff as RunDiff
     from rsctl.api.run_diff import diff as diff
     from rsctl.api.run_handle import Run as Run
@@ -224,6 +225,7 @@ _MODULES = {
     "rsctl.api.logs": ("LogFilter",),
     "rsctl.api.measurement": ("measure",),
     "rsctl.api.metric_feed": ("MetricFeed",),
+    "rsctl.api.rerun": ("prepare_rerun",),
     "rsctl.api.run_diff": ("RunDiff", "diff"),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": (

@@ -14,9 +14,11 @@ def make_origin(submission: Submission, file: str, folder: str) -> Origin:
     """The origin of a submission whose job file is `file`. Raises OSError."""
     source = submission.job.image.source
     commit = commit_of(Path(source)) if source else None
+    content = content_of(submission, file, folder)
+    content.pop(f"file {Path(file).name}", None)  # the job file of a checkout is not in `folder`
     return Origin(
         file=file,
         folder=folder,
         commit=commit and commit.revision + ("-dirty" if commit.is_changed else ""),
-        content=content_of(submission, file, folder),
+        content=content,
     )

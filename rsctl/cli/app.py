@@ -35,6 +35,7 @@ PANELS = {
     "Runs": {
         "list": "List runs, newest first.",
         "watch": "Watch a run until it ends, as submit does.",
+        "rerun": "Submit a run again, exactly.",
         "metrics": "Show the metrics of a run.",
         "debug": "Show what each rank does, and who holds up the others.",
         "ui": "Show runs and benches on a live page in the browser.",

@@ -64,11 +64,12 @@ def command(
         print_json({**shown, "cells": file.cells} if file.cells else shown)
     else:
         show_findings(planned.findings, file)
-        typer.echo(sanitize(_text(planned, file.cells)), nl=False)
+        typer.echo(sanitize(plan_text(planned, file.cells)), nl=False)
     return int(ExitCode.SUCCEEDED)
 
 
-def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
+def plan_text(plan: Plan, cells: list[dict[str, Any]]) -> str:
+    """The plan for people, with the values of each of its `cells`."""
     head = [
         ("run", plan.run),
         ("target", plan.target),

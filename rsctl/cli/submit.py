@@ -3,7 +3,7 @@
 A signal that asks the command to end raises KeyboardInterrupt, see `rsctl.cli.interrupts`. The step
 that it interrupts handles it:
 
-prepare  `_errors_as_events`: no job exists, so the command ends with exit code 5.
+prepare  `no_job_errors`: no job exists, so the command ends with exit code 5.
 send     `_send`: a job that was started is cancelled and watched to its end. Below it only
          `JobCreator` and the remote image builders catch the exception: they must wait for the
          answer to their request to know what to cancel, and then raise it again.
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
@@ -76,11 +77,11 @@ _PrintJob = Annotated[
         help="Print the job file that is equivalent to the command, and run nothing.",
     ),
 ]
-_Detach = Annotated[
+Detach = Annotated[
     bool,
     typer.Option("--detach", "-d", help="Return as soon as the target has accepted the job."),
 ]
-_Get = Annotated[
+Get = Annotated[
     Optional[str],
     typer.Option(
         "--get",
@@ -115,9 +116,9 @@ def command(
     settings: options.Settings = [],
     workers: _Workers = None,
     print_job: _PrintJob = False,
-    detach: _Detach = False,
+    detach: Detach = False,
     resume: options.Resume = None,
-    get: _Get = None,
+    get: Get = None,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
     rehearse: Rehearse = False,
     rehearse_with: RehearseWith = "auto",
@@ -146,18 +147,39 @@ def command(
 
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
-    with _errors_as_events(output):
+    with no_job_errors(output):
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         path = job if text is None else f"(job of {Path(job).name})"
         file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=rehearsal, resume=resume)
+    again = partial(resume_command, job=job, target=target, workers=workers, arguments=arguments)
+    return send_and_follow(
+        context, prepared, file, interrupts, detach, get, cancel_on_interrupt, output, again
+    )
+
+
+def send_and_follow(
+    context: typer.Context,
+    prepared: PreparedRun,
+    file: JobFile | None,
+    interrupts: Interrupts,
+    detach: bool,
+    get: str | None,
+    cancel_on_interrupt: bool | None,
+    output: str,
+    resume: Callable[[Run], str],
+) -> int:
+    """Send a run, and watch it unless it is detached; `resume` is the command that continues it.
+
+    Returns the exit code.
+    """
     _show_findings(prepared, file, output)
     view = make_view(output, prepared.run_id, prepared.replicas, prepared.work)
     context.call_on_close(view.close)
 
-    with _errors_as_events(output, prepared.run_id), once_accepted(prepared.accepted):
+    with no_job_errors(output, prepared.run_id), once_accepted(prepared.accepted):
         run, is_taken_back = _send(prepared, interrupts)
-    with _errors_as_events(output, run.id), once_accepted(lambda: latest_record(run)):
+    with no_job_errors(output, run.id), once_accepted(lambda: latest_record(run)):
         if detach and not is_taken_back:
             return _detached(run, output)
         noun = "replica" if len(run.replicas) == 1 else "replicas"
@@ -165,8 +187,7 @@ def command(
         cancels = is_taken_back or cancels_on_interrupt(cancel_on_interrupt)
         exit_code = follow(run, view, interrupts, cancels)
         if exit_code != ExitCode.INTERRUPTED:
-            again = resume_command(run, job, target, workers, arguments)
-            _finish(run, get, output, again)
+            _finish(run, get, output, resume(run))
         return exit_code
 
 
@@ -210,7 +231,7 @@ def script_job(script: str, arguments: list[str], workers: int) -> str:
 
 
 @contextmanager
-def _errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
+def no_job_errors(output: str, run: str | None = None) -> Iterator[None]:
     """As `errors_as_events`, with an interruption as an error: no job exists."""
     with errors_as_events(output, run):
         try:
@@ -223,7 +244,7 @@ def _interrupted(consequence: str) -> RsctlError:
     return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {consequence}"))
 
 
-def _show_findings(prepared: PreparedRun, file: JobFile, output: str) -> None:
+def _show_findings(prepared: PreparedRun, file: JobFile | None, output: str) -> None:
     show_findings(prepared.findings, file)
     if output == "json":
         print_events(finding_events(prepared.findings))

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 _MEANINGS = {
     "submit": "run start launch train execute exec-job sbatch create-job apply up go",
+    "rerun": "again repeat retry resubmit replay",
     "list": "ls ps jobs runs squeue queue history-of-runs",
     "watch": "attach follow",
     "logs -f": "tail",

@@ -164,6 +164,8 @@ DOCUMENTS = (
      "`target`, `state` and `created` of both runs, `differences` have `name`, `baseline` and "
      "`candidate`; `steps` (the parts of a step, and `step.buckets`), `ranks` and `metrics` are "
      "lists of Moved."),
+    ("rerun --dry-run", "`{plan, findings}`: a Plan, and what is not as it was; without --dry-run "
+     "the events of submit."),
     ("doctor", "`{checks}`: a list of checks."),
 )  # fmt: skip
 EVENTS = (

@@ -1,0 +1,86 @@
+"""`rsctl rerun`: a run again, and what is said of what is not as it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rsctl.runs.origin import Origin, keep_origin
+from tests.api.recorded import add
+
+from .conftest import Cli
+from .submissions import job
+
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+
+
+def commit(folder: Path) -> None:
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "one")):
+        subprocess.run([*GIT, *words], cwd=folder, check=True)
+
+
+def test_a_run_again(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its source is the commit, its arguments are those of --set, its secret is today's."""
+    (rsctl.folder / "src" / "word").write_text("first\n")
+    path = job(rsctl, "cat word; echo $KIND $API_KEY", run={"env": {"API_KEY": "${API_KEY}"}})
+    commit(rsctl.folder)
+    monkeypatch.setenv("API_KEY", "yesterday")
+    assert rsctl("submit", path, "--set", "run.env.KIND=a").code == 0
+    (rsctl.folder / "src" / "word").write_text("second\n")
+    rsctl.write("name: other\n")
+    monkeypatch.setenv("API_KEY", "today")
+    again = rsctl("rerun", "@last")
+    assert again.code == 0, again.err
+    assert again.out.splitlines() == ["worker-0 | first", "worker-0 | a today"]
+    said = [line for line in again.err.splitlines() if line.startswith(("note", "warning"))]
+    assert [line.partition(" is commit")[0] for line in said] == [
+        "note: the source",
+        "note: secrets have the values of today's environment: API_KEY",
+    ]
+    assert "RSCTL_CHECKPOINT_DIR" not in again.err
+
+
+def test_a_changed_source_without_a_commit(rsctl: Cli) -> None:
+    """--dry-run names it, and sends nothing."""
+    (rsctl.folder / "src" / "code.py").write_text("1\n")
+    assert rsctl("submit", job(rsctl, "true")).code == 0
+    (rsctl.folder / "src" / "code.py").write_text("2\n")
+    shown = json.loads(rsctl("rerun", "@last", "--dry-run", "-o", "json").out)
+    assert [f["message"].partition(":")[0:1] for f in shown["findings"]] == [("not as it was",)]
+    assert "file code.py" in shown["findings"][0]["message"]
+    assert shown["plan"]["target"] == "process"
+    assert len(json.loads(rsctl("list", "-o", "json").out)["runs"]) == 1
+
+
+def test_a_rerun_starts_anew(rsctl: Cli) -> None:
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a; ls $RSCTL_CHECKPOINT_DIR", checkpoints="ck")
+    assert rsctl("submit", path).code == 0
+    (rsctl.folder / "ck" / "old").touch()
+    again = rsctl("rerun", "@last")
+    assert again.out.splitlines() == ["worker-0 | a"]
+    assert "note: the job starts from the beginning: its checkpoints are in" in again.err
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ({}, "the job file of job-1 is not stored"),
+        ({"spec": "name: j\ntoken: '***'\n"}, "the job file of job-1 had a secret"),
+        ({"spec": "name: j\n", "settings": ["run.env.TOKEN=***"]}, "a --set of job-1 had a secret"),
+    ],
+)
+def test_what_cannot_be_had_again(rsctl: Cli, about: dict[str, object], told: str) -> None:
+    add("job-1", "succeeded", **about)
+    done = rsctl("rerun", "job-1")
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_a_folder_that_is_gone(rsctl: Cli) -> None:
+    add("job-1", "succeeded", spec="name: j\n")
+    keep_origin("job-1", Origin(folder=str(rsctl.folder / "gone")))
+    done = rsctl("rerun", "job-1")
+    assert (done.code, "the folder of the job no longer exists" in done.err) == (2, True)
