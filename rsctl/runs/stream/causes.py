@@ -52,7 +52,7 @@ CAUSES = (
     ),
     cause(
         "gpu-assert",
-        r"device-side assert triggered",
+        r"device-side assert triggered|\.cuh?:\d{1,6}: [^\n]{1,200}Assertion `",
         "a check on the GPU failed, usually of an index: a label or token out of range",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, or run a step on the CPU",
     ),
@@ -162,7 +162,8 @@ CAUSES = (
     ),
     cause(
         "rendezvous",
-        r"DistStoreError|Timed out after \d+ seconds waiting for clients"
+        r"DistStoreError|RuntimeError: connect\(\) timed out"
+        r"|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+"
         r"|Timed out initializing process group in store based barrier"
         r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout"
@@ -174,7 +175,7 @@ CAUSES = (
     cause(
         "launcher",
         r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
-        r"|Default process group has not been initialized()",
+        r"|Default process group has not been initialized()|parallel group is not initialized()",
         "the script requires a process group, and none has been set up: {names}",
         "set run.launcher: torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the "
         "script calls init_process_group",

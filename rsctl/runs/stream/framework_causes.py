@@ -204,9 +204,21 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "crash",
-        r"Segmentation fault|Caught signal 11",
+        r"Segmentation fault|Caught signal 11|exitcode: -11\b",
         "native code crashed",
         "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
+    ),
+    cause(
+        "shared-memory",
+        r"exitcode: -7\b",
+        "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
+        "use fewer data loader workers or raise the container's memory",
+    ),
+    cause(
+        "group-twice",
+        r"initialize the default process group twice",
+        "the script, or a framework in it, sets up the process group a second time",
+        "call init_process_group only where torch.distributed.is_initialized() is false",
     ),
     cause(
         "ssh-nodes",
