@@ -30,6 +30,7 @@ from rsctl.runs.stragglers import RANK, Straggler, slowest_rank
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.gradients import Gradients
+from rsctl.runs.waiting import Waiting, waiting_of
 from rsctl.targets import get
 from rsctl.targets.base import NodeCommand, Pool, replica_names
 
@@ -208,6 +209,10 @@ class Run:
             get(self.record.target).collect(self.id)
         finally:
             self._release()
+
+    def waiting(self) -> Waiting | None:
+        """Why it has no machines yet, and what comes next; None if it does not wait."""
+        return waiting_of(self.record)
 
     def findings(self) -> list[Finding]:
         """Warnings and errors that came up while it ran, each once."""

@@ -42,6 +42,7 @@ def _print(run: Run, output: str) -> None:
     travel = run.gradients()
     if output == "json":
         more: dict[str, object] = {"spec": run.record.spec, "gradients": travel}
+        more |= {"waiting": run.waiting()}
         more |= {"slowest_rank": run.slowest_rank(), "findings": run.findings()}
         print_json({**run.to_dict(), **more})
     else:
@@ -70,6 +71,8 @@ def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
     """The lines of the table below the state: a name and what it is."""
     run = found.record
     rows = [(replica.replica, _replica(replica)) for replica in run.replicas]
+    waiting = found.waiting()
+    rows += [("waiting", waiting.describe())] if waiting is not None else []
     rows += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
     rows += [(name, format_location(location)) for name, location in found.locations().items()]
     if cost := found.cost():

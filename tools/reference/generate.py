@@ -40,6 +40,7 @@ from rsctl.runs.cost import RunCost
 from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.records import Replica
 from rsctl.runs.stream import events
+from rsctl.runs.waiting import Waiting
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.doctor import Check
 
@@ -140,7 +141,8 @@ DOCUMENTS = (
      "`settings` (the values of --set), `facts` (known to this target only), "
      "`metrics` (last values), `rehearsed`, `results`, `cost` (a RunCost, null where "
      "nothing is billed); status has `spec` (the job file as written, "
-     "without secrets; null if there was none) and `gradients` too."),
+     "without secrets; null if there was none), `gradients` and `waiting` (why the run has no "
+     "machines yet: a Waiting, null if it does not wait) too."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
     ("export --format json", "by table (`runs`, `samples`, `metrics`, `telemetry`) its `columns` "
@@ -164,7 +166,7 @@ EVENTS = (
 )  # fmt: skip
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
-    RunCost, TrackingPlan,
+    RunCost, Waiting, TrackingPlan,
     PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile, HistorySeries,
     CommitPoint, FoundStep, Bisected, Probe,
 )  # fmt: skip
