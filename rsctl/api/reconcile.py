@@ -15,6 +15,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.unknown_result import ResultUnknown
+from rsctl.runs.waiting import Waiting, waiting_of
 from rsctl.targets import get, in_cloud
 
 OnOutdated = Callable[[str, "tuple[Finding, ...]"], None]
@@ -92,6 +93,13 @@ def latest(run: RunRecord) -> RunRecord:
     """The stored record of a run."""
     with closing(Store()) as store:
         return with_final_state(store.get(run.run) or run)
+
+
+def read_waiting(run: str) -> Waiting | None:
+    """Why a run waits for machines, by the store; None if it does not wait."""
+    with closing(Store()) as store:
+        record = store.get(run)
+    return waiting_of(record) if record is not None else None
 
 
 def _unforeseen(problem: Exception) -> RsctlError:

@@ -31,6 +31,7 @@ from rsctl.runs.stragglers import RANK, Straggler, slowest_rank
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.gradients import Gradients
+from rsctl.runs.waiting import Waiting, waiting_of
 from rsctl.targets import get
 from rsctl.targets.base import NodeCommand, Pool, replica_names
 
@@ -210,6 +211,10 @@ class Run:
         finally:
             self._release()
 
+    def waiting(self) -> Waiting | None:
+        """Why it has no machines yet, and what comes next; None if it does not wait."""
+        return waiting_of(self.record)
+
     def findings(self) -> list[Finding]:
         """Warnings and errors that came up while it ran, each once."""
         return findings_of(self.id)
@@ -316,8 +321,8 @@ class Run:
     def to_dict(self, *, details: bool = False) -> dict[str, Any]:
         """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are long.
 
-        With `details`, as `rsctl status -o json` prints it: with spec, gradients, the slowest rank,
-        findings and goodput.
+        With `details`, as `rsctl status -o json` prints it: with spec, gradients, why it waits, the
+        slowest rank, findings and goodput.
         """
         fields: dict[str, Any] = msgspec.to_builtins(self.record)
         del fields["plan"], fields["metrics_spec"], fields["spec"]
@@ -330,6 +335,7 @@ class Run:
         if details:
             fields["spec"] = self.record.spec
             fields["gradients"] = msgspec.to_builtins(self.gradients())
+            fields["waiting"] = msgspec.to_builtins(self.waiting())
             fields["slowest_rank"] = msgspec.to_builtins(self.slowest_rank())
             fields["findings"] = msgspec.to_builtins(self.findings())
             fields["goodput"] = msgspec.to_builtins(self.goodput())

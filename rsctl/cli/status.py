@@ -68,6 +68,8 @@ def _details(found: Run) -> list[tuple[str, str]]:
     """The lines of the table below the state: a name and what it is."""
     run = found.record
     rows = [(replica.replica, _replica(replica)) for replica in run.replicas]
+    waiting = found.waiting()
+    rows += [("waiting", waiting.describe())] if waiting is not None else []
     rows += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
     rows += [(name, format_location(location)) for name, location in found.locations().items()]
     if cost := found.cost():

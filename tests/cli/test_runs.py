@@ -159,6 +159,7 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
             **run,
             "spec": None,
             "gradients": None,
+            "waiting": None,
             "slowest_rank": None,
             "findings": [],
         }
@@ -200,7 +201,8 @@ as a result, these failed: worker-0
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
-    assert list(shown) == [*RUN_KEYS, "spec", "gradients", "slowest_rank", "findings", "goodput"]
+    more = ["spec", "gradients", "waiting", "slowest_rank", "findings", "goodput"]
+    assert list(shown) == [*RUN_KEYS, *more]
     failure = ["replica", "time", "exit_code", "signal", "rank", "log", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import yaml
@@ -63,7 +63,7 @@ def test_parts_of_job_files_are_valid(page: Path, tmp_path: Path) -> None:
         if keys and keys.keys() <= set(Job.__struct_fields__):
             needed = {"name": "x", "run": {"script": "train.py"}}
             rest = {key: value for key, value in needed.items() if key not in keys}
-            file.write_text(f"{yaml.safe_dump(rest) if rest else ''}{textwrap.dedent(block)}")
+            file.write_text(f"{yaml.safe_dump(rest) if rest else ''}{dedent(block)}")
             found = [f for f in read(str(file)).findings if f.severity == "error"]
             assert [f for f in found if f.code not in ("file", "tracking")] == []
 

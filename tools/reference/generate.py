@@ -42,6 +42,7 @@ from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.goodput_records import Goodput, GoodputPart
 from rsctl.runs.records import Replica
 from rsctl.runs.stream import events
+from rsctl.runs.waiting import Waiting
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.doctor import Check
 
@@ -142,7 +143,8 @@ DOCUMENTS = (
      "`settings` (the values of --set), `facts` (known to this target only), "
      "`metrics` (last values), `rehearsed`, `results`, `cost` (a RunCost, null where "
      "nothing is billed); status has `spec` (the job file as written, "
-     "without secrets; null if there was none), `gradients` and `goodput` (a Goodput, whose "
+     "without secrets; null if there was none), `gradients`, `waiting` (why the run has no "
+     "machines yet: a Waiting, null if it does not wait) and `goodput` (a Goodput, whose "
      "`parts` are by cause) too."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
@@ -173,7 +175,7 @@ EVENTS = (
 )  # fmt: skip
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
-    RunCost, Goodput, GoodputPart, TrackingPlan,
+    RunCost, Goodput, GoodputPart, Waiting, TrackingPlan,
     PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile, HistorySeries,
     CommitPoint, FoundStep, Bisected, Probe, Moved,
 )  # fmt: skip

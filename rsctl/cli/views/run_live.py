@@ -12,6 +12,7 @@ from rich.text import Text
 
 from rsctl.api import Run, Work
 from rsctl.api.logs import progress_bar
+from rsctl.api.reconcile import read_waiting
 from rsctl.cli.output import in_color
 from rsctl.cli.views.run_text import format_event, summary_lines
 from rsctl.findings import JobState
@@ -21,11 +22,14 @@ from rsctl.runs.stream.headline import Tally
 from rsctl.runs.stream.machine_use import MachineUse
 from rsctl.runs.stream.sanitize import sanitize
 from rsctl.runs.stream.training_progress import TrainingProgress
+from rsctl.runs.waiting import Waiting
 
 _REDRAW_SECONDS = 0.1
+_WAITING_SECONDS = 1.0
 _METRIC_LINES = 2
 _MORE = "  and {} more"
 _MAX_NAMES = 3
+_BEFORE_RUNNING = (JobState.QUEUED, JobState.STARTING)
 _STYLES = {JobState.RUNNING: "green", JobState.CANCELLING: "yellow"}
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -47,6 +51,8 @@ class LiveView:
         self._states: dict[str, JobState] = dict.fromkeys(replicas, JobState.QUEUED)
         self._state = JobState.STARTING
         self._drawn = 0.0
+        self._wait: Waiting | None = None
+        self._waiting_read = 0.0
         color = in_color(sys.stdout)
         self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
         self._format = LineFormat(color, replicas, shows_bars=False)
@@ -109,7 +115,18 @@ class LiveView:
         metrics = _metrics_lines(tally, self._console.width)
         progress = _line("  ".join(filter(None, (self._progress.format(), self._time_limit()))))
         machines = _line(self._machines.format(), "dim")
-        return Group(*filter(None, (head, progress, *metrics, machines, self._progress_bar())))
+        waiting = _line(self._waiting(), "dim")
+        parts = (head, waiting, progress, *metrics, machines, self._progress_bar())
+        return Group(*filter(None, parts))
+
+    def _waiting(self) -> str:
+        """Why the run has no machines yet, and what comes next; empty once it has some."""
+        if self._state not in _BEFORE_RUNNING:
+            return ""
+        if monotonic() > self._waiting_read + _WAITING_SECONDS:
+            self._waiting_read = monotonic()
+            self._wait = read_waiting(self._run)
+        return f"waiting {self._wait.describe()}" if self._wait is not None else ""
 
     def _time_limit(self) -> str:
         """The remaining time until the job's limit, once it has begun; empty without a limit."""

@@ -130,7 +130,7 @@ def format_placement(placement: TriedPlacement) -> str:
     state = placement.state.value if placement.state else "unknown"
     took = format_duration(seconds_between(placement.began, placement.ended or now()))
     why = f": {sanitize_line(placement.reason)}" if placement.reason else ""
-    return f"{where}: {state} after {took}{why}" if placement.ended else f"{where}: {state}{why}"
+    return f"{where}: {state} {'after' if placement.ended else 'for'} {took}{why}"
 
 
 def format_metric(statistics: dict[str, Any]) -> str:
