@@ -23,6 +23,7 @@ from rsctl.bench.differences import Difference, differences
 from rsctl.bench.fingerprint import Fingerprint, plan_print, shown_differences
 from rsctl.bench.records import Benches
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
+from rsctl.images.package import digest_in
 from rsctl.job.document import read
 from rsctl.job.kept_text import kept_text
 from rsctl.job.secret_names import HIDDEN
@@ -132,8 +133,10 @@ def _changed(run: RunRecord, origin: Origin, prepared: PreparedRun) -> list[Diff
     plan = prepared.plan
     with suppress(OSError):
         now = make_origin(prepared.submission, prepared.file, prepared.folder)
+        sent = digest_in(run.plan.get("request")), digest_in(plan.request)
         before = {**origin.content, "image": (run.plan.get("image") or {}).get("tag")}
-        after = {**now.content, "image": plan.image.tag}
+        before["source and runtime"] = sent[0]
+        after = {**now.content, "image": plan.image.tag, "source and runtime": sent[1]}
         return shown_differences(Fingerprint(shown=before), Fingerprint(shown=after))
     return []
 
