@@ -96,12 +96,14 @@ class Candidate:
         confirm: int | None = None,
         history: str | None = None,
         window: int | None = None,
+        looks: int | None = None,
     ) -> GateRules:
         """The rules of the job file's `gate:`, overridden by these. Raises RsctlError."""
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self._record.spec.get("gate") or {}
-        rules = rules_of(block, baseline, list(max_regression), repeat, confirm, history, window)
+        floors = list(max_regression)
+        rules = rules_of(block, baseline, floors, repeat, confirm, history, window, looks)
         rules.floors.require_cells(self.cells)
         return rules
 

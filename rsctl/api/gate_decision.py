@@ -37,7 +37,8 @@ class PreparedGate:
         """
         cells, rules = self.candidate.cells, self.rules
         repeat = self.candidate.repeat(rules.repeat)
-        predictions = forecast(self.baseline, rules.floors, cells, repeat, rules.confirm)
+        confirm, alpha = rules.confirm, rules.alpha
+        predictions = forecast(self.baseline, rules.floors, cells, repeat, confirm, alpha)
         remarks = [metric.in_words() for metric in predictions]
         if self.candidate.prepared is not None:
             remarks.append(format_cost(self.baseline, cells, repeat))
@@ -80,14 +81,14 @@ class PreparedGate:
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""
-        return evaluate(self.baseline, results, self.rules.floors)
+        return evaluate(self.baseline, results, self.rules.floors, self.rules.alpha)
 
     def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
         """The gate with what is better than the baseline by more than it may be worse.
 
         With `fail_on_improvement` such a gate fails. Reports on its benches show it from now on.
         """
-        better = improvements(self.baseline, results, self.rules.floors, gate)
+        better = improvements(self.baseline, results, self.rules.floors, gate, self.rules.alpha)
         code = gate.exit_code
         if better and fail_on_improvement and code in (ExitCode.SUCCEEDED, ExitCode.INCONCLUSIVE):
             code = int(ExitCode.GATE_FAILED)
@@ -104,7 +105,7 @@ class PreparedGate:
         if any(check.cell is None for check in gate.suspects):
             cells = [runs.cell for runs in results.cells]
         fresh = self.candidate.measure_again(cells, self.rules.confirm, run)
-        return confirm(gate, self.baseline, results, fresh, self.rules.floors)
+        return confirm(gate, self.baseline, results, fresh, self.rules.floors, self.rules.alpha)
 
 
 def prepare_gate(

@@ -63,7 +63,7 @@ class HistoryGate(PreparedGate):
         """The verdict of the runs that there are."""
         window = self.like(results)
         before = self.baseline if self.has_baseline else window.results
-        gate = evaluate(before, results, self.rules.floors)
+        gate = evaluate(before, results, self.rules.floors, self.rules.alpha)
         return within_thresholds(gate, window, results.cells)
 
     def confirm(self, gate: Gate, results: Results, run: RunBench = just_run) -> Gate:

@@ -59,7 +59,8 @@ class PreparedPairs:
         cells, repeat = _pairs(self.plan), self.candidate.repeat(self.rules.repeat)
         with closing(Store()) as store:
             known = _earlier(store, self.plan)
-        said = forecast_pairs(known, self.rules.floors, cells, repeat, self.rules.confirm)
+        rules = self.rules
+        said = forecast_pairs(known, rules.floors, cells, repeat, rules.confirm, rules.alpha)
         remarks = [metric.in_words() for metric in said]
         plans = [cell.submission for cell in self.plan.cells]
         remarks.append(format_paired_cost(known, plans, repeat, self.plan.job.limits.timeout))
@@ -78,7 +79,7 @@ class PreparedPairs:
 
     def decide(self, results: PairedResults) -> Gate:
         """The verdict of the pairs that there are."""
-        return evaluate_pairs(results, self.rules.floors)
+        return evaluate_pairs(results, self.rules.floors, self.rules.alpha)
 
     def must_confirm(self, gate: Gate) -> bool:
         """Whether fresh pairs are to confirm what is suspected."""
@@ -98,7 +99,7 @@ class PreparedPairs:
         bench = claim(record, anew=False)
         run(PreparedBench(prepared.job, part), bench)
         fresh = _results(bench.reload(), range(self.rules.confirm))
-        return confirm_pairs(gate, results, fresh, self.rules.floors)
+        return confirm_pairs(gate, results, fresh, self.rules.floors, self.rules.alpha)
 
     def conclude(self, gate: Gate) -> Gate:
         """The gate, which reports on its benches show from now on. Raises RsctlError."""

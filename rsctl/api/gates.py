@@ -30,6 +30,7 @@ def gate(
     confirm: int | None = None,
     history: str | None = None,
     window: int | None = None,
+    looks: int | None = None,
     anew: bool = False,
     parallel: int | None = None,
     observer: BenchObserver | None = None,
@@ -42,8 +43,9 @@ def gate(
     metrics may be, such as `{"throughput": "5%"}`, and `confirm` how often a suspected regression
     is run again. With `history`, a file, gs://, s3:// or git:REF:PATH, the last `window` commits
     are the baseline, or only limit an explicit `baseline`: what these commits differ by is not a
-    regression. Each, and `repeat`, is by default the value in `gate:` of the job file; a baseline
-    or a history overrides both of the file.
+    regression. A gate that decides `looks` times about one baseline, as a loop does, has over all
+    of them the error bound of one. Each, and `repeat`, is by default the value in `gate:` of the
+    job file; a baseline or a history overrides both of the file.
 
     With `against`, a git ref or another job file, baseline and candidate run in turn as one bench
     and are judged by their pairs.
@@ -60,7 +62,7 @@ def gate(
         return prepared.run(bench, parallel=parallel, observer=observer, stop=stop)
 
     candidate = open_candidate(source, target, set=set, anew=anew)
-    rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window)
+    rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window, looks)
     if is_paired(candidate, baseline, against, history):
         pairs = prepare_pairs(candidate, rules, against, target)
         paired = pairs.measure(run)

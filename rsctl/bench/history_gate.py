@@ -134,10 +134,14 @@ def within_thresholds(
 
 
 def improvements(
-    baseline: Results, candidate: Results, floors: Mapping[str, Floor], gate: Gate
+    baseline: Results,
+    candidate: Results,
+    floors: Mapping[str, Floor],
+    gate: Gate,
+    alpha: float = ALPHA,
 ) -> list[MetricCheck]:
     """The checks of a gate that are better by more than may be worse, by the same test."""
-    reversed_gate = evaluate(candidate, baseline, floors)
+    reversed_gate = evaluate(candidate, baseline, floors, alpha)
     better = {
         (check.metric, _cell_key(check.cell))
         for check in reversed_gate.checks

@@ -20,7 +20,7 @@ from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values, together
 from rsctl.bench.results import CellRuns, cell_label
 from rsctl.bench.stats import CellSides
-from rsctl.bench.verdict import NO_EVIDENCE, Evidence, Floor, at_floor, oriented
+from rsctl.bench.verdict import ALPHA, NO_EVIDENCE, Evidence, Floor, at_floor, oriented
 
 _MOST_REASONS = 3
 _ONLY_TRACKED = "files that git does not track are not in the folder of a commit"
@@ -78,20 +78,26 @@ class PairedCheck(UndecidedCheck):
         return "one pair of runs" if count == 1 else f"{count} pairs of runs"
 
 
-def evaluate_pairs(results: PairedResults, floors: Mapping[str, Floor]) -> Gate:
+def evaluate_pairs(
+    results: PairedResults, floors: Mapping[str, Floor], alpha: float = ALPHA
+) -> Gate:
     """The verdict of the pairs that there are. Raises RsctlError if a metric has no goal."""
     require_goals(floors, results.baseline, results.candidate)
     cases = make_paired_cases(results, floors)
-    judge(cases)
+    judge(cases, alpha)
     return _gate(results, cases)
 
 
 def confirm_pairs(
-    first: Gate, results: PairedResults, fresh: PairedResults, floors: Mapping[str, Floor]
+    first: Gate,
+    results: PairedResults,
+    fresh: PairedResults,
+    floors: Mapping[str, Floor],
+    alpha: float = ALPHA,
 ) -> Gate:
     """The verdict after fresh pairs of the cells of suspected checks; others stay as they were."""
     cases = make_paired_cases(together(results, fresh), floors)
-    judge_again(first, make_paired_cases(fresh, floors), cases)
+    judge_again(first, make_paired_cases(fresh, floors), cases, alpha)
     return _gate(results, cases, fresh)
 
 

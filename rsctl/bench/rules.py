@@ -8,6 +8,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.bench.floors import Floors, make_floors
+from rsctl.bench.verdict import ALPHA
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.gate_checks import HISTORY_FORMS as FORMS
 
@@ -16,18 +17,27 @@ class GateRules(msgspec.Struct, kw_only=True):
     """`floors` by metric, `repeat` None if it is not set. A baseline `is_from_file` if the job file
     names it, and a history `is_history_from_file`: then it is relative to that file's folder.
 
-    The last commits of `history` replace the baseline, or limit it if they `only_limit`.
+    The last commits of `history` replace the baseline, or limit it if they `only_limit`. The gate
+    decides `looks` times about one baseline.
     """
 
     baseline: Optional[str] = None
     floors: Floors = msgspec.field(default_factory=Floors)
     repeat: Optional[int] = None
     confirm: int = 0
+    looks: int = 1
     is_from_file: bool = False
     history: Optional[str] = None
     window: Optional[int] = None
     is_history_from_file: bool = False
     only_limit: bool = False
+
+    @property
+    def alpha(self) -> float:
+        """The error bound of one decision. All `looks` together have that of one gate, however
+        they depend on each other (Bonferroni).
+        """
+        return ALPHA / self.looks
 
 
 def rules_of(
@@ -38,6 +48,7 @@ def rules_of(
     confirm: int | None = None,
     history: str | None = None,
     window: int | None = None,
+    looks: int | None = None,
 ) -> GateRules:
     """The rules of a `gate:` block as it is written, and of options. Raises RsctlError.
 
@@ -60,6 +71,7 @@ def rules_of(
         floors=floors,
         repeat=repeat or block.get("repeat"),
         confirm=int(block.get("confirm") or 0) if confirm is None else confirm,
+        looks=looks or block.get("looks") or 1,
         is_from_file=baseline is None and of_file is not None,
         history=known_history,
         window=window or block.get("window"),

@@ -106,6 +106,18 @@ _Confirm = Annotated[
         help="Before failing, repeat a suspected regression N times on fresh machines.",
     ),
 ]
+_Looks = Annotated[
+    Optional[int],
+    typer.Option(
+        "--looks",
+        metavar="N",
+        min=1,
+        max=1000,
+        rich_help_panel=_DECISION,
+        help="The gate decides N times about one baseline, such as in a loop: all N decisions "
+        "together have the error bound of one.",
+    ),
+]
 _AllowInconclusive = Annotated[
     bool,
     typer.Option(
@@ -198,6 +210,7 @@ def command(
     against: _Against = None,
     max_regression: _MaxRegression = [],
     confirm_by: _Confirm = None,
+    looks: _Looks = None,
     allow_inconclusive: _AllowInconclusive = False,
     update_baseline: _UpdateBaseline = False,
     history: _History = None,
@@ -223,7 +236,7 @@ def command(
             f"--fail-on-improvement needs a stored baseline, and {bench} ran in turn with its "
             "own: give --baseline or --history"
         )
-    rules = candidate.rules(baseline, max_regression, repeat, confirm_by, history, window)
+    rules = candidate.rules(baseline, max_regression, repeat, confirm_by, history, window, looks)
     recorder = GateRecorder(candidate, record)
     announce_reports(reports, candidate.name, candidate.cells, list(rules.floors) or ["gate"])
     run = BenchRunner(parallel, reports)

@@ -81,3 +81,10 @@ class GateBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "before the gate fails. Default: 0."
         ),
     ] = None
+    looks: Annotated[
+        Optional[Annotated[int, Meta(ge=1, le=1000)]],
+        Meta(
+            description="How often this gate decides about one baseline, such as in a loop that "
+            "keeps or reverts changes: each decision gets that part of the error bound. Default: 1."
+        ),
+    ] = None

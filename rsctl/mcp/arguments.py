@@ -146,6 +146,13 @@ class Gate(_Arguments):
         Optional[Annotated[int, Meta(ge=1, le=1000)]],
         Meta(description="Number of runs of each cell of the job file."),
     ] = None
+    looks: Annotated[
+        Optional[Annotated[int, Meta(ge=1, le=1000)]],
+        Meta(
+            description="How often you will ask about this baseline: all answers together have "
+            "the error bound of one."
+        ),
+    ] = None
 
 
 class List(_Arguments):

@@ -155,6 +155,7 @@ def _gate(session: Session, given: arguments.Gate, stop: Event) -> Any:
         max_regression=given.max_regression,
         repeat=given.repeat,
         confirm=None if session.may_submit else 0,
+        looks=given.looks,
         budget=session.budget,
         stop=lambda: "leave" if stop.is_set() else None,
     )

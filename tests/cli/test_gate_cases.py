@@ -208,6 +208,26 @@ def test_floors_at_their_edges(rsctl: Cli, floor: str, code: int) -> None:
     assert judged(rsctl, *base)[0] == code
 
 
+@pytest.mark.parametrize(
+    ("looks", "changed", "unchanged"),
+    [
+        ("1", (7, "regressed"), (0, "pass")),
+        ("12", (7, "regressed"), (0, "pass")),
+        ("13", (8, "inconclusive"), (8, "inconclusive")),
+    ],
+)
+def test_decisions_about_one_baseline_share_an_error_bound(
+    rsctl: Cli, looks: str, changed: tuple[int, str], unchanged: tuple[int, str]
+) -> None:
+    """The least p of 5+5 runs is 1/252, less than a twelfth of 0.05."""
+    record("before", one(*STEADY))
+    record("slow", one(*SLOW))
+    record("same", one(*STEADY))
+    options = ("--baseline", "before", "--max-regression", "throughput=5%", "--looks", looks)
+    assert judged(rsctl, "gate", "slow", *options) == changed
+    assert judged(rsctl, "gate", "same", *options) == unchanged
+
+
 JUNK = [
     b"",
     b"{}",
