@@ -34,8 +34,10 @@ def run(runs: int) -> Report:
             "XDG_RUNTIME_DIR": sockets,
             "SLURM_JWT": cluster.token(),
         }
-        doors = {"local": "local", "ssh": f"ssh://{host}", "slurmrestd": url}
-        commands = {name: _submit(cluster, name, door) for name, door in doors.items()}
+        connections = {"local": "local", "ssh": f"ssh://{host}", "slurmrestd": url}
+        commands = {
+            name: _submit(cluster, name, connection) for name, connection in connections.items()
+        }
         commands["sbatch"] = Command(["sbatch", "--nodes=1", "--time=1", "--wrap=true"])
         # OpenSSH's connection stays open for later commands, and the meter waits for what a
         # command leaves running.
@@ -49,9 +51,9 @@ def run(runs: int) -> Report:
     return report
 
 
-def _submit(cluster: SlurmCluster, name: str, door: str) -> Command:
+def _submit(cluster: SlurmCluster, name: str, connection: str) -> Command:
     path = Path(os.environ["RSCTL_HOME"]) / f"{name}.json"
-    slurm = {"shared": str(cluster.shared), "door": door, "setup": cluster.setup}
+    slurm = {"shared": str(cluster.shared), "connection": connection, "setup": cluster.setup}
     job = {
         "name": "true",
         "run": {"command": ["true"], "launcher": "once"},

@@ -41,9 +41,9 @@ def require_same_cluster(request: Mapping[str, Any], reference: str) -> None:
     """Raise RsctlError if the connections of the two lead to different clusters."""
     run = find_run(reference).record
     location, before = planned_locations(run).get(_KEY, ""), run.plan.get("request") or {}
-    doors = before.get("door"), request.get("door")
-    if doors[0] != doors[1] and "://" not in location:
-        where = f"{run.run} was sent by {doors[0]}, and this job is sent by {doors[1]}"
+    connections = before.get("connection"), request.get("connection")
+    if connections[0] != connections[1] and "://" not in location:
+        where = f"{run.run} was sent by {connections[0]}, and this job is sent by {connections[1]}"
         raise RsctlError(ExitCode.USAGE, _elsewhere(where, location))
 
 

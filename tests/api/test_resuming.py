@@ -62,9 +62,9 @@ def test_the_targets_of_this_machine_resume_runs_of_each_other(tmp_path: Path) -
 
 def test_a_slurm_cluster_sees_its_own_file_system() -> None:
     env = {"RSCTL_OUTPUT_DIR": "/s/r/outputs", "RSCTL_CHECKPOINT_DIR": "/s/r/outputs/checkpoints"}
-    run = add("slurm", env=env, request={"door": "ssh://one", "folder": "/s/r"})
+    run = add("slurm", env=env, request={"connection": "ssh://one", "folder": "/s/r"})
     assert resume(run, "slurm") == "/s/r/outputs/checkpoints"
-    require_same_cluster({"door": "ssh://one"}, run)
+    require_same_cluster({"connection": "ssh://one"}, run)
     with pytest.raises(RsctlError, match="sent by ssh://one, and this job is sent by ssh://two"):
-        require_same_cluster({"door": "ssh://two"}, run)
+        require_same_cluster({"connection": "ssh://two"}, run)
     assert "cannot see" in refusal(run, "process")

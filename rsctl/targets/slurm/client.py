@@ -38,7 +38,7 @@ class SlurmService:
 
     def create(self, run: str, request: dict[str, Any]) -> str:
         """See JobService."""
-        cluster, comment = self._cluster(request["door"]), f"{COMMENT}{run}"
+        cluster, comment = self._cluster(request["connection"]), f"{COMMENT}{run}"
         script = with_package(request["script"], request["package"], read_payload(run))
         environ = {name: str(value) for name, value in request["environment"].items()}
         problem: Unanswered | None = None
@@ -58,20 +58,20 @@ class SlurmService:
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """See JobService."""
-        if "door" not in request:
+        if "connection" not in request:
             return None
-        found = self._cluster(request["door"]).find(f"{COMMENT}{run}")
+        found = self._cluster(request["connection"]).find(f"{COMMENT}{run}")
         return _url(request, found, run) if found else None
 
     def open(self, url: str) -> SlurmJob:
         """See JobService."""
         address = JobAddress.of_url(url)
-        return SlurmJob(address, self._cluster(address.door))
+        return SlurmJob(address, self._cluster(address.connection))
 
-    def _cluster(self, door: str) -> Cluster:
-        if door not in self._clusters:
-            self._clusters.setdefault(door, open_cluster(door, self._endpoints))
-        return self._clusters[door]
+    def _cluster(self, connection: str) -> Cluster:
+        if connection not in self._clusters:
+            self._clusters.setdefault(connection, open_cluster(connection, self._endpoints))
+        return self._clusters[connection]
 
 
 def payload_path(run: str) -> Path:
@@ -107,4 +107,4 @@ def _find_again(cluster: Cluster, comment: str, problem: Unanswered | None) -> S
 
 def _url(request: Mapping[str, Any], found: Submitted, run: str) -> str:
     folder = f"{str(request['shared']).rstrip('/')}/{run}"
-    return JobAddress(request["door"], found.cluster, found.id, folder).url
+    return JobAddress(request["connection"], found.cluster, found.id, folder).url

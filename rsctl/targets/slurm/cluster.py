@@ -60,7 +60,7 @@ class Part(NamedTuple):
 class Cluster(Protocol):
     """A connection to a cluster."""
 
-    door: str
+    connection: str
 
     def submit(self, script: str, environ: Mapping[str, str], name: str) -> Submitted:
         """Submit a batch script with these variables. Raises Unanswered if the answer was lost."""

@@ -83,7 +83,7 @@ def ssh_runner(host: str) -> Callable[[str], subprocess.CompletedProcess[bytes]]
             if re.search(r"Permission denied|Host key verification failed|Could not resolve", text):
                 message = f"cannot log in to {host}: {text.splitlines()[-1][:300]}"
                 remedy = f"make `ssh {host} true` work without a password prompt"
-                finding = error("ssh", message, remedy, "targets.slurm.door")
+                finding = error("ssh", message, remedy, "targets.slurm.connection")
                 raise RsctlError(ExitCode.ENVIRONMENT, finding)
             raise Unreachable(f"ssh {host}: {text.splitlines()[-1][:300] if text else 'no answer'}")
         return done
@@ -152,12 +152,12 @@ class CommandCluster:
 
     def __init__(
         self,
-        door: str,
+        connection: str,
         run: Callable[[str], subprocess.CompletedProcess[bytes]],
         *,
         is_local: bool,
     ) -> None:
-        self.door = door
+        self.connection = connection
         self._run_program, self._is_local = run, is_local
 
     def submit(self, script: str, environ: Mapping[str, str], name: str) -> Submitted:
@@ -310,10 +310,10 @@ class CommandCluster:
 
     def _require_commands(self, text: str) -> None:
         if re.search(r"(sbatch|squeue|scontrol|scancel)\S*: (command )?not found", text):
-            where = "this machine" if self.door == "local" else self.door
+            where = "this machine" if self.connection == "local" else self.connection
             message = f"{where} has no commands of Slurm"
-            remedy = "set targets.slurm.door: ssh://LOGIN-NODE, or to the URL of slurmrestd"
-            finding = error("slurm-missing", message, remedy, "targets.slurm.door")
+            remedy = "set targets.slurm.connection: ssh://LOGIN-NODE, or to the URL of slurmrestd"
+            finding = error("slurm-missing", message, remedy, "targets.slurm.connection")
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
 

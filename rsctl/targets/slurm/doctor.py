@@ -29,7 +29,7 @@ _LIMIT = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d+)")
 def slurm_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """Check that the cluster has what the job asks for."""
     options = slurm_options(job)
-    lacking = preflight_findings(options.door)
+    lacking = preflight_findings(options.connection)
     if lacking:
         [first] = lacking[:1]
         yield Check(
@@ -41,7 +41,7 @@ def slurm_checks(job: Job, plan: Plan) -> Iterator[Check]:
         )
         return
     try:
-        cluster = open_cluster(options.door, Endpoints.of_environment())
+        cluster = open_cluster(options.connection, Endpoints.of_environment())
     except RsctlError as problem:
         finding = problem.findings[0]
         yield Check(
@@ -91,8 +91,8 @@ def _version(text: str, options: SlurmOptions) -> str:
         raise refused("slurm-version", f"{text.strip()[:80]!r} is not a version of Slurm", None)
     if (int(found[1]), int(found[2])) < OLDEST:
         message = f"Slurm {found[0]} is older than 22.05, the oldest that rsctl is tested with"
-        raise refused("slurm-version", message, "use a newer cluster", "targets.slurm.door")
-    return f"Slurm {found[0]} by {options.door}"
+        raise refused("slurm-version", message, "use a newer cluster", "targets.slurm.connection")
+    return f"Slurm {found[0]} by {options.connection}"
 
 
 def _partition(text: str, job: Job, options: SlurmOptions) -> str:
@@ -135,7 +135,7 @@ def _seconds(text: str) -> float | None:
 def _shared(cluster: CommandCluster, options: SlurmOptions) -> str:
     folder = shlex.quote(str(options.shared))
     program = f"[ -d {folder} ] && [ -w {folder} ] && echo yes || true"
-    if cluster.door == "local":
+    if cluster.connection == "local":
         import os
 
         has = os.path.isdir(str(options.shared)) and os.access(str(options.shared), os.W_OK)
@@ -209,13 +209,13 @@ def _rest_checks(cluster: RestCluster, job: Job, options: SlurmOptions) -> Itera
         yield ok("shared folder", f"{options.shared} exists on this machine")
     else:
         message = f"{options.shared} does not exist on this machine: logs and results stay there"
-        remedy = "mount it here, or set targets.slurm.door: ssh://LOGIN-NODE"
+        remedy = "mount it here, or set targets.slurm.connection: ssh://LOGIN-NODE"
         yield Check(
             name="shared folder",
             verdict="warning",
             message=message,
             remedy=remedy,
-            path="targets.slurm.door",
+            path="targets.slurm.connection",
         )
     yield skipped("schedule", "slurmrestd has no test of a job: `sbatch --test-only` has")
 

@@ -54,7 +54,7 @@ class SlurmJob:
             created=created or now(),
             pools=pools_of(states),
             run=self._address.run,
-            request={"door": self._address.door, "folder": self._address.folder},
+            request={"connection": self._address.connection, "folder": self._address.folder},
         )
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> SlurmLog:
@@ -113,15 +113,17 @@ class SlurmJob:
 
     def _unknown(self) -> Exception:
         address = self._address
-        message = f"{address.door} knows no job {address.id} of run {address.run}"
+        message = f"{address.connection} knows no job {address.id} of run {address.run}"
         remedy = "check its URL; Slurm forgets a job some minutes after its end (MinJobAge)"
         return refused(NOT_FOUND, message, remedy)
 
     def _unreadable(self) -> Finding:
         shared = self._address.folder.rpartition("/")[0]
         message = (
-            f"the log cannot be read: {self._address.door} gives no access to files, and {shared} "
-            "does not exist on this machine"
+            f"the log cannot be read: {self._address.connection} gives no access to files, and "
+            f"{shared} does not exist on this machine"
         )
-        remedy = f"mount {shared} on this machine, or set targets.slurm.door: ssh://LOGIN-NODE"
-        return warning("log-unreadable", message, remedy, "targets.slurm.door")
+        remedy = (
+            f"mount {shared} on this machine, or set targets.slurm.connection: ssh://LOGIN-NODE"
+        )
+        return warning("log-unreadable", message, remedy, "targets.slurm.connection")

@@ -14,10 +14,10 @@ import re
 from typing import NamedTuple
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.targets.slurm.options import DOOR
+from rsctl.targets.slurm.options import CONNECTION
 
 _URL = re.compile(
-    r"slurm://(?P<door>[A-Za-z0-9][A-Za-z0-9._@:\[\]-]*)/(?P<cluster>[A-Za-z0-9_.-]+)/(?P<id>\d{1,10})"
+    r"slurm://(?P<connection>[A-Za-z0-9][A-Za-z0-9._@:\[\]-]*)/(?P<cluster>[A-Za-z0-9_.-]+)/(?P<id>\d{1,10})"
     r"(?P<folder>/[A-Za-z0-9._/+@-]+)"
 )
 
@@ -25,7 +25,7 @@ _URL = re.compile(
 class JobAddress(NamedTuple):
     """A job. `folder` is the run's folder on the cluster; its last part is the run's ID."""
 
-    door: str
+    connection: str
     cluster: str
     id: int
     folder: str
@@ -34,13 +34,13 @@ class JobAddress(NamedTuple):
     def of_url(cls, url: str) -> JobAddress:
         """Raises RsctlError if the text is not the URL of a job."""
         match = _URL.fullmatch(url)
-        door = _door(match["door"]) if match else ""
-        if match is None or not re.fullmatch(DOOR, door):
+        connection = _connection_of(match["connection"]) if match else ""
+        if match is None or not re.fullmatch(CONNECTION, connection):
             message = f"{url[:200]!r} is not the URL of a Slurm job"
             example = "slurm://ssh:login1/CLUSTER/17/shared/me/train-abcdef"
             finding = error("url", message, f"use the URL that `rsctl status` shows: {example}")
             raise RsctlError(ExitCode.USAGE, finding)
-        return cls(door, match["cluster"], int(match["id"]), match["folder"])
+        return cls(connection, match["cluster"], int(match["id"]), match["folder"])
 
     @property
     def run(self) -> str:
@@ -50,13 +50,13 @@ class JobAddress(NamedTuple):
     @property
     def url(self) -> str:
         """The URL."""
-        scheme, separator, rest = self.door.partition("://")
+        scheme, separator, rest = self.connection.partition("://")
         shown = f"{scheme}:{rest.rstrip('/').replace('/', ':')}" if separator else scheme
         return f"slurm://{shown}/{self.cluster}/{self.id}{self.folder}"
 
 
-def _door(shown: str) -> str:
-    """The value of `targets.slurm.door` that a URL shows in one part."""
+def _connection_of(shown: str) -> str:
+    """The value of `targets.slurm.connection` that a URL shows in one part."""
     scheme, separator, rest = shown.partition(":")
     if scheme == "vertex":
         # A project of a domain has a colon, as in example.com:project.

@@ -16,11 +16,11 @@ Expression = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.,:&|()*\[\]@=+-]+$")]
 Line = Annotated[str, Meta(pattern=r"^[^\r\n\0]+$")]
 Option = Annotated[str, Meta(pattern=r"^--?[A-Za-z][A-Za-z0-9-]*(=[^\r\n\0]*)?$")]
 
-DOOR = (
+CONNECTION = (
     r"^(local|ssh://[A-Za-z0-9._@:\[\]-]+|https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?/?"
     r"|vertex://[a-z0-9:.-]+/[a-z0-9-]+/[A-Za-z0-9._-]+)$"
 )
-"""The values of `door`. OpenSSH would take a host that begins with - for an option."""
+"""The values of `connection`. OpenSSH would take a host that begins with - for an option."""
 
 FOLDER = r"^/[A-Za-z0-9._/+@-]+$"
 """Folders that Slurm, enroot and Apptainer take in options without quotes."""
@@ -29,7 +29,7 @@ FOLDER = r"^/[A-Za-z0-9._/+@-]+$"
 class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A Slurm cluster, and what its jobs ask for."""
 
-    door: Annotated[
+    connection: Annotated[
         str,
         Meta(
             description=(
@@ -38,7 +38,7 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "http://HOST:6820 or https://: slurmrestd, with the token in SLURM_JWT. "
                 "vertex://PROJECT/REGION/CLUSTER: a training cluster of Vertex AI."
             ),
-            pattern=DOOR,
+            pattern=CONNECTION,
         ),
     ] = "local"
     shared: Annotated[

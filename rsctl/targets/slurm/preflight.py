@@ -7,14 +7,14 @@ import shutil
 
 from rsctl.findings import Finding, error
 
-_PATH = "targets.slurm.door"
+_PATH = "targets.slurm.connection"
 
 
-def preflight_findings(door: str) -> list[Finding]:
+def preflight_findings(connection: str) -> list[Finding]:
     """Errors for a connection that cannot work from here."""
-    scheme = door.partition("://")[0]
+    scheme = connection.partition("://")[0]
     if scheme == "local" and shutil.which("sbatch") is None:
-        remedy = "run rsctl on a login node, or set targets.slurm.door: ssh://LOGIN-NODE"
+        remedy = "run rsctl on a login node, or set targets.slurm.connection: ssh://LOGIN-NODE"
         return [error("slurm-missing", "this machine has no command sbatch", remedy, _PATH)]
     if scheme == "ssh" and shutil.which("ssh") is None:
         return [error("ssh", "ssh is not installed", "install OpenSSH's client", _PATH)]

@@ -44,8 +44,8 @@ class Requests(Protocol):
 class RestCluster:
     """See Cluster. Files are read where this machine sees the shared folder."""
 
-    def __init__(self, door: str, requests: Requests) -> None:
-        self.door = door
+    def __init__(self, connection: str, requests: Requests) -> None:
+        self.connection = connection
         self._requests = requests
 
     def submit(self, script: str, environ: Mapping[str, str], name: str) -> Submitted:
@@ -124,7 +124,7 @@ class RestCluster:
             text = _text(answer.body) or f"HTTP status {answer.status}"
             message = f"{self._requests.who} does not accept the credentials: {text}"
             remedy = self._requests.remedy_of_login
-            finding = error("token", message, remedy, "targets.slurm.door")
+            finding = error("token", message, remedy, "targets.slurm.connection")
             return RsctlError(ExitCode.ENVIRONMENT, finding)
         text = _text(answer.body)
         if UNANSWERED.search(text) or (answer.status >= 502 and not text):
@@ -133,7 +133,8 @@ class RestCluster:
             message = f"{self._requests.who} has no API {API}"
             remedy = "use slurmrestd of Slurm 24.05 to 25.05, or ssh://LOGIN-NODE"
             return RsctlError(
-                ExitCode.REFUSED, error("slurm-version", message, remedy, "targets.slurm.door")
+                ExitCode.REFUSED,
+                error("slurm-version", message, remedy, "targets.slurm.connection"),
             )
         return refusal(text or f"HTTP status {answer.status}", doing)
 

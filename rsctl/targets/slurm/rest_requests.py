@@ -55,6 +55,6 @@ def _headers() -> dict[str, str]:
     if not token:
         message = "slurmrestd needs a token, and SLURM_JWT is not set"
         remedy = RestRequests.remedy_of_login
-        finding = error("token", message, remedy, "targets.slurm.door")
+        finding = error("token", message, remedy, "targets.slurm.connection")
         raise RsctlError(ExitCode.ENVIRONMENT, finding)
     return {"X-SLURM-USER-TOKEN": token, **({"X-SLURM-USER-NAME": user} if user else {})}

@@ -27,36 +27,36 @@ def result_source(
     """The files of a location: on this machine if it sees the run's folder, otherwise by ssh."""
     del endpoints
     request = plan["request"]
-    door = str(request.get("door", "local"))
+    connection = str(request.get("connection", "local"))
     folder = str(request.get("folder") or f"{request['shared']}/{run}")
     # The folder has the run's ID, so a folder of this name here is the cluster's.
-    if door == "local" or os.path.isdir(folder):
+    if connection == "local" or os.path.isdir(folder):
         return FolderSource(Path(location))
-    if door.startswith("ssh://"):
+    if connection.startswith("ssh://"):
         from rsctl.targets.slurm.commands import ssh_runner
 
-        return LoginNodeSource(ssh_runner(door.removeprefix("ssh://")), door, location)
-    return HiddenSource(location, door, folder)
+        return LoginNodeSource(ssh_runner(connection.removeprefix("ssh://")), connection, location)
+    return HiddenSource(location, connection, folder)
 
 
 class HiddenSource(FolderSource):
     """See DownloadSource: files that the run's connection gives no access to."""
 
-    def __init__(self, location: str, door: str, folder: str) -> None:
+    def __init__(self, location: str, connection: str, folder: str) -> None:
         super().__init__(Path(location))
-        self._door, self._run_folder = door, folder
+        self._connection, self._run_folder = connection, folder
 
     def files(self) -> Iterator[StoredObject]:
         """Raises RsctlError."""
         message = (
-            f"cannot read {self.location}: {self._door} gives no access to files, and this machine "
-            f"does not see {self._run_folder}"
+            f"cannot read {self.location}: {self._connection} gives no access to files, and this "
+            f"machine does not see {self._run_folder}"
         )
         remedy = (
             f"mount {posixpath.dirname(self._run_folder)} on this machine, or copy the files from "
             f"a login node, such as `scp -r LOGIN-NODE:{self.location} .`"
         )
-        finding = error("results-unreadable", message, remedy, "targets.slurm.door")
+        finding = error("results-unreadable", message, remedy, "targets.slurm.connection")
         raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
 
@@ -69,10 +69,10 @@ class LoginNodeSource:
     def __init__(
         self,
         run_program: Callable[[str], subprocess.CompletedProcess[bytes]],
-        door: str,
+        connection: str,
         folder: str,
     ) -> None:
-        self.location, self.findings = f"{door}{folder}", list[Finding]()
+        self.location, self.findings = f"{connection}{folder}", list[Finding]()
         self.links: dict[str, str] = {}
         self._run, self._folder = run_program, folder
         self._real: dict[str, str] = {}  # of links

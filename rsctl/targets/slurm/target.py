@@ -44,7 +44,7 @@ class SlurmTarget(ManagedTarget):
         secrets, tag = secrets_of(job), image.plan.tag
         chief = next(step for step in allocation.steps if step.role == "worker" and not step.first)
         request: dict[str, Any] = {
-            "door": options.door,
+            "connection": options.connection,
             "shared": options.shared,
             "package": package.digest,
             "environment": dict.fromkeys(secrets),
@@ -105,7 +105,7 @@ class SlurmTarget(ManagedTarget):
         """Obstacles to the job's connection from this environment."""
         from rsctl.targets.slurm.preflight import preflight_findings
 
-        return preflight_findings(slurm_options(submission.job).door)
+        return preflight_findings(slurm_options(submission.job).connection)
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """The folders of results, on the shared file system."""

@@ -41,7 +41,7 @@ class VertexRequests:
         try:
             # A POST that submits must not be repeated: whether it made a job is looked up.
             answer = self._google.request(
-                "POST", url, retry=method != "POST", path="targets.slurm.door", json=wrapped
+                "POST", url, retry=method != "POST", path="targets.slurm.connection", json=wrapped
             )
             content = body_of(answer)
         except NoAnswer as problem:

@@ -21,7 +21,7 @@ class TestSlurm(TargetConformance):
         "reducer_partition": "a job with reducers",
     }
     option_samples: ClassVar[dict[str, Any]] = {
-        "door": "ssh://login",
+        "connection": "ssh://login",
         "shared": "/shared/me",
         "setup": ["module load cuda"],
         "python": "python3.12",

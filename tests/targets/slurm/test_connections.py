@@ -28,7 +28,7 @@ print("hello", name, os.environ["WORD"], flush=True)
 
 
 @pytest.fixture(params=["local", "ssh", "http", "vertex"])
-def door(
+def connection(
     request: pytest.FixtureRequest,
     cluster: SlurmCluster,
     tmp_path: Path,
@@ -60,14 +60,19 @@ def door(
 
 
 @pytest.fixture
-def job_keys(cluster: SlurmCluster, door: str) -> Callable[..., dict[str, Any]]:
+def job_keys(cluster: SlurmCluster, connection: str) -> Callable[..., dict[str, Any]]:
     """The keys of a job on the cluster."""
 
     def make(**keys: Any) -> dict[str, Any]:
         own = keys.pop("slurm", {})
-        base = {"shared": str(cluster.shared), "door": door, "setup": cluster.setup, **own}
+        base = {
+            "shared": str(cluster.shared),
+            "connection": connection,
+            "setup": cluster.setup,
+            **own,
+        }
         return {
-            "name": "door",
+            "name": "connection",
             "target": "slurm",
             "limits": {"timeout": "10m"},
             "targets": {"slurm": base},
@@ -78,7 +83,7 @@ def job_keys(cluster: SlurmCluster, door: str) -> Callable[..., dict[str, Any]]:
 
 
 def test_a_job_with_reducers(
-    rsctl: Rsctl, cluster: SlurmCluster, door: str, job_keys: Callable[..., dict[str, Any]]
+    rsctl: Rsctl, cluster: SlurmCluster, connection: str, job_keys: Callable[..., dict[str, Any]]
 ) -> None:
     """Two workers and two reducers on four nodes, with a secret; then its results."""
     command = {"command": ["python3", "-c", HELLO], "launcher": "once"}
@@ -98,13 +103,13 @@ def test_a_job_with_reducers(
     assert {r["replica"] for r in status["replicas"]} == {
         *("worker-0", "worker-1", "reducer-0", "reducer-1"),
     }
-    _get(rsctl, run, cluster, door)
+    _get(rsctl, run, cluster, connection)
     rsctl.env["WORD"] = "it's $HOME"
     checked = rsctl.look("doctor", "job.yaml")
     assert "connection: Slurm 24.11" in checked.stdout
 
 
-def _get(rsctl: Rsctl, run: str, cluster: SlurmCluster, door: str) -> None:
+def _get(rsctl: Rsctl, run: str, cluster: SlurmCluster, connection: str) -> None:
     """Its outputs, also where this machine does not see the shared folder: then by ssh alone."""
     outputs = cluster.shared / run / "outputs"
     assert (outputs / "hello").read_text() == "0\n"
@@ -123,9 +128,9 @@ def _get(rsctl: Rsctl, run: str, cluster: SlurmCluster, door: str) -> None:
             if is_hidden:
                 hidden.rename(cluster.shared)
         got = rsctl.folder / f"got-{is_hidden}" / "outputs"
-        if is_hidden and not door.startswith("ssh"):
+        if is_hidden and not connection.startswith("ssh"):
             has_error = "results-unreadable" in done.stdout
-            assert has_error is (door != "local")
+            assert has_error is (connection != "local")
             continue
         assert done.exit_code == 0, done.stdout + done.stderr
         names = sorted(str(path.relative_to(got)) for path in got.rglob("*") if path.is_file())
@@ -135,7 +140,7 @@ def _get(rsctl: Rsctl, run: str, cluster: SlurmCluster, door: str) -> None:
         assert "'secret' is skipped" in done.stdout
 
 
-@pytest.mark.parametrize("door", ["ssh", "http"], indirect=True)
+@pytest.mark.parametrize("connection", ["ssh", "http"], indirect=True)
 def test_cancel(rsctl: Rsctl, job_keys: Callable[..., dict[str, Any]]) -> None:
     """A job that runs ends; its log and its state say so."""
     rsctl.env |= {**os.environ, "RSCTL_HOME": str(rsctl.home)}

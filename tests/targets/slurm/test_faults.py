@@ -276,7 +276,7 @@ def test_what_slurm_refuses(
 def test_a_token_that_has_expired(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
     """slurmrestd refuses it: the error says how to get another one."""
     with forgetful.rest() as url:
-        file = rsctl.write_job(**keys("true", slurm={"door": url}))
+        file = rsctl.write_job(**keys("true", slurm={"connection": url}))
         done = rsctl("submit", file, "-o", "json", SLURM_JWT=forgetful.expired_token())
     assert done.exit_code == 3, done.stderr
     assert "scontrol token" in done.stdout
@@ -301,7 +301,7 @@ def test_a_token_that_expires_while_a_job_runs(
     script = f"echo line 1; until [ -e {refused} ]; do sleep 0.1; done; echo line 2"
     with forgetful.rest() as url:
         rsctl.env["SLURM_JWT"] = forgetful.token()
-        run = rsctl.detach(rsctl.write_job(**keys(script, slurm={"door": url})))
+        run = rsctl.detach(rsctl.write_job(**keys(script, slurm={"connection": url})))
         rsctl.wait_for_log(run, "line 1")
         rsctl.env["SLURM_JWT"] = forgetful.expired_token()
         stopped = rsctl("logs", "--follow", run)

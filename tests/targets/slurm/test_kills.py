@@ -12,9 +12,9 @@ import pytest
 
 from tests.kit.slurm_cluster import SlurmCluster, needs_slurm
 from tests.targets.conftest import Rsctl
-from tests.targets.slurm.test_connections import door, job_keys
+from tests.targets.slurm.test_connections import connection, job_keys
 
-__all__ = ["door", "job_keys"]
+__all__ = ["connection", "job_keys"]
 
 pytestmark = needs_slurm()
 
@@ -22,7 +22,7 @@ LINES = 60
 SCRIPT = f"for i in $(seq {LINES}); do echo line $i; sleep 0.1; done"
 
 
-@pytest.mark.parametrize("door", ["ssh", "http"], indirect=True)
+@pytest.mark.parametrize("connection", ["ssh", "http"], indirect=True)
 def test_kills(
     rsctl: Rsctl, cluster: SlurmCluster, job_keys: Callable[..., dict[str, Any]]
 ) -> None:

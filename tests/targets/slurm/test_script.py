@@ -249,7 +249,7 @@ def test_apptainer(tmp_path: Path) -> None:
         ({"slurm": {"srun": ["--output=x"]}}, "targets.slurm.srun[0]"),
         ({"slurm": {"sbatch": ["--x\n#SBATCH --y"]}}, "targets.slurm.sbatch[0]"),
         ({"slurm": {"setup": ["true\nfalse"]}}, "targets.slurm.setup[0]"),
-        ({"slurm": {"door": "ssh://-oProxyCommand=x"}}, "targets.slurm.door"),
+        ({"slurm": {"connection": "ssh://-oProxyCommand=x"}}, "targets.slurm.connection"),
         ({"slurm": {"container": "pyxis"}}, "targets.slurm.container"),
     ],
 )
