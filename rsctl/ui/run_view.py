@@ -139,10 +139,17 @@ def run_view(store: Store, run: Run, outdated: Sequence[Finding]) -> View:
     parts = {
         **named,
         "outdated": str(_outdated(outdated)),
-        "replicas": str(_tiles(data)),
+        "replicas": str(join([_waiting(run), _tiles(data)])),
         "facts": str(section("Run", run_facts(data), level=3)),
     }
     return View(parts, live.plots, run.state.value, run.state.is_final)
+
+
+def _waiting(run: Run) -> Markup:
+    waiting = run.waiting()
+    if waiting is None:
+        return Markup()
+    return paragraph(element("strong", "Waiting "), waiting.describe())
 
 
 def _outdated(findings: Sequence[Finding]) -> Markup:

@@ -154,6 +154,17 @@ def test_the_stream_has_the_page_and_the_chosen_lines(browser: Browser, make_run
     assert (line["label"], line["points"]) == ("worker-0", [[1.0, 0.5], [2.0, 0.25]])
 
 
+def test_a_run_without_machines_says_why(browser: Browser) -> None:
+    made = MadeRun("job-aaaaaa", target="vertex")
+    made.state(1, JobState.QUEUED, reason="no <machines> of this type")
+    browser.log_in()
+    name, view = next(events(browser(f"/events/run/{made.run}")))
+    assert name == "parts"
+    assert isinstance(view, dict)
+    shown = view["parts"]["replicas"]
+    assert re.search(r"<strong>Waiting </strong>[\d:]+: no &lt;machines&gt; of this type", shown)
+
+
 def test_what_is_saved_of_a_job_stays_out(browser: Browser, make_run: Make) -> None:
     made: MadeRun = make_run()
     with made.store.transaction() as db:
