@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from signal import Signals
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
-from rsctl.known_errors import find_known_errors
+from rsctl.known_errors import KnownError, find_known_errors
 from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY
 from rsctl.runs.stream.structured import is_structured
 
@@ -132,34 +132,38 @@ def known_causes(
     """Known causes of a failure, the most specific first, each with a remedy.
 
     `reported` is the target's own error text about the replica. It counts if `lines`, the end of
-    the log, have no known cause: a container that never started has no log.
+    the log, have no known cause: a container that never started has no log. A SIGKILL says more
+    than a text that only names who has reported an error.
     """
     killer = killer or Killer()
+    texts = [_text(lines), _text(reported)]
     found = [_ended_by(killer.command)] if killer.command else []
-    found += causes_in(lines) or causes_in(reported)
+    found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
     if found:
         return found
     signal = signal or _signal_of(exit_code)
     if signal == "SIGKILL" or killer.out_of_memory:
-        found.append(_sigkill(killer.out_of_memory, signal == "SIGKILL"))
-    if known := _ENDINGS.get(signal or exit_code):
-        found.append(known)
-    return found
+        return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
+    found = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    known = _ENDINGS.get(signal or exit_code)
+    return found or ([known] if known else [])
 
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:
     """Known causes in a text, the most specific first, each with a remedy."""
-    text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # hostile lines can make a regex slow
-    findings: list[Finding] = []
-    for table in (CAUSES, GENERAL_CAUSES):
-        for known in find_known_errors(table, text):
-            cause = known.fill(text)
-            findings.append(note(cause.code, cause.summary or "", cause.remedy))
-        if findings:
-            break
-    return findings
+    text = _text(lines)
+    return _causes(CAUSES, text) or _causes(GENERAL_CAUSES, text)
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(line[:_LONGEST_LINE] for line in lines)  # hostile lines can make a regex slow
+
+
+def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:
+    found = (known.fill(text) for known in find_known_errors(table, text))
+    return [note(cause.code, cause.summary or "", cause.remedy) for cause in found]
 
 
 def _signal_of(exit_code: int) -> str | None:
