@@ -292,7 +292,8 @@ def _with_source(cause: Finding, lines: list[str], folder: RunFolder) -> Finding
 def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | None]:
     """The last lines of the failed replica, up to its report: the launcher wrote the later lines.
 
-    Lines of other ranks are left out, where lines name their rank.
+    Lines of other ranks are left out, where lines name their rank and a record of the failed rank
+    tells its place on the node.
 
     Also returns how many processes the kernel ended because memory was exhausted, by that report.
     """
@@ -300,19 +301,25 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
     path = folder.log(replica)
     reader = JournalReader(path, replica, tail_offset(path, _TAIL))
     lines: list[LogEvent] = []
+    own: str | None = None
     while batch := reader.read():
         for line in batch:
             report = exit_report(line) or rank_record(line)
-            if report and report.rank == failure.rank and report.time == failure.time:
-                reader.close()
+            if report and report.rank == failure.rank:
                 record = structured(line.text) or {}
-                kills = record.get("oom_kills")
                 rank = f"{failure.replica}/{record.get('local_rank')}"
-                lines = [each for each in lines if each.rank in (None, rank)]
-                return lines, kills if isinstance(kills, int) else None
+                if report.time == failure.time:
+                    reader.close()
+                    kills = record.get("oom_kills")
+                    return _of_rank(lines, rank), kills if isinstance(kills, int) else None
+                own = None if report.rank is None else rank
             if restarts_in_place(line):
                 lines.clear()
             else:
                 lines.append(line)
     reader.close()
-    return lines[-_TAIL:], None
+    return _of_rank(lines, own)[-_TAIL:], None
+
+
+def _of_rank(lines: list[LogEvent], rank: str | None) -> list[LogEvent]:
+    return lines if rank is None else [each for each in lines if each.rank in (None, rank)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from time import monotonic
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.findings import JobState
 from rsctl.runs.failures import believable, first_failure, without_node
@@ -142,11 +143,16 @@ class ReplicaExits:
         return AttemptOutcome(JobState.FAILED, first.reason, first)
 
     def _with_collapse(self, first: Failure, collapse: Verdict) -> Failure:
-        """The failure of the rank that differed, which may not have been the first to end."""
-        own = [report for report in self._reports if report.replica in collapse.replicas[:1]]
-        if own and first.replica not in collapse.replicas[:1]:
-            first = first_failure(own, self._folder)
-        return msgspec.structs.replace(first, causes=[collapse_finding(collapse), *first.causes])
+        """The failure of the rank that differed. Others may have ended before it, and it may not
+        have reported its own end, because it was still ending when its node was stopped.
+        """
+        if collapse.guilty and first.rank not in collapse.guilty:
+            node = [report for report in self._reports if report.replica in collapse.replicas[:1]]
+            own = [report for report in node if report.rank in collapse.guilty]
+            unreported = [replace(report, rank=collapse.guilty[0]) for report in node]
+            if node:
+                first = first_failure(own or unreported, self._folder)
+        return replace(first, causes=[collapse_finding(collapse), *first.causes])
 
     def _first_failure(self) -> Failure:
         before = [report for report in self._reports if not self._was_stopped_before(report)]
