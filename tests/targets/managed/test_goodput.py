@@ -34,7 +34,7 @@ PREEMPTED = (
     *("--behaviour", "preemptions=1", "--behaviour", "preempt_after=25"),
     *("--behaviour", "ingest=0", "--behaviour", "measure=0"),
 )
-VERTEX = ("queue=10", "provision=10", "stagger=0", "grace=1")
+VERTEX = ("preempt_after=60", "queue=10", "provision=30", "stagger=0", "grace=1")
 SAGEMAKER = ("launch=5", "prepare=5", "image=10", "upload=5", "interrupted=8", "sync=1", "grace=1")
 
 
@@ -53,7 +53,7 @@ def measured(log: str) -> tuple[float, float]:
     ("target", "behaviour", "paid", "unpaid"),
     [
         ("process", (), {}, {}),
-        ("vertex", VERTEX, {}, {"queue": 1.0, "machines": 2.0}),
+        ("vertex", VERTEX, {}, {"queue": 1.0, "machines": 6.0}),
         ("sagemaker", SAGEMAKER, {"image": 2.0}, {"queue": 0.8, "machines": 2.0}),
     ],
 )

@@ -15,7 +15,8 @@ from tests.targets.conftest import Rsctl
 pytestmark = needs_slurm()
 
 BASH = """
-[ "$SLURMD_NODENAME" != n2 ] || { echo on n2; sleep 600; }
+[ "$SLURMD_NODENAME" != n2 ] || { touch MARK; sleep 600; }
+until [ -e MARK ]; do sleep 0.1; done  # or no run comes to n2
 for step in 1 2 3; do echo step=$step speed=$((100 + CELL)); done
 """
 
@@ -33,9 +34,11 @@ def test_six_cells_with_bad_nodes(rsctl: Rsctl, cluster: SlurmCluster, drained: 
     without the node; all cells have their sample.
     """
     rsctl.env |= {**os.environ, "RSCTL_HOME": str(rsctl.home)}
+    mark = cluster.shared / "a-run-is-on-n2"
+    bash = BASH.replace("MARK", str(mark))
     file = rsctl.write_job(
         name="cells",
-        run={"command": ["bash", "-c", BASH], "launcher": "once", "env": {"CELL": 0}},
+        run={"command": ["bash", "-c", bash], "launcher": "once", "env": {"CELL": 0}},
         target="slurm",
         limits={"timeout": "10m"},
         checkpoints=str(cluster.shared / "kept"),
@@ -51,7 +54,7 @@ def test_six_cells_with_bad_nodes(rsctl: Rsctl, cluster: SlurmCluster, drained: 
         },
     )
     bench = rsctl.start("bench", "run", file, "--parallel", "3", "-o", "json")
-    wait_until(lambda: _on_n2(cluster), "a run on n2")
+    wait_until(lambda: _on_n2(cluster) and mark.exists(), "a run on n2")
     lost = _on_n2(cluster)
     assert "Requeue=0" in cluster.run("scontrol", "show", "job", "-o", lost[0])
     cluster.control("stop-node", "n2")
