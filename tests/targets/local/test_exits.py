@@ -18,9 +18,9 @@ from rsctl.targets.local.exits import ReplicaExits
 
 WORKERS = ["worker-0", "worker-1"]
 LOG = """\
-{0}1.000000Z o {{"rsctl": "lost", "rank": 2, "local_rank": 0, "time": "{0}1.000000Z", "op": "all_reduce"}}
+{0}1.000000Z o {{"rsctl": "lost", "rank": 2, "local_rank": 0, "time": "{0}1.000000Z"}}
 {0}1.100000Z e [worker-1/0] RuntimeError: of rank 2
-{0}1.200000Z o {{"rsctl": "lost", "rank": 3, "local_rank": 1, "time": "{0}1.200000Z", "op": "all_reduce"}}
+{0}1.200000Z o {{"rsctl": "lost", "rank": 3, "local_rank": 1, "time": "{0}1.200000Z"}}
 {0}1.300000Z e [worker-1/1] RuntimeError: of rank 3
 """
 AT = "2026-01-31T12:00:0"
