@@ -18,7 +18,7 @@ from rsctl.atomic_file import write_file
 from rsctl.bench.decision import decision_about
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError
+from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.job.job import Job
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking.apprise_urls import receiver_problem, send_message
@@ -90,14 +90,6 @@ class NotificationSender(Sender):
         if run.first_failure is not None or is_complete(self._store, run):
             return True
         return seconds_between(run.ended or now(), now()) > _CAUSE_SECONDS
-
-
-def notify_findings(job: Job) -> list[Finding]:
-    """Warnings about receivers that cannot be sent messages from here; sends nothing."""
-    problems = (
-        receiver_problem(each.url, f"notify[{index}].url") for index, each in enumerate(job.notify)
-    )
-    return [problem for problem in problems if problem is not None]
 
 
 def receiver_checks(job: Job) -> Iterator[Check]:

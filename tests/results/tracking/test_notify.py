@@ -173,7 +173,7 @@ def test_a_message_waits_for_an_environment_that_has_the_url(
     ("url", "message"),
     [
         (None, "the environment variable HOOK is not set, so no message can be sent"),
-        (f"nonsense:{SECRET}", "Apprise does not understand the URL in HOOK"),
+        (f"nonsense:{SECRET}", "the value of HOOK is not a URL, so no message can be sent"),
     ],
 )
 def test_validate_and_doctor_say_why_no_message_can_be_sent(
@@ -187,8 +187,27 @@ def test_validate_and_doctor_say_why_no_message_can_be_sent(
     assert [(each.severity, each.path, each.message) for each in found] == [
         ("warning", "notify[0].url", message)
     ]
+    assert _doctor(file) == [("error", message)]
+
+
+def test_only_doctor_asks_apprise_about_the_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", f"nonsense://{SECRET}")
+    (tmp_path / "job.yaml").write_text(JOB)
+    show = "import sys; from rsctl.api import validate; print(validate('job.yaml'));"
+    show += "print('apprise' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", show], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["[]", "False"]
+    file = api.load(tmp_path / "job.yaml", text=JOB)
+    assert _doctor(file) == [("error", "Apprise does not understand the URL in HOOK")]
+
+
+def _doctor(file: api.JobFile) -> list[tuple[str, str]]:
     checks = [c for c in api.check_environment(file) if c.name.startswith("notify")]
-    assert [(check.verdict, check.message) for check in checks] == [("error", message)]
+    return [(check.verdict, check.message) for check in checks]
 
 
 @pytest.mark.parametrize(
