@@ -6,7 +6,7 @@ It holds the definitions and results of runs, and their metrics. Log lines stay 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
 from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.headline import is_chief
+from rsctl.runs.stream.metrics import MACHINES
 
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
@@ -146,6 +147,18 @@ class Store(Database):
                     row,
                     MetricEvent(time=time, replica=replica, name=name, step=step, value=number),
                 )
+
+    def row_before(self, run: str, tail: int, names: Collection[str], nodes: bool) -> int:
+        """The row number after which a run's metrics are the last `tail` values of these metrics,
+        or of all; without names, values of nodes count only if `nodes`.
+        """
+        values: tuple[object, ...] = (run, tail)
+        chosen = " AND ".join(f"substr(name, 1, {len(p)})<>'{p}'" for p in MACHINES if not nodes)
+        if names:
+            chosen, values = "name IN (SELECT value FROM json_each(?3))", (*values, _json([*names]))
+        query = f"SELECT rowid FROM metrics WHERE run=?1 AND {chosen or 1}"  # noqa: S608
+        rows = self._rows(f"{query} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", *values)
+        return next((row for (row,) in rows), 0)
 
     def values(self, run: str, *globs: str) -> Iterator[MetricEvent]:
         """The values of the metrics whose names match one of these globs, as they arrived."""
