@@ -51,8 +51,8 @@ def gate(
     With `against`, a git ref or another job file, baseline and candidate run in turn as one bench
     and are judged by their pairs.
 
-    `observer` and `stop` are as in `run_bench`. Runs that a `budget` does not allow do not start; those
-    that did not start count no longer.
+    `observer` and `stop` are as in `run_bench`. Runs that a `budget` does not allow do not start,
+    and runs that did not start are no longer reserved.
 
     A regression does not raise an exception: see `verdict`, `checks` and `headline` of the result.
     Raises RsctlError if there is nothing to judge, or no baseline to judge by.
