@@ -239,6 +239,17 @@ class Store(Database):
         chosen = "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
         return self._runs(f"{chosen} ORDER BY rowid DESC LIMIT ?", name, since, limit)
 
+    def newest_ids(self, *, name: str | None = None, since: str | None = None) -> list[str]:
+        """The ids of `runs`, without reading the runs."""
+        chosen = "name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
+        query = f"SELECT id FROM runs WHERE {chosen} ORDER BY rowid DESC"  # noqa: S608
+        return [str(run) for (run,) in self._rows(query, name, since)]
+
+    def runs_of(self, ids: Collection[str]) -> list[RunRecord]:
+        """The runs with these ids, the last recorded first."""
+        chosen = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY rowid DESC"
+        return self._runs(chosen, _json([*ids]))
+
     def index(self) -> list[RunSummary]:
         """All runs in short, the last recorded first, in a few milliseconds for a thousand.
 
