@@ -25,6 +25,7 @@ from rsctl.bench.summary import (
     summarize,
 )
 from rsctl.findings import ExitCode, JobState
+from rsctl.job.tracking import NOTIFY
 from rsctl.runs.store import Store
 from rsctl.runs.stream.formatting import format_number
 
@@ -177,7 +178,11 @@ class Bench:
             has_trackers = self.record.spec.get("tracking")
             self._trackers.wait(timeout if has_trackers else MESSAGE_SECONDS)
         self.reload()
-        return [run.id for run in self.runs() if unfinished(run.record)]
+        return [
+            run.id
+            for run in self.runs()
+            if any(tracker.kind != NOTIFY for tracker, _ in unfinished(run.record))
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `rsctl bench list -o json` prints it: without the job file."""

@@ -25,6 +25,12 @@ def benches(limit: int | None = None) -> list[Bench]:
         return [Bench(record) for record in Benches(store).benches(limit or -1)]
 
 
+def bench_ids() -> dict[str, str]:
+    """The id of the bench of each run that belongs to one. Raises RsctlError."""
+    with closing(Store()) as store:
+        return Benches(store).by_run()
+
+
 def find(reference: str, *, on_outdated: OnOutdated = ignore) -> Run | Bench:
     """The run or bench of a reference; a run is reconciled.
 

@@ -16,7 +16,7 @@ from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.prepare import prepare as make_bench_plan
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
-from rsctl.bench.schedule import pending, unsuccessful
+from rsctl.bench.schedule import TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
@@ -76,9 +76,12 @@ class PreparedBench:
         times = repeat or (gate.repeat if gate else None) or 1
         return claim(self.plan.new_bench(times), anew)
 
-    def remaining(self, bench: Bench) -> list[Submission]:
-        """The submissions that `run` makes of a claimed bench, each without a run ID of its own."""
-        slots = pending(bench.record, unsuccessful(bench.record))
+    def remaining(self, bench: Bench, failed: TrialKeys | None = None) -> list[Submission]:
+        """The submissions that `run` makes of a claimed bench, each without a run ID of its own.
+
+        After `run` with the trials that had `failed` before, those that it has not made.
+        """
+        slots = pending(bench.record, unsuccessful(bench.record) if failed is None else failed)
         return [self.plan.cells[cell].submission for cell, _ in slots]
 
     def run(

@@ -33,14 +33,20 @@ class Budget:
         """The sum of the reserved amounts."""
         return self._reserved
 
+    def amount(self, submissions: Iterable[Submission]) -> float:
+        """The most that submissions can cost; 0 without a limit. Raises RsctlError if a price is
+        unknown.
+        """
+        return 0.0 if self.limit is None else sum(map(most_of, submissions))
+
     def reserve(self, submissions: Iterable[Submission]) -> float:
         """Reserve the most that submissions can cost, all or none of it; returns the amount.
 
         Raises RsctlError if the limit does not allow it, or if a price is unknown.
         """
+        amount = self.amount(submissions)
         if self.limit is None:
-            return 0.0
-        amount = sum(map(most_of, submissions))
+            return amount
         with self._lock:
             left = self.limit - self._reserved
             if amount > left:

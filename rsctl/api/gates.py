@@ -15,6 +15,7 @@ from rsctl.api.job_file import Settings
 from rsctl.bench.gate import Gate
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.run import Stop
+from rsctl.bench.schedule import unsuccessful
 from rsctl.findings import ExitCode, RsctlError, error
 
 
@@ -50,16 +51,21 @@ def gate(
     With `against`, a git ref or another job file, baseline and candidate run in turn as one bench
     and are judged by their pairs.
 
-    `observer` and `stop` are as in `run_bench`. Runs that a `budget` does not allow do not start.
+    `observer` and `stop` are as in `run_bench`. Runs that a `budget` does not allow do not start,
+    and runs that did not start are no longer reserved.
 
     A regression does not raise an exception: see `verdict`, `checks` and `headline` of the result.
     Raises RsctlError if there is nothing to judge, or no baseline to judge by.
     """
 
     def run(prepared: PreparedBench, bench: Bench) -> object:
-        if budget is not None:
-            budget.reserve(prepared.remaining(bench))
-        return prepared.run(bench, parallel=parallel, observer=observer, stop=stop)
+        spent, failed = budget or Budget(), unsuccessful(bench.record)
+        spent.reserve(prepared.remaining(bench))
+        try:
+            return prepared.run(bench, parallel=parallel, observer=observer, stop=stop)
+        finally:
+            bench.reload()
+            spent.release(spent.amount(prepared.remaining(bench, failed)))
 
     candidate = open_candidate(source, target, set=set, anew=anew)
     rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window, looks)

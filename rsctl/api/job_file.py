@@ -161,10 +161,13 @@ def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
 
 
 def message_findings(job: Job) -> list[Finding]:
-    """Warnings about receivers of `notify` that get no message from this environment."""
+    """Warnings about receivers of `notify` that get no message from this environment.
+
+    Apprise is not imported: only `check_environment` asks whether it understands a URL.
+    """
     if not job.notify:
         return []
-    from rsctl.results.tracking.notifications import notify_findings
+    from rsctl.results.tracking.receivers import notify_findings
 
     return notify_findings(job)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -21,7 +22,7 @@ from rsctl.api.submission import PreparedRun, prepare
 from rsctl.bench.checkouts import check_out
 from rsctl.bench.differences import Difference, differences
 from rsctl.bench.fingerprint import Fingerprint, plan_print, shown_differences
-from rsctl.bench.records import Benches
+from rsctl.bench.records import Benches, BenchRecord
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.images.package import digest_in
 from rsctl.job.document import read
@@ -43,12 +44,12 @@ _MOST = 10
 def prepare_rerun(reference: str, *, on_outdated: OnOutdated = ignore) -> PreparedRun:
     """Plan the job of a run again, exactly; its `submit` sends it.
 
-    The source is the commit of the run where the folder has changed since, and an image is the
+    The source is the commit of the run if the folder has changed since, and an image is the
     run's own by digest. The new run starts from the beginning, not from checkpoints. Its `findings`
     name all that is not as it was. Raises RsctlError if the job of the run is not stored, or cannot
     be planned.
     """
-    run = find_run(reference, on_outdated=on_outdated).record
+    run = _find_run(reference, on_outdated)
     _require_own_job(run)
     origin = origin_of(run.run) or Origin()
     text = _text_of(run, origin)
@@ -57,26 +58,67 @@ def prepare_rerun(reference: str, *, on_outdated: OnOutdated = ignore) -> Prepar
         message = f"the folder of the job no longer exists: {folder}"
         raise _refused(message, "restore it; relative paths of the job file lead from there")
     run_id, path = new_run_id(run.name), origin.file or "-"
-    settings, anew = _without_checkpoints(run, run_id)
-    said = list(anew)
+    settings, findings = _without_checkpoints(run, run_id)
     if not origin.folder:
         message = f"the folder of the job file is not recorded: relative paths lead from {folder}"
-        said.append(warning(_CODE, message))
+        findings.append(warning(_CODE, message))
     file = JobFile(read(path, settings, text=text, folder=folder), settings)
     prepared = _prepare(file, run, run_id)
     changed = _changed(run, origin, prepared)
-    if changed and origin.commit and not origin.commit.endswith(_DIRTY):
-        job_path = Path(folder).resolve() / Path(path).name
-        with suppress(RsctlError, ValueError):  # the commit is gone: the changes are named below
-            checkout = check_out(origin.commit, folder, "rerun it")
-            at = job_of_commit(checkout.place_of(job_path), settings, checkout, text)
-            prepared = _prepare(at, run, run_id)
-            changed = _changed(run, origin, prepared)
-            prepared = replace(prepared, file=origin.file, folder=folder)
-            said.append(note(_CODE, f"the source is commit {origin.commit[:12]}, as it was"))
+    if origin.commit and any(map(_is_of_source, changed)):
+        commit, is_dirty = origin.commit.removesuffix(_DIRTY), origin.commit.endswith(_DIRTY)
+        try:
+            of_commit = _of_commit(commit, folder, path, text, settings)
+            at_commit = _prepare(of_commit, run, run_id)
+        except RsctlError as problem:
+            message = f"the source is as it is now: {problem.summary}"
+            findings.append(warning(_CODE, message, f"restore commit {commit[:12]}, or the files"))
+        else:
+            unlike = _changed(run, origin, at_commit)
+            if not is_dirty or not any(map(_is_of_source, unlike)):
+                prepared = replace(at_commit, file=origin.file, folder=folder)
+                changed = unlike
+                findings.append(_commit_note(commit, prepared))
     prepared = _with_image(prepared, run)
-    said += _unlike(run, origin, changed, prepared)
-    return replace(prepared, findings=(*prepared.findings, *said))
+    findings += _unlike(run, origin, changed, prepared)
+    return replace(prepared, findings=(*prepared.findings, *findings))
+
+
+def _find_run(reference: str, on_outdated: OnOutdated) -> RunRecord:
+    """The run. Raises RsctlError, which names the bench if the reference is to a bench."""
+    try:
+        return find_run(reference, on_outdated=on_outdated).record
+    except RsctlError:
+        with closing(Store()) as store:
+            bench = Benches(store).get(reference)
+        if bench is None:
+            raise
+    message = f"{bench.bench} is a bench, and rerun takes one run of a job without a matrix"
+    raise _refused(message, f"run the bench again: {_bench_command(bench)}")
+
+
+def _bench_command(bench: BenchRecord) -> str:
+    file = "JOB" if bench.file in ("", "-") else bench.file
+    return shlex.join(["rsctl", "bench", "run", file, "--new"])
+
+
+def _of_commit(
+    commit: str, folder: str, path: str, text: str, settings: tuple[str, ...]
+) -> JobFile:
+    """The job file among the files of a commit. Raises RsctlError if the commit is missing."""
+    checkout = check_out(commit, folder, "check out")
+    job_path = Path(folder).resolve() / Path(path).name
+    return job_of_commit(checkout.place_of(job_path), settings, checkout, text)
+
+
+def _commit_note(commit: str, prepared: PreparedRun) -> Finding:
+    """The note on a commit: a checkout has no files that git ignores, but an image may have."""
+    without = "" if prepared.plan.image.tag else ", without the files that git does not track"
+    return note(_CODE, f"the source is commit {commit[:12]}, as it was{without}")
+
+
+def _is_of_source(difference: Difference) -> bool:
+    return not difference.name.startswith("package ")
 
 
 def _prepare(file: JobFile, run: RunRecord, run_id: str) -> PreparedRun:
@@ -93,7 +135,7 @@ def _require_own_job(run: RunRecord) -> None:
         bench = Benches(store).of_run(run.run)
     if bench is not None:
         message = f"{run.run} is one run of {bench.bench}, which sets the values of its cell"
-        raise _refused(message, f"run the job of the bench again: rsctl bench run {bench.file}")
+        raise _refused(message, f"run the bench again: {_bench_command(bench)}")
     if run.spec is None:
         message = f"the job file of {run.run} is not stored"
         remedy = "rerun takes runs of a job file, sent by rsctl submit: submit the job itself"
@@ -122,10 +164,11 @@ def _without_checkpoints(run: RunRecord, run_id: str) -> tuple[tuple[str, ...], 
     settings = tuple(run.settings)
     if not location or run.run in location:
         return settings, []
-    anew = f"{location.rstrip('/')}-{run_id}"
+    new_location = f"{location.rstrip('/')}-{run_id}"
     kept = [setting for setting in settings if not setting.startswith("checkpoints=")]
-    message = f"the job starts from the beginning: its checkpoints are in {anew}, not in {location}"
-    return (*kept, f"checkpoints={anew}"), [note(_CODE, message)]
+    message = "the job starts from the beginning: its checkpoints are in "
+    message += f"{new_location}, not in {location}"
+    return (*kept, f"checkpoints={new_location}"), [note(_CODE, message)]
 
 
 def _changed(run: RunRecord, origin: Origin, prepared: PreparedRun) -> list[Difference]:
@@ -166,7 +209,7 @@ def _unlike(
         yield warning(_CODE, f"not as it was: {difference}")
     if more := len(found[_MOST:]):
         yield warning(_CODE, f"not as it was: {more} more files, packages or values")
-    if origin.commit and origin.commit.endswith(_DIRTY) and changed:
+    if origin.commit and origin.commit.endswith(_DIRTY) and any(map(_is_of_source, changed)):
         message = f"the source had changes that commit {origin.commit[:12]} does not have"
         yield warning(_CODE, message, "restore these files to run them again")
     names = sorted({*submission.secrets, *(n for n, value in plan.env.items() if value is None)})

@@ -103,7 +103,14 @@ def _metrics(before: dict[str, Sample], after: dict[str, Sample]) -> list[Moved]
         if name in (*PARTS, BUCKETS) or all(side.value is None for side in sides):
             continue
         unit = sides[0].unit or sides[1].unit
-        found.append(Moved(name=name, unit=unit, baseline=sides[0].value, candidate=sides[1].value))
+        moved = Moved(
+            name=name,
+            unit=unit,
+            baseline=sides[0].value,
+            candidate=sides[1].value,
+            aggregate=" -> ".join(dict.fromkeys(s.aggregate for s in sides if s.aggregate)) or None,
+        )
+        found.append(moved)
     return found
 
 

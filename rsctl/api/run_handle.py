@@ -196,13 +196,19 @@ class Run:
             self._release()
 
     def metrics(
-        self, names: Iterable[str] = (), *, nodes: bool = False, follow: bool = False
+        self,
+        names: Iterable[str] = (),
+        *,
+        nodes: bool = False,
+        follow: bool = False,
+        tail: int | None = None,
     ) -> Iterator[MetricEvent]:
         """The values of its metrics in the order of arrival; with `follow`, until it has ended.
 
         `names` chooses metrics; without any, telemetry of the nodes is left out unless `nodes`.
+        With `tail` only the last values so far, without reading the earlier ones.
         """
-        return metric_events(self, frozenset(names), nodes, follow)
+        return metric_events(self, frozenset(names), nodes, follow, tail)
 
     def collect(self) -> None:
         """Bring its log and metrics on this machine up to date. Raises RsctlError."""

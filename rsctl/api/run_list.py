@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from itertools import islice
 
@@ -40,24 +40,41 @@ def runs(
     name: str | None = None,
     states: Collection[JobState] = (),
     since: str | None = None,
+    groups: Mapping[str, str] | None = None,
     on_outdated: OnOutdated = ignore,
 ) -> list[Run]:
     """The runs of the store, the newest first, reconciled.
 
     `name` is a glob that the job's name matches; `states` are those to list; `since` is the
-    earliest time of creation, as in the events.
+    earliest time of creation, as in the events. With `groups`, a group by run such as its bench,
+    `limit` is a number of groups, each with all of its runs; a run without a group is its own.
     `on_outdated` gets the runs that may be out of date, and the runs that cannot be read; these are
     left out. Raises RsctlError if the store cannot be used.
     """
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)
-        most = -1 if states else limit or -1
-        records = map(with_final_state, store.runs(most, name=name, since=since))
+        if groups:
+            ids = _first_groups(store.newest_ids(name=name, since=since), groups, limit, states)
+            found, limit = store.runs_of(ids), None
+        else:
+            most = -1 if states else limit or -1
+            found = store.runs(most, name=name, since=since)
+        records = map(with_final_state, found)
         chosen = (record for record in records if not states or record.state in states)
         handles = [Run(record) for record in islice(chosen, limit or None)]
         for finding, name in zip(store.damage(), store.damaged, strict=True):
             on_outdated(name, (finding,))
         return handles
+
+
+def _first_groups(
+    ids: list[str], groups: Mapping[str, str], limit: int | None, states: Collection[JobState]
+) -> list[str]:
+    """The runs of the first groups; all runs if it takes their states to know which these are."""
+    if not limit or states:
+        return ids
+    first = set(islice(dict.fromkeys(groups.get(run, run) for run in ids), limit))
+    return [run for run in ids if groups.get(run, run) in first]
 
 
 def is_job_url(reference: str) -> bool:

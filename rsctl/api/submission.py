@@ -23,7 +23,7 @@ from rsctl.plan import make_plan, name_of
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
-from rsctl.runs.origin import keep_origin
+from rsctl.runs.origin import Origin, keep_origin
 from rsctl.runs.placements import first_request
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
@@ -110,9 +110,12 @@ class PreparedRun:
         run as it is: the caller must call `cancel`.
         """
         with closing(Store()) as store:
+            origin = self._origin()  # before a file that the job writes can count as a change
             with self._emulating() as submission:
                 self._send_request(store, submission, on_progress or _ignore)
-            self._keep_origin()
+            if origin is not None:
+                with suppress(OSError, RsctlError):  # a job whose disk is full runs on
+                    keep_origin(self.run_id, origin)
             _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)
         if self.plan.tracking:
@@ -121,12 +124,13 @@ class PreparedRun:
             follow_run(record)
         return Run(record)
 
-    def _keep_origin(self) -> None:
-        """Record what the run is made from. The job runs already: it does not wait for this."""
+    def _origin(self) -> Origin | None:
+        """What the run is made from; None if its source cannot be read."""
         from rsctl.api.origins import make_origin  # which a plan does not need
 
-        with suppress(OSError, RsctlError):  # a job whose disk is full runs on
-            keep_origin(self.run_id, make_origin(self.submission, self.file, self.folder))
+        with suppress(OSError, RsctlError):
+            return make_origin(self.submission, self.file, self.folder)
+        return None
 
     def cancel(self) -> Run | None:
         """Cancel the job that an interrupted `send` has started; returns the run, which is ending.

@@ -14,6 +14,7 @@ ALTERNATIVES = " | "
 
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]*")
 _ASSIGNED = re.compile(r"(?:--?|\+{0,2})([A-Za-z][\w./-]*)=(.*)", re.DOTALL)
+_HASH = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{30,54}\b")
 _LAUNCHER = "--launcher"
 _KEYS = {
     "--launcher": "run.launcher",
@@ -39,7 +40,8 @@ class Difference(msgspec.Struct, frozen=True):
     candidate: Any
 
     def __str__(self) -> str:
-        return f"{self.name}: {value_text(self.baseline)} -> {value_text(self.candidate)}"
+        text = f"{self.name}: {value_text(self.baseline)} -> {value_text(self.candidate)}"
+        return _HASH.sub(r"\1", text)  # the first digits of a commit or a digest
 
 
 def value_text(value: Any) -> str:

@@ -26,7 +26,9 @@ _MOST_FILES, _SHORT = 500, 12
 
 def code_digest(source: Path, script: str | None) -> str:
     """A digest of the code in a source folder, and of its script. Raises OSError."""
-    return _digest(source, lambda name: name.endswith(_CODE) or name == script)
+    return BuildContext(
+        _files(source, lambda name: name.endswith(_CODE) or name == script)
+    ).digest()
 
 
 def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
@@ -35,36 +37,46 @@ def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
     In a repository these are the files that git tracks, as they are now, and code. Elsewhere they
     are code and configurations. What `.dockerignore` excludes does not count.
     """
-    return _digest(source, _input_test(source, ignored))
+    return BuildContext(_inputs(source, ignored)).digest()
 
 
 def source_files(source: Path, ignored: Collection[Path] = ()) -> dict[str, str]:
     """A short digest of each of these inputs by `file NAME`; one for all beyond 500 of them."""
-    is_input = _input_test(source, ignored)
-    entries, _ = source_entries(source, "", Dockerignore.of(source))
-    chosen = sorted(
-        (e for e in entries if _is_file(e) and is_input(e.name)), key=lambda entry: entry.name
-    )
+    chosen = sorted(_inputs(source, ignored), key=lambda entry: entry.name)
     found = {f"file {e.name}": BuildContext([e]).digest()[:_SHORT] for e in chosen[:_MOST_FILES]}
     if chosen[_MOST_FILES:]:
         found["other files"] = BuildContext(chosen[_MOST_FILES:]).digest()[:_SHORT]
     return found
 
 
-def _input_test(source: Path, ignored: Collection[Path]) -> Callable[[str], bool]:
+def _inputs(source: Path, ignored: Collection[Path]) -> list[ContextEntry]:
+    without = {os.path.realpath(path) for path in ignored}
+    top = os.path.realpath(source)
+    return [
+        entry
+        for entry in _files(source, _input_test(source))
+        if os.path.join(top, entry.name) not in without
+        and not (entry.link and os.path.realpath(source / entry.name) in without)
+    ]
+
+
+def _input_test(source: Path) -> Callable[[str], bool]:
     tree, prefix = work_tree_of(source)
     tracked = tracked_files(tree) if tree else frozenset()
     inside = f"{prefix}/" if prefix else ""
     has_tracked = any(name.startswith(inside) for name in tracked)
-    without = {os.path.realpath(path) for path in ignored}
 
     def is_input(name: str) -> bool:
-        if os.path.realpath(source / name) in without:
-            return False
         is_source = inside + name in tracked if has_tracked else name.endswith(_CONFIGURATION)
         return is_source or name.endswith(_CODE)
 
     return is_input
+
+
+def _files(source: Path, wanted: Callable[[str], bool]) -> list[ContextEntry]:
+    """The files and links of a folder that `wanted` chooses by name. Raises OSError."""
+    entries, _ = source_entries(source, "", Dockerignore.of(source), wanted)
+    return [entry for entry in entries if entry.path is not None or entry.link is not None]
 
 
 def packages_digest(python: Path | None = None) -> str:
@@ -99,14 +111,3 @@ def _packages(python: Path | None) -> list[str]:
             if name.endswith(_METADATA)
         }
     )
-
-
-def _digest(source: Path, is_input: Callable[[str], bool]) -> str:
-    entries, _ = source_entries(source, "", Dockerignore.of(source))
-    return BuildContext(
-        [entry for entry in entries if _is_file(entry) and is_input(entry.name)]
-    ).digest()
-
-
-def _is_file(entry: ContextEntry) -> bool:
-    return entry.path is not None or entry.link is not None

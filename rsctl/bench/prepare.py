@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,7 @@ def prepare(
     document.require_job()
     rehearsal = RehearsedTarget(chosen.info.name, rehearse) if rehearse else None
     cells, findings, wrong = [], list(document.findings), []
+    code_of = cache(_code_of)  # the cells share their source
     for values, one in cells_of(document):
         if rehearsal and one.job:
             completed, defaults = rehearsal.complete(one.job)
@@ -154,7 +156,7 @@ def prepare(
             continue
         known = submission.plan.findings
         findings += [finding for finding in known if finding not in findings]
-        cells.append(BenchCell(values, submission, digest_of(submission)))
+        cells.append(BenchCell(values, submission, digest_of(submission, code_of)))
     if wrong:
         raise RsctlError(ExitCode.USAGE, *wrong)
     if not cells:
@@ -199,7 +201,13 @@ def plan_confirmation(
     return part, again
 
 
-def digest_of(submission: Submission) -> str:
+def _code_of(source: Path | None, script: str | None) -> str:
+    return code_digest(source, script) if source else ""
+
+
+def digest_of(
+    submission: Submission, code_of: Callable[[Path | None, str | None], str] = _code_of
+) -> str:
     """A digest of a plan but for the id of its run; where there is no image, of the code too.
 
     It is compared before each run: what runs write beside the code may change in between.
@@ -213,8 +221,7 @@ def digest_of(submission: Submission) -> str:
     text = msgspec.json.encode(shown, order="sorted", enc_hook=str).replace(
         plan.run.encode(), b"RUN"
     )
-    source = _source_of(submission)
-    code = code_digest(source, job.run.script) if source else ""
+    code = code_of(_source_of(submission), job.run.script)
     return hashlib.sha256(text + code.encode()).hexdigest()
 
 

@@ -187,6 +187,11 @@ class Benches:
         which = "WHERE id IN (SELECT bench FROM trials WHERE run=?)"
         return next(iter(self._benches(which, run)), None)
 
+    def by_run(self) -> dict[str, str]:
+        """The id of the bench of each run that belongs to one."""
+        with self._store.transaction() as db:
+            return dict(db.execute("SELECT run, bench FROM trials").fetchall())
+
     def find(self, reference: str) -> BenchRecord:
         """A bench by id, unique prefix or `@last`. Raises RsctlError if there is none."""
         if reference == "@last":

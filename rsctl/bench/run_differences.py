@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Any
 
 from rsctl.bench.differences import NOT_SET, Difference
@@ -17,12 +15,14 @@ from rsctl.bench.fingerprint import (
     shown_differences,
 )
 from rsctl.bench.records import Benches
+from rsctl.estimate.costs.billing import billing_of
+from rsctl.findings import RsctlError
 from rsctl.job.document import read
 from rsctl.job.matrix import plain
 from rsctl.runs.origin import origin_of
 from rsctl.runs.store import RunRecord, Store
+from rsctl.target_info import target_info
 
-_REGION = re.compile(r"/locations/([a-z0-9-]+)/")
 _SHOWN_OTHERWISE = ("run.args", "run.env")
 """Keys whose values are compared as they were sent."""
 
@@ -58,10 +58,11 @@ def _fingerprint(store: Store, run: RunRecord) -> Fingerprint:
 
 def _region(run: RunRecord) -> str | None:
     """The region of a run's present placement, by its request; None on machines of your own."""
-    request: Mapping[str, Any] = run.plan.get("request") or {}
-    match = _REGION.search(str(request.get("url", "")))
-    region = match[1] if match else request.get("region")
-    return region if isinstance(region, str) else None
+    try:
+        billing = billing_of(target_info(run.target), run.plan.get("request") or {})
+    except RsctlError:  # the target is not installed
+        return None
+    return billing.region if billing else None
 
 
 def _key_differences(one: RunRecord, other: RunRecord) -> list[Difference]:

@@ -30,11 +30,15 @@ BUCKETS = "step.buckets"
 _LEAST = 0.05
 """The least change that matters, as a part of the steps' time before."""
 
+_LEAST_SHOWN, _MOST_SHOWN = 0.001, 10.0
+"""The changes that are shown in percent, as fractions of the baseline."""
+
 
 class Moved(msgspec.Struct, kw_only=True, frozen=True):
     """A value on both sides; None if a side does not have it.
 
     `rank` is the rank of a part of a step, None for the part of rank 0 or of the median rank.
+    `aggregate` says how a metric's value was made of its steady part; None if it was measured once.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Moved(msgspec.Struct, kw_only=True, frozen=True):
     candidate: Optional[float]
     unit: Optional[str] = None
     rank: Optional[int] = None
+    aggregate: Optional[str] = None
 
     @property
     def change(self) -> float:
@@ -53,12 +58,27 @@ class Moved(msgspec.Struct, kw_only=True, frozen=True):
     def __str__(self) -> str:
         title = PARTS.get(self.name, self.name)
         title += "" if self.rank is None else f" of rank {self.rank}"
+        title += f" ({self.aggregate})" if self.aggregate else ""
         text = f"{title}: {self._text(self.baseline)} -> {self._text(self.candidate)}"
         if not self.change:
             return text
         change = f"{'+' if self.change > 0 else '-'}{self._text(abs(self.change))}"
-        relative = f", {self.change / abs(self.baseline):+.0%}" if self.baseline else ""
-        return f"{text} ({change}{relative})"
+        relative = self._relative()
+        return f"{text} ({change}{f', {relative}' if relative else ''})"
+
+    def _relative(self) -> str:
+        """The change in percent, or as a factor where that is easier to read."""
+        if not self.baseline or self.candidate is None:
+            return ""
+        relative = self.change / abs(self.baseline)
+        if abs(relative) < _LEAST_SHOWN:
+            return f"under {_LEAST_SHOWN:.1%}"
+        if abs(relative) < 0.01:
+            return f"{relative:+.1%}"
+        if abs(relative) < _MOST_SHOWN:
+            return f"{relative:+.0%}"
+        factor = self.candidate / self.baseline
+        return f"{format_number(factor)} x" if factor > 0 else ""
 
     def _text(self, value: float | None) -> str:
         if value is None:

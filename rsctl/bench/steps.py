@@ -97,7 +97,7 @@ def find_steps(values: Sequence[float], alpha: float = ALPHA) -> list[Step]:
     margin = _TAIL * math.log(ALPHA / alpha)
     level, steps = running_median(scaled), list[int]()
     for _ in range(_ROUNDS):
-        fit = _Fit(winsorised(scaled, level), _FINEST, margin)
+        fit = _Fit(limited_to_level(scaled, level), _FINEST, margin)
         found = fit.best(steps)
         level = _levels(scaled, found)
         if found == steps:
@@ -170,7 +170,7 @@ def running_median(values: Sequence[float]) -> list[float]:
     return found
 
 
-def winsorised(values: Sequence[float], level: Sequence[float]) -> list[float]:
+def limited_to_level(values: Sequence[float], level: Sequence[float]) -> list[float]:
     """The values, at most 2.5 standard deviations from their level, which is robustly measured.
 
     A value much farther away, which fewer than four of its eight neighbours are near, is an outlier

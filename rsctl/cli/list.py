@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Annotated, NamedTuple, Optional, Union
 
 import typer
 
-from rsctl.api import Bench, BenchRecord, Finding, Run, RunRecord, benches, dollars, runs
+from rsctl.api import Bench, BenchRecord, Finding, Run, RunRecord, bench, dollars, runs
+from rsctl.api.bench_list import bench_ids
 from rsctl.cli import options
 from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
@@ -72,15 +75,16 @@ def command(
         reported.append(name)
         show_outdated(name, findings)
 
-    folded = {} if cells or output == "json" else _benches_of_runs()
+    bench_of = {} if cells or output == "json" else bench_ids()
     handles = runs(
-        limit + 1 if limit and not folded else None,
+        limit + 1 if limit else None,
         name=name,
         states=state,
         since=parse_since(since) if since else None,
+        groups=bench_of,
         on_outdated=report,
     )
-    rows = _fold(handles, folded)
+    rows = _fold(handles, bench_of, limit)
     rows, older = (rows[:limit], rows[limit:]) if limit else (rows, [])
     handles = [run for row in rows for run in row.runs]
     sizes = {run.id: run.disk_use() for run in handles if verbose}
@@ -114,18 +118,13 @@ class _Row(NamedTuple):
         return self.bench.record if self.bench else self.runs[0].record
 
 
-def _benches_of_runs() -> dict[str, Bench]:
-    return {trial.run: bench for bench in benches() for trial in bench.record.trials}
-
-
-def _fold(found: list[Run], folded: dict[str, Bench]) -> list[_Row]:
-    """The rows, in the order of their newest runs."""
-    rows: dict[str, _Row] = {}
+def _fold(found: list[Run], bench_of: Mapping[str, str], limit: int) -> list[_Row]:
+    """The rows, in the order of their newest runs: one more than `limit` if there are more."""
+    rows: dict[str, list[Run]] = {}
     for run in found:
-        bench = folded.get(run.id)
-        row = rows.setdefault(bench.id if bench else run.id, _Row(bench, []))
-        row.runs.append(run)
-    return list(rows.values())
+        rows.setdefault(bench_of.get(run.id, run.id), []).append(run)
+    shown = islice(rows.items(), limit + 1 if limit else None)
+    return [_Row(bench(name) if of[0].id in bench_of else None, of) for name, of in shown]
 
 
 def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:

@@ -25,6 +25,11 @@ def wait_for_bench_trackers(bench: Bench) -> None:
             f"{len(behind)} runs have data that their trackers have not received; to send "
             "it: rsctl track RUN"
         )
+    if bench.record.spec.get("notify"):
+        from rsctl.results.tracking.background import unsent_ends
+
+        for line in unsent_ends(bench.id):
+            print_message(line)
 
 
 def resume_tracking(run: RunRecord) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -196,13 +196,17 @@ def _hash_content(entry: ContextEntry) -> str:
 
 
 def source_entries(
-    source: Path, prefix: str, ignore: Dockerignore | None = None
+    source: Path,
+    prefix: str,
+    ignore: Dockerignore | None = None,
+    wanted: Callable[[str], bool] | None = None,
 ) -> tuple[list[ContextEntry], list[LeftOut]]:
     """The files and folders of a source folder below `prefix`, and the omitted ones.
 
     Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
-    own `.dockerignore` that counts, or `.gitignore` where there is none. Raises OSError, and
-    RsctlError for a pattern that docker would not take.
+    own `.dockerignore` that counts, or `.gitignore` where there is none. `wanted` chooses files by
+    their names, relative to the folder; other files are neither read nor in the result. Raises
+    OSError, and RsctlError for a pattern that docker would not take.
     """
     is_gits = ignore is None and not (source / ".dockerignore").exists()
     git = Gitignore(source) if is_gits else None
@@ -210,18 +214,16 @@ def source_entries(
     entries = [ContextEntry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     empty_submodules = EmptySubmodules()
-    for path, relative in _walk(source, "", ignore, git, left_out):
-        mode = path.lstat().st_mode
+    for item, relative in _walk(source, "", ignore, git, left_out, wanted):
+        name, mode = prefix + relative, item.stat(follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            entries.append(ContextEntry(prefix + relative, link=os.readlink(path)))
+            entries.append(ContextEntry(name, link=os.readlink(item)))
         elif stat.S_ISDIR(mode):
-            entries.append(ContextEntry(prefix + relative))
-            if reason := empty_submodules.reason(path):
+            entries.append(ContextEntry(name))
+            if reason := empty_submodules.reason(Path(item)):
                 left_out.append(LeftOut(relative, reason))
         elif stat.S_ISREG(mode):
-            entries.append(
-                ContextEntry(prefix + relative, executable=bool(mode & 0o100), path=path)
-            )
+            entries.append(ContextEntry(name, executable=bool(mode & 0o100), path=Path(item)))
         else:
             left_out.append(LeftOut(relative, "it is not a regular file"))
     return entries, left_out
@@ -233,17 +235,21 @@ def _walk(
     ignore: Dockerignore,
     git: Gitignore | None,
     left_out: list[LeftOut],
-) -> Iterator[tuple[Path, str]]:
+    wanted: Callable[[str], bool] | None,
+) -> Iterator[tuple[os.DirEntry[str], str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
+        is_folder = item.is_dir(follow_symlinks=False)
+        if wanted is not None and not is_folder and not wanted(name):
+            continue
         reason = ignore.exclusion(name)
         if reason is None and git is not None:
-            reason = git.exclusion(name, item.is_dir(follow_symlinks=False))
+            reason = git.exclusion(name, is_folder)
         if reason is None and not ignore.is_included(name):
             reason = content_exclusion(item)
         if reason:
             left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
         else:
-            yield Path(item.path), name
-        if item.is_dir(follow_symlinks=False) and (ignore.can_return or not reason):
-            yield from _walk(Path(item.path), name, ignore, git, [] if reason else left_out)
+            yield item, name
+        if is_folder and (ignore.can_return or not reason):
+            yield from _walk(Path(item), name, ignore, git, [] if reason else left_out, wanted)

@@ -53,12 +53,15 @@ class Dockerignore:
 
     def exclusion(self, path: str) -> str | None:
         """Why a path, relative and with `/`, is excluded; None if it is not."""
-        return next(
-            (reason for reason, pattern in reversed(self._rules) if pattern.match(path)), None
-        )
+        for reason, pattern in reversed(self._rules):
+            if pattern.match(path):
+                return reason
+        return None
 
     def is_included(self, path: str) -> bool:
         """Whether `.dockerignore` itself includes a path."""
+        if not self.can_return:
+            return False
         matching = (reason for reason, pattern in reversed(self._rules) if pattern.match(path))
         return next(matching, _GIVEN) is None
 

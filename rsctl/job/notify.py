@@ -9,7 +9,8 @@ from rsctl.job.units import EnvReference
 
 NotifyEvent = Literal["failed", "stalled", "succeeded", "regressed"]
 
-_DEFAULT: list[NotifyEvent] = ["failed", "stalled", "regressed"]
+DEFAULT_EVENTS: list[NotifyEvent] = ["failed", "stalled", "regressed"]
+"""The events of a receiver that chooses none."""
 
 
 class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,4 +34,4 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "regression. Default: failed, stalled, regressed."
             )
         ),
-    ] = field(default_factory=lambda: list(_DEFAULT))
+    ] = field(default_factory=lambda: list(DEFAULT_EVENTS))

@@ -128,14 +128,14 @@ def _logs(_session: Session, given: arguments.Logs, _: Event) -> Any:
 
 def _metrics(_session: Session, given: arguments.Metrics, _: Event) -> Any:
     run = api.run(given.run)
-    values = deque(run.metrics(given.names), maxlen=given.tail)
+    values = list(run.metrics(given.names, tail=given.tail))
     names, known = given.names, run.summary()
     chosen = {name: known[name] for name in names if name in known} if names else known
     if names and not chosen:
         remedy = f"it has {', '.join(known)}" if known else "it has logged none"
         message = f"{run.id} has no metric {', '.join(names)}"
         raise RsctlError(ExitCode.USAGE, error("metrics", message, remedy))
-    return {"run": run.id, "metrics": chosen, "events": list(values)}
+    return {"run": run.id, "metrics": chosen, "events": values}
 
 
 def _compare(session: Session, given: arguments.Compare, _: Event) -> Any:

@@ -6,7 +6,7 @@ It holds the definitions and results of runs, and their metrics. Log lines stay 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
 from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.headline import is_chief
+from rsctl.runs.stream.metrics import MACHINES
 
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
@@ -147,6 +148,18 @@ class Store(Database):
                     MetricEvent(time=time, replica=replica, name=name, step=step, value=number),
                 )
 
+    def row_before(self, run: str, tail: int, names: Collection[str], nodes: bool) -> int:
+        """The row number after which a run's metrics are the last `tail` values of these metrics,
+        or of all; without names, values of nodes count only if `nodes`.
+        """
+        values: tuple[object, ...] = (run, tail)
+        chosen = " AND ".join(f"substr(name, 1, {len(p)})<>'{p}'" for p in MACHINES if not nodes)
+        if names:
+            chosen, values = "name IN (SELECT value FROM json_each(?3))", (*values, _json([*names]))
+        query = f"SELECT rowid FROM metrics WHERE run=?1 AND {chosen or 1}"  # noqa: S608
+        rows = self._rows(f"{query} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", *values)
+        return next((row for (row,) in rows), 0)
+
     def values(self, run: str, *globs: str) -> Iterator[MetricEvent]:
         """The values of the metrics whose names match one of these globs, as they arrived."""
         chosen = " OR ".join("name GLOB ?" for _ in globs)
@@ -225,6 +238,17 @@ class Store(Database):
         """Runs, the last recorded first: those whose name matches a glob, created since a time."""
         chosen = "WHERE name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
         return self._runs(f"{chosen} ORDER BY rowid DESC LIMIT ?", name, since, limit)
+
+    def newest_ids(self, *, name: str | None = None, since: str | None = None) -> list[str]:
+        """The ids of `runs`, without reading the runs."""
+        chosen = "name GLOB COALESCE(?, '*') AND created >= COALESCE(?, '')"
+        query = f"SELECT id FROM runs WHERE {chosen} ORDER BY rowid DESC"  # noqa: S608
+        return [str(run) for (run,) in self._rows(query, name, since)]
+
+    def runs_of(self, ids: Collection[str]) -> list[RunRecord]:
+        """The runs with these ids, the last recorded first."""
+        chosen = "WHERE id IN (SELECT value FROM json_each(?)) ORDER BY rowid DESC"
+        return self._runs(chosen, _json([*ids]))
 
     def index(self) -> list[RunSummary]:
         """All runs in short, the last recorded first, in a few milliseconds for a thousand.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,30 @@ def test_a_gate_passes_what_is_the_same_and_finds_what_is_worse(job: Job) -> Non
     ]
     comparison = rsctl.api.compare("baseline.json", worse.candidate, metrics=["loss"])
     assert [(m.name, m.effect) for m in comparison.metrics] == [("loss", check.effect)]
+
+
+def test_a_gate_that_is_called_again_reserves_only_what_it_runs(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that the first call has not started are reserved by the second one."""
+    monkeypatch.setattr("rsctl.api.budget.most_of", lambda submission: 1.0)
+    baseline = rsctl.api.run_bench(job(), repeat=3, parallel=3)
+    watcher, budget = Watcher(), rsctl.api.Budget(limit=3)
+    rules: dict[str, Any] = {"baseline": baseline.id, "max_regression": {"loss": "5%"}, "repeat": 3}
+    changed = {"run.env.LOSS": "1.01"}
+
+    def stop() -> Stop:
+        return "leave" if watcher.losses else None
+
+    with suppress(RsctlError):
+        rsctl.api.gate(
+            "job.yaml", set=changed, **rules, observer=watcher, stop=stop, parallel=1, budget=budget
+        )
+    started = len(rsctl.api.bench("@last").record.trials)
+    assert 0 < started < 3
+    assert budget.reserved == started
+    gate = rsctl.api.gate("job.yaml", set=changed, **rules, budget=budget)
+    assert (gate.verdict, budget.reserved) == (rsctl.api.Verdict.PASS, 3)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,24 @@ def test_a_run_from_its_plan_to_its_result(
     assert capfd.readouterr() == ("", "")
 
 
+def test_the_last_values(write_job: Write) -> None:
+    """They are read without the values before them."""
+    run = rsctl.api.submit(write_job("for i in 1 2 3; do echo loss=$i; done"))
+    run.wait()
+    values = [(m.name, m.value) for m in run.metrics()]
+    assert values == [("loss", 1), ("loss", 2), ("loss", 3)]
+    assert [[m.value for m in run.metrics(tail=n)] for n in (0, 1, 3, 9)] == [
+        [],
+        [3],
+        [1, 2, 3],
+        [1, 2, 3],
+    ]
+    assert [m.value for m in run.metrics(["loss"], tail=2)] == [2, 3]
+    assert [*run.metrics(["x"], tail=2)] == []
+    [last] = run.metrics(nodes=True, tail=1)
+    assert last.name == [m.name for m in run.metrics(nodes=True)][-1]
+
+
 def test_lines_are_chosen(write_job: Write) -> None:
     run = rsctl.api.submit(write_job("echo a; echo b $NODE_RANK; echo c >&2", workers={"count": 2}))
     run.wait()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rsctl.bench.inputs import code_digest, packages_digest, source_digest
+from rsctl.bench.inputs import code_digest, packages_digest, source_digest, source_files
 
 FILES = {"train.py": "print()", "config.json": "{}", "ops.so": "1", "train.log": "", "job.yaml": ""}
 
@@ -69,6 +70,27 @@ def test_a_file_that_git_ignores_counts_if_it_is_code(source: Path) -> None:
     git(source, "init", "-q")
     git(source, "add", "-f", "train.py")
     assert changes(source, lambda: source_digest(source)) == ["train.py", "ops.so"]
+
+
+def test_files_that_are_no_inputs_are_not_read(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source can have many files of data; a file that is copied is searched for credentials."""
+    read: list[str] = []
+
+    def note_name(item: os.DirEntry[str]) -> None:
+        read.append(item.name)
+
+    monkeypatch.setattr("rsctl.images.context.content_exclusion", note_name)
+    names = ["config.json", "job.yaml", "ops.so", "train.py"]
+    assert [*source_files(source)] == [f"file {name}" for name in names]
+    assert read == names
+
+
+def test_the_job_file_is_no_input_behind_a_link(source: Path) -> None:
+    (source / "same.yaml").symlink_to("job.yaml")
+    files = source_files(source, [source / "job.yaml"])
+    assert sorted(files) == ["file config.json", "file ops.so", "file train.py"]
 
 
 def test_the_code_alone(source: Path) -> None:

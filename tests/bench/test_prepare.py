@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rsctl.bench import prepare as module
 from rsctl.bench.baseline import make_baseline
+from rsctl.bench.inputs import code_digest
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.prepare import prepare
 from rsctl.bench.records import Benches, BenchRecord
@@ -92,6 +93,20 @@ def test_code_and_packages_are_part_of_what_is_measured(
     assert definition(folder, JOB) == configured
     monkeypatch.setattr(module, "packages_digest", lambda python: "others")
     assert definition(folder, JOB) != configured
+
+
+def test_the_source_of_many_cells_is_read_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_for: list[Path] = []
+
+    def note(source: Path, script: str | None) -> str:
+        read_for.append(source)
+        return code_digest(source, script)
+
+    monkeypatch.setattr(module, "code_digest", note)
+    definition(folder, JOB.replace("metrics:", "matrix: {workers.count: [2, 3, 4]}\nmetrics:"))
+    assert read_for == [folder / "src"]
 
 
 def test_benches_are_listed_the_newest_first(store: Store) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from rsctl.api import diff
+from rsctl.bench.differences import Difference
 from rsctl.bench.gate import Gate, evaluate
 from rsctl.bench.results import Results, run_results
+from rsctl.bench.step_parts import Moved
 from rsctl.bench.verdict import Floor
 from rsctl.estimate.advice.measured import StepRecord
 from rsctl.runs.origin import Origin, keep_origin
 from rsctl.runs.step_times import StepPart, keep_steps
 from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.bench.conftest import MakeRun, values
 
@@ -95,7 +98,7 @@ def moved(store: Store, before: RunRecord, after: RunRecord) -> tuple[list[str],
 
 def test_a_slow_data_loader(store: Store, recorded: Recorded) -> None:
     after = recorded({"seconds": 0.15, "compute": 0.13, "data": 0.052})
-    cause = "wait for input data: 2 ms -> 52 ms (+50 ms, +2500%)"
+    cause = "wait for input data: 2 ms -> 52 ms (+50 ms, 26 x)"
     assert moved(store, recorded(), after) == ([cause], cause)
 
 
@@ -128,6 +131,35 @@ def test_a_changed_argument_and_package(store: Store, recorded: Recorded) -> Non
         "package torch: 2.12.0 -> 2.13.0",
     ]
     assert list(map(str, gate_of(store, before, after).refused)) == ["run.args.lr: 0.05 -> 0.3"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        (100.0, 100.05, "+0.05, under 0.1%"),
+        (100.0, 99.6, "-0.4, -0.4%"),
+        (100.0, 1099.0, "+999, +999%"),
+        (0.01, 18.91, "+18.9, 1891 x"),
+        (-1.0, 20.0, "+21"),
+        (0.0, 1.0, "+1"),
+    ],
+)
+def test_how_a_change_is_shown(before: float, after: float, change: str) -> None:
+    moved = Moved(name="loss", baseline=before, candidate=after, aggregate="last")
+    text = f"{format_number(before)} -> {format_number(after)} ({change})"
+    assert str(moved) == f"loss (last): {text}"
+
+
+def test_a_commit_is_shown_by_its_first_digits() -> None:
+    before, after = "0123456789" * 4, "abcdef0123" * 4
+    assert str(Difference("commit", before, f"{after}-dirty")) == (
+        "commit: 0123456789 -> abcdef0123-dirty"
+    )
+
+
+def test_metrics_name_their_aggregate(store: Store, recorded: Recorded) -> None:
+    (speed,) = [m for m in diff(recorded().run, recorded().run).metrics if m.name == "speed"]
+    assert str(speed) == "speed (median): 10 /s -> 10 /s"
 
 
 def test_equal_runs(store: Store, recorded: Recorded) -> None:

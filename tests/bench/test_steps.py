@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from benchmarks.history import NOISES, STEPS, judged, planted
-from rsctl.bench.steps import SHORTEST, find_steps, middle, running_median, winsorised
+from rsctl.bench.steps import SHORTEST, find_steps, limited_to_level, middle, running_median
 
 NORMAL = NOISES["normal 3 %"]
 
@@ -126,11 +126,11 @@ def test_the_running_median_has_as_many_values_at_the_ends() -> None:
     assert running_median([1.0, 9.0, 2.0]) == [2.0, 2.0, 2.0]
 
 
-def test_winsorised_values_keep_what_is_usual() -> None:
+def test_limited_values_keep_what_is_usual() -> None:
     values = [1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.35, 50.0]
-    found = winsorised(values, [1.0] * 11)
+    found = limited_to_level(values, [1.0] * 11)
     assert found[:9] == values[:9]
     assert 1.2 < found[9] < 1.3
     assert found[10] == 1.0  # far away and alone
     short_level = [1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, *[50.0] * 5]
-    assert min(winsorised(short_level, [1.0] * 17)[12:]) > 1.1
+    assert min(limited_to_level(short_level, [1.0] * 17)[12:]) > 1.1

@@ -13,6 +13,7 @@ from junitparser import JUnitXml
 from rsctl.bench.records import Benches, BenchRecord
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
+from tests.api.recorded import add
 from tests.cli.conftest import Cli
 from tests.kit.polling import wait_until
 
@@ -75,6 +76,15 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert row.split()[:3] == [bench.bench, "process", "succeeded"]
     assert row.endswith("  bench, 4 runs: 4 succeeded")
     assert len(rsctl("list", "--cells").out.splitlines()) == 5
+    add("other-1", "succeeded", created="2026-01-01T00:00:00.000000Z")
+    newest = rsctl("list", "-n", "1")
+    assert [line.split()[0] for line in newest.out.splitlines()[1:]] == ["other-1"]
+    assert "there are older runs" in newest.err
+    both = rsctl("list", "-n", "2")
+    assert (len(both.out.splitlines()), both.err) == (3, "")
+    assert both.out.splitlines()[2].endswith("  bench, 4 runs: 4 succeeded")
+    chosen = rsctl("list", "-n", "2", "--state", "succeeded")
+    assert chosen.out == both.out
     again = rsctl("bench", "run", job)
     assert again.code == 0
     assert "every run of this bench is complete" in again.err

@@ -34,6 +34,18 @@ def test_what_differs_between_two_targets(capsys: pytest.CaptureFixture[str]) ->
     assert "job-1 and job-2: the parts of a step are not recorded" in told
 
 
+def test_regions(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the clouds' requests name them; a target that is not installed has none."""
+    for number, region in enumerate(("us-east1", "us-west1"), start=1):
+        url = f"https://{region}-aiplatform.googleapis.com/v1/projects/p/locations/{region}/x"
+        add(f"job-{number}", "succeeded", "vertex", plan={"request": {"url": url}})
+    add("job-3", "succeeded", "elsewhere", plan={"request": {"region": "moon"}})
+    assert run(["diff", "job-1", "job-2"]) == 0
+    assert "  region: us-east1 -> us-west1" in capsys.readouterr().out.splitlines()
+    assert run(["diff", "job-1", "job-3"]) == 0
+    assert "  region: us-east1 -> unknown" in capsys.readouterr().out.splitlines()
+
+
 def test_keys_with_their_overrides(capsys: pytest.CaptureFixture[str]) -> None:
     add("job-1", "succeeded", spec=SPEC)
     add("job-2", "succeeded", spec=SPEC, settings=["workers.processes=4"])

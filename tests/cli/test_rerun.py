@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -41,6 +43,72 @@ def test_a_run_again(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
         "note: secrets have the values of today's environment: API_KEY",
     ]
     assert "RSCTL_CHECKPOINT_DIR" not in again.err
+
+
+def remarks(err: str) -> list[str]:
+    lines = [line for line in err.splitlines() if line.startswith(("note", "warning"))]
+    return [re.sub(r"\b[0-9a-f]{12}\b", "COMMIT", line) for line in lines]
+
+
+def test_files_that_git_does_not_track_do_not_hide_the_commit(rsctl: Cli) -> None:
+    """Such as the output of the job itself, with which the commit counts as changed."""
+    (rsctl.folder / "src" / "word").write_text("first\n")
+    path = job(rsctl, "cat word; test ! -e out.log || cat out.log")
+    commit(rsctl.folder)
+    (rsctl.folder / "src" / "out.log").write_text("an earlier run\n")
+    assert rsctl("submit", path).code == 0
+    assert not remarks(rsctl("rerun", "@last", "--dry-run").err)
+    (rsctl.folder / "src" / "word").write_text("second\n")
+    again = rsctl("rerun", "@last")
+    assert again.out.splitlines() == ["worker-0 | first"]
+    assert remarks(again.err) == [
+        "note: the source is commit COMMIT, as it was, without the files that git does not track"
+    ]
+
+
+def test_changes_that_no_commit_has(rsctl: Cli) -> None:
+    """Neither the commit nor the folder has what ran."""
+    (rsctl.folder / "src" / "word").write_text("first\n")
+    path = job(rsctl, "cat word")
+    commit(rsctl.folder)
+    (rsctl.folder / "src" / "word").write_text("second\n")
+    assert rsctl("submit", path).code == 0
+    (rsctl.folder / "src" / "word").write_text("third\n")
+    again = rsctl("rerun", "@last")
+    assert again.out.splitlines() == ["worker-0 | third"]
+    assert [line.partition(": file")[0] for line in remarks(again.err)] == [
+        "warning: not as it was",
+        "warning: the source had changes that commit COMMIT does not have",
+    ]
+
+
+def test_a_commit_that_is_gone(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "word").write_text("first\n")
+    path = job(rsctl, "cat word")
+    commit(rsctl.folder)
+    assert rsctl("submit", path).code == 0
+    shutil.rmtree(rsctl.folder / ".git")
+    (rsctl.folder / "src" / "word").write_text("second\n")
+    commit(rsctl.folder)
+    again = rsctl("rerun", "@last")
+    assert again.out.splitlines() == ["worker-0 | second"]
+    gone, changed = remarks(again.err)
+    assert gone.startswith("warning: the source is as it is now: cannot check out")
+    assert gone.endswith("has no such branch, tag or commit")
+    assert changed.startswith("warning: not as it was: file word")
+    assert "-> restore commit" in again.err
+
+
+def test_a_bench_and_one_of_its_runs(rsctl: Cli) -> None:
+    """The command that runs a bench again is named."""
+    path = job(rsctl, "true", matrix={"workers.count": [1, 2]})
+    assert rsctl("bench", "run", path, "-q").code == 0
+    (bench,) = json.loads(rsctl("bench", "list", "-o", "json").out)["benches"]
+    for name, what in ((bench["bench"], "is a bench"), ("@last", "is one run of")):
+        done = rsctl("rerun", name)
+        assert (done.code, what in done.err) == (2, True)
+        command = f"rsctl bench run {rsctl.folder / path} --new"
+        assert done.err.splitlines()[1].strip() == f"-> run the bench again: {command}"
 
 
 def test_a_changed_source_without_a_commit(rsctl: Cli) -> None:

@@ -11,9 +11,9 @@ from threading import Thread
 from typing import Any
 
 from rsctl.findings import ExitCode, Finding, RsctlError, warning
-from rsctl.installation import install_command
 from rsctl.job.units import EnvReference
 from rsctl.results.tracking.messages import Message
+from rsctl.results.tracking.receivers import not_installed, setting_problem
 from rsctl.runs.tracker import TrackerError
 
 SECONDS = 15.0
@@ -54,28 +54,22 @@ def send_message(location: str, message: Message) -> None:
 
 def _open(location: str, path: str) -> Any:
     """Apprise with the URL of a variable. Raises RsctlError."""
-    name = EnvReference(location).variable
+    problem = setting_problem(location, path)
+    if problem is not None:
+        raise RsctlError(ExitCode.ENVIRONMENT, problem)
     try:
         import apprise
-    except ImportError:
-        message = "messages need Apprise, which is not installed"
-        raise _problem("extra", message, f"install it: {install_command('notify')}", path) from None
+    except ImportError:  # a package of Apprise is missing
+        raise RsctlError(ExitCode.ENVIRONMENT, not_installed(path)) from None
     logging.getLogger("apprise").disabled = True  # it logs URLs
-    url = os.environ.get(name)
-    if not url:
-        message = f"the environment variable {name} is not set, so no message can be sent"
-        raise _problem("notify", message, f"set {name} to a URL of Apprise", path)
+    name = EnvReference(location).variable
     receivers = apprise.Apprise()
     try:
-        is_known = receivers.add(url)
+        is_known = receivers.add(os.environ[name])
     except Exception:  # noqa: BLE001 - a plugin may raise anything, with the URL in it
         is_known = False
     if not is_known:
         message = f"Apprise does not understand the URL in {name}"
         remedy = "write it as the documentation of Apprise says, such as slack://A/B/C"
-        raise _problem("notify", message, remedy, path)
+        raise RsctlError(ExitCode.ENVIRONMENT, warning("notify", message, remedy, path))
     return receivers
-
-
-def _problem(code: str, message: str, remedy: str, path: str) -> RsctlError:
-    return RsctlError(ExitCode.ENVIRONMENT, warning(code, message, remedy, path))

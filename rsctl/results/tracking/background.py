@@ -73,24 +73,34 @@ def start_bench(bench: str) -> Process:
 
 def start_regressed(gate: Gate, spec: Mapping[str, Any]) -> None:
     """Start a process that sends the regression that a gate has found, if its job wants that."""
-    from rsctl.results.tracking.notifications import receivers_of_regressions
+    from rsctl.results.tracking.bench_notifications import receivers_of
 
-    if receivers_of_regressions(spec) and gate.verdict is Verdict.REGRESSED:
+    if gate.verdict is Verdict.REGRESSED and receivers_of(spec, "regressed"):
         with suppress(OSError):
             _start([REGRESSED, gate.candidate], BenchFolder(gate.candidate).path / "tracking.log")
 
 
 def wait_regressed(bench: str) -> list[str]:
     """Wait a second for the messages about a regression; those that were not sent, for people."""
-    from rsctl.results.tracking.notifications import regressed_messages
+    from rsctl.results.tracking.bench_notifications import bench_messages
 
     end = monotonic() + MESSAGE_SECONDS
     while True:
-        messages = regressed_messages(bench)
+        messages = bench_messages(bench, "regressed")
         is_open = not messages or "sending" in messages.values()
         if not is_open or monotonic() > end:
-            break
+            return _unsent(messages)
         sleep(_POLL_SECONDS)
+
+
+def unsent_ends(bench: str) -> list[str]:
+    """The messages about the end of a bench that were not sent so far, for people."""
+    from rsctl.results.tracking.bench_notifications import bench_messages
+
+    return _unsent(bench_messages(bench, "end"))
+
+
+def _unsent(messages: Mapping[str, str]) -> list[str]:
     return [
         f"no message to {key.split()[0]}: {text.partition(': ')[2]}"
         for key, text in messages.items()

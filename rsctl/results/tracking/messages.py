@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from rsctl.bench.decision import Decision
 from rsctl.bench.formats.text import format_effect
+from rsctl.bench.records import BenchRecord
 from rsctl.bench.verdict import Verdict
 from rsctl.findings import Finding, JobState
+from rsctl.job.notify import NotifyEvent
 from rsctl.job.secret_names import HIDDEN, public_text
 from rsctl.runs.cost import cost_of
 from rsctl.runs.home import is_rehearsed
@@ -21,6 +24,13 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_duration
 from rsctl.runs.stream.sanitize import sanitize_line
+
+EVENT_OF_END: dict[JobState, NotifyEvent] = {
+    JobState.FAILED: "failed",
+    JobState.EXPIRED: "failed",
+    JobState.SUCCEEDED: "succeeded",
+}
+"""The event that a final state of a run or a bench is; a cancelled one is none."""
 
 _TYPES = {JobState.SUCCEEDED: "success"}
 _LONGEST = 300
@@ -50,6 +60,22 @@ def run_message(run: RunRecord, state: str, why: Finding | None = None) -> Messa
     lines.append(f"next: {_next(run, why)}")
     kind = "warning" if why is not None else _TYPES.get(run.state, "failure")
     return Message(f"{run.name} {state}", "\n".join(lines), kind)
+
+
+def bench_message(bench: BenchRecord) -> Message:
+    """The message that a bench has ended, with the first failure among its runs."""
+    trials = bench.latest().values()
+    counts = Counter(trial.state.value for trial in trials)
+    runs = ", ".join(f"{count} {state}" for state, count in counts.items())
+    place = f"{bench.bench} on {bench.target}" + (", a rehearsal" if bench.rehearsed else "")
+    took = format_duration(seconds_between(bench.created, bench.ended or now()))
+    lines = [f"{place} {bench.state.value} after {took}: runs: {runs}"]
+    failed = next((trial for trial in trials if EVENT_OF_END.get(trial.state) == "failed"), None)
+    if failed is not None:
+        lines.append(f"{failed.run}: {_public(failed.reason) or failed.state.value}")
+    lines.append(f"next: rsctl bench status {bench.bench}")
+    kind = _TYPES.get(bench.state, "failure")
+    return Message(f"{bench.name} bench {bench.state.value}", "\n".join(lines), kind)
 
 
 def gate_message(name: str, decision: Decision) -> Message:

@@ -17,9 +17,10 @@ from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches
 from rsctl.findings import RsctlError
 from rsctl.job.tracking import NOTIFY
+from rsctl.results.tracking import bench_notifications
 from rsctl.results.tracking.background import BENCH, FOLLOW, REGRESSED
 from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, plan_of
-from rsctl.results.tracking.notifications import NotificationSender, send_regressed
+from rsctl.results.tracking.notifications import NotificationSender
 from rsctl.results.tracking.sender import Sender, is_sent
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.locks import try_lock, write_holder
@@ -139,8 +140,9 @@ def main() -> int:
         with suppress(RsctlError):  # it was forgotten, or the store is full
             if BENCH in options:
                 send_bench(name)
+                bench_notifications.send_end(name)
             elif REGRESSED in options:
-                send_regressed(name)
+                bench_notifications.send_regressed(name)
             else:
                 send(name, FOLLOW in options)
     return 0

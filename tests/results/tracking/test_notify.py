@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -19,6 +20,7 @@ from rsctl.findings import Finding, JobState
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking import apprise_urls
 from rsctl.results.tracking.background import missing_lines, new_problems
+from rsctl.results.tracking.bench_notifications import bench_messages, send_regressed
 from rsctl.results.tracking.notifications import NotificationSender
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
@@ -173,7 +175,7 @@ def test_a_message_waits_for_an_environment_that_has_the_url(
     ("url", "message"),
     [
         (None, "the environment variable HOOK is not set, so no message can be sent"),
-        (f"nonsense:{SECRET}", "Apprise does not understand the URL in HOOK"),
+        (f"nonsense:{SECRET}", "the value of HOOK is not a URL, so no message can be sent"),
     ],
 )
 def test_validate_and_doctor_say_why_no_message_can_be_sent(
@@ -187,8 +189,27 @@ def test_validate_and_doctor_say_why_no_message_can_be_sent(
     assert [(each.severity, each.path, each.message) for each in found] == [
         ("warning", "notify[0].url", message)
     ]
+    assert _doctor(file) == [("error", message)]
+
+
+def test_only_doctor_asks_apprise_about_the_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", f"nonsense://{SECRET}")
+    (tmp_path / "job.yaml").write_text(JOB)
+    show = "import sys; from rsctl.api import validate; print(validate('job.yaml'));"
+    show += "print('apprise' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", show], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["[]", "False"]
+    file = api.load(tmp_path / "job.yaml", text=JOB)
+    assert _doctor(file) == [("error", "Apprise does not understand the URL in HOOK")]
+
+
+def _doctor(file: api.JobFile) -> list[tuple[str, str]]:
     checks = [c for c in api.check_environment(file) if c.name.startswith("notify")]
-    assert [(check.verdict, check.message) for check in checks] == [("error", message)]
+    return [(check.verdict, check.message) for check in checks]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +252,95 @@ def test_a_killed_follower_leaves_a_message_that_is_sent_once(hook: Hook, tmp_pa
     assert [each["title"] for each in hook.messages] == ["job succeeded"]
     files = [each for each in RunFolder(run.run).path.rglob("*") if each.is_file()]
     assert [each for each in files if SECRET.encode() in each.read_bytes()] == []
+
+
+BENCH = """
+name: job
+run:
+  command: [bash, -c, "echo loss=$LOSS; exit $CODE"]
+  env: {LOSS: "1", CODE: "0"}
+  launcher: once
+metrics: {loss: {regex: 'loss=(.*)', goal: min}}
+notify: [{url: "${HOOK}", on: [failed, succeeded, regressed]}]
+"""
+
+
+def _rsctl(folder: Path, *words: str) -> tuple[int, str]:
+    """The exit code of a command, and what it says to people."""
+    command = [sys.executable, "-m", "rsctl", *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr
+
+
+def test_a_bench_sends_one_message(hook: Hook, tmp_path: Path) -> None:
+    """When it has ended, and again when further runs have ended it."""
+    cells = "matrix: {run.env.CODE: ['0', '3']}\n"
+    (tmp_path / "job.yaml").write_text(BENCH + cells)
+    code, text = _rsctl(tmp_path, "bench", "run", "job.yaml", "-r", "2", "-p", "2")
+    assert (code, "trackers have not received" in text) == (1, False)
+    wait_until(lambda: hook.messages)
+    (bench,) = api.benches()
+    failed = next(trial for trial in bench.record.latest().values() if trial.exit_code)
+    head, cause, following = hook.messages[0]["message"].splitlines()
+    assert head.startswith(f"{bench.id} on process failed after 0:")
+    assert head.endswith(": runs: 2 succeeded, 2 failed")
+    assert cause == f"{failed.run}: {failed.reason or 'failed'}"
+    assert following == f"next: rsctl bench status {bench.id}"
+    assert _rsctl(tmp_path, "bench", "run", "job.yaml", "-r", "2")[0] == 1
+    wait_until(lambda: hook.messages[1:])
+    assert [each["title"] for each in hook.messages] == ["job bench failed"] * 2
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Judges the job with this loss by a baseline whose loss is 1."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "job.yaml").write_text(BENCH.replace("failed, succeeded, ", ""))
+
+    def run(baseline: str, *words: str) -> tuple[int, str]:
+        rules = ("-r", "3", "-p", "3", "--max-regression", "loss=5%", "-b", f"../{baseline}")
+        return _rsctl(tmp_path / "work", "gate", "job.yaml", *rules, *words)
+
+    assert run("one.json", "--update-baseline")[0] == 0
+    shutil.copy(tmp_path / "one.json", tmp_path / "two.json")
+    return run
+
+
+WORSE = ("--set", "run.env.LOSS=2")
+
+
+def test_a_regression_is_sent_once_for_each_baseline(
+    hook: Hook, gate: Callable[..., tuple[int, str]]
+) -> None:
+    assert [gate("one.json", *WORSE)[0] for _ in range(2)] == [7, 7]
+    wait_until(lambda: hook.messages)
+    assert gate("two.json", *WORSE)[0] == 7
+    wait_until(lambda: hook.messages[1:])
+    bench = api.bench("@last").id
+    assert hook.messages[0] == {
+        "title": "job regressed",
+        "message": f"{bench} regressed against ../one.json\nloss: +100 % [+100, +100]\n"
+        f"next: rsctl report {bench}",
+        "type": "failure",
+    }
+    assert [each["message"].splitlines()[0] for each in hook.messages] == [
+        f"{bench} regressed against ../one.json",
+        f"{bench} regressed against ../two.json",
+    ]
+
+
+def test_a_regression_without_a_url_stays_due(
+    hook: Hook, gate: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code of the gate does not depend on it."""
+    monkeypatch.delenv("HOOK")
+    assert gate("one.json", *WORSE)[0] == 7
+    bench = api.bench("@last").id
+    why = "the environment variable HOOK is not set, so no message can be sent"
+    wait_until(lambda: why in str(bench_messages(bench, "regressed")))
+    monkeypatch.setenv("HOOK", hook.url)
+    send_regressed(bench)
+    assert [each["title"] for each in hook.messages] == ["job regressed"]
 
 
 def _runs() -> list[api.RunRecord]:
