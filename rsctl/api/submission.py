@@ -125,7 +125,7 @@ class PreparedRun:
         return Run(record)
 
     def _origin(self) -> Origin | None:
-        """What the run is made from; None if its source cannot be read."""
+        """The origin of the run; None if its source cannot be read."""
         from rsctl.api.origins import make_origin  # which a plan does not need
 
         with suppress(OSError, RsctlError):

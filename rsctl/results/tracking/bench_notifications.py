@@ -25,7 +25,7 @@ from rsctl.runs.store import Store
 from rsctl.runs.tracker import TrackerError
 
 Subject = Literal["end", "regressed"]
-"""What a message is about: the end of a bench, or the decision of a gate about it."""
+"""The subject of a message: the end of a bench, or the decision of a gate about it."""
 
 
 def send_end(bench: str) -> None:

@@ -30,7 +30,7 @@ EVENT_OF_END: dict[JobState, NotifyEvent] = {
     JobState.EXPIRED: "failed",
     JobState.SUCCEEDED: "succeeded",
 }
-"""The event that a final state of a run or a bench is; a cancelled one is none."""
+"""The event of a final state of a run or a bench; a cancellation has no event."""
 
 _TYPES = {JobState.SUCCEEDED: "success"}
 _LONGEST = 300
