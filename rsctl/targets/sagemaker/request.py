@@ -26,6 +26,7 @@ from rsctl.targets.sagemaker.request_values import milliseconds, whole_seconds, 
 from rsctl.targets.sagemaker.resources import resource_config
 from rsctl.targets.sagemaker.roles import stopped_roles
 from rsctl.targets.sagemaker.tracking import experiment_of
+from rsctl.targets.node_checks import checks_env
 from rsctl.targets.stalls import stall_env
 from rsctl.targets.variables import TOKEN, comm_env, grace_env, reducers_env, user_env
 
@@ -105,7 +106,9 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     if job.run.package is not None:  # the images' toolkit sets variables of its own
         return {**user_env(job)}
     env: Env = {**user_env(job), **comm_env(job, has_reducers), **stall_env(job)}
-    env |= _soft_stop_env(job)
+    machines = [machine for machine in (resolved.worker, resolved.chief) if machine]
+    gbps = min(filter(None, (machine.gbps for machine in machines)), default=None)
+    env |= {**_soft_stop_env(job), **checks_env(job, gbps)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}
