@@ -64,7 +64,7 @@ class ActiveRun:
 
     @property
     def was_lost(self) -> bool:
-        """Whether the cluster ended it for reasons that are not the job's, or its node does not do."""
+        """Whether the cluster or a check of its nodes ended it, which is not due to the job."""
         return bool(self._codes & {NODE_FAILED, NODE_UNHEALTHY})
 
     @property

@@ -132,7 +132,10 @@ class Nvml:
         pending = ctypes.c_uint()
         if self._call("nvmlDeviceGetRetiredPagesPendingStatus", device, ctypes.byref(pending)):
             gpu["retirement_pending"] = pending.value
-        for name in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
+        for name in (
+            "nvmlDeviceGetCurrentClocksEventReasons",
+            "nvmlDeviceGetCurrentClocksThrottleReasons",
+        ):
             if self._call(name, device, ctypes.byref(reasons)):
                 gpu["throttled"] = reasons.value
                 break

@@ -95,10 +95,11 @@ def _run(
         return protocol.Identity(token, run, index)
 
     def send(other: int, address: Address) -> float:
-        with suppress(OSError, UnicodeError):
+        try:
             with protocol.request(address, identity(other), {"checks": "send"}) as sock:
                 return bandwidth.send(sock)
-        return 0.0
+        except (OSError, UnicodeError):
+            return 0.0
 
     listener = _listen(cluster, identity(cluster.index), joining, has_ended)
     try:
@@ -163,9 +164,7 @@ def _token(environ: Mapping[str, str]) -> bytes:
     token = environ.get("RSCTL_TOKEN", "")
     if not token:
         message = "RSCTL_TOKEN is not set, by which nodes know each other in their checks"
-        raise LaunchError(
-            ENVIRONMENT, "token-missing", message, "rsctl sets it; do not remove it."
-        )
+        raise LaunchError(ENVIRONMENT, "token-missing", message, "rsctl sets it; do not remove it.")
     return token.encode()
 
 
@@ -174,7 +173,9 @@ def _measurer(environ: Mapping[str, str]) -> Measurer:
         return Measurer(environ)
     except OSError as error:
         message = f"cannot start the process that checks this node: {error}"
-        raise LaunchError(TEMPORARY, UNHEALTHY, message, "Look at the limits of the node.") from error
+        raise LaunchError(
+            TEMPORARY, UNHEALTHY, message, "Look at the limits of the node."
+        ) from error
 
 
 def _listen(

@@ -31,7 +31,7 @@ Send = Callable[[int, Address], float]
 class Member(NamedTuple):
     """Another worker that has joined: its connection, its name, and where it receives."""
 
-    index: int
+    number: int
     sock: socket.socket
     name: str
     address: Address
@@ -45,7 +45,7 @@ class Members:
 
     def __init__(self, joined: Sequence[Member] = ()) -> None:
         self._sockets: list[socket.socket | None] = [member.sock for member in joined]
-        self.names = [f"worker-{member.index} on {member.name}" for member in joined]
+        self.names = [f"worker-{member.number} on {member.name}" for member in joined]
         self.addresses = [member.address for member in joined]
 
     @classmethod
@@ -66,7 +66,7 @@ class Members:
                 )
             with suppress(queue.Empty):  # in short turns, since a signal does not end the wait
                 member = joining.get(timeout=min(left, _TURN_SECONDS))
-                joined[member.index] = member
+                joined[member.number] = member
         members = cls([joined[index] for index in sorted(joined)])
         for member in joined.values():
             member.sock.settimeout(2 * LIMIT_SECONDS)
@@ -102,7 +102,7 @@ class Members:
             try:
                 answer = json.loads(protocol.read_frame(sock)[1]) if sock is not None else {}
             except (TimeoutError, ValueError):
-                self._sockets[place] = None  # the connection is open, and its frames are out of step
+                self._sockets[place] = None  # its frames are out of step
             except OSError as error:
                 raise LaunchError(
                     TEMPORARY,

@@ -15,6 +15,7 @@ from rsctl.findings import Finding
 from rsctl.images.package import Package
 from rsctl.job.job import Job
 from rsctl.node.roles import STOPPED_ROLES
+from rsctl.targets.node_checks import checks_env
 from rsctl.targets.sagemaker.arguments import container_arguments
 from rsctl.targets.sagemaker.channels import PACKAGE_PATH, channels, input_env
 from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
@@ -26,7 +27,6 @@ from rsctl.targets.sagemaker.request_values import milliseconds, whole_seconds, 
 from rsctl.targets.sagemaker.resources import resource_config
 from rsctl.targets.sagemaker.roles import stopped_roles
 from rsctl.targets.sagemaker.tracking import experiment_of
-from rsctl.targets.node_checks import checks_env
 from rsctl.targets.stalls import stall_env
 from rsctl.targets.variables import TOKEN, comm_env, grace_env, reducers_env, user_env
 
