@@ -24,7 +24,7 @@ from rsctl.node.errors import ENVIRONMENT, TEMPORARY, LaunchError
 from rsctl.node.health import bandwidth
 from rsctl.node.health.chief import Address, Member, Members, Send, lead
 from rsctl.node.health.measurer import LIMIT_SECONDS, Measurer
-from rsctl.node.health.rules import UNHEALTHY, Problem
+from rsctl.node.health.rules import UNHEALTHY, NodeProblem
 from rsctl.node.health.settings import Checks, read_checks
 from rsctl.node.listener import Listener, own_address
 from rsctl.node.mpi import protocol
@@ -68,7 +68,7 @@ def run_checks(cluster: Cluster, environ: Mapping[str, str]) -> None:
         _wait_for_stop(guilty)
 
 
-def _fields(problem: Problem) -> dict[str, str]:
+def _fields(problem: NodeProblem) -> dict[str, str]:
     return {"code": problem.code, "message": problem.message, "remedy": problem.remedy}
 
 
@@ -82,7 +82,7 @@ def _wait_for_stop(guilty: list[str]) -> NoReturn:
 
 def _run(
     cluster: Cluster, checks: Checks, environ: Mapping[str, str]
-) -> tuple[dict[str, float], list[Problem]]:
+) -> tuple[dict[str, float], list[NodeProblem]]:
     """The readings of this node, and the findings on all nodes."""
     if len(cluster.workers) == 1:
         return _measure_alone(checks, environ)
@@ -121,7 +121,7 @@ def _run(
 
 def _measure_alone(
     checks: Checks, environ: Mapping[str, str]
-) -> tuple[dict[str, float], list[Problem]]:
+) -> tuple[dict[str, float], list[NodeProblem]]:
     own = Member(0, socket.socket(), _name(environ), ("", 0))
     with own.sock, _measurer(environ) as measurer:
         nodes, problems = lead(Members(), checks, measurer, lambda *_: 0.0, own)
@@ -130,7 +130,7 @@ def _measure_alone(
 
 def _follow(
     chief: socket.socket, environ: Mapping[str, str], send: Send
-) -> tuple[dict[str, float], list[Problem]]:
+) -> tuple[dict[str, float], list[NodeProblem]]:
     """Do what the chief asks for, until it sends the readings of this node and all findings."""
     try:
         chief.settimeout(None)  # until all have joined, for which the chief has a limit
@@ -144,7 +144,7 @@ def _follow(
                 else:
                     _reply(chief, {"readings": measurer.measure()})
                 request = json.loads(protocol.read_frame(chief)[1])
-        return request["readings"], [Problem(*each) for each in request["problems"]]
+        return request["readings"], [NodeProblem(*each) for each in request["problems"]]
     except (OSError, ValueError, KeyError, TypeError):
         # In the words that distinguish the first failure from its consequences.
         print("rsctl: Connection closed by peer: the chief has gone", file=sys.stderr, flush=True)

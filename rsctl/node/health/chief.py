@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rsctl.node.errors import TEMPORARY, LaunchError
 from rsctl.node.health.measurer import LIMIT_SECONDS, Measurer
-from rsctl.node.health.rules import Problem, Slow, problems, slow_rates
+from rsctl.node.health.rules import NodeProblem, Slow, problems, slow_rates
 from rsctl.node.health.settings import Checks
 from rsctl.node.mpi import protocol
 
@@ -82,7 +82,7 @@ class Members:
                     _send(sock, request)
         return own(), self._answers()
 
-    def end(self, nodes: Sequence[Mapping[str, float]], found: Sequence[Problem]) -> None:
+    def end(self, nodes: Sequence[Mapping[str, float]], found: Sequence[NodeProblem]) -> None:
         """Send each its readings and the findings, and wait until it has them."""
         for sock, readings in zip(self._sockets, nodes[1:], strict=True):
             if sock is not None:
@@ -120,7 +120,7 @@ def lead(
     measurer: Measurer,
     send: Send,
     own: Member,
-) -> tuple[list[dict[str, float]], list[Problem]]:
+) -> tuple[list[dict[str, float]], list[NodeProblem]]:
     """The last readings of all nodes, this one (`own`) first, and the findings.
 
     It asks for another round while a node seems slow, three at most and within the limit of time.
@@ -143,7 +143,7 @@ def lead(
         slow = frozenset()
     named = [f"worker-0 on {own.name}", *members.names]
     unknown = [
-        Problem(
+        NodeProblem(
             index,
             "node-check",
             f"{named[index]} was not checked: it has not measured itself in {LIMIT_SECONDS:g} s",

@@ -72,7 +72,7 @@ class Slow(NamedTuple):
     name: str
 
 
-class Problem(NamedTuple):
+class NodeProblem(NamedTuple):
     """A finding on the node of this index. An error ends the job."""
 
     node: int
@@ -100,7 +100,7 @@ def slow_rates(nodes: Sequence[Readings]) -> frozenset[Slow]:
 
 def problems(
     nodes: Sequence[Readings], slow: frozenset[Slow], checks: Checks, names: Sequence[str]
-) -> list[Problem]:
+) -> list[NodeProblem]:
     """The findings on all nodes, errors first. `slow` are the rates that were slow in each round,
     `names` is what a node is called.
     """
@@ -129,7 +129,7 @@ def _least(family: str) -> float:
     return _LEAST_OF_MEDIAN_OF_GPUS if family.startswith("cuda.") else _LEAST_OF_MEDIAN
 
 
-def _slow(each: Slow, text: str, nodes: Sequence[Readings], check: str) -> Problem:
+def _slow(each: Slow, text: str, nodes: Sequence[Readings], check: str) -> NodeProblem:
     others = [
         value
         for index, readings in enumerate(nodes)
@@ -139,12 +139,12 @@ def _slow(each: Slow, text: str, nodes: Sequence[Readings], check: str) -> Probl
     of = "other GPUs" if check == "gpu" else "other nodes"
     message = f"{text}, and the median of the {of} is {median(others):.3g}"
     remedy = f"{_OTHER_NODE}; where nodes differ by design, set checks.{check}: false."
-    return Problem(each.node, UNHEALTHY, message, remedy)
+    return NodeProblem(each.node, UNHEALTHY, message, remedy)
 
 
 def _network(
     nodes: Sequence[Readings], slow: frozenset[Slow], checks: Checks, names: Sequence[str]
-) -> Iterator[Problem]:
+) -> Iterator[NodeProblem]:
     """The slow nodes by name. If that is every second one, the network is at fault; two nodes
     cannot tell who of them is.
     """
@@ -165,7 +165,7 @@ def _network(
         message = f"{who} reach only {min(rates):.3g} to {max(rates):.3g} Gbit/s on one connection"
         expected = f", and the catalogue has {checks.gbps:g} for the machine" if below else ""
         other = "" if below else ", far less than in the other direction"
-        yield Problem(guilty[0], SLOW_NETWORK, message + expected + other, _NETWORK_REMEDY)
+        yield NodeProblem(guilty[0], SLOW_NETWORK, message + expected + other, _NETWORK_REMEDY)
         return
     for index in guilty:
         each = next(each for each in sorted(found) if each.node == index)
@@ -174,7 +174,7 @@ def _network(
         yield problem._replace(remedy=f"{_OTHER_NODE}. {_NETWORK_REMEDY}")
 
 
-def _disks(index: int, name: str, readings: Readings) -> Iterator[Problem]:
+def _disks(index: int, name: str, readings: Readings) -> Iterator[NodeProblem]:
     for folder in ("tmp", "outputs", "checkpoints"):
         free = readings.get(f"disk.{folder}_free_bytes")
         files = readings.get(f"disk.{folder}_free_files")
@@ -185,25 +185,25 @@ def _disks(index: int, name: str, readings: Readings) -> Iterator[Problem]:
         message = f"{name}: the disk for {what} has space for {left}"
         remedy = "Free space there, or set checks.cpu: false."
         # Outputs may be on a disk that all nodes share: another node would not help.
-        yield Problem(index, UNHEALTHY if folder == "tmp" else FULL_DISK, message, remedy)
+        yield NodeProblem(index, UNHEALTHY if folder == "tmp" else FULL_DISK, message, remedy)
 
 
-def _gpus(index: int, name: str, readings: Readings, checks: Checks) -> Iterator[Problem]:
+def _gpus(index: int, name: str, readings: Readings, checks: Checks) -> Iterator[NodeProblem]:
     if not checks.gpu:
         return
     count = readings.get("gpus")
     if checks.gpus and count and count < checks.gpus:
         message = f"{name} has {count:g} of the {checks.gpus:g} GPUs of its machine"
-        yield Problem(index, UNHEALTHY, message, f"{_OTHER_NODE}.")
+        yield NodeProblem(index, UNHEALTHY, message, f"{_OTHER_NODE}.")
     elif count == 0:
         message = f"{name} has no NVIDIA driver, so that checks.gpu has checked nothing"
-        yield Problem(index, "node-gpu", message, "Set checks.gpu: false.", is_error=False)
+        yield NodeProblem(index, "node-gpu", message, "Set checks.gpu: false.", is_error=False)
     for key, value in readings.items():
         if key.startswith("gpu") and "." in key:
             yield from _gpu(index, f"{name}: {_part(key)}", key.partition(".")[2], int(value))
 
 
-def _gpu(index: int, who: str, key: str, value: int) -> Iterator[Problem]:
+def _gpu(index: int, who: str, key: str, value: int) -> Iterator[NodeProblem]:
     """A sign of a fault. What needs a reset but harms no program is a warning."""
     faults = {
         "ecc_uncorrected": f"has {value} uncorrected memory errors since its driver was loaded",
@@ -218,12 +218,12 @@ def _gpu(index: int, who: str, key: str, value: int) -> Iterator[Problem]:
         is_fault = value not in _OF_APPLICATIONS | _RECORDED
     if is_fault:
         remedy = f"{_OTHER_NODE}, and report this GPU to the owner of the machine."
-        yield Problem(index, UNHEALTHY, f"{who}{faults[key]}", remedy)
+        yield NodeProblem(index, UNHEALTHY, f"{who}{faults[key]}", remedy)
     elif key in ("remap_pending", "retirement_pending") and value > 0:
         message = f"{who}waits for a reset to replace broken memory"
         remedy = "Have the GPU reset, or the node restarted, after the job."
-        yield Problem(index, "node-gpu", message, remedy, is_error=False)
+        yield NodeProblem(index, "node-gpu", message, remedy, is_error=False)
     elif key == "throttled" and (why := [t for bit, t in _SLOWDOWNS.items() if value & bit]):
         message = f"{who}lowers its clock because of {' and '.join(why)}"
         remedy = "Look at its rates in `rsctl metrics --nodes`, and report it if they are low."
-        yield Problem(index, "node-gpu", message, remedy, is_error=False)
+        yield NodeProblem(index, "node-gpu", message, remedy, is_error=False)

@@ -28,7 +28,7 @@ class SlurmPlatform(Platform):
         """See Platform. The batch script reads the file, so that rsctl can exclude the node."""
         node = slurm_cluster.entries(environ)[cluster.role][cluster.index].node
         if environ.get(slurm_cluster.LOGS):
-            path = os.path.join(environ[slurm_cluster.LOGS], slurm_cluster.UNHEALTHY)
+            path = os.path.join(environ[slurm_cluster.LOGS], slurm_cluster.UNHEALTHY_FILE)
             with suppress(OSError), open(path, "a", encoding="utf-8") as file:
                 file.write(f"{node}\n")
 

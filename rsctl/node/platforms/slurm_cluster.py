@@ -22,7 +22,7 @@ REPLICA = "RSCTL_SLURM_REPLICA"
 LOGS = "RSCTL_SLURM_LOGS"
 """The variable with the folder of the attempt's logs."""
 
-UNHEALTHY = "unhealthy"
+UNHEALTHY_FILE = "unhealthy"
 """The file there with the nodes that have failed the job's checks."""
 
 _ROLES = ("worker", "reducer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.node.errors import LaunchError
-from rsctl.node.health.rules import Problem, Slow, problems, slow_rates
+from rsctl.node.health.rules import NodeProblem, Slow, problems, slow_rates
 from rsctl.node.health.settings import Checks, read_checks, write_checks
 
 ALL = Checks(network=True, gpu=True, cpu=True)
@@ -13,7 +13,7 @@ NAMES = [f"worker-{index} on gpu-{index}" for index in range(4)]
 Readings = dict[str, float]
 
 
-def judged(nodes: list[Readings], checks: Checks = ALL) -> list[Problem]:
+def judged(nodes: list[Readings], checks: Checks = ALL) -> list[NodeProblem]:
     return problems(nodes, slow_rates(nodes), checks, NAMES[: len(nodes)])
 
 
