@@ -111,7 +111,7 @@ def _run(
         own = Member(0, socket.socket(), _name(environ), (cluster.chief, cluster.port))
         with own.sock, _measurer(environ) as measurer:
             nodes, problems = lead(members, checks, measurer, send, own)
-        listener.close()  # before the others go on, and connect to torchrun here
+        listener.close()  # before the others connect to torchrun here
         members.end(nodes, problems)
         return nodes[0], problems
     finally:

@@ -32,7 +32,7 @@ _LEAST_OF_MEDIAN_OF_GPUS = 0.7
 _LEAST_OF_CATALOGUE = 0.25
 _FLOW_GBPS = 5.0
 """The most that AWS guarantees for one connection between machines that are not in one cluster
-placement group, whatever the machine type (EC2 User Guide, "Amazon EC2 instance network
+placement group, for all machine types (EC2 User Guide, "Amazon EC2 instance network
 bandwidth"). One connection is what the check measures."""
 
 _LEAST_BYTES = 256 << 20
@@ -56,7 +56,7 @@ _RATES = {
     "cuda.matmul_tflops": ("multiplies matrices at {:.3g} TFLOP/s", "gpu"),
     "cuda.copy_gbs": ("copies memory at {:.3g} GB/s", "gpu"),
 }
-"""What a reading means, and its check. Those of all GPUs of all nodes are compared."""
+"""The meaning of a reading, and its check. Readings of all GPUs of all nodes are compared."""
 
 _OTHER_NODE = "Submit the job again to get other machines, on Slurm with targets.slurm.exclude"
 _NETWORK_REMEDY = (
