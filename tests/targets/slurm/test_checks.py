@@ -43,6 +43,7 @@ def test_a_broken_node_is_named(
         },
         workers={"count": 2},
         target="slurm",
+        limits={"timeout": "10m"},
         checks={"gpu": True, "cpu": True},
         metrics={"speed": {"regex": "speed=([0-9]+)"}},
         targets={
@@ -50,7 +51,7 @@ def test_a_broken_node_is_named(
                 "shared": str(cluster.shared),
                 "setup": cluster.setup,
                 "partition": "gpu",
-                "exclude": "n3,n4",
+                "exclude": "n0,n3",
             }
         },
     )
@@ -61,6 +62,6 @@ def test_a_broken_node_is_named(
     assert "on n2: GPU 0 has 5 uncorrected memory errors" in found["message"]
     assert not any("speed=1" in event.get("text", "") for event in events)
     status = rsctl.status(events[-1]["run"])
-    assert status["failed_node"] == "n2"
+    assert status["facts"]["failed_node"] == "n2"
     [failed] = [event for event in events if event.get("code") == "node-failed"]
     assert failed["remedy"] == "submit it again with targets.slurm.exclude: n2"
