@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -25,6 +26,7 @@ from rsctl.node.health.settings import Checks, read_checks
 from rsctl.node.nvml import Nvml, XidEvents
 
 _CPU_SECONDS = 0.8
+_RATES_SECONDS = 15.0
 _COPY_SECONDS = 0.4
 _COPY_BYTES = 16 << 20
 _MOST_COPIERS = 4
@@ -52,10 +54,9 @@ def main(parent: int) -> None:
 def measure(checks: Checks, nvml: Nvml | None, xids: XidEvents | None) -> Readings:
     """All readings of this node but those of its network."""
     readings: Readings = {}
+    began = time.monotonic()
     if checks.gpu:
         readings["gpus"] = float(len(nvml.health())) if nvml else 0.0
-        if readings["gpus"]:  # importing torch takes seconds
-            readings |= gpu_rates()
         visible = _visible(os.environ.get("CUDA_VISIBLE_DEVICES"))
         for gpu in nvml.health() if nvml else ():
             if visible is None or gpu["index"] in visible:
@@ -69,7 +70,20 @@ def measure(checks: Checks, nvml: Nvml | None, xids: XidEvents | None) -> Readin
         copied = _total(_copy_rate, min(cores, _MOST_COPIERS))
         products = _total(_product_rate, cores)
         readings |= {"copy_gbs": copied / 1e9, "matmul_gflops": products / 1e9}
+    if readings.get("gpus"):
+        readings |= _gpu_rates(began)
     return {name: round(value, 4) for name, value in readings.items()}
+
+
+def _gpu_rates(began: float) -> Readings:
+    """The rates of the GPUs; `rates_late` if PyTorch or a GPU takes so long to answer
+    that all other readings would come too late.
+    """
+    found: list[Readings] = []
+    thread = threading.Thread(target=lambda: found.append(gpu_rates()), daemon=True)
+    thread.start()
+    thread.join(began + _RATES_SECONDS - time.monotonic())
+    return found[0] if found else {"rates_late": 1.0}
 
 
 def free_space(variable: Callable[[str], str | None]) -> Readings:

@@ -195,7 +195,11 @@ def _gpus(index: int, name: str, readings: Readings, checks: Checks) -> Iterator
     if checks.gpus and count and count < checks.gpus:
         message = f"{name} has {count:g} of the {checks.gpus:g} GPUs of its machine"
         yield NodeProblem(index, UNHEALTHY, message, f"{_OTHER_NODE}.")
-    elif count == 0:
+    if readings.get("rates_late"):
+        message = f"{name}: its GPUs have not been measured, because PyTorch did not answer in time"
+        remedy = "Look for an image that loads slowly, or a GPU that hangs."
+        yield NodeProblem(index, "node-check", message, remedy, is_error=False)
+    if count == 0:
         message = f"{name} has no NVIDIA driver, so that checks.gpu has checked nothing"
         yield NodeProblem(index, "node-gpu", message, "Set checks.gpu: false.", is_error=False)
     for key, value in readings.items():

@@ -25,9 +25,7 @@ int nvmlDeviceGetTotalEccErrors(void *gpu, int kind, int counter, unsigned long 
 """
 
 
-def test_a_broken_node_is_named(
-    rsctl: Rsctl, cluster: SlurmCluster
-) -> None:
+def test_a_broken_node_is_named(rsctl: Rsctl, cluster: SlurmCluster) -> None:
     library = cluster.shared / "driver" / "libnvidia-ml.so.1"
     library.parent.mkdir()
     (library.parent / "nvml.c").write_text(DRIVER)
