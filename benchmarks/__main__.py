@@ -23,6 +23,7 @@ _MORE = (
     "quota",
     "advise",
     "armed",
+    "checks",
     "preemptions",
     "slurm",
 )  # by name only: they need more than a Python, or minutes

@@ -79,6 +79,7 @@ QUICK = {
     "quota": Quick({"jobs": 10, "pace": 0.05}),
     "advise": Quick({"is_kept": False}, needs=(shaped_network, torch)),
     "armed": Quick({"steps": 10}, needs=(linux, torch)),
+    "checks": Quick({}, needs=(linux,)),
     "gate": Quick(program=("--trials", "2")),
     "convergence": Quick(program=("--quick",), needs=(shaped_network, torch)),
     "transport": Quick(program=("n4m4-1000", "--runs", "1"), needs=(shaped_network, torch)),

@@ -22,6 +22,9 @@ CAPACITY = frozenset({"quota", "stock-out"})
 NODE_FAILED = "node-failed"
 """The code of the finding that the cluster ended a job for reasons that are not the job's."""
 
+NODE_UNHEALTHY = "node-unhealthy"
+"""The code of a node's finding that it has failed the job's checks."""
+
 _CANCEL_AGAIN = 5.0
 
 
@@ -30,7 +33,7 @@ class ActiveRun:
 
     `run` is its last record in the store; `is_over` says that it has ended and its data is
     complete, `lacked_machines` that it ended because no machines were available, `was_lost` that
-    the cluster ended it: the failure of a node, or a preemption.
+    the cluster ended it, the failure of a node or a preemption, or that a node failed its checks.
     """
 
     def __init__(
@@ -61,8 +64,8 @@ class ActiveRun:
 
     @property
     def was_lost(self) -> bool:
-        """Whether the cluster ended it for reasons that are not the job's."""
-        return NODE_FAILED in self._codes
+        """Whether the cluster or a check of its nodes ended it, which is not due to the job."""
+        return bool(self._codes & {NODE_FAILED, NODE_UNHEALTHY})
 
     @property
     def failed_node(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rsctl.bench.differences import NOT_SET, Difference
@@ -23,6 +24,8 @@ from rsctl.runs.origin import origin_of
 from rsctl.runs.store import RunRecord, Store
 from rsctl.target_info import target_info
 
+_RATES = ("_gflops", "_tflops", "_gbs", "_gbps")
+_RATES_APART = 1.25
 _SHOWN_OTHERWISE = ("run.args", "run.env")
 """Keys whose values are compared as they were sent."""
 
@@ -36,7 +39,30 @@ def run_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Diff
     names = {difference.name for difference in found}
     keys = [d for d in _key_differences(one, other) if d.name not in names]
     shown = [_variable(difference) for difference in shown_differences(before, after)]
-    return list(dict.fromkeys([*found, *keys, *shown]))
+    checks = _check_differences(store, one, other)
+    return list(dict.fromkeys([*found, *keys, *shown, *checks]))
+
+
+def _check_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Difference]:
+    """The rates that the slowest nodes of both runs have measured before their ranks started, where
+    they are further apart than nodes of one kind are.
+    """
+    before, after = _slowest(store, one), _slowest(store, other)
+    return [
+        Difference(f"checks.{name}", f"{before[name]:.3g}", f"{after[name]:.3g}")
+        for name in sorted(before.keys() & after.keys())
+        if max(before[name], after[name]) > _RATES_APART * min(before[name], after[name])
+    ]
+
+
+def _slowest(store: Store, run: RunRecord) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for readings in store.latest(run.run, "node.check.").values():
+        for name, value in readings.items():
+            if name.endswith(_RATES):
+                kind = re.sub(r"^cuda\d+\.", "gpu.", name)
+                rates[kind] = min(value, rates.get(kind, value))
+    return rates
 
 
 def _variable(difference: Difference) -> Difference:

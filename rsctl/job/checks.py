@@ -15,6 +15,7 @@ from rsctl.job.input_checks import check_inputs
 from rsctl.job.job import Image, Job, RunBlock, Workers
 from rsctl.job.limit_checks import check_limits
 from rsctl.job.local_steps import check_local_steps
+from rsctl.job.node_checks import check_node_checks
 from rsctl.job.own_launcher import check_own_launcher
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
@@ -56,6 +57,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_placeholders(job)
     yield from _check_files(job, is_broken)
     yield from check_limits(job)
+    yield from check_node_checks(job)
 
 
 def _check_what_runs(

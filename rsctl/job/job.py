@@ -16,6 +16,7 @@ from rsctl.job.image import Image as Image
 from rsctl.job.inputs import Input as Input
 from rsctl.job.metric import Metric as Metric
 from rsctl.job.metric import MetricName as MetricName
+from rsctl.job.node_checks import NodeChecks as NodeChecks
 from rsctl.job.notify import Notify as Notify
 from rsctl.job.roles import Chief as Chief
 from rsctl.job.roles import Role as Role
@@ -362,6 +363,9 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Annotated[Limits, Meta(description="Limits of time, cost and restarts.")] = field(
         default_factory=Limits
     )
+    checks: Annotated[
+        NodeChecks, Meta(description="Checks of the nodes before the ranks start.")
+    ] = field(default_factory=NodeChecks)
     targets: Annotated[Targets, Meta(description="Settings of each target.")] = field(
         default_factory=Targets
     )

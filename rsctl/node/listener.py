@@ -37,16 +37,25 @@ class Listener:
     def __init__(self, address: Address, serve: Serve) -> None:
         """Raises OSError if the address cannot be bound."""
         self._listener = socket.create_server(address, backlog=1024)
+        self.port: int = self._listener.getsockname()[1]
         self._serve_one = serve
         self._unauthenticated: deque[socket.socket] = deque()
         self._lock = threading.Lock()
+        self._is_closed = False
         threading.Thread(target=self._accept_all, daemon=True).start()
 
+    def close(self) -> None:
+        """Listen no more: the port is free. Connections remain."""
+        self._is_closed = True
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listener.close()
+
     def _accept_all(self) -> None:
-        while True:
+        while not self._is_closed:
             try:
                 sock, _ = self._listener.accept()
-            except OSError:  # Out of descriptors, which passes.
+            except OSError:  # Out of descriptors, which passes, or closed.
                 time.sleep(_RETRY_SECONDS)
                 continue
             with self._lock:

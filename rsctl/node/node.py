@@ -31,6 +31,7 @@ from rsctl.node import (
 from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.errors import ENVIRONMENT, LaunchError
+from rsctl.node.health.settings import CHECKS
 from rsctl.node.mpi.chief import HeldNodes
 from rsctl.node.mpi.starter import run_for_chief
 from rsctl.node.network import is_loopback, named_interface, with_interface
@@ -113,6 +114,10 @@ def _run(
     limit_network(NetworkLimits.from_env(environ), cluster.interface)
     environ = inputs.provide(cluster, options, environ)  # nodes start apart: others may be waiting
     cluster = _wait_for_peers(cluster, environ)
+    if environ.get(CHECKS):
+        from rsctl.node.health.checks import run_checks
+
+        run_checks(cluster, environ)
     job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
 
     process_tree.adopt_orphans()

@@ -103,11 +103,12 @@ def grace_env(job: Job, stop_after: Optional[float] = None) -> dict[str, Optiona
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
     """The secrets with which nodes authenticate each other: workers to reducers, perhaps with TLS,
-    or to the chief that starts MPI on them.
+    or to the chief that starts MPI on them or compares their checks.
     """
     env: dict[str, Optional[str]] = {}
     starts_mpi = job.run.launcher == "mpi" and job.run.package is None
-    if has_reducers or (starts_mpi and job.workers.count > 1):
+    is_checked = bool(job.checks.chosen) and job.run.is_launched
+    if has_reducers or ((starts_mpi or is_checked) and job.workers.count > 1):
         env[TOKEN] = None
     if has_reducers and _asks_for_tls(job):
         env |= {TLS_VARIABLE: "1", IDENTITY_VARIABLE: None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,21 @@ def test_a_lost_run_is_tried_three_times(
         f"{trial.run} has no data (worker-0 failed with exit code 1): it runs again{text}"
         for trial in tries[:2]
     ]
+
+
+def test_a_run_whose_node_fails_its_checks_has_no_data(ledger: Path) -> None:
+    """It runs again, since another node may pass them. The command prints a node's own finding."""
+    finding = {"severity": "error", "code": "node-unhealthy", "message": "a", "remedy": "b"}
+    line = json.dumps({"rsctl": "finding", **finding})
+    job = {
+        "name": "checked",
+        "metrics": {"speed": {"regex": "speed=([0-9]+)"}},
+        "run": {"command": ["bash", "-c", f"echo '{line}'; exit 75"], "launcher": "once"},
+    }
+    (ledger.parent / "job.yaml").write_text(json.dumps(job))
+    bench, observer = start(ledger.parent, repeat=1)
+    assert [trial.state for trial in bench.trials] == [JobState.FAILED] * 3
+    assert sum("has no data" in text for text in observer.findings) == 2
 
 
 def test_an_end_is_in_the_record_immediately(ledger: Path) -> None:

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from rsctl.cli.app import run
-from tests.api.recorded import add
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import MetricEvent
+from tests.api.recorded import add, at
 
 SPEC = "name: job\nworkers: {count: 2}\n"
 
@@ -55,6 +57,23 @@ def test_keys_with_their_overrides(capsys: pytest.CaptureFixture[str]) -> None:
         {"name": "workers.processes", "baseline": "not set", "candidate": 4}
     ]
     assert [side["run"] for side in found["sides"]] == ["job-1", "job-2"]
+
+
+def test_rates_of_the_slowest_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that are further apart than nodes of one kind are."""
+    for run_id, product, copied in (("job-1", 12.0, 9.0), ("job-2", 7.5, 8.0)):
+        add(run_id, "succeeded", spec=SPEC)
+        rates = [("matmul_gflops", product), ("copy_gbs", copied), ("disk.tmp_free_bytes", product)]
+        values = [
+            MetricEvent(time=at(2), replica=replica, name=f"node.check.{name}", value=value * more)
+            for replica, more in (("worker-0", 1.5), ("worker-1", 1.0))
+            for name, value in rates
+        ]
+        Store().add_metrics(run_id, values)
+    assert run(["diff", "job-1", "job-2", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["differences"] == [
+        {"name": "checks.matmul_gflops", "baseline": "12", "candidate": "7.5"}
+    ]
 
 
 def test_nothing_differs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ class SpoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _ONE_NODE = Unsupported("a queue starts one node for each job", "leave it out")
 _NO_LIMIT = Unsupported("the queue lets a job run to its end, once", "leave it out")
+_NO_LAUNCHER = Unsupported("the queue starts the script itself", "leave it out")
 _THIS_MACHINE = ("workers.machine", "workers.disk", "workers.accelerator", "limits.spot")
 _IMAGE = ("uri", "base", "dockerfile", "env", "run", "python", "apt", "transport", "repository")
 
@@ -38,6 +39,7 @@ INFO = TargetInfo(
             f"limits.{key}": _NO_LIMIT
             for key in ("timeout", "grace", "stall", "on_stall", "queue", "retries", "restarts")
         },
+        **dict.fromkeys(("checks.network", "checks.gpu", "checks.cpu"), _NO_LAUNCHER),
         "limits.cost": Unsupported("this machine has no price", "remove limits.cost"),
     },
     unused={

@@ -53,3 +53,7 @@ class Platform:
         """Whether a node of a role is stopped when the workers have ended."""
         del role, environ
         return False
+
+    def report_unhealthy(self, cluster: Cluster, environ: Mapping[str, str]) -> None:
+        """Tell the platform that this node has failed the job's checks, where it wants to know."""
+        del cluster, environ

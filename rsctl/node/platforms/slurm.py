@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import slurm_cluster
@@ -21,6 +23,14 @@ class SlurmPlatform(Platform):
     def read(self, environ: Mapping[str, str]) -> Cluster:
         """See Platform."""
         return slurm_cluster.read(environ)
+
+    def report_unhealthy(self, cluster: Cluster, environ: Mapping[str, str]) -> None:
+        """See Platform. The batch script reads the file, so that rsctl can exclude the node."""
+        node = slurm_cluster.entries(environ)[cluster.role][cluster.index].node
+        if environ.get(slurm_cluster.LOGS):
+            path = os.path.join(environ[slurm_cluster.LOGS], slurm_cluster.UNHEALTHY_FILE)
+            with suppress(OSError), open(path, "a", encoding="utf-8") as file:
+                file.write(f"{node}\n")
 
 
 PLATFORM = SlurmPlatform()

@@ -19,6 +19,11 @@ from rsctl.node.errors import USAGE, LaunchError
 
 NODES = "RSCTL_SLURM_NODES"
 REPLICA = "RSCTL_SLURM_REPLICA"
+LOGS = "RSCTL_SLURM_LOGS"
+"""The variable with the folder of the attempt's logs."""
+
+UNHEALTHY_FILE = "unhealthy"
+"""The file there with the nodes that have failed the job's checks."""
 
 _ROLES = ("worker", "reducer")
 _ENTRY = re.compile(r"([a-z][a-z0-9-]*) (\d+) (\S+) ([A-Za-z0-9._:-]+) (\d{1,5})")

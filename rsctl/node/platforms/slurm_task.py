@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 from rsctl.node import rank
 from rsctl.node.errors import LaunchError
-from rsctl.node.platforms.slurm_cluster import REPLICA, entries
+from rsctl.node.platforms.slurm_cluster import LOGS, REPLICA, entries
 from rsctl.node.soft_stop import SIGNALS_ALL
 from rsctl.node.structured_lines import emit
 
@@ -52,7 +52,7 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
         _fail(problem, log)
         return 3
     signal.signal(signal.SIGURG, lambda *_: None)  # not its default action, until it is awaited
-    own = {**environ, REPLICA: f"{role} {index}", SIGNALS_ALL: "1"}
+    own = {**environ, REPLICA: f"{role} {index}", SIGNALS_ALL: "1", LOGS: logs}
     child = rank.start(arguments[end + 1 :], own, None, (ours, ours))
     os.close(ours)
     # Threads inherit the mask. A handler would not run while `rank.wait` waits.

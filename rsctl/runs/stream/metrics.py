@@ -23,7 +23,7 @@ _MATCH_LIMIT = 4096  # characters of a line that are matched against a user's re
 _REDRAWN = re.compile(r"[\n\r]")
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus", "ranks"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
-_PARTS = ("transport", "reducer", "checkpoint")
+_PARTS = ("transport", "reducer", "checkpoint", "check")
 _RANKS = range(1 << 16)
 _GPUS = range(1000)
 _MOST_FINDINGS = 20

@@ -138,6 +138,8 @@ note_suspects() {
     found=$(IFS=, && sinfo --noheader --Node --nodes="${all[*]}" --format='%N %T' |
         sed -n 's/^\([^ ]*\) \([a-z]*\*\|down.*\|drain.*\|fail.*\|error.*\)$/\1 \2/p' | sort -u | head -n 20 | tr '\n' ';')
     [ -z "$found" ] || note suspects "${found%;}"
+    found=$(grep -xE '[A-Za-z0-9_.-]+' "$RSCTL_LOGS/unhealthy" 2>/dev/null | sort -u | head -n 20 | tr '\n' ';')
+    [ -z "$found" ] || note unhealthy "${found%;}"
 }
 
 declare -A PID=() CODE=()

@@ -4,6 +4,7 @@
     TIME running EPOCH ROLE INDEX NODE ADDRESS PORT;…
     TIME failed EPOCH CODE          an attempt, after which another follows
     TIME suspects NODE STATE;…      nodes that were out of service when the job failed
+    TIME unhealthy NODE;…           nodes that have failed the job's checks
     TIME ended CODE REASON          REASON is done, time-limit, ended (by a signal), or a text
 
 It is what remains when the controller has forgotten the job, MinJobAge seconds after its end.
@@ -29,7 +30,8 @@ class States(NamedTuple):
     """The file. `owner` is CLUSTER/ID of the job that runs the run, `ended` its end, if it has one.
 
     `restart` is how often Slurm had requeued it, `nodes` are the names of the nodes by replica,
-    `suspects` nodes that were down, drained or silent when the job failed.
+    `suspects` nodes that were down, drained or silent when the job failed,
+    `unhealthy` those that have failed the job's checks.
     """
 
     owner: Optional[str] = None
@@ -38,6 +40,7 @@ class States(NamedTuple):
     running: Optional[str] = None
     nodes: tuple[tuple[str, str], ...] = ()
     suspects: tuple[str, ...] = ()
+    unhealthy: tuple[str, ...] = ()
     ended: Optional[Ended] = None
 
 
@@ -54,6 +57,8 @@ def read_states(text: str) -> States:
             states = states._replace(running=time, nodes=_nodes(nodes))
         elif word == "suspects":
             states = states._replace(suspects=_suspects(rest[0]))
+        elif word == "unhealthy":
+            states = states._replace(unhealthy=_suspects(rest[0]))
         elif word == "ended" and fields[0].isdigit():
             states = states._replace(ended=Ended(time, int(fields[0]), " ".join(fields[1:])))
     return states

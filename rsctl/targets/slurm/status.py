@@ -74,6 +74,8 @@ def _loss(record: JobRecord, states: States) -> _Loss | None:
         return _Loss(record.reason, nodes)
     if states.suspects and states.restart == record.restarts:
         return _Loss("down, drained or silent when the job failed", states.suspects)
+    if states.unhealthy and states.restart == record.restarts:
+        return _Loss("it has failed the job's checks", states.unhealthy)
     return None
 
 

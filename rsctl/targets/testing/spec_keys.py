@@ -150,6 +150,9 @@ SAMPLES = (
     Sample("limits.spot", True),
     Sample("limits.stall", "5m"),
     Sample("limits.on_stall", "fail"),
+    Sample("checks.network", True, _SEVERAL),
+    Sample("checks.gpu", True),
+    Sample("checks.cpu", True),
     Sample("limits.cost", "50 USD", {"limits": {"timeout": "1h"}}),
 )
 

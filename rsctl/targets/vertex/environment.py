@@ -11,6 +11,7 @@ from rsctl.job.job import Job
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.node.roles import AWAITED_ROLES
 from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
+from rsctl.targets.node_checks import checks_env
 from rsctl.targets.stalls import stall_env
 from rsctl.targets.variables import TOKEN, comm_env, grace_env, reducers_env, user_env
 from rsctl.targets.vertex.options import vertex_options
@@ -22,16 +23,17 @@ def container_env(
     has_own_reducers: bool,
     pool_roles: Mapping[str, str] = MappingProxyType({}),
     awaited: Sequence[str] = (),
+    gbps: Optional[float] = None,
 ) -> dict[str, Optional[str]]:
     """The variables of every container, in all roles; None for a secret.
 
     All replicas of a pool share one environment, so rsctl-launch finds out which replica it is on.
     A vendor's container with `run.package` has the platform's own variables, such as AIP_MODEL_DIR,
     and only those of rsctl's that have no counterpart. `pool_roles` are the roles by the names of
-    their worker pools, `awaited` the job's `awaited_roles`.
+    their worker pools, `awaited` the job's `awaited_roles`, `gbps` the bandwidth of each worker.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers), **stall_env(job)}
-    env |= _soft_stop_env(job)
+    env |= {**_soft_stop_env(job), **checks_env(job, gbps)}
     env |= input_env(input_plans(job))
     env |= {POOL_ROLES: write_pool_roles(pool_roles)} if pool_roles else {}
     if awaited and job.run.is_launched:

@@ -67,7 +67,16 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
 
 def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
     """The variables of a job's containers, except Reduction Server's."""
-    return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles, resolved.awaited)
+    workers = (resolved.machine, job), (resolved.chief, chief_job(job))
+    rates = [machine.bandwidth(of.workers.accelerator) for machine, of in workers]
+    return container_env(
+        job,
+        run,
+        resolved.has_own_reducers,
+        resolved.pool_roles,
+        resolved.awaited,
+        min(filter(None, rates), default=None),
+    )
 
 
 def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:

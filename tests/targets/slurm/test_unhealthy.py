@@ -1,0 +1,33 @@
+"""A node that has failed the job's checks: it is named as the node that failed."""
+
+from __future__ import annotations
+
+from rsctl.targets.slurm.cluster import JobRecord
+from rsctl.targets.slurm.states import States, read_states
+from rsctl.targets.slurm.status import status_of
+
+STATES = """\
+2026-11-27T10:00:00.000000Z started c/7 0 gpu-1
+2026-11-27T10:00:01.000000Z running 0 worker 0 gpu-1 10.0.0.1 2000;worker 1 gpu-2 10.0.0.2 2001
+2026-11-27T10:00:09.000000Z unhealthy gpu-2;$(id)
+2026-11-27T10:00:09.000000Z ended 75 done
+"""
+
+
+def test_the_node_is_a_fact_and_the_remedy_excludes_it() -> None:
+    states = read_states(STATES)
+    assert states.unhealthy == ("gpu-2",)
+    status = status_of(JobRecord(7, "FAILED", exit_code="75:0"), states)
+    assert status is not None
+    facts = {fact.name: fact.value for fact in status.facts}
+    assert facts["failed_node"] == "gpu-2"
+    [finding] = [f for f in status.findings if f.code == "node-failed"]
+    assert finding.message == "the cluster ended the job on gpu-2: it has failed the job's checks"
+    assert finding.remedy == "submit it again with targets.slurm.exclude: gpu-2"
+
+
+def test_an_earlier_start_of_the_job_does_not_count() -> None:
+    states: States = read_states(STATES)
+    status = status_of(JobRecord(7, "FAILED", restarts=1), states)
+    assert status is not None
+    assert "failed_node" not in {fact.name for fact in status.facts}
