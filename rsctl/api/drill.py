@@ -1,0 +1,406 @@
+"""Drills: a job runs once without a fault and once under each fault, and is compared."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import msgspec
+from msgspec.structs import replace as with_fields
+
+from rsctl.api.drill_faults import (
+    Fault,
+    Situation,
+    behaviour_of,
+    chosen_faults,
+    obstacle,
+    struck_replicas,
+)
+from rsctl.api.drill_verdict import FaultResult, Reference, judge
+from rsctl.api.drill_watch import Observation, RunWatch, StrikePlan
+from rsctl.api.job_file import JobFile
+from rsctl.api.run_handle import Run
+from rsctl.api.submission import PreparedRun, prepare
+from rsctl.atomic_file import write_file
+from rsctl.bench.formats import junit
+from rsctl.clients.emulator_control import EmulatorControl
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.job.job import Job
+from rsctl.job.units import Location
+from rsctl.runs.ids import new_run_id
+from rsctl.target_info import target_info
+from rsctl.targets.local.strikes import NotStruck, Strike, nodes_of
+from rsctl.targets.managed.emulator.clouds import emulator_of
+from rsctl.targets.managed.endpoints import endpoints_of
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
+from rsctl.targets.managed.rehearsal.settings import PACE, emulator_settings
+
+PATIENCE_SECONDS = 120.0
+_AFTER_STALL_SECONDS = 60.0
+
+OnStart = Callable[[str, str], object]
+"""Gets the name of a fault, or `reference` or `resumed`, and the id of its run."""
+
+OnResult = Callable[[FaultResult], object]
+"""Gets the result of each fault."""
+
+
+class Drill(msgspec.Struct, kw_only=True):
+    """The result of a drill. `exit_code` is 0 if the job survived all faults, otherwise 1."""
+
+    job: str
+    target: str
+    rehearsed: bool
+    reference: str
+    metric: str
+    steps: int
+    struck_at: int
+    seconds: float
+    faults: list[FaultResult]
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class PreparedDrill:
+    """A drill of which nothing has run yet.
+
+    `findings` are those of the job. `named` is whether the user has named the faults: one that is
+    not possible then counts as not survived.
+    """
+
+    job: Job
+    target: str
+    faults: Sequence[Fault]
+    situation: Situation
+    findings: Sequence[Finding]
+    rehearsal: Optional[Rehearsal]
+    named: bool
+    metric: Optional[str] = None
+    step: Optional[int] = None
+    patience: Optional[float] = None
+
+    @property
+    def possible(self) -> list[Fault]:
+        """The faults that can strike the job on this target."""
+        return [fault for fault in self.faults if obstacle(fault, self.situation) is None]
+
+    def run(self, on_start: OnStart = lambda *_: None, on_result: OnResult = bool) -> Drill:
+        """Run the reference and then each fault, one after the other. Raises RsctlError.
+
+        An interruption cancels the current run, waits for its end, and is raised again.
+        """
+        results = [self._not_possible(fault) for fault in self.faults]
+        if not self.possible:
+            reasons = "; ".join(f"{r.fault}: {r.reasons[0]}" for r in results if r is not None)
+            raise RsctlError(ExitCode.USAGE, error("faults", f"no fault is possible: {reasons}"))
+        seen = self._watch("reference", on_start)
+        reference = self._reference(seen)
+        step = self._step(reference)
+        done = []
+        for fault, known in zip(self.faults, results, strict=True):
+            result = known or self._strike(fault, reference, step, on_start)
+            on_result(result)
+            done.append(result)
+        survived = all(
+            r.verdict == "survived" or (r.verdict == "not-possible" and not self.named)
+            for r in done
+        )
+        return Drill(
+            job=self.job.name,
+            target=self.target,
+            rehearsed=self.rehearsal is not None,
+            reference=reference.run,
+            metric=reference.metric,
+            steps=len(reference.steps),
+            struck_at=step,
+            seconds=reference.seconds,
+            faults=done,
+            exit_code=int(ExitCode.SUCCEEDED if survived else ExitCode.JOB_FAILED),
+        )
+
+    def _not_possible(self, fault: Fault) -> FaultResult | None:
+        reason = obstacle(fault, self.situation)
+        if reason is None:
+            return None
+        return FaultResult(fault=fault.name, verdict="not-possible", reasons=[reason])
+
+    def _reference(self, seen: Observation) -> Reference:
+        """The run without a fault as what others are compared with. Raises RsctlError."""
+        if not seen.has_succeeded:
+            message = f"the run without a fault {seen.state.value}: {seen.failure}"
+            remedy = f"repair the job first: rsctl logs {seen.run} --failed"
+            raise RsctlError(ExitCode.JOB_FAILED, error("drill", message, remedy))
+        metric = self._chosen_metric(seen)
+        points = seen.points[metric]
+        values = {point.step: point.value for point in points}
+        newest = seen.files.newest
+        saved = [p.step for p in points if seen.files.files and _seconds(p.time) <= newest]
+        return Reference(
+            run=seen.run,
+            metric=metric,
+            values=values,
+            seconds=seen.seconds,
+            saves_until=max(saved, default=None),
+            first_saved=seen.first_saved,
+        )
+
+    def _chosen_metric(self, seen: Observation) -> str:
+        """The metric to compare: the named one, or else the loss. Raises RsctlError."""
+        names = {name: len({p.step for p in points}) for name, points in seen.points.items()}
+        own = [name for name, count in names.items() if count >= 3]
+        if self.metric is not None:
+            if self.metric in own:
+                return self.metric
+            found = f"the steps of {', '.join(own)}" if own else "no metric with steps"
+            message = f"{seen.run} has {found}, and not of {self.metric}"
+            raise RsctlError(ExitCode.USAGE, error("metric", message, _STEPS))
+        specs = self.job.metrics
+        least = [name for name in own if name in specs and specs[name].goal == "min"]
+        losses = [name for name in own if "loss" in name.lower()]
+        for name in ("loss", *losses, *least):
+            if name in own:
+                return name
+        what = f"only {', '.join(own)}" if own else "no metric"
+        message = f"{seen.run} has {what} at 3 or more steps, and a drill compares the loss"
+        remedy = "name one: --metric NAME" if own else _STEPS
+        raise RsctlError(ExitCode.USAGE, error("metric", message, remedy))
+
+    def _step(self, reference: Reference) -> int:
+        """The step to strike at: the middle, or the first one after a checkpoint was there."""
+        steps = reference.steps
+        if self.step is not None:
+            if self.step >= steps[-1]:
+                message = f"the job ends at step {steps[-1]}"
+                raise RsctlError(ExitCode.USAGE, error("at-step", message, "strike earlier"))
+            return self.step
+        saved = [s for s in steps if reference.first_saved is not None and s > reference.first_saved]
+        middle = steps[len(steps) // 2]
+        return min(max(middle, saved[0] if saved else middle), steps[-2])
+
+    def _strike(
+        self, fault: Fault, reference: Reference, step: int, on_start: OnStart
+    ) -> FaultResult:
+        plan = StrikePlan(
+            metric=reference.metric,
+            step=step,
+            strike=partial(self._hit, fault),
+            patience=self._patience(),
+            notice=fault.notice,
+            confirm=_is_out_of_stock if fault.kind == "stock-out" else None,
+        )
+        struck = self._watch(fault.name, on_start, fault, plan)
+        if struck.not_struck or struck.has_succeeded or struck.hung is not None:
+            return judge(fault, reference, struck, None)
+        if not struck.files.files:
+            return judge(fault, reference, struck, None, "it has no checkpoint")
+        try:
+            resumed = self._watch("resumed", on_start, plan=plan._replace(step=_NEVER), resume=struck.run)
+        except RsctlError as problem:
+            return judge(fault, reference, struck, None, problem.summary)
+        return judge(fault, reference, struck, resumed)
+
+    def _patience(self) -> float:
+        if self.patience is not None:
+            return self.patience
+        limits = self.job.limits
+        if limits.on_stall == "notify" or not limits.stall:
+            return PATIENCE_SECONDS
+        return max(PATIENCE_SECONDS, float(limits.stall) + _AFTER_STALL_SECONDS)
+
+    def _watch(
+        self,
+        name: str,
+        on_start: OnStart,
+        fault: Fault | None = None,
+        plan: StrikePlan | None = None,
+        resume: str | None = None,
+    ) -> Observation:
+        """Run the job once, to its end. Raises RsctlError."""
+        prepared = self._prepared(fault, resume)
+        on_start(name, prepared.run_id)
+        watch: RunWatch | None = None
+        try:
+            prepared.update_earlier_runs()
+            watch = RunWatch(prepared.send(), plan)
+            return watch.follow()
+        except BaseException:
+            if watch is not None:
+                watch.end()
+            elif (run := prepared.cancel()) is not None:
+                RunWatch(run).end()
+            raise
+
+    def _prepared(self, fault: Fault | None, resume: str | None) -> PreparedRun:
+        run = new_run_id(self.job.name)
+        job = self.job if resume else _with_own_folders(self.job, run)
+        rehearsal = self.rehearsal
+        if rehearsal is not None:
+            behaviour = {**_QUICK, **rehearsal.behaviour}
+            if fault is not None:
+                pace = float(behaviour.get("pace", PACE))
+                behaviour |= behaviour_of(fault, self.situation, pace)
+            rehearsal = replace(rehearsal, behaviour=behaviour)
+        return prepare(job, self.target, run_id=run, rehearse=rehearsal, resume=resume)
+
+    def _hit(self, fault: Fault, run: Run) -> Strike:
+        """Strike a run. Raises NotStruck and RsctlError."""
+        is_cloud = self.rehearsal is not None
+        if is_cloud and fault.kind in ("preempt", "notice", "stock-out"):
+            control = _control(run)
+            if fault.kind == "stock-out":
+                control.change({"stockouts": 1})
+            control.preempt(run.record.url.rpartition("/")[2])
+            return Strike(f"the emulator of {self.target} takes a machine away")
+        nodes = nodes_of(run.id, self.situation.in_containers)
+        names = [name for name in struck_replicas(fault, run.replicas) if name in nodes]
+        if not names:
+            raise NotStruck("no node to strike was running")
+        strikes = [getattr(nodes[name], _METHODS[fault.kind])() for name in names]
+        return Strike(
+            "; ".join(strike.text for strike in strikes),
+            lambda: [strike.undo() for strike in strikes] and None,
+            lambda: [strike.finish() for strike in strikes] and None,
+        )
+
+
+_METHODS = {
+    "preempt": "kill",
+    "kill-ranks": "kill_ranks",
+    "kill-reducer": "kill",
+    "freeze": "freeze",
+    "notice": "ask",
+    "fill": "fill_disk",
+    "cut-off": "cut_off",
+}
+"""The method of a node by the kind of fault."""
+
+_QUICK = {"ingest": 0}
+_NEVER = sys.maxsize
+_STEPS = "let the script report it: log_metrics(step=..., loss=...), see docs/guides/metrics.md"
+
+
+def prepare_drill(
+    job: Union[JobFile, str, "os.PathLike[str]"],
+    target: str | None = None,
+    *,
+    faults: Sequence[str] = (),
+    rehearse: Rehearsal | None = None,
+    metric: str | None = None,
+    step: int | None = None,
+    patience: float | None = None,
+) -> PreparedDrill:
+    """Plan a drill of a job under faults (default: all); its `run` runs it.
+
+    On a cloud a drill is a rehearsal. `metric` is compared (default: the loss). The faults strike
+    at `step` (default: the middle of the job, after its first checkpoint). A run without progress
+    for `patience` seconds hangs.
+
+    Raises RsctlError with all errors of the job.
+    """
+    from rsctl.api.job_file import load
+
+    chosen = chosen_faults(faults)
+    file = job if isinstance(job, JobFile) else load(job, strict=False)
+    prepared = prepare(file, target, rehearse=rehearse)
+    name = prepared.plan.target
+    info = target_info(name)
+    if rehearse is None and info.is_managed:
+        message = f"a drill takes machines away, and does that on target {name} in a rehearsal only"
+        has_emulator = info.emulator is not None
+        remedy = "give --rehearse" if has_emulator else "use --target process or compose"
+        raise RsctlError(ExitCode.USAGE, error("drill", message, remedy))
+    submission = prepared.submission
+    situation = Situation(
+        target=name,
+        in_containers=_in_containers(name, prepared),
+        has_reducers=any(pool.role == "reducer" for pool in submission.plan.pools),
+        is_spot=submission.job.limits.spot,
+        has_processes=os.path.isdir("/proc/self"),
+        behaviours=_behaviours(name) if rehearse else None,
+    )
+    return PreparedDrill(
+        job=_alone(file.spec),
+        target=name,
+        faults=chosen,
+        situation=situation,
+        findings=prepared.findings,
+        rehearsal=rehearse,
+        named=bool(faults),
+        metric=metric,
+        step=step,
+        patience=patience,
+    )
+
+
+def write_junit(path: str, job: str, faults: Sequence[str], results: Sequence[FaultResult]) -> None:
+    """Write JUnit XML with a test case for each fault; without a result it is an error.
+
+    Raises RsctlError.
+    """
+    known = {result.fault: result for result in results}
+    cases = [_case(name, known.get(name)) for name in faults]
+    write_file(path, junit.cases_text(job, "drill", cases).encode())
+
+
+def _case(name: str, result: FaultResult | None) -> junit.JunitCase:
+    if result is None:
+        return junit.JunitCase(name, "error", junit.NOT_YET)
+    kinds = {"survived": None, "not-possible": "skipped", "not-struck": "error"}
+    kind = kinds.get(result.verdict, "failure")
+    lines = [*result.reasons, *result.remarks, *(f"run {run}" for run in result.runs)]
+    message = result.reasons[0] if result.reasons else ""
+    return junit.JunitCase(name, kind, message, "\n".join(lines), result.seconds)
+
+
+def _alone(job: Job) -> Job:
+    """The job without trackers and messages, which are for real runs."""
+    return with_fields(job, tracking=[], notify=[])
+
+
+def _with_own_folders(job: Job, run: str) -> Job:
+    """The job with checkpoints and outputs of its own: it reads and changes none of the user's."""
+    return with_fields(
+        job, checkpoints=_own(job.checkpoints, run), outputs=_own(job.outputs, run)
+    )
+
+
+def _own(location: Location | None, run: str) -> Location | None:
+    if location is None or location.scheme == "file":
+        return None  # the run's own folder
+    return Location(f"{location.rstrip('/')}/{run}")
+
+
+def _behaviours(target: str) -> frozenset[str]:
+    from importlib import import_module
+
+    module = emulator_of(target).emulator.partition(":")[0]
+    return frozenset(msgspec.to_builtins(import_module(module).Behaviour()))
+
+
+def _in_containers(target: str, prepared: PreparedRun) -> bool:
+    if prepared.rehearsal is None:
+        return target == "compose"
+    return prepared.rehearsal.runner == "docker"
+
+
+def _control(run: Run) -> EmulatorControl:
+    region = run.record.url.partition("://")[2].split("/")
+    name = region[0] if len(region) == 2 else region[1]
+    return EmulatorControl(endpoints_of(run.id), name)
+
+
+def _is_out_of_stock(run: Run) -> bool:
+    """Whether the emulator has refused a machine."""
+    stockouts: Mapping[str, Any] = _control(run).behaviour()
+    return stockouts["stockouts"] == 0
+
+
+def _seconds(time: str) -> float:
+    from rsctl.runs.timeline import SECOND, moment
+
+    return moment(time) / SECOND

@@ -1,0 +1,130 @@
+"""Finds and strikes the ranks' scripts of a run on one node; standard library only.
+
+rsctl imports it for nodes that are processes of this machine, and runs its text with the Python of
+a container for nodes that are containers: `python - RUN ACTION`, which prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Dict, List, Optional
+
+_WRAPPER = "/rsctl/node/rank.py"
+"""The program of rsctl that starts the script of each rank."""
+
+
+def environ(pid: int) -> Dict[str, str]:
+    """The variables of a process. Raises OSError."""
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        rows = file.read().decode(errors="surrogateescape").split("\0")
+    return dict(row.split("=", 1) for row in rows if "=" in row)  # type: ignore[misc]
+
+
+def parent(pid: int) -> int:
+    """The parent of a process. Raises OSError."""
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(") ")[2].split()[1])
+
+
+def command(pid: int) -> str:
+    """The command line of a process; empty if it has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def of_run(run: str) -> Dict[int, Dict[str, str]]:
+    """The variables of all processes of a run, by process id."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                variables = environ(int(entry))
+            except OSError:
+                continue
+            if variables.get("RSCTL_RUN") == run:
+                found[int(entry)] = variables
+    return found
+
+
+def scripts(pids: List[int]) -> List[int]:
+    """The ranks' scripts among the processes of a node; without rsctl's wrapper its first process."""
+    parents = {}
+    for pid in pids:
+        try:
+            parents[pid] = parent(pid)
+        except OSError:
+            continue
+    wrapped = [pid for pid, above in parents.items() if _WRAPPER in command(above)]
+    return wrapped or [pid for pid, above in parents.items() if above not in parents]
+
+
+def below(roots: List[int], pids: List[int]) -> List[int]:
+    """The processes among `pids` that are in `roots` or descend from them."""
+    found = set(roots)
+    for _ in pids:
+        more = set()
+        for pid in set(pids) - found:
+            try:
+                if parent(pid) in found:
+                    more.add(pid)
+            except OSError:
+                continue
+        if not more:
+            break
+        found |= more
+    return sorted(found)
+
+
+def kill(pids: List[int]) -> List[int]:
+    """SIGKILL; returns the processes that existed."""
+    struck = []
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            struck.append(pid)
+        except ProcessLookupError:
+            continue
+    return struck
+
+
+def limit_files(pids: List[int], limit: Optional[int]) -> List[int]:
+    """Let processes write no byte beyond a file's first `limit`; None removes the limit.
+
+    A write beyond it writes nothing and fails, as on a full disk, with EFBIG instead of ENOSPC.
+    Returns the processes that have the limit.
+    """
+    struck = []
+    for pid in pids:
+        try:
+            hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if limit is None else limit, hard))
+            struck.append(pid)
+        except (ProcessLookupError, PermissionError, ValueError):
+            continue
+    return struck
+
+
+def main() -> None:
+    """Strike this container, and print what was struck."""
+    run, action = sys.argv[1:3]
+    known = of_run(run)
+    ranks = scripts(list(known))
+    if action == "replica":
+        found = [v["RSCTL_REPLICA"] for v in known.values() if "RSCTL_REPLICA" in v]
+        print(json.dumps(found[:1]))
+    elif action == "kill":
+        print(json.dumps(kill(ranks)))
+    else:
+        limit = 0 if action == "fill" else None
+        print(json.dumps(limit_files(below(ranks, list(known)), limit)))
+
+
+if __name__ == "__main__":
+    main()
