@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -147,6 +146,7 @@ class PreparedDrill:
             seconds=seen.seconds,
             saves_until=max(saved, default=None),
             first_saved=seen.first_saved,
+            reached=seen.reached,
         )
 
     def _chosen_metric(self, seen: Observation) -> str:
@@ -186,23 +186,22 @@ class PreparedDrill:
         self, fault: Fault, reference: Reference, step: int, on_start: OnStart
     ) -> FaultResult:
         plan = StrikePlan(
-            metric=reference.metric,
             step=step,
             strike=partial(self._hit, fault),
-            patience=self._patience(),
             notice=fault.notice,
             confirm=_is_out_of_stock if fault.kind == "stock-out" else None,
         )
-        struck = self._watch(fault.name, on_start, fault, plan)
-        if struck.not_struck or struck.has_succeeded or struck.hung is not None:
-            return judge(fault, reference, struck, None)
-        if not struck.files.files:
-            return judge(fault, reference, struck, None, "it has no checkpoint")
-        try:
-            resumed = self._watch("resumed", on_start, plan=plan._replace(step=_NEVER), resume=struck.run)
-        except RsctlError as problem:
-            return judge(fault, reference, struck, None, problem.summary)
-        return judge(fault, reference, struck, resumed)
+        struck = self._watch(fault.name, on_start, reference.metric, fault, plan)
+        resumed, refusal = None, ""
+        if struck.hung is None and not struck.has_succeeded and not struck.not_struck:
+            try:
+                resumed = self._watch(
+                    "resumed", on_start, reference.metric, resume=struck.run
+                )
+            except RsctlError as problem:
+                refusal = problem.summary
+        ends_stalls = self.job.limits.on_stall != "notify"
+        return judge(fault, reference, struck, resumed, refusal, ends_stalls)
 
     def _patience(self) -> float:
         if self.patience is not None:
@@ -216,6 +215,7 @@ class PreparedDrill:
         self,
         name: str,
         on_start: OnStart,
+        metric: str | None = None,
         fault: Fault | None = None,
         plan: StrikePlan | None = None,
         resume: str | None = None,
@@ -223,10 +223,11 @@ class PreparedDrill:
         """Run the job once, to its end. Raises RsctlError."""
         prepared = self._prepared(fault, resume)
         on_start(name, prepared.run_id)
+        patience = None if metric is None else self._patience()
         watch: RunWatch | None = None
         try:
             prepared.update_earlier_runs()
-            watch = RunWatch(prepared.send(), plan)
+            watch = RunWatch(prepared.send(), plan, metric, patience)
             return watch.follow()
         except BaseException:
             if watch is not None:
@@ -280,7 +281,6 @@ _METHODS = {
 """The method of a node by the kind of fault."""
 
 _QUICK = {"ingest": 0}
-_NEVER = sys.maxsize
 _STEPS = "let the script report it: log_metrics(step=..., loss=...), see docs/guides/metrics.md"
 
 

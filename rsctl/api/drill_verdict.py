@@ -12,6 +12,7 @@ from rsctl.api.drill_checkpoint import CheckpointFiles
 from rsctl.api.drill_faults import Fault
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import JobState
+from rsctl.runs.stream.headline import is_chief
 from rsctl.runs.stream.formatting import format_duration, format_number
 
 Verdict = Literal["survived", "not-survived", "not-struck", "not-possible"]
@@ -73,6 +74,7 @@ class Reference(msgspec.Struct, kw_only=True):
     """The run without a fault: its metric, the value of each step, and its paid seconds.
 
     `saves_until` is the last step after which its checkpoints changed, None if it kept none.
+    `reached` is the last step of each replica.
     """
 
     run: str
@@ -81,6 +83,7 @@ class Reference(msgspec.Struct, kw_only=True):
     seconds: float
     saves_until: Optional[int] = None
     first_saved: Optional[int] = None
+    reached: dict[str, int] = {}
 
     @property
     def steps(self) -> list[int]:
@@ -94,10 +97,11 @@ def judge(
     struck: Observation,
     resumed: Observation | None,
     refusal: str = "",
+    ends_stalls: bool = False,
 ) -> FaultResult:
     """The result of a fault; `resumed` is the run that continued a run which had failed.
 
-    `refusal` is why it could not be resumed.
+    `refusal` is why it could not be resumed. `ends_stalls` is whether limits.on_stall ends a job.
     """
     points = struck.points.get(reference.metric, [])
     before, after = _divided(points, struck)
@@ -123,10 +127,17 @@ def judge(
         return result
     if struck.hung is None and not refusal:
         result.course = course
-    _add_losses(result, reference, struck, resumed)
     last = resumed or struck
+    if last.has_succeeded:
+        _add_losses(result, reference, last)
+    if struck.hung is not None:
+        remedy = "limits.stall did not" if ends_stalls else "set limits.stall and limits.on_stall"
+        waited = format_duration(struck.hung)
+        result.reasons = [f"the job hangs: nothing ended it for {waited}; {remedy}"]
+        result.verdict = "not-survived"
+        return result
     reasons = list(_state_reasons(struck, resumed, refusal, course))
-    if struck.hung is None and course != "continued":
+    if course != "continued":
         if after:
             result.resumed_at = after[0].step
             result.repeated = len({p.step for p in before} & {p.step for p in after})
@@ -166,7 +177,7 @@ def _untouched(
     """Why a run that succeeded in one go cannot have felt the fault."""
     if course != "continued" or not struck.has_succeeded or struck.hung is not None:
         return None
-    if fault.kind == "kill-reducer":
+    if fault.kind == "kill-reducer" or _behind(reference, struck):
         return None
     if fault.kind == "fill":
         until = reference.saves_until
@@ -183,19 +194,13 @@ def _untouched(
 def _state_reasons(
     struck: Observation, resumed: Observation | None, refusal: str, course: Course
 ) -> Iterable[str]:
-    if struck.hung is not None:
-        waited = format_duration(struck.hung)
-        yield f"the job hangs: nothing ended it for {waited}; set limits.stall and limits.on_stall"
-        return
-    if course != "continued" and not struck.files.files:
-        yield f"no checkpoint: {struck.location or 'the job keeps none'}"
     if refusal:
         yield f"it cannot be resumed: {refusal}"
+    elif course != "continued" and not struck.files.files:
+        yield f"no checkpoint: {struck.location or 'the job keeps none'}"
     if resumed is not None and not resumed.has_succeeded:
         end = "hangs" if resumed.hung is not None else resumed.state.value
-        damaged = struck.files.damaged
-        why = f"; damaged: {', '.join(damaged[:3])}" if damaged else ""
-        yield f"the resumed run {resumed.run} {end}: {resumed.failure}{why}"
+        yield f"the resumed run {resumed.run} {end}: {resumed.failure}"
 
 
 def _step_reasons(
@@ -214,8 +219,7 @@ def _step_reasons(
     if first <= steps[0]:
         yield f"it started again at step {first}: nothing was continued"
         return
-    gap = max((b - a for a, b in zip(steps, steps[1:], strict=False)), default=1)
-    if first - highest > gap:
+    if first - highest > _gap(steps):
         yield f"it resumed at step {first}, and steps {highest + 1} to {first - 1} never ran"
 
 
@@ -224,11 +228,30 @@ def _end_reasons(
 ) -> Iterable[str]:
     final = max((p.step for p in [*before, *after]), default=0)
     steps = reference.steps
-    gap = max((b - a for a, b in zip(steps, steps[1:], strict=False)), default=1)
-    if steps[-1] - final >= gap:
+    if steps[-1] - final >= _gap(steps):
         yield (
             f"exit code {last.exit_code} is wrong: {last.run} ended at step {final} of {steps[-1]}"
         )
+    for replica in _behind(reference, last):
+        yield (
+            f"exit code {last.exit_code} is wrong: {replica} ended at step "
+            f"{last.reached[replica]} of {reference.reached[replica]}"
+        )
+
+
+def _behind(reference: Reference, last: Observation) -> list[str]:
+    """The replicas whose last step in a run that succeeded was not their last of the reference."""
+    gap = _gap(reference.steps)
+    return [
+        replica
+        for replica, step in last.reached.items()
+        if not is_chief(replica) and reference.reached.get(replica, 0) - step >= gap
+    ]
+
+
+def _gap(steps: Sequence[int]) -> int:
+    """The largest distance between two steps that a run reports."""
+    return max((b - a for a, b in zip(steps, steps[1:], strict=False)), default=1)
 
 
 def _curve_reasons(metric: str, curve: Curve) -> Iterable[str]:
@@ -243,7 +266,7 @@ def _remarks(fault: Fault, struck: Observation, course: Course) -> Iterable[str]
     files = struck.files
     if files.damaged:
         yield f"damaged checkpoint: {', '.join(files.damaged[:3])}"
-    if fault.kind == "notice" and struck.hung is None and course != "continued":
+    if fault.kind == "notice" and course != "continued":
         if _seconds(struck.strike_time) > files.newest:
             yield "nothing was saved after the notice"
     if course == "continued" and fault.kind == "fill":
@@ -258,13 +281,10 @@ def _seconds(time: str) -> float:
     return moment(time) / SECOND
 
 
-def _add_losses(
-    result: FaultResult, reference: Reference, struck: Observation, resumed: Observation | None
-) -> None:
+def _add_losses(result: FaultResult, reference: Reference, last: Observation) -> None:
     result.seconds_lost = max(0.0, result.seconds - reference.seconds)
-    per_hour = (resumed or struck).per_hour
-    if per_hour is not None:
-        result.dollars_lost = per_hour * result.seconds_lost / _HOUR
+    if last.per_hour is not None:
+        result.dollars_lost = last.per_hour * result.seconds_lost / _HOUR
 
 
 def compare_curves(
@@ -302,7 +322,8 @@ def curve_noise(reference: dict[int, float], before: Sequence[Point]) -> float:
     ]
     scatter = 1.4826 * median(bends) / 6**0.5 if bends else 0.0
     between = max(
-        (abs(p.value - reference[p.step]) for p in before if p.step in reference), default=0.0
+        (d for p in before if (d := abs(p.value - reference.get(p.step, p.value))) == d),
+        default=0.0,
     )
     least = _LEAST_PART * (max(values) - min(values))
     return max(_LOCAL_FACTOR * scatter, _RUN_FACTOR * between, least)

@@ -30,17 +30,14 @@ class Point(NamedTuple):
 
 
 class StrikePlan(NamedTuple):
-    """When and how a run is struck: at the first value of a metric from `step` on.
+    """When and how a run is struck: at the first value of the metric from `step` on.
 
     `notice` are the seconds after which the strike is finished; `confirm` is whether a strike that
-    takes effect later has done so. `patience` are the seconds without any progress after which the
-    run hangs.
+    takes effect later has done so.
     """
 
-    metric: str
     step: int
     strike: Callable[[Run], Strike]
-    patience: float
     notice: float = 0.0
     confirm: Optional[Callable[[Run], bool]] = None
 
@@ -53,6 +50,7 @@ class Observation(msgspec.Struct, kw_only=True):
     nothing was. `restarts` are the times at which the run started again by itself after that.
     `hung` are the seconds for which nothing happened before the drill cancelled it. `files` are the
     checkpoints at the end of what was struck, `first_saved` the step at which the first was there.
+    `reached` is the last step that each replica reported.
     """
 
     run: str
@@ -60,6 +58,7 @@ class Observation(msgspec.Struct, kw_only=True):
     exit_code: int = 0
     failure: str = ""
     points: dict[str, list[Point]] = {}
+    reached: dict[str, int] = {}
     first_saved: Optional[int] = None
     struck_at: Optional[int] = None
     strike_time: str = ""
@@ -79,17 +78,28 @@ class Observation(msgspec.Struct, kw_only=True):
 
 
 class RunWatch:
-    """Follows a run to its end, strikes it by a plan, and cancels it if it hangs."""
+    """Follows a run to its end, strikes it by a plan, and cancels it if it hangs.
 
-    def __init__(self, run: Run, plan: StrikePlan | None = None) -> None:
+    Steps are those of `metric`, or of any metric. A run hangs that makes no progress for `patience`
+    seconds, after the strike if there is one.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        plan: StrikePlan | None = None,
+        metric: str | None = None,
+        patience: float | None = None,
+    ) -> None:
         self._run, self._plan = run, plan
+        self._metric, self._patience = metric, patience
         self._strike: Strike | None = None
         self._last_step: Optional[int] = None
         self._progress = self._struck_since = self._confirm_at = monotonic()
         self._is_due = self._is_finished = self._is_confirmed = False
         self._files: CheckpointFiles | None = None
         self.seen = Observation(
-            run=run.id, points={}, restarts=[], location=run.locations().get("checkpoints", "")
+            run=run.id, points={}, reached={}, restarts=[], location=run.locations().get("checkpoints", "")
         )
 
     def follow(self) -> Observation:
@@ -108,10 +118,14 @@ class RunWatch:
             emulator.end(self._run.id)
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, MetricEvent) and event.step is not None and is_chief(event.replica):
+        if isinstance(event, MetricEvent) and event.step is not None:
+            if self._metric in (None, event.name):
+                self.seen.reached[event.replica] = event.step
+            if not is_chief(event.replica):
+                return
             point = Point(event.time, event.step, event.value)
             self.seen.points.setdefault(event.name, []).append(point)
-            if self._plan is None or event.name == self._plan.metric:
+            if self._metric in (None, event.name):
                 self._last_step = event.step
                 self._is_due |= self._plan is not None and event.step >= self._plan.step
                 self._progress = monotonic()
@@ -133,20 +147,20 @@ class RunWatch:
         """The steps that are due by the time and by the events so far."""
         if self.seen.first_saved is None and self._last_step is not None:
             self.seen.first_saved = self._last_step if has_files(self.seen.location) else None
-        if self._plan is None:
-            return
-        if self._strike is None:
+        plan, waited = self._plan, monotonic() - self._struck_since
+        if plan is not None and self._strike is None:
             if self._is_due and not self.seen.not_struck:
-                self._hit(self._plan)
+                self._hit(plan)
             return
-        self._confirm(self._plan)
-        waited = monotonic() - self._struck_since
-        if not self._is_finished and waited >= self._plan.notice:
-            self._is_finished = True
-            if not self.seen.restarts:
-                self._strike.finish()
+        if plan is not None and self._strike is not None:
+            self._confirm(plan)
+            if not self._is_finished and waited >= plan.notice:
+                self._is_finished = True
+                if not self.seen.restarts:
+                    self._strike.finish()
         idle = monotonic() - self._progress
-        if self.seen.hung is None and idle > self._plan.patience and waited > self._plan.notice:
+        has_notice = plan is not None and waited <= plan.notice
+        if self.seen.hung is None and not has_notice and idle > (self._patience or idle):
             self.seen.hung = idle
             self._take_back()
             self._run.request_cancel()
