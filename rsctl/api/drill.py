@@ -22,7 +22,7 @@ from rsctl.api.drill_faults import (
 )
 from rsctl.api.drill_verdict import FaultResult, Reference, judge
 from rsctl.api.drill_watch import Observation, RunWatch, StrikePlan
-from rsctl.api.job_file import JobFile
+from rsctl.api.job_file import JobFile, load, source_of, target_of
 from rsctl.api.run_handle import Run
 from rsctl.api.submission import PreparedRun, prepare
 from rsctl.atomic_file import write_file
@@ -32,7 +32,6 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.job.units import Location
 from rsctl.runs.ids import new_run_id
-from rsctl.target_info import target_info
 from rsctl.targets.local.strikes import NotStruck, Strike, nodes_of
 from rsctl.targets.managed.emulator.clouds import emulator_of
 from rsctl.targets.managed.endpoints import endpoints_of
@@ -302,18 +301,16 @@ def prepare_drill(
 
     Raises RsctlError with all errors of the job.
     """
-    from rsctl.api.job_file import load
-
     chosen = chosen_faults(faults)
     file = job if isinstance(job, JobFile) else load(job, strict=False)
-    prepared = prepare(file, target, rehearse=rehearse)
-    name = prepared.plan.target
-    info = target_info(name)
+    info = target_of(source_of(file)[0], target).info
+    name = info.name
     if rehearse is None and info.is_managed:
         message = f"a drill takes machines away, and does that on target {name} in a rehearsal only"
         has_emulator = info.emulator is not None
         remedy = "give --rehearse" if has_emulator else "use --target process or compose"
         raise RsctlError(ExitCode.USAGE, error("drill", message, remedy))
+    prepared = prepare(file, target, rehearse=rehearse)
     submission = prepared.submission
     situation = Situation(
         target=name,

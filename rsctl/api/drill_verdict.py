@@ -122,6 +122,9 @@ def judge(
         seconds=struck.seconds + (resumed.seconds if resumed else 0.0),
     )
     not_struck = struck.not_struck or _untouched(fault, reference, struck, course)
+    if resumed is not None and not after and resumed.has_succeeded:
+        if max((p.step for p in before), default=0) >= reference.steps[-1]:
+            not_struck = "all steps had run when the fault ended the job: strike earlier"
     if not_struck:
         result.verdict, result.reasons = "not-struck", [not_struck]
         return result

@@ -139,6 +139,8 @@ class RunWatch:
                 self._restarted(event.time)
 
     def _restarted(self, time: str) -> None:
+        if time <= self.seen.strike_time:  # a cloud may report its first start again
+            return
         if self._files is None:
             self._files = checkpoint_files(self.seen.location)
         self.seen.restarts.append(time)

@@ -133,13 +133,17 @@ def command(
     )
     show_findings(drill.findings, file)
     results: list[FaultResult] = []
+    runs: list[str] = []
     names = [fault.name for fault in drill.faults]
     write = partial(_write, reports, drill, names, results)
     write()
     try:
-        found = drill.run(_show_start, lambda result: _take(result, results, write))
+        found = drill.run(
+            lambda name, run: _show_start(name, run, runs),
+            lambda result: _take(result, results, write),
+        )
     except KeyboardInterrupt:
-        print_message("interrupted: the current run is cancelled")
+        print_message(f"interrupted: {runs[-1] if runs else 'nothing'} is cancelled")
         return int(ExitCode.INTERRUPTED)
     if output == "json":
         print_json(found)
@@ -162,6 +166,7 @@ def _take(result: FaultResult, results: list[FaultResult], write: Any) -> None:
     print_message(format_result(result))
 
 
-def _show_start(name: str, run: str) -> None:
+def _show_start(name: str, run: str, runs: list[str]) -> None:
+    runs.append(run)
     what = {"reference": "without a fault", "resumed": "  resumed"}.get(name, name)
     print_message(f"{what}: {run}")

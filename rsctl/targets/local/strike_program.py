@@ -11,10 +11,14 @@ import os
 import resource
 import signal
 import sys
+import time
 from typing import Dict, List, Optional
 
 _WRAPPER = "/rsctl/node/rank.py"
-"""The program of rsctl that starts the script of each rank."""
+"""The program of rsctl that starts the script of each rank under torchrun and mpirun."""
+_LAUNCHER = "rsctl.node.launch"
+_OURS = "rsctl_start.py"
+_END_SECONDS = 10.0
 
 
 def environ(pid: int) -> Dict[str, str]:
@@ -54,15 +58,23 @@ def of_run(run: str) -> Dict[int, Dict[str, str]]:
 
 
 def scripts(pids: List[int]) -> List[int]:
-    """The ranks' scripts among the processes of a node; without rsctl's wrapper its first process."""
+    """The ranks' scripts among the processes of a node: the children of what starts them.
+
+    Without a launcher of rsctl it is the node's first process.
+    """
     parents = {}
     for pid in pids:
         try:
             parents[pid] = parent(pid)
         except OSError:
             continue
-    wrapped = [pid for pid, above in parents.items() if _WRAPPER in command(above)]
-    return wrapped or [pid for pid, above in parents.items() if above not in parents]
+    for starter in (_WRAPPER, _LAUNCHER):
+        found = [pid for pid, above in parents.items() if starter in command(above)]
+        found = [pid for pid in found if _OURS not in command(pid)]
+        if found:
+            return found
+    roots = [pid for pid, above in parents.items() if above not in parents]
+    return [pid for pid in roots if _LAUNCHER not in command(pid)][:1]
 
 
 def below(roots: List[int], pids: List[int]) -> List[int]:
@@ -83,7 +95,7 @@ def below(roots: List[int], pids: List[int]) -> List[int]:
 
 
 def kill(pids: List[int]) -> List[int]:
-    """SIGKILL; returns the processes that existed."""
+    """SIGKILL; returns the processes that have ended by it."""
     struck = []
     for pid in pids:
         try:
@@ -91,7 +103,24 @@ def kill(pids: List[int]) -> List[int]:
             struck.append(pid)
         except ProcessLookupError:
             continue
-    return struck
+    deadline = time.monotonic() + _END_SECONDS
+    while any(map(is_alive, struck)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return [pid for pid in struck if not is_alive(pid)]
+
+
+def state(pid: int) -> str:
+    """The letter of proc(5) for a process's state; X if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(") ")[2].split()[0]
+    except OSError:
+        return "X"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended."""
+    return state(pid) not in "XZ"
 
 
 def limit_files(pids: List[int], limit: Optional[int]) -> List[int]:
@@ -120,7 +149,8 @@ def main() -> None:
         found = [v["RSCTL_REPLICA"] for v in known.values() if "RSCTL_REPLICA" in v]
         print(json.dumps(found[:1]))
     elif action == "kill":
-        print(json.dumps(kill(ranks)))
+        # The first process of a container cannot be killed from within.
+        print(json.dumps(ranks if ranks == [1] else kill(ranks)))
     else:
         limit = 0 if action == "fill" else None
         print(json.dumps(limit_files(below(ranks, list(known)), limit)))

@@ -92,10 +92,8 @@ class _ProcessNode:
         return self._kill(self._pids(), "all processes")
 
     def _kill(self, pids: list[int], what: str) -> Strike:
-        struck = strike_program.kill(pids)
-        if not struck:
+        if not strike_program.kill(pids):
             raise NotStruck(f"{self.replica} had no running process")
-        _await(lambda: not any(map(_is_alive, struck)), f"{self.replica} does not end")
         return Strike(f"SIGKILL to {what} of {self.replica}")
 
     def freeze(self) -> Strike:
@@ -149,7 +147,10 @@ class _ContainerNode:
         self._run, self._container = run, container
 
     def kill_ranks(self) -> Strike:
-        if not _ask_container(self._run, self._container, "kill"):
+        struck = _ask_container(self._run, self._container, "kill")
+        if struck == [1]:
+            return self.kill()
+        if not struck:
             raise NotStruck(f"{self.replica} had no running rank")
         return Strike(f"SIGKILL to rank of {self.replica}")
 
@@ -269,17 +270,5 @@ def _parent(pid: int) -> int:
     return 0
 
 
-def _state(pid: int) -> str:
-    """The letter of proc(5) for a process's state; X if it has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[0]
-    except OSError:
-        return "X"
-
-
-def _is_alive(pid: int) -> bool:
-    return _state(pid) not in "XZ"
-
-
 def _is_stopped(pid: int) -> bool:
-    return _state(pid) in "TtXZ"
+    return strike_program.state(pid) in "TtXZ"
