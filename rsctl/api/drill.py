@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Optional, Union
 
 import msgspec
 from msgspec.structs import replace as with_fields
@@ -18,25 +17,20 @@ from rsctl.api.drill_faults import (
     behaviour_of,
     chosen_faults,
     obstacle,
-    struck_replicas,
 )
+from rsctl.api.drill_reference import make_reference, step_to_strike
+from rsctl.api.drill_strike import is_out_of_stock, strike
 from rsctl.api.drill_verdict import FaultResult, Reference, judge
 from rsctl.api.drill_watch import Observation, RunWatch, StrikePlan
 from rsctl.api.job_file import JobFile, load, source_of, target_of
-from rsctl.api.run_handle import Run
 from rsctl.api.submission import PreparedRun, prepare
-from rsctl.atomic_file import write_file
-from rsctl.bench.formats import junit
-from rsctl.clients.emulator_control import EmulatorControl
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.job.units import Location
 from rsctl.runs.ids import new_run_id
-from rsctl.targets.local.strikes import NotStruck, Strike, nodes_of
 from rsctl.targets.managed.emulator.clouds import emulator_of
-from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
-from rsctl.targets.managed.rehearsal.settings import PACE, emulator_settings
+from rsctl.targets.managed.rehearsal.settings import PACE
 
 PATIENCE_SECONDS = 120.0
 _AFTER_STALL_SECONDS = 60.0
@@ -97,8 +91,8 @@ class PreparedDrill:
             reasons = "; ".join(f"{r.fault}: {r.reasons[0]}" for r in results if r is not None)
             raise RsctlError(ExitCode.USAGE, error("faults", f"no fault is possible: {reasons}"))
         seen = self._watch("reference", on_start)
-        reference = self._reference(seen)
-        step = self._step(reference)
+        reference = make_reference(seen, self.job, self.metric)
+        step = step_to_strike(reference, self.step)
         done = []
         for fault, known in zip(self.faults, results, strict=True):
             result = known or self._strike(fault, reference, step, on_start)
@@ -127,76 +121,20 @@ class PreparedDrill:
             return None
         return FaultResult(fault=fault.name, verdict="not-possible", reasons=[reason])
 
-    def _reference(self, seen: Observation) -> Reference:
-        """The run without a fault as what others are compared with. Raises RsctlError."""
-        if not seen.has_succeeded:
-            message = f"the run without a fault {seen.state.value}: {seen.failure}"
-            remedy = f"repair the job first: rsctl logs {seen.run} --failed"
-            raise RsctlError(ExitCode.JOB_FAILED, error("drill", message, remedy))
-        metric = self._chosen_metric(seen)
-        points = seen.points[metric]
-        values = {point.step: point.value for point in points}
-        newest = seen.files.newest
-        saved = [p.step for p in points if seen.files.files and _seconds(p.time) <= newest]
-        return Reference(
-            run=seen.run,
-            metric=metric,
-            values=values,
-            seconds=seen.seconds,
-            saves_until=max(saved, default=None),
-            first_saved=seen.first_saved,
-            reached=seen.reached,
-        )
-
-    def _chosen_metric(self, seen: Observation) -> str:
-        """The metric to compare: the named one, or else the loss. Raises RsctlError."""
-        names = {name: len({p.step for p in points}) for name, points in seen.points.items()}
-        own = [name for name, count in names.items() if count >= 3]
-        if self.metric is not None:
-            if self.metric in own:
-                return self.metric
-            found = f"the steps of {', '.join(own)}" if own else "no metric with steps"
-            message = f"{seen.run} has {found}, and not of {self.metric}"
-            raise RsctlError(ExitCode.USAGE, error("metric", message, _STEPS))
-        specs = self.job.metrics
-        least = [name for name in own if name in specs and specs[name].goal == "min"]
-        losses = [name for name in own if "loss" in name.lower()]
-        for name in ("loss", *losses, *least):
-            if name in own:
-                return name
-        what = f"only {', '.join(own)}" if own else "no metric"
-        message = f"{seen.run} has {what} at 3 or more steps, and a drill compares the loss"
-        remedy = "name one: --metric NAME" if own else _STEPS
-        raise RsctlError(ExitCode.USAGE, error("metric", message, remedy))
-
-    def _step(self, reference: Reference) -> int:
-        """The step to strike at: the middle, or the first one after a checkpoint was there."""
-        steps = reference.steps
-        if self.step is not None:
-            if self.step >= steps[-1]:
-                message = f"the job ends at step {steps[-1]}"
-                raise RsctlError(ExitCode.USAGE, error("at-step", message, "strike earlier"))
-            return self.step
-        saved = [s for s in steps if reference.first_saved is not None and s > reference.first_saved]
-        middle = steps[len(steps) // 2]
-        return min(max(middle, saved[0] if saved else middle), steps[-2])
-
     def _strike(
         self, fault: Fault, reference: Reference, step: int, on_start: OnStart
     ) -> FaultResult:
         plan = StrikePlan(
             step=step,
-            strike=partial(self._hit, fault),
+            strike=partial(strike, fault, self.situation),
             notice=fault.notice,
-            confirm=_is_out_of_stock if fault.kind == "stock-out" else None,
+            confirm=is_out_of_stock if fault.kind == "stock-out" else None,
         )
         struck = self._watch(fault.name, on_start, reference.metric, fault, plan)
         resumed, refusal = None, ""
         if struck.hung is None and not struck.has_succeeded and not struck.not_struck:
             try:
-                resumed = self._watch(
-                    "resumed", on_start, reference.metric, resume=struck.run
-                )
+                resumed = self._watch("resumed", on_start, reference.metric, resume=struck.run)
             except RsctlError as problem:
                 refusal = problem.summary
         ends_stalls = self.job.limits.on_stall != "notify"
@@ -247,44 +185,12 @@ class PreparedDrill:
             rehearsal = replace(rehearsal, behaviour=behaviour)
         return prepare(job, self.target, run_id=run, rehearse=rehearsal, resume=resume)
 
-    def _hit(self, fault: Fault, run: Run) -> Strike:
-        """Strike a run. Raises NotStruck and RsctlError."""
-        is_cloud = self.rehearsal is not None
-        if is_cloud and fault.kind in ("preempt", "notice", "stock-out"):
-            control = _control(run)
-            if fault.kind == "stock-out":
-                control.change({"stockouts": 1})
-            control.preempt(run.record.url.rpartition("/")[2])
-            return Strike(f"the emulator of {self.target} takes a machine away")
-        nodes = nodes_of(run.id, self.situation.in_containers)
-        names = [name for name in struck_replicas(fault, run.replicas) if name in nodes]
-        if not names:
-            raise NotStruck("no node to strike was running")
-        strikes = [getattr(nodes[name], _METHODS[fault.kind])() for name in names]
-        return Strike(
-            "; ".join(strike.text for strike in strikes),
-            lambda: [strike.undo() for strike in strikes] and None,
-            lambda: [strike.finish() for strike in strikes] and None,
-        )
-
-
-_METHODS = {
-    "preempt": "kill",
-    "kill-ranks": "kill_ranks",
-    "kill-reducer": "kill",
-    "freeze": "freeze",
-    "notice": "ask",
-    "fill": "fill_disk",
-    "cut-off": "cut_off",
-}
-"""The method of a node by the kind of fault."""
 
 _QUICK = {"ingest": 0}
-_STEPS = "let the script report it: log_metrics(step=..., loss=...), see docs/guides/metrics.md"
 
 
 def prepare_drill(
-    job: Union[JobFile, str, "os.PathLike[str]"],
+    job: Union[JobFile, str, os.PathLike[str]],
     target: str | None = None,
     *,
     faults: Sequence[str] = (),
@@ -334,26 +240,6 @@ def prepare_drill(
     )
 
 
-def write_junit(path: str, job: str, faults: Sequence[str], results: Sequence[FaultResult]) -> None:
-    """Write JUnit XML with a test case for each fault; without a result it is an error.
-
-    Raises RsctlError.
-    """
-    known = {result.fault: result for result in results}
-    cases = [_case(name, known.get(name)) for name in faults]
-    write_file(path, junit.cases_text(job, "drill", cases).encode())
-
-
-def _case(name: str, result: FaultResult | None) -> junit.JunitCase:
-    if result is None:
-        return junit.JunitCase(name, "error", junit.NOT_YET)
-    kinds = {"survived": None, "not-possible": "skipped", "not-struck": "error"}
-    kind = kinds.get(result.verdict, "failure")
-    lines = [*result.reasons, *result.remarks, *(f"run {run}" for run in result.runs)]
-    message = result.reasons[0] if result.reasons else ""
-    return junit.JunitCase(name, kind, message, "\n".join(lines), result.seconds)
-
-
 def _alone(job: Job) -> Job:
     """The job without trackers and messages, which are for real runs."""
     return with_fields(job, tracking=[], notify=[])
@@ -361,9 +247,7 @@ def _alone(job: Job) -> Job:
 
 def _with_own_folders(job: Job, run: str) -> Job:
     """The job with checkpoints and outputs of its own: it reads and changes none of the user's."""
-    return with_fields(
-        job, checkpoints=_own(job.checkpoints, run), outputs=_own(job.outputs, run)
-    )
+    return with_fields(job, checkpoints=_own(job.checkpoints, run), outputs=_own(job.outputs, run))
 
 
 def _own(location: Location | None, run: str) -> Location | None:
@@ -383,21 +267,3 @@ def _in_containers(target: str, prepared: PreparedRun) -> bool:
     if prepared.rehearsal is None:
         return target == "compose"
     return prepared.rehearsal.runner == "docker"
-
-
-def _control(run: Run) -> EmulatorControl:
-    region = run.record.url.partition("://")[2].split("/")
-    name = region[0] if len(region) == 2 else region[1]
-    return EmulatorControl(endpoints_of(run.id), name)
-
-
-def _is_out_of_stock(run: Run) -> bool:
-    """Whether the emulator has refused a machine."""
-    stockouts: Mapping[str, Any] = _control(run).behaviour()
-    return stockouts["stockouts"] == 0
-
-
-def _seconds(time: str) -> float:
-    from rsctl.runs.timeline import SECOND, moment
-
-    return moment(time) / SECOND

@@ -7,6 +7,7 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -92,8 +93,8 @@ def _is_whole_safetensors(path: Path, head: bytes, size: int) -> bool:
         file.seek(_HEAD)
         text = file.read(length)
     try:
-        header = msgspec.json.decode(text, type=dict[str, dict[str, object]])
-        ends = [t["data_offsets"][1] for n, t in header.items() if n != "__metadata__"]  # type: ignore[index]
-        return _HEAD + length + max(ends, default=0) == size
-    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, RecursionError):
+        header = msgspec.json.decode(text, type=dict[str, dict[str, Any]])
+        ends = [int(t["data_offsets"][1]) for n, t in header.items() if n != "__metadata__"]
+        return bool(_HEAD + length + max(ends, default=0) == size)
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Literal, Optional
 
@@ -12,8 +13,9 @@ from rsctl.api.drill_checkpoint import CheckpointFiles
 from rsctl.api.drill_faults import Fault
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import JobState
-from rsctl.runs.stream.headline import is_chief
 from rsctl.runs.stream.formatting import format_duration, format_number
+from rsctl.runs.stream.headline import is_chief
+from rsctl.runs.timeline import SECOND, moment
 
 Verdict = Literal["survived", "not-survived", "not-struck", "not-possible"]
 Course = Literal["continued", "restarted", "resumed"]
@@ -108,9 +110,7 @@ def judge(
     if resumed is not None:
         after = resumed.points.get(reference.metric, [])
     has_restarted = bool(after) or bool(struck.restarts)
-    course: Course = (
-        "resumed" if resumed else "restarted" if has_restarted else "continued"
-    )
+    course: Course = "resumed" if resumed else "restarted" if has_restarted else "continued"
     result = FaultResult(
         fault=fault.name,
         verdict="survived",
@@ -122,9 +122,9 @@ def judge(
         seconds=struck.seconds + (resumed.seconds if resumed else 0.0),
     )
     not_struck = struck.not_struck or _untouched(fault, reference, struck, course)
-    if resumed is not None and not after and resumed.has_succeeded:
-        if max((p.step for p in before), default=0) >= reference.steps[-1]:
-            not_struck = "all steps had run when the fault ended the job: strike earlier"
+    highest = max((p.step for p in before), default=0)
+    if resumed and resumed.has_succeeded and not after and highest >= reference.steps[-1]:
+        not_struck = "all steps had run when the fault ended the job: strike earlier"
     if not_struck:
         result.verdict, result.reasons = "not-struck", [not_struck]
         return result
@@ -254,7 +254,7 @@ def _behind(reference: Reference, last: Observation) -> list[str]:
 
 def _gap(steps: Sequence[int]) -> int:
     """The largest distance between two steps that a run reports."""
-    return max((b - a for a, b in zip(steps, steps[1:], strict=False)), default=1)
+    return max((b - a for a, b in pairwise(steps)), default=1)
 
 
 def _curve_reasons(metric: str, curve: Curve) -> Iterable[str]:
@@ -269,19 +269,13 @@ def _remarks(fault: Fault, struck: Observation, course: Course) -> Iterable[str]
     files = struck.files
     if files.damaged:
         yield f"damaged checkpoint: {', '.join(files.damaged[:3])}"
-    if fault.kind == "notice" and course != "continued":
-        if _seconds(struck.strike_time) > files.newest:
-            yield "nothing was saved after the notice"
+    was_asked = fault.kind == "notice" and course != "continued"
+    if was_asked and moment(struck.strike_time) / SECOND > files.newest:
+        yield "nothing was saved after the notice"
     if course == "continued" and fault.kind == "fill":
         yield "no checkpoint could be written after the fault"
     if struck.state is JobState.EXPIRED:
         yield "limits.timeout ended it"
-
-
-def _seconds(time: str) -> float:
-    from rsctl.runs.timeline import SECOND, moment
-
-    return moment(time) / SECOND
 
 
 def _add_losses(result: FaultResult, reference: Reference, last: Observation) -> None:
@@ -306,9 +300,7 @@ def compare_curves(
     if any(value != value for value in differences):  # NaN
         step = next(s for s, d in zip(common, differences, strict=True) if d != d)
         return Curve(steps=len(common), difference=float("inf"), noise=noise, step=step)
-    smooth = [
-        abs(median(differences[max(0, i - 1) : i + 2])) for i in range(len(differences))
-    ]
+    smooth = [abs(median(differences[max(0, i - 1) : i + 2])) for i in range(len(differences))]
     if not smooth:
         return Curve(steps=0, difference=0.0, noise=noise)
     worst = max(range(len(smooth)), key=smooth.__getitem__)
@@ -320,9 +312,7 @@ def curve_noise(reference: dict[int, float], before: Sequence[Point]) -> float:
     values = [reference[step] for step in sorted(reference) if reference[step] == reference[step]]
     if not values:
         return 0.0
-    bends = [
-        abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)
-    ]
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
     scatter = 1.4826 * median(bends) / 6**0.5 if bends else 0.0
     between = max(
         (d for p in before if (d := abs(p.value - reference.get(p.step, p.value))) == d),

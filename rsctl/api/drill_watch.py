@@ -99,7 +99,11 @@ class RunWatch:
         self._is_due = self._is_finished = self._is_confirmed = False
         self._files: CheckpointFiles | None = None
         self.seen = Observation(
-            run=run.id, points={}, reached={}, restarts=[], location=run.locations().get("checkpoints", "")
+            run=run.id,
+            points={},
+            reached={},
+            restarts=[],
+            location=run.locations().get("checkpoints", ""),
         )
 
     def follow(self) -> Observation:
@@ -195,7 +199,9 @@ class RunWatch:
         seen.state = record.state
         seen.exit_code = int(record.state.exit_code)
         failure = record.first_failure
-        last = next((line for line in reversed(failure.lines) if line.strip()), "") if failure else ""
+        last = (
+            next((line for line in reversed(failure.lines) if line.strip()), "") if failure else ""
+        )
         seen.failure = ": ".join(filter(None, [record.reason or "", last.strip()[:200]]))
         seen.files = self._files or checkpoint_files(seen.location)
         seen.seconds = self._run.goodput().seconds

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Optional
 import typer
 
 from rsctl.api import load
-from rsctl.api.drill import PreparedDrill, prepare_drill, write_junit
+from rsctl.api.drill import PreparedDrill, prepare_drill
+from rsctl.api.drill_report import write_junit
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
@@ -49,7 +50,9 @@ _Step = Annotated[
 ]
 _Metric = Annotated[
     Optional[str],
-    typer.Option("--metric", "-m", metavar="NAME", help="The metric to compare. Default: the loss."),
+    typer.Option(
+        "--metric", "-m", metavar="NAME", help="The metric to compare. Default: the loss."
+    ),
 ]
 
 

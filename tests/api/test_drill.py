@@ -40,7 +40,11 @@ def observed(values: list[Point], **fields: Any) -> Observation:
     state = fields.pop("state", JobState.SUCCEEDED)
     fields.setdefault("seconds", 10.0)
     return Observation(
-        run="t-111111", state=state, exit_code=int(state.exit_code), points={"loss": values}, **fields
+        run="t-111111",
+        state=state,
+        exit_code=int(state.exit_code),
+        points={"loss": values},
+        **fields,
     )
 
 
@@ -50,7 +54,10 @@ def struck(values: list[Point], **fields: Any) -> Observation:
 
 
 def verdict_on(
-    first: Observation, second: Observation | None = None, fault: str = "killed-worker", why: str = ""
+    first: Observation,
+    second: Observation | None = None,
+    fault: str = "killed-worker",
+    why: str = "",
 ) -> FaultResult:
     return judge(BY_NAME[fault], REFERENCE, first, second, why)
 
@@ -162,9 +169,7 @@ def test_a_job_may_continue_without_a_reducer() -> None:
 
 def test_a_replica_that_ends_early_makes_the_exit_code_wrong() -> None:
     reference = replace(REFERENCE, reached={"worker-0": 20, "worker-1": 20})
-    run = struck(
-        points(1, 20), state=JobState.SUCCEEDED, reached={"worker-0": 20, "worker-1": 10}
-    )
+    run = struck(points(1, 20), state=JobState.SUCCEEDED, reached={"worker-0": 20, "worker-1": 10})
     found = judge(BY_NAME["notice-30s"], reference, run, None)
     assert found.reasons == ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]
 
@@ -213,9 +218,7 @@ def test_files_that_are_not_whole(tmp_path: Path) -> None:
 
 LOCAL = Situation(target="process", in_containers=False, has_reducers=True, is_spot=False)
 VERTEX = LOCAL._replace(target="vertex", is_spot=True, behaviours=frozenset({"stockouts"}))
-SAGEMAKER = VERTEX._replace(
-    target="sagemaker", behaviours=frozenset({"stockouts", "spot_notice"})
-)
+SAGEMAKER = VERTEX._replace(target="sagemaker", behaviours=frozenset({"stockouts", "spot_notice"}))
 
 
 def names(situation: Situation) -> list[str]:

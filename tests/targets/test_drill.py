@@ -55,7 +55,7 @@ def test_a_job_that_survives(rsctl: Rsctl) -> None:
         assert (result["exit_code"], result["checkpoint"]["damaged"]) == (1, []) or (
             result["fault"] == "full-disk"
         )
-        assert 2 < result["resumed_at"] <= result["struck_at"] + 3
+        assert 2 < result["resumed_at"] <= 24
         assert result["curve"]["difference"] <= result["curve"]["noise"]
         assert len(result["runs"]) == 2
     assert found["killed-worker"]["strike"] == "SIGKILL to rank of worker-1"

@@ -12,7 +12,7 @@ import resource
 import signal
 import sys
 import time
-from typing import Dict, List, Optional
+from typing import Optional
 
 _WRAPPER = "/rsctl/node/rank.py"
 """The program of rsctl that starts the script of each rank under torchrun and mpirun."""
@@ -21,11 +21,11 @@ _OURS = "rsctl_start.py"
 _END_SECONDS = 10.0
 
 
-def environ(pid: int) -> Dict[str, str]:
+def environ(pid: int) -> dict[str, str]:
     """The variables of a process. Raises OSError."""
     with open(f"/proc/{pid}/environ", "rb") as file:
         rows = file.read().decode(errors="surrogateescape").split("\0")
-    return dict(row.split("=", 1) for row in rows if "=" in row)  # type: ignore[misc]
+    return dict(row.split("=", 1) for row in rows if "=" in row)
 
 
 def parent(pid: int) -> int:
@@ -43,7 +43,7 @@ def command(pid: int) -> str:
         return ""
 
 
-def of_run(run: str) -> Dict[int, Dict[str, str]]:
+def of_run(run: str) -> dict[int, dict[str, str]]:
     """The variables of all processes of a run, by process id."""
     found = {}
     for entry in os.listdir("/proc"):
@@ -57,7 +57,7 @@ def of_run(run: str) -> Dict[int, Dict[str, str]]:
     return found
 
 
-def scripts(pids: List[int]) -> List[int]:
+def scripts(pids: list[int]) -> list[int]:
     """The ranks' scripts among the processes of a node: the children of what starts them.
 
     Without a launcher of rsctl it is the node's first process.
@@ -77,7 +77,7 @@ def scripts(pids: List[int]) -> List[int]:
     return [pid for pid in roots if _LAUNCHER not in command(pid)][:1]
 
 
-def below(roots: List[int], pids: List[int]) -> List[int]:
+def below(roots: list[int], pids: list[int]) -> list[int]:
     """The processes among `pids` that are in `roots` or descend from them."""
     found = set(roots)
     for _ in pids:
@@ -94,7 +94,7 @@ def below(roots: List[int], pids: List[int]) -> List[int]:
     return sorted(found)
 
 
-def kill(pids: List[int]) -> List[int]:
+def kill(pids: list[int]) -> list[int]:
     """SIGKILL; returns the processes that have ended by it."""
     struck = []
     for pid in pids:
@@ -123,7 +123,7 @@ def is_alive(pid: int) -> bool:
     return state(pid) not in "XZ"
 
 
-def limit_files(pids: List[int], limit: Optional[int]) -> List[int]:
+def limit_files(pids: list[int], limit: Optional[int]) -> list[int]:
     """Let processes write no byte beyond a file's first `limit`; None removes the limit.
 
     A write beyond it writes nothing and fails, as on a full disk, with EFBIG instead of ENOSPC.

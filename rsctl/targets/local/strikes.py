@@ -40,8 +40,8 @@ class Strike(NamedTuple):
     """
 
     text: str
-    undo: Callable[[], None] = _nothing
-    finish: Callable[[], None] = _nothing
+    undo: Callable[[], object] = _nothing
+    finish: Callable[[], object] = _nothing
 
 
 class StruckNode(Protocol):
@@ -132,7 +132,7 @@ class _ProcessNode:
             raise NotStruck(f"{self.replica} had no running rank")
         return Strike(
             f"no space for files of {self.replica}",
-            undo=lambda: bool(strike_program.limit_files(struck, None)) and None,
+            undo=lambda: strike_program.limit_files(struck, None),
         )
 
     def cut_off(self) -> Strike:
@@ -174,7 +174,7 @@ class _ContainerNode:
         if not _ask_container(self._run, self._container, "fill"):
             raise NotStruck(f"{self.replica} had no running rank")
         undo = partial(_ask_container, self._run, self._container, "free")
-        return Strike(f"no space for files of {self.replica}", lambda: bool(undo()) and None)
+        return Strike(f"no space for files of {self.replica}", undo)
 
     def cut_off(self) -> Strike:
         form = "{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}"

@@ -2,8 +2,8 @@
 
 It keeps a checkpoint of each replica every second step, and saves when it is asked to end. Variants
 do one thing wrong: `none` keeps no checkpoint, `half-written` writes it in place, `wrong-step`
-resumes at a later step, `jump` forgets its weights, `early` ends with exit code 0 when asked, `short`
-saves only in the first half, `silent` reports no metric.
+resumes at a later step, `jump` forgets its weights, `early` ends with exit code 0 when asked,
+`short` saves only in the first half, `silent` reports no metric.
 """
 
 import json
