@@ -61,8 +61,8 @@ class Drill(msgspec.Struct, kw_only=True):
 class PreparedDrill:
     """A drill of which nothing has run yet.
 
-    `findings` come from the plan of the job. `named` is whether the user has named the faults: one that is
-    not possible then counts as not survived.
+    `findings` come from the plan of the job. `named` is whether the user has named the faults: one
+    that is not possible then counts as not survived.
     """
 
     job: Job

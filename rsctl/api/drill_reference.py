@@ -6,7 +6,7 @@ from rsctl.api.drill_verdict import Reference
 from rsctl.api.drill_watch import Observation
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
-from rsctl.runs.timeline import SECOND, moment
+from rsctl.runs.stream.events import parse_time
 
 _LEAST_STEPS = 3
 _STEPS = "let the script report it: log_metrics(step=..., loss=...), see docs/guides/metrics.md"
@@ -22,7 +22,9 @@ def make_reference(seen: Observation, job: Job, name: str | None) -> Reference:
     points = seen.points[metric]
     values = {point.step: point.value for point in points}
     newest = seen.files.newest
-    saved = [p.step for p in points if seen.files.files and moment(p.time) / SECOND <= newest]
+    saved = [
+        p.step for p in points if seen.files.files and parse_time(p.time).timestamp() <= newest
+    ]
     return Reference(
         run=seen.run,
         metric=metric,

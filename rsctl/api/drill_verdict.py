@@ -13,9 +13,9 @@ from rsctl.api.drill_checkpoint import CheckpointFiles
 from rsctl.api.drill_faults import Fault
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import JobState
+from rsctl.runs.stream.events import parse_time
 from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.headline import is_chief
-from rsctl.runs.timeline import SECOND, moment
 
 Verdict = Literal["survived", "not-survived", "not-struck", "not-possible"]
 Course = Literal["continued", "restarted", "resumed"]
@@ -270,7 +270,7 @@ def _remarks(fault: Fault, struck: Observation, course: Course) -> Iterable[str]
     if files.damaged:
         yield f"damaged checkpoint: {', '.join(files.damaged[:3])}"
     was_asked = fault.kind == "notice" and course != "continued"
-    if was_asked and moment(struck.strike_time) / SECOND > files.newest:
+    if was_asked and parse_time(struck.strike_time).timestamp() > files.newest:
         yield "nothing was saved after the notice"
     if course == "continued" and fault.kind == "fill":
         yield "no checkpoint could be written after the fault"

@@ -80,8 +80,8 @@ class Observation(msgspec.Struct, kw_only=True):
 class RunWatch:
     """Follows a run to its end, strikes it by a plan, and cancels it if it hangs.
 
-    Only values of `metric` count as steps, by default values of any metric. A run hangs that makes no progress for `patience`
-    seconds, after the strike if there is one.
+    Only values of `metric` count as steps, by default values of any metric. A run hangs that makes
+    no progress for `patience` seconds, after the strike if there is one.
     """
 
     def __init__(
