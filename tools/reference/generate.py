@@ -183,7 +183,8 @@ EVENTS = (
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
     RunCost, Goodput, GoodputPart, Waiting, TrackingPlan,
-    PlannedTracker, Check, FaultResult, CheckpointFiles, Curve, CellSummary, CellStatistic, Item, FetchedFile, HistorySeries,
+    PlannedTracker, Check, FaultResult, CheckpointFiles, Curve, CellSummary, CellStatistic, Item,
+    FetchedFile, HistorySeries,
     CommitPoint, FoundStep, Bisected, Probe, Moved,
 )  # fmt: skip
 
