@@ -123,6 +123,7 @@ _EXCEPTIONS = {
     "rsctl.target_info": "the table of our own targets",
     "rsctl.clients.aws": "calls to AWS, which buckets and a cloud's folder share",
     "rsctl.clients.aws_errors": "calls to AWS, which buckets and a cloud's folder share",
+    "rsctl.clients.emulator_control": "the credentials of each cloud's emulator",
     "rsctl.clients.google": "calls to Google, which buckets and a cloud's folder share",
     "rsctl.clients.google_errors": "calls to Google, which buckets and a cloud's folder share",
     "rsctl.clients.sessions": "the one place that makes HTTP clients",

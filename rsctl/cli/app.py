@@ -30,6 +30,7 @@ PANELS = {
     "Jobs": {
         "validate": "Show every mistake in job files.",
         "advise": "Recommend a number of reducers for a job, with the cost.",
+        "drill": "Run a job under faults, and report whether it survives.",
         "build-image": "Build a job's image, and optionally push it.",
     },
     "Runs": {

@@ -26,6 +26,8 @@ import variables
 from separate_commands import separate_commands
 
 from rsctl.api.bisect import Bisected, Probe
+from rsctl.api.drill_checkpoint import CheckpointFiles
+from rsctl.api.drill_verdict import Curve, FaultResult
 from rsctl.api.prune.items import Item
 from rsctl.bench.history_series import CommitPoint, FoundStep, HistorySeries
 from rsctl.bench.step_parts import Moved
@@ -150,6 +152,11 @@ DOCUMENTS = (
      "`--nodes` or by `--name` only, as in the text."),
     ("export --format json", "by table (`runs`, `samples`, `metrics`, `telemetry`) its `columns` "
      "(`name`, `type`, `unit`) and its `rows`, as objects."),
+    (
+        "drill",
+        "`job`, `target`, `rehearsed`, `reference` (the run without a fault), `metric`, `steps`, "
+        "`struck_at`, `seconds`, `exit_code` and `faults`, a list of FaultResult.",
+    ),
     ("track", "`{runs}`: `run` and `trackers` (`kind`, `location`, `complete`, `problem`) each."),
     ("bench run", "NDJSON: the events of all runs, each with `bench`, `cell` (its values) and "
      "`repetition` (from 0); ends with a `result` that has `bench`, `state`, `exit_code` and "
@@ -176,7 +183,8 @@ EVENTS = (
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
     RunCost, Goodput, GoodputPart, Waiting, TrackingPlan,
-    PlannedTracker, Check, CellSummary, CellStatistic, Item, FetchedFile, HistorySeries,
+    PlannedTracker, Check, FaultResult, CheckpointFiles, Curve, CellSummary, CellStatistic, Item,
+    FetchedFile, HistorySeries,
     CommitPoint, FoundStep, Bisected, Probe, Moved,
 )  # fmt: skip
 

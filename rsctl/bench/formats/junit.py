@@ -27,7 +27,7 @@ _KINDS = {
 
 
 class JunitCase(NamedTuple):
-    """One test case: `kind` is `failure` or `error`, or None if it passed.
+    """One test case: `kind` is `failure`, `error` or `skipped`, or None if it passed.
 
     The seconds of a cell's runs are in its own case; a check takes no time beyond them.
     """
@@ -57,6 +57,11 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
         if not gate.checks:
             suites.append(("gate", [JunitCase("gate", "error", gate.headline)]))
     return _file(name, suites)
+
+
+def cases_text(name: str, kind: str, cases: Sequence[JunitCase]) -> str:
+    """A file with one test suite, such as the faults of a drill."""
+    return _file(name, [(kind, cases)])
 
 
 def runs_name(cell: dict[str, object]) -> str:
@@ -97,7 +102,9 @@ def _counts(cases: Sequence[JunitCase]) -> str:
     failures = sum(case.kind == "failure" for case in cases)
     errors = sum(case.kind == "error" for case in cases)
     seconds = sum(case.seconds for case in cases)
+    skipped = sum(case.kind == "skipped" for case in cases)
     count = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'
+    count += f' skipped="{skipped}"' if skipped else ""
     return f'{count} time="{seconds:.3f}"'
 
 
@@ -106,5 +113,7 @@ def _case(case: JunitCase, group: str) -> str:
     head = f'    <testcase {names} time="{case.seconds:.3f}"'
     if case.kind is None:
         return f"{head}/>"
+    if case.kind == "skipped":
+        return f"{head}>\n      <skipped message={attribute(case.message)}/>\n    </testcase>"
     problem = f"<{case.kind} message={attribute(case.message)} type={attribute(case.kind)}>"
     return f"{head}>\n      {problem}{text(case.details)}</{case.kind}>\n    </testcase>"

@@ -50,6 +50,11 @@ class RehearsedTarget:
         self._runner = _kind(rehearsal.runner)
 
     @property
+    def runner(self) -> Kind:
+        """The runner of the nodes."""
+        return self._runner
+
+    @property
     def definition(self) -> str:
         """The properties that make two rehearsals of a job the same: runner and behavior."""
         return f"rehearsed: {self._runner} {sorted(self._behaviour.items())}"

@@ -1,0 +1,322 @@
+"""The verdict on a job that was struck: what it lost, and whether it survived. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Literal, Optional
+
+import msgspec
+
+from rsctl.api.drill_checkpoint import CheckpointFiles
+from rsctl.api.drill_faults import Fault
+from rsctl.api.drill_watch import Observation, Point
+from rsctl.findings import JobState
+from rsctl.runs.stream.events import parse_time
+from rsctl.runs.stream.formatting import format_duration, format_number
+from rsctl.runs.stream.headline import is_chief
+
+Verdict = Literal["survived", "not-survived", "not-struck", "not-possible"]
+Course = Literal["continued", "restarted", "resumed"]
+
+_LOCAL_FACTOR = 5.0
+_RUN_FACTOR = 2.0
+_LEAST_PART = 0.02
+_HOUR = 3600.0
+
+
+class Curve(msgspec.Struct, kw_only=True, frozen=True):
+    """The metric after the strike next to the run without a fault.
+
+    `difference` is the largest difference, smoothed over three steps, at `step`; `noise` is the
+    largest that the curve's own noise explains. `steps` were compared.
+    """
+
+    steps: int
+    difference: float
+    noise: float
+    step: Optional[int] = None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the difference is within the noise."""
+        return self.difference <= self.noise
+
+
+class FaultResult(msgspec.Struct, kw_only=True):
+    """One fault of a drill.
+
+    `course` is what the job did: it continued, restarted by itself, or was resumed by the drill as
+    `rsctl submit --resume` does. `struck_at` is the chief's step at the strike, `resumed_at` the
+    first step after it, `repeated` the number of steps that ran twice. `exit_code` belongs to the
+    struck run. `seconds_lost` are paid seconds beyond the run without a fault, `dollars_lost` their
+    price on the machines of the plan.
+    """
+
+    fault: str
+    verdict: Verdict
+    reasons: list[str] = []
+    remarks: list[str] = []
+    runs: list[str] = []
+    strike: str = ""
+    struck_at: Optional[int] = None
+    course: Optional[Course] = None
+    checkpoint: Optional[CheckpointFiles] = None
+    resumed_at: Optional[int] = None
+    repeated: Optional[int] = None
+    curve: Optional[Curve] = None
+    exit_code: Optional[int] = None
+    seconds: float = 0.0
+    seconds_lost: Optional[float] = None
+    dollars_lost: Optional[float] = None
+
+
+class Reference(msgspec.Struct, kw_only=True):
+    """The run without a fault: its metric, the value of each step, and its paid seconds.
+
+    `saves_until` is the last step after which its checkpoints changed, None if it kept none.
+    `reached` is the last step of each replica.
+    """
+
+    run: str
+    metric: str
+    values: dict[int, float]
+    seconds: float
+    saves_until: Optional[int] = None
+    first_saved: Optional[int] = None
+    reached: dict[str, int] = {}
+
+    @property
+    def steps(self) -> list[int]:
+        """Its steps in order."""
+        return sorted(self.values)
+
+
+def judge(
+    fault: Fault,
+    reference: Reference,
+    struck: Observation,
+    resumed: Observation | None,
+    refusal: str = "",
+    ends_stalls: bool = False,
+) -> FaultResult:
+    """The result of a fault; `resumed` is the run that continued a run which had failed.
+
+    `refusal` is why it could not be resumed. `ends_stalls` is whether limits.on_stall ends a job.
+    """
+    points = struck.points.get(reference.metric, [])
+    before, after = _divided(points, struck)
+    if resumed is not None:
+        after = resumed.points.get(reference.metric, [])
+    has_restarted = bool(after) or bool(struck.restarts)
+    course: Course = "resumed" if resumed else "restarted" if has_restarted else "continued"
+    result = FaultResult(
+        fault=fault.name,
+        verdict="survived",
+        runs=[struck.run, *([resumed.run] if resumed else [])],
+        strike=struck.strike,
+        struck_at=struck.struck_at,
+        checkpoint=struck.files,
+        exit_code=struck.exit_code,
+        seconds=struck.seconds + (resumed.seconds if resumed else 0.0),
+    )
+    not_struck = struck.not_struck or _untouched(fault, reference, struck, course)
+    highest = max((p.step for p in before), default=0)
+    if resumed and resumed.has_succeeded and not after and highest >= reference.steps[-1]:
+        not_struck = "all steps had run when the fault ended the job: strike earlier"
+    if not_struck:
+        result.verdict, result.reasons = "not-struck", [not_struck]
+        return result
+    if struck.hung is None and not refusal:
+        result.course = course
+    last = resumed or struck
+    if last.has_succeeded:
+        _add_losses(result, reference, last)
+    if struck.hung is not None:
+        remedy = "limits.stall did not" if ends_stalls else "set limits.stall and limits.on_stall"
+        waited = format_duration(struck.hung)
+        result.reasons = [f"the job hangs: nothing ended it for {waited}; {remedy}"]
+        result.verdict = "not-survived"
+        return result
+    reasons = list(_state_reasons(struck, resumed, refusal, course))
+    if course != "continued":
+        if after:
+            result.resumed_at = after[0].step
+            result.repeated = len({p.step for p in before} & {p.step for p in after})
+        reasons += _step_reasons(reference, struck, before, after, last)
+    if last.has_succeeded:
+        reasons += _end_reasons(reference, before, after, last)
+    if after or course == "continued":
+        later = after or [p for p in points if p.time >= struck.strike_time]
+        result.curve = compare_curves(reference.values, before, later)
+        reasons += _curve_reasons(reference.metric, result.curve)
+    result.reasons = reasons
+    result.remarks = list(_remarks(fault, struck, course))
+    result.verdict = "not-survived" if reasons else "survived"
+    return result
+
+
+def _divided(points: Sequence[Point], struck: Observation) -> tuple[list[Point], list[Point]]:
+    """The values of the attempt that was struck, and those after its restart.
+
+    Where the run does not report a restart, as of a replica in a cloud, a step that comes again
+    shows it.
+    """
+    if struck.restarts:
+        since = min(struck.restarts)
+        return [p for p in points if p.time < since], [p for p in points if p.time >= since]
+    highest: int | None = None
+    for index, point in enumerate(points):
+        if highest is not None and point.step <= highest and point.time > struck.strike_time:
+            return list(points[:index]), list(points[index:])
+        highest = point.step if highest is None else max(highest, point.step)
+    return list(points), []
+
+
+def _untouched(
+    fault: Fault, reference: Reference, struck: Observation, course: Course
+) -> str | None:
+    """Why a run that succeeded in one go cannot have felt the fault."""
+    if course != "continued" or not struck.has_succeeded or struck.hung is not None:
+        return None
+    if fault.kind == "kill-reducer" or _behind(reference, struck):
+        return None
+    if fault.kind == "fill":
+        until = reference.saves_until
+        if until is None or until <= (struck.struck_at or 0):
+            return f"the job writes no checkpoint after step {struck.struck_at}"
+        return None
+    if fault.kind == "notice":
+        return f"the job ended by itself within {fault.notice:g} s of notice"
+    if fault.kind in ("freeze", "cut-off"):
+        return "the job succeeded without the node"
+    return "the job had ended before the fault had an effect"
+
+
+def _state_reasons(
+    struck: Observation, resumed: Observation | None, refusal: str, course: Course
+) -> Iterable[str]:
+    if refusal:
+        yield f"it cannot be resumed: {refusal}"
+    elif course != "continued" and not struck.files.files:
+        yield f"no checkpoint: {struck.location or 'the job keeps none'}"
+    if resumed is not None and not resumed.has_succeeded:
+        end = "hangs" if resumed.hung is not None else resumed.state.value
+        yield f"the resumed run {resumed.run} {end}: {resumed.failure}"
+
+
+def _step_reasons(
+    reference: Reference,
+    struck: Observation,
+    before: Sequence[Point],
+    after: Sequence[Point],
+    last: Observation,
+) -> Iterable[str]:
+    steps = reference.steps
+    if not after:
+        if last.has_succeeded:
+            yield f"it reported no {reference.metric} after the fault"
+        return
+    first, highest = after[0].step, max((p.step for p in before), default=steps[0])
+    if first <= steps[0]:
+        yield f"it started again at step {first}: nothing was continued"
+        return
+    if first - highest > _gap(steps):
+        yield f"it resumed at step {first}, and steps {highest + 1} to {first - 1} never ran"
+
+
+def _end_reasons(
+    reference: Reference, before: Sequence[Point], after: Sequence[Point], last: Observation
+) -> Iterable[str]:
+    final = max((p.step for p in [*before, *after]), default=0)
+    steps = reference.steps
+    if steps[-1] - final >= _gap(steps):
+        yield (
+            f"exit code {last.exit_code} is wrong: {last.run} ended at step {final} of {steps[-1]}"
+        )
+    for replica in _behind(reference, last):
+        yield (
+            f"exit code {last.exit_code} is wrong: {replica} ended at step "
+            f"{last.reached[replica]} of {reference.reached[replica]}"
+        )
+
+
+def _behind(reference: Reference, last: Observation) -> list[str]:
+    """The replicas whose last step in a run that succeeded was not their last of the reference."""
+    gap = _gap(reference.steps)
+    return [
+        replica
+        for replica, step in last.reached.items()
+        if not is_chief(replica) and reference.reached.get(replica, 0) - step >= gap
+    ]
+
+
+def _gap(steps: Sequence[int]) -> int:
+    """The largest distance between two steps that a run reports."""
+    return max((b - a for a, b in pairwise(steps)), default=1)
+
+
+def _curve_reasons(metric: str, curve: Curve) -> Iterable[str]:
+    if curve.steps and not curve.is_same:
+        yield (
+            f"{metric} differs by {format_number(curve.difference)} at step {curve.step}, "
+            f"more than its noise of {format_number(curve.noise)}"
+        )
+
+
+def _remarks(fault: Fault, struck: Observation, course: Course) -> Iterable[str]:
+    files = struck.files
+    if files.damaged:
+        yield f"damaged checkpoint: {', '.join(files.damaged[:3])}"
+    was_asked = fault.kind == "notice" and course != "continued"
+    if was_asked and parse_time(struck.strike_time).timestamp() > files.newest:
+        yield "nothing was saved after the notice"
+    if course == "continued" and fault.kind == "fill":
+        yield "no checkpoint could be written after the fault"
+    if struck.state is JobState.EXPIRED:
+        yield "limits.timeout ended it"
+
+
+def _add_losses(result: FaultResult, reference: Reference, last: Observation) -> None:
+    result.seconds_lost = max(0.0, result.seconds - reference.seconds)
+    if last.per_hour is not None:
+        result.dollars_lost = last.per_hour * result.seconds_lost / _HOUR
+
+
+def compare_curves(
+    reference: dict[int, float], before: Sequence[Point], after: Sequence[Point]
+) -> Curve:
+    """The largest difference after a fault, next to the noise of the curve.
+
+    The noise has two sources: the scatter of the reference between neighbouring steps, by its
+    second differences, which a smooth trend does not change; and the differences between the runs
+    before the fault, where they did the same.
+    """
+    noise = curve_noise(reference, before)
+    last: dict[int, float] = {point.step: point.value for point in after}
+    common = [step for step in sorted(last) if step in reference]
+    differences = [last[step] - reference[step] for step in common]
+    if any(value != value for value in differences):  # NaN
+        step = next(s for s, d in zip(common, differences, strict=True) if d != d)
+        return Curve(steps=len(common), difference=float("inf"), noise=noise, step=step)
+    smooth = [abs(median(differences[max(0, i - 1) : i + 2])) for i in range(len(differences))]
+    if not smooth:
+        return Curve(steps=0, difference=0.0, noise=noise)
+    worst = max(range(len(smooth)), key=smooth.__getitem__)
+    return Curve(steps=len(common), difference=smooth[worst], noise=noise, step=common[worst])
+
+
+def curve_noise(reference: dict[int, float], before: Sequence[Point]) -> float:
+    """The largest difference between two runs that the noise of a curve explains."""
+    values = [reference[step] for step in sorted(reference) if reference[step] == reference[step]]
+    if not values:
+        return 0.0
+    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
+    scatter = 1.4826 * median(bends) / 6**0.5 if bends else 0.0
+    between = max(
+        (d for p in before if (d := abs(p.value - reference.get(p.step, p.value))) == d),
+        default=0.0,
+    )
+    least = _LEAST_PART * (max(values) - min(values))
+    return max(_LOCAL_FACTOR * scatter, _RUN_FACTOR * between, least)

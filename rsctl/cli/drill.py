@@ -1,0 +1,175 @@
+"""`rsctl drill JOB`: run a job under faults, and report what survives."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any, Optional
+
+import typer
+
+from rsctl.api import load
+from rsctl.api.drill import PreparedDrill, prepare_drill
+from rsctl.api.drill_report import write_junit
+from rsctl.api.drill_verdict import FaultResult
+from rsctl.cli import options
+from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.interrupts import Interrupts
+from rsctl.cli.rehearsal_options import (
+    Behaviour,
+    Rehearse,
+    RehearseWith,
+    chosen_rehearsal,
+    require_rehearsal,
+)
+from rsctl.cli.show import print_json, print_message, show_findings
+from rsctl.cli.views.drill import format_result, print_drill
+from rsctl.findings import ExitCode
+
+_FAULTS = (
+    "Faults: preemption, killed-worker, killed-reducer, stopped-node, notice-30s, notice-120s, "
+    "stock-out, full-disk, dropped-node."
+)
+
+_Faults = Annotated[
+    list[str],
+    typer.Option(
+        "--faults",
+        metavar="FAULT,...",
+        help="Only these faults, which must then be possible. Repeatable. Default: all.",
+    ),
+]
+_Step = Annotated[
+    Optional[int],
+    typer.Option(
+        "--at-step",
+        metavar="N",
+        min=1,
+        help="The step at which the faults strike. Default: the middle of the job, after its "
+        "first checkpoint.",
+    ),
+]
+_Metric = Annotated[
+    Optional[str],
+    typer.Option(
+        "--metric", "-m", metavar="NAME", help="The metric to compare. Default: the loss."
+    ),
+]
+
+
+def _parse_duration(text: str) -> Any:
+    from rsctl.job.units import Duration
+
+    try:
+        return Duration.parse(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{text!r} is not {': '.join(map(str, problem.args))}") from None
+
+
+_Patience = Annotated[
+    Optional[Any],
+    typer.Option(
+        "--patience",
+        metavar="DURATION",
+        parser=_parse_duration,
+        help="Time without progress after which a run hangs and is cancelled. Default: 2m, or "
+        "limits.stall and a minute.",
+    ),
+]
+
+
+def _parse_report(text: str) -> str:
+    kind, _, path = text.partition("=")
+    if kind != "junit" or not path:
+        raise typer.BadParameter(f"{text!r} is not junit=FILE")
+    return path
+
+
+_Report = Annotated[
+    list[Any],
+    typer.Option(
+        "--report",
+        metavar="junit=FILE",
+        parser=_parse_report,
+        rich_help_panel=OUTPUT,
+        help="Write JUnit XML for a CI system. Repeatable.",
+    ),
+]
+
+
+@make_command("drill", epilog=_FAULTS)
+@options.errors_as_json
+def command(
+    context: typer.Context,
+    job: options.Job,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    faults: _Faults = [],
+    step: _Step = None,
+    metric: _Metric = None,
+    patience: _Patience = None,
+    rehearse: Rehearse = False,
+    rehearse_with: RehearseWith = "auto",
+    behaviour: Behaviour = [],
+    reports: _Report = [],
+    output: options.Output = "text",
+) -> int:
+    """Run a job under faults on this machine, and report whether it survives.
+
+    The job runs once without a fault and once under each fault. A run that does not recover by
+    itself is resumed from its checkpoints. Clouds are rehearsed.
+
+    Exit code: 0 if the job survived all faults that are possible, otherwise 1; 2 if the job reports
+    no loss; 130 if the drill was interrupted.
+    """
+    require_rehearsal(context, rehearse, rehearse_with, behaviour)
+    interrupts = Interrupts()
+    context.with_resource(interrupts.listening())
+    file = load(job, set=settings, strict=False)
+    drill = prepare_drill(
+        file,
+        target,
+        faults=[name for text in faults for name in text.split(",") if name],
+        rehearse=chosen_rehearsal(rehearse, rehearse_with, behaviour),
+        metric=metric,
+        step=step,
+        patience=None if patience is None else float(patience),
+    )
+    show_findings(drill.findings, file)
+    results: list[FaultResult] = []
+    runs: list[str] = []
+    names = [fault.name for fault in drill.faults]
+    write = partial(_write, reports, drill, names, results)
+    write()
+    try:
+        found = drill.run(
+            lambda name, run: _show_start(name, run, runs),
+            lambda result: _take(result, results, write),
+        )
+    except KeyboardInterrupt:
+        print_message(f"interrupted: {runs[-1] if runs else 'nothing'} is cancelled")
+        return int(ExitCode.INTERRUPTED)
+    if output == "json":
+        print_json(found)
+    else:
+        print_drill(found)
+    return found.exit_code
+
+
+def _write(
+    reports: list[str], drill: PreparedDrill, names: list[str], results: list[FaultResult]
+) -> None:
+    """Write the JUnit files: a fault without a result is an error in them."""
+    for path in reports:
+        write_junit(path, drill.job.name, names, results)
+
+
+def _take(result: FaultResult, results: list[FaultResult], write: Any) -> None:
+    results.append(result)
+    write()
+    print_message(format_result(result))
+
+
+def _show_start(name: str, run: str, runs: list[str]) -> None:
+    runs.append(run)
+    what = {"reference": "without a fault", "resumed": "  resumed"}.get(name, name)
+    print_message(f"{what}: {run}")

@@ -1,0 +1,201 @@
+"""`rsctl drill` on real jobs: faults that strike, jobs that survive them, and jobs that do not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.docker import BASE, needs_docker
+from tests.kit.polling import wait_until
+
+from .conftest import Done, Rsctl
+
+SCRIPT = Path(__file__).parents[1] / "kit" / "scripts" / "drilled.py"
+REHEARSED = ("--rehearse", "--rehearse-with", "process")
+
+
+def write_job(rsctl: Rsctl, variant: str = "good", steps: int = 24, **keys: Any) -> str:
+    """Two workers of a training that says its steps, without torch."""
+    keys.setdefault("workers", {"count": 2})
+    arguments = [variant, str(steps), "0.25"]
+    job = rsctl.write_job(
+        run={"script": "drilled.py", "args": arguments, "launcher": "once"}, **keys
+    )
+    shutil.copy(SCRIPT, rsctl.folder / "source")
+    return job
+
+
+def drill(rsctl: Rsctl, job: str, *options: str) -> tuple[Done, dict[str, dict[str, Any]]]:
+    """The command, and the result of each fault."""
+    done = rsctl("drill", job, "-o", "json", *options)
+    found = json.loads(done.stdout)
+    assert "faults" in found, done.stderr
+    return done, {result["fault"]: result for result in found["faults"]}
+
+
+def assert_nothing_is_left(rsctl: Rsctl) -> None:
+    for run in rsctl.runs():
+        assert run["ended"] is not None, run
+        assert rsctl.processes(run["run"]) == []
+
+
+def test_a_job_that_survives(rsctl: Rsctl) -> None:
+    job = write_job(rsctl, reducers={"count": 1})
+    faults = "preemption,killed-worker,killed-reducer,full-disk"
+    done, found = drill(rsctl, job, "--faults", faults, "--report", "junit=drill.xml")
+    assert done.exit_code == 0, found
+    for result in found.values():
+        assert (result["verdict"], result["course"]) == ("survived", "resumed"), result
+        assert (result["exit_code"], result["checkpoint"]["damaged"]) == (1, []) or (
+            result["fault"] == "full-disk"
+        )
+        assert 2 < result["resumed_at"] <= 24
+        assert result["curve"]["difference"] <= result["curve"]["noise"]
+        assert len(result["runs"]) == 2
+    assert found["killed-worker"]["strike"] == "SIGKILL to rank of worker-1"
+    assert found["killed-reducer"]["strike"] == "SIGKILL to all processes of reducer-0"
+    suites = ElementTree.parse(rsctl.folder / "drill.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("4", "0", "0")
+    assert_nothing_is_left(rsctl)
+
+
+def test_a_job_that_restarts_by_itself(rsctl: Rsctl) -> None:
+    done, found = drill(rsctl, write_job(rsctl, limits={"retries": 1}), "--faults", "preemption")
+    result = found["preemption"]
+    assert (done.exit_code, result["course"], result["exit_code"]) == (0, "restarted", 0), result
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        ("none", "it cannot be resumed: RUN has no checkpoints"),
+        ("half-written", "the resumed run RUN failed: worker-"),
+        ("wrong-step", "it resumed at step "),
+        ("jump", "loss differs by "),
+    ],
+)
+def test_jobs_that_do_not_survive(rsctl: Rsctl, variant: str, reason: str) -> None:
+    done, found = drill(rsctl, write_job(rsctl, variant), "--faults", "preemption")
+    result = found["preemption"]
+    assert (done.exit_code, result["verdict"]) == (1, "not-survived"), result
+    for run in result["runs"]:
+        result["reasons"] = [text.replace(run, "RUN") for text in result["reasons"]]
+    assert any(text.startswith(reason) for text in result["reasons"]), result
+
+
+def test_a_notice_is_used_and_a_hang_is_named(rsctl: Rsctl) -> None:
+    job = write_job(rsctl)
+    faults = ("--faults", "notice-30s,stopped-node", "--patience", "4s")
+    done, found = drill(rsctl, job, *faults)
+    notice, stopped = found["notice-30s"], found["stopped-node"]
+    assert (notice["verdict"], notice["course"]) == ("survived", "resumed"), notice
+    assert notice["remarks"] == []
+    assert (done.exit_code, stopped["verdict"]) == (1, "not-survived"), stopped
+    assert stopped["reasons"][0].startswith("the job hangs: nothing ended it for 0:0")
+    assert_nothing_is_left(rsctl)
+
+
+def test_an_exit_code_that_hides_a_worker_that_ended(rsctl: Rsctl) -> None:
+    done, found = drill(rsctl, write_job(rsctl, "early"), "--faults", "notice-30s")
+    assert done.exit_code == 1
+    [reason] = found["notice-30s"]["reasons"]
+    assert reason.startswith("exit code 0 is wrong: worker-1 ended at step ")
+
+
+def test_a_fault_that_does_not_strike_is_no_success(rsctl: Rsctl) -> None:
+    """The job keeps no checkpoint in its second half; dropping a node needs containers."""
+    job = write_job(rsctl, "short")
+    done, found = drill(rsctl, job, "--faults", "full-disk,dropped-node", "--at-step", "16")
+    assert done.exit_code == 1
+    full, dropped = found["full-disk"], found["dropped-node"]
+    assert (full["verdict"], full["reasons"]) == (
+        "not-struck",
+        [f"the job writes no checkpoint after step {full['struck_at']}"],
+    )
+    assert dropped["verdict"] == "not-possible"
+    done = rsctl("drill", job, "--faults", "dropped-node")
+    assert done.exit_code == 2
+    assert "no fault is possible: dropped-node: nodes that are processes share" in done.stderr
+
+
+def test_an_interruption_cancels_the_current_run(rsctl: Rsctl) -> None:
+    job = write_job(rsctl, steps=200)
+    process = rsctl.start("drill", job, "--faults", "stopped-node", "--report", "junit=drill.xml")
+    wait_until(
+        lambda: [run for run in rsctl.runs() if "step 2 " in rsctl.log(run["run"])], "a step"
+    )
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=100)
+    [run] = rsctl.runs()
+    assert process.returncode == 130, stderr
+    assert stderr.splitlines()[-1] == f"interrupted: {run['run']} is cancelled"
+    assert run["state"] == "cancelled"
+    suites = ElementTree.parse(rsctl.folder / "drill.xml").getroot()
+    assert (suites.get("tests"), suites.get("errors")) == ("1", "1")
+    assert_nothing_is_left(rsctl)
+
+
+def test_what_cannot_be_drilled(rsctl: Rsctl) -> None:
+    def reported(*options: str, variant: str = "good") -> str:
+        done = rsctl("drill", write_job(rsctl, variant, steps=4), *options)
+        assert done.exit_code == 2, done.stderr
+        return done.stderr
+
+    assert "there is no fault 'preemptoin'" in reported("--faults", "preemptoin")
+    assert "did you mean preemption?" in reported("--faults", "preemptoin")
+    assert "a drill compares the loss" in reported(variant="silent")
+    assert "and not of accuracy" in reported("--metric", "accuracy")
+    assert "the job ends at step 4" in reported("--at-step", "4")
+    assert "'html=x' is not junit=FILE" in reported("--report", "html=x")
+    assert "give --rehearse" in reported("-t", "vertex")
+    failing = rsctl("drill", rsctl.write_job(bash="exit 3"))
+    assert failing.exit_code == 1
+    assert "the run without a fault failed: worker-0 failed with exit code 3" in failing.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "bucket", "faults"),
+    [
+        ("vertex", "gs://bucket/c", "preemption,stock-out,killed-worker"),
+        ("sagemaker", "s3://bucket/c", "preemption,stock-out,notice-30s"),
+    ],
+)
+def test_rehearsed_clouds(rsctl: Rsctl, target: str, bucket: str, faults: str) -> None:
+    limits = {"spot": True, "timeout": "1h"}
+    job = write_job(rsctl, image={"base": "b"}, checkpoints=bucket, limits=limits)
+    quick = ("--behaviour", "pace=0.02", "--behaviour", "grace=5")
+    done, found = drill(rsctl, job, "-t", target, *REHEARSED, *quick, "--faults", faults)
+    assert done.exit_code == 0, found
+    for name in ("preemption", "stock-out"):
+        assert (found[name]["verdict"], found[name]["course"]) == ("survived", "restarted")
+        assert found[name]["exit_code"] == 0
+        assert found[name]["resumed_at"] > 2
+        assert found[name]["dollars_lost"] is not None
+    if target == "sagemaker":
+        assert found["notice-30s"]["remarks"] == []
+    else:
+        assert found["killed-worker"]["course"] == "resumed"
+    buckets = rsctl.home / "rehearsal" / bucket[:2] / "bucket" / "c"
+    assert sorted(path.name for path in buckets.iterdir()) == sorted(
+        {run["run"] for run in rsctl.runs() if (buckets / run["run"]).exists()}
+    )
+
+
+@needs_docker
+def test_containers(rsctl: Rsctl) -> None:
+    job = write_job(rsctl, steps=24, image={"base": BASE})
+    faults = "preemption,killed-worker,full-disk,dropped-node,stopped-node"
+    done, found = drill(rsctl, job, "-t", "compose", "--faults", faults, "--patience", "5s")
+    assert done.exit_code == 1
+    for name in ("preemption", "killed-worker", "full-disk"):
+        assert (found[name]["verdict"], found[name]["course"]) == ("survived", "resumed"), found
+    assert found["stopped-node"]["strike"] == "docker pause of worker-1"
+    assert found["stopped-node"]["verdict"] == "not-survived"
+    assert found["dropped-node"]["strike"] == "docker network disconnect of worker-1"
+    assert found["dropped-node"]["reasons"] == ["the job succeeded without the node"]
