@@ -23,8 +23,8 @@ FULL_DISK = "node-disk"
 Readings = Mapping[str, float]
 
 _LEAST_OF_MEDIAN = 0.5
-"""Nodes of one machine type differ by a few percent (Greyhound, USENIX ATC '25, calls 10 % slow),
-processes that share a machine for tests by 30 % and more."""
+"""Nodes of one machine type differ by a few percent; processes that share a machine for tests by
+30 % and more (`benchmarks/checks.py`)."""
 
 _LEAST_OF_MEDIAN_OF_GPUS = 0.7
 """GPUs have no other load, and differ less."""
@@ -37,13 +37,15 @@ bandwidth"). One connection is what the check measures."""
 
 _LEAST_BYTES = 256 << 20
 _MOST_RETIRED_PAGES = 60
-"""The number at which NVIDIA replaces a GPU (Dynamic Page Retirement, "RMA policy")."""
+"""The number at which a GPU has to be replaced, as public guides report NVIDIA's rule. Not
+verified in a document of NVIDIA; GPUs from Ampere on remap rows instead."""
 
 _OF_APPLICATIONS = frozenset({13, 31, 43, 45, 68, 109})
 """Xids that a program causes, and a healthy GPU reports (NVIDIA/k8s-device-plugin, health.go)."""
 
 _RECORDED = frozenset({63, 92})
-"""Xids of memory errors that the GPU has corrected or remapped (NVIDIA, Xid Errors)."""
+"""Xids of memory errors that the GPU has remapped (63: NVIDIA, GPU Memory Error Management) or
+corrected (92)."""
 
 _SLOWDOWNS = {8: "a hardware slowdown", 64: "its temperature", 128: "its power supply"}
 """Bits of nvmlClocksEventReasons: HwSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown."""
