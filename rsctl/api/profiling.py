@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +12,12 @@ from typing import Any, NamedTuple
 from rsctl.api.run_handle import Run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.installation import install_command
+from rsctl.node.folded_stacks import summarize_stacks
 from rsctl.runs.home import private_folder
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.targets.local.rank_processes import RankProcess, rank_processes
 
-TOP = 10
-"""Functions of a summary at most."""
-
 _START_SECONDS = 60.0
-_COMMUNICATION = ("/torch/distributed/", "/rsctl/transport/")
 
 
 class RankProfile(NamedTuple):
@@ -130,19 +126,7 @@ def _failure(rank: RankProcess, said: str) -> Finding:
 
 
 def summarize(rank: RankProcess, file: Path) -> RankProfile:
-    """The summary of a file of stacks: `frame;frame;frame COUNT`, the outermost first."""
-    inner: Counter[str] = Counter()
-    total = communicating = 0
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            stack, _, number = line.rstrip("\n").rpartition(" ")
-            if not number.isdigit():
-                continue
-            count = int(number)
-            total += count
-            inner[sanitize_line(stack.rpartition(";")[2])] += count
-            if any(part in stack for part in _COMMUNICATION):
-                communicating += count
-    top = [(name, count / total) for name, count in inner.most_common(TOP)]
-    part = communicating / total if total else 0.0
-    return RankProfile(rank.rank, rank.replica, str(file), total, part, top)
+    """The summary of a file of stacks. Raises OSError."""
+    found = summarize_stacks(str(file))
+    top = [(sanitize_line(name), part) for name, part in found.top]
+    return RankProfile(rank.rank, rank.replica, str(file), found.samples, found.communication, top)

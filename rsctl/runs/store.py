@@ -28,7 +28,7 @@ from rsctl.runs.stream.headline import is_chief
 
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
-    *("versions", "step_times", "predictions", "places", "headlines"),
+    *("versions", "step_times", "predictions", "places", "headlines", "profiles"),
 )
 
 

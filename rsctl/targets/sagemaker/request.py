@@ -15,6 +15,7 @@ from rsctl.findings import Finding
 from rsctl.images.package import Package
 from rsctl.job.job import Job
 from rsctl.node.roles import STOPPED_ROLES
+from rsctl.targets.profiles import profile_env
 from rsctl.targets.sagemaker.arguments import container_arguments
 from rsctl.targets.sagemaker.channels import PACKAGE_PATH, channels, input_env
 from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
@@ -105,7 +106,7 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     if job.run.package is not None:  # the images' toolkit sets variables of its own
         return {**user_env(job)}
     env: Env = {**user_env(job), **comm_env(job, has_reducers), **stall_env(job)}
-    env |= _soft_stop_env(job)
+    env |= {**_soft_stop_env(job), **profile_env(job)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}

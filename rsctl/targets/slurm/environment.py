@@ -6,6 +6,7 @@ from typing import Optional
 
 from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env
+from rsctl.targets.profiles import profile_env
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
 from rsctl.targets.slurm.pools import Step, reducer_count
@@ -40,6 +41,7 @@ def step_env(job: Job, step: Step) -> dict[str, Optional[str]]:
     env = {**user_env(step.job), **input_env(input_plans(step.job))}
     if step.role == "worker":
         env |= {**comm_env(job, has_reducers), **reducers_env(job, has_reducers)}
+        env |= profile_env(job)
     return env
 
 
