@@ -29,6 +29,7 @@ from rsctl.targets.base import Pool, Submission, Target, count_of_role
 from rsctl.targets.capabilities import capability_findings
 from rsctl.targets.compression import compression_findings
 from rsctl.targets.placements import render_placements
+from rsctl.targets.profiles import profile_findings
 
 
 def choose_target(document: Document, name: str | None) -> Target:
@@ -61,7 +62,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         source.add(problem.findings)
         raise RsctlError(problem.exit_code, *source.findings) from None
     source.add(submission.plan.findings)
-    source.add(_compression_findings(submission))
+    source.add(_plan_findings(submission))
     source.require_job()
     return replace(_completed(submission, source.findings), text=source.text)
 
@@ -87,7 +88,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     except RsctlError as problem:
         raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
     findings += submission.plan.findings
-    findings += _compression_findings(submission)
+    findings += _plan_findings(submission)
     if any(finding.is_error for finding in findings):
         raise RsctlError(ExitCode.USAGE, *findings)
     return _completed(submission, findings)
@@ -101,9 +102,11 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from check_notify(job)
 
 
-def _compression_findings(submission: Submission) -> Iterator[Finding]:
-    plan = submission.plan
-    return compression_findings(submission.job, plan.pools, plan.image.transport)
+def _plan_findings(submission: Submission) -> Iterator[Finding]:
+    """Findings on keys that need the plan, on every target."""
+    job, plan = submission.job, submission.plan
+    yield from compression_findings(job, plan.pools, plan.image.transport)
+    yield from profile_findings(job, plan)
 
 
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:

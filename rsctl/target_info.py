@@ -43,6 +43,7 @@ ARGUMENT_KEYS = frozenset({"argv", "args", "command"})
 OPTIONAL_KEYS: Mapping[str, str] = {
     "chief": "all workers are identical",
     "roles": "all its nodes are workers or reducers",
+    "profile": "it does not start profilers",
 }
 """Keys that not every target supports, with the reason in the error."""
 

@@ -178,6 +178,7 @@ if TYPE_CHECKING:
     from rsctl.targets.base import NodeCommand as NodeCommand
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
+    from rsctl.targets.base import Shell as Shell
     from rsctl.targets.doctor import Check as Check
     from rsctl.targets.inputs import InputPlan as InputPlan
     from rsctl.targets.managed.emulator.faults import Fault as Fault
@@ -276,7 +277,7 @@ _MODULES = {
         *("Event", "FindingEvent", "LogEvent", "MetricEvent", "ResultEvent", "StateEvent"),
     ),
     "rsctl.runs.stream.gradients": ("Gradients",),
-    "rsctl.targets.base": ("NodeCommand", "Plan", "Pool"),
+    "rsctl.targets.base": ("NodeCommand", "Plan", "Pool", "Shell"),
     "rsctl.targets.inputs": ("InputPlan",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

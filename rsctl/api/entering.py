@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets import get
-from rsctl.targets.base import Enterable, NodeCommand
+from rsctl.targets.base import Enterable, NodeCommand, Shell, ShellTarget
 
 if TYPE_CHECKING:
     from rsctl.api.run_handle import Run
@@ -27,6 +27,28 @@ def node_command(
         message = f"rsctl cannot run commands on the nodes of {what}"
         remedy = "use target process or compose, or the pages of the service: rsctl open RUN"
         raise RsctlError(ExitCode.USAGE, error("unsupported", message, remedy))
+    chosen = _chosen(run, replica)
+    found = target.enter(run.id, chosen, list(command), is_terminal)
+    if found is None:
+        message = f"{chosen} of {run.id} does not run"
+        remedy = f"see its state: rsctl status {run.id}"
+        raise RsctlError(ExitCode.USAGE, error("replica", message, remedy))
+    return found
+
+
+def shell_of(run: Run, replica: str | None, is_terminal: bool) -> Shell | NodeCommand:
+    """The shell on a node: a process of this machine, or the shell that the service offers.
+
+    The default node is the first. Raises RsctlError if there is none.
+    """
+    target = get(run.record.target)
+    if isinstance(target, ShellTarget):
+        return target.shell(run.record, _chosen(run, replica))
+    return node_command(run, replica, [], is_terminal)
+
+
+def _chosen(run: Run, replica: str | None) -> str:
+    """The name of a replica of a run that has not ended. Raises RsctlError."""
     if run.state.is_final:
         message = f"{run.id} has ended ({run.state.value}), and its nodes with it"
         raise RsctlError(ExitCode.USAGE, error("ended", message, f"rsctl logs {run.id}"))
@@ -35,9 +57,4 @@ def node_command(
         message = f"{run.id} has no replica {chosen}"
         remedy = f"its replicas are {', '.join(run.replicas)}"
         raise RsctlError(ExitCode.USAGE, error("replica", message, remedy))
-    found = target.enter(run.id, chosen, list(command), is_terminal)
-    if found is None:
-        message = f"{chosen} of {run.id} does not run"
-        remedy = f"see its state: rsctl status {run.id}"
-        raise RsctlError(ExitCode.USAGE, error("replica", message, remedy))
-    return found
+    return chosen

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 from rsctl.api.run_handle import Run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.installation import install_command
+from rsctl.node.folded_stacks import summarize_stacks
 from rsctl.runs.home import private_folder
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.targets.local.rank_processes import RankProcess, rank_processes
 
-TOP = 10
-"""Functions of a summary at most."""
-
+_LOCAL = ("process", "compose")
 _START_SECONDS = 60.0
-_COMMUNICATION = ("/torch/distributed/", "/rsctl/transport/")
 
 
 class RankProfile(NamedTuple):
@@ -44,15 +42,16 @@ class RankProfile(NamedTuple):
 
 
 def profile_run(
-    run: Run, ranks: Sequence[int], seconds: int, folder: Path
+    run: Run, ranks: Sequence[int], seconds: int, folder: Path, replicas: Sequence[str] = ()
 ) -> tuple[list[RankProfile], list[Finding]]:
     """Profile ranks of a running job at the same time, each into a file of a folder.
 
-    The files have one line for each stack with its number of samples. The findings are the ranks
-    that could not be profiled. Raises RsctlError without py-spy, and if the job has no such rank.
+    `ranks` and `replicas` choose ranks, by default all. The files have one line for each stack with
+    its number of samples. The findings are the ranks that could not be profiled. Raises RsctlError
+    without py-spy, and if the job has no such rank.
     """
     tool = _tool()
-    chosen = _chosen(run, ranks)
+    chosen = _chosen(run, ranks, replicas)
     try:
         private_folder(folder)
     except OSError as problem:
@@ -78,23 +77,38 @@ def _tool() -> str:
     return found
 
 
-def _chosen(run: Run, ranks: Sequence[int]) -> list[RankProcess]:
-    if run.record.target != "process":
-        message = f"{run.id} does not run as processes of this machine, but on {run.record.target}"
-        raise RsctlError(ExitCode.USAGE, error("profile", message))
+def _chosen(run: Run, ranks: Sequence[int], replicas: Sequence[str]) -> list[RankProcess]:
+    """The running ranks of these numbers and replicas, all by default. Raises RsctlError."""
+    if run.record.target not in _LOCAL or run.is_rehearsed:
+        message = f"{run.id} does not run on target process or compose, but on {run.record.target}"
+        remedy = "set the key profile in the job file, which works on every target"
+        raise RsctlError(ExitCode.USAGE, error("profile", message, remedy))
     if run.state.is_final:
         message = f"{run.id} has already ended: {run.state.value}"
         raise RsctlError(ExitCode.USAGE, error("profile", message))
-    known = {each.rank: each for each in rank_processes(run.id)}
+    unknown = [name for name in replicas if name not in run.replicas]
+    if unknown:
+        message = f"{run.id} has no replica {unknown[0]}"
+        remedy = f"its replicas are {', '.join(run.replicas)}"
+        raise RsctlError(ExitCode.USAGE, error("replica", message, remedy))
+    found = rank_processes(run.id)
+    known = {each.rank: each for each in found if not replicas or each.replica in replicas}
     missing = [rank for rank in ranks if rank not in known]
     if missing or not known:
-        message = f"{run.id} has no running rank {missing[0]}" if missing else (
-            f"no rank of {run.id} has started yet"
+        where = f" on {', '.join(replicas)}" if replicas else ""
+        message = f"{run.id} has no running rank {missing[0]}{where}" if missing else (
+            f"no rank of {run.id} runs{where or ' yet'}"
         )  # fmt: skip
-        again = "try again once they run; with run.launcher: none rsctl knows no ranks"
-        remedy = f"its running ranks: {', '.join(map(str, known))}" if known else again
+        remedy = f"its running ranks: {', '.join(map(str, known))}" if known else _why_none(run)
         raise RsctlError(ExitCode.USAGE, error("profile", message, remedy))
     return [known[rank] for rank in dict.fromkeys(ranks)] if ranks else list(known.values())
+
+
+def _why_none(run: Run) -> str:
+    """The remedy where no process of a rank is visible."""
+    if run.record.target == "compose" and os.geteuid() != 0:
+        return "run the command as root: the processes of containers belong to other users"
+    return "try again once they run; with run.launcher: none rsctl knows no ranks"
 
 
 def _start(
@@ -125,24 +139,12 @@ def _failure(rank: RankProcess, said: str) -> Finding:
     lines = [sanitize_line(line) for line in said.splitlines() if line.strip()]
     message = f"rank {rank.rank} was not profiled: {lines[-1] if lines else 'py-spy has ended'}"
     is_denied = "permission" in said.lower()
-    remedy = "allow this user to trace processes: sysctl kernel.yama.ptrace_scope=0"
+    remedy = "run the command as root, or let this user trace: sysctl kernel.yama.ptrace_scope=0"
     return error("profile", message, remedy if is_denied else None)
 
 
 def summarize(rank: RankProcess, file: Path) -> RankProfile:
-    """The summary of a file of stacks: `frame;frame;frame COUNT`, the outermost first."""
-    inner: Counter[str] = Counter()
-    total = communicating = 0
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            stack, _, number = line.rstrip("\n").rpartition(" ")
-            if not number.isdigit():
-                continue
-            count = int(number)
-            total += count
-            inner[sanitize_line(stack.rpartition(";")[2])] += count
-            if any(part in stack for part in _COMMUNICATION):
-                communicating += count
-    top = [(name, count / total) for name, count in inner.most_common(TOP)]
-    part = communicating / total if total else 0.0
-    return RankProfile(rank.rank, rank.replica, str(file), total, part, top)
+    """The summary of a file of stacks. Raises OSError."""
+    found = summarize_stacks(str(file))
+    top = [(sanitize_line(name), part) for name, part in found.top]
+    return RankProfile(rank.rank, rank.replica, str(file), found.samples, found.communication, top)

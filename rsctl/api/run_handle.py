@@ -33,7 +33,7 @@ from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.gradients import Gradients
 from rsctl.runs.waiting import Waiting, waiting_of
 from rsctl.targets import get
-from rsctl.targets.base import NodeCommand, Pool, replica_names
+from rsctl.targets.base import NodeCommand, Pool, Shell, replica_names
 
 if TYPE_CHECKING:
     from rsctl.runs.fetch.fetch import Fetched, FetchProgress
@@ -357,6 +357,15 @@ class Run:
         from rsctl.api.entering import node_command
 
         return node_command(self, replica, command, is_terminal)
+
+    def shell(self, replica: str | None = None, is_terminal: bool = False) -> Shell | NodeCommand:
+        """The shell on a node (the chief): a process, or the one that the cloud offers.
+
+        Raises RsctlError if there is none.
+        """
+        from rsctl.api.entering import shell_of
+
+        return shell_of(self, replica, is_terminal)
 
     def request_cancel(self) -> None:
         """Request that the job ends, once, and wait for the answer only. Raises RsctlError."""

@@ -56,7 +56,7 @@ def command(
     for name, address in chosen.items():
         typer.echo(sanitize_line(f"{name:<{width}}  {address}"))
     if browser and chosen and is_desktop():
-        _open(next(iter(chosen.values())))
+        open_page(next(iter(chosen.values())))
     return int(ExitCode.SUCCEEDED)
 
 
@@ -68,7 +68,8 @@ def is_desktop() -> bool:
     return sys.platform == "darwin" or bool(has_display)
 
 
-def _open(address: str) -> None:
+def open_page(address: str) -> None:
+    """Open an address or a folder in a browser, or print that none starts."""
     import webbrowser
 
     is_url = address.startswith("https://")

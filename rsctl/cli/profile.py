@@ -26,22 +26,32 @@ def command(
         list[int],
         typer.Option("--rank", metavar="N", min=0, help="A rank; default: all. Repeatable."),
     ] = [],
+    replicas: Annotated[
+        list[str],
+        typer.Option(
+            "--replica",
+            metavar="NAME",
+            autocompletion=options.complete_replicas,
+            help="The ranks of a replica, such as worker-1. Repeatable.",
+        ),
+    ] = [],
     folder: Annotated[
         Optional[Path],
         typer.Option("--folder", metavar="DIR", help="The folder of files. Default: RUN-profile."),
     ] = None,
     output: options.Output = "text",
 ) -> int:
-    """Profile the ranks of a running job on target process, by py-spy.
+    """Profile the ranks of a running job on target process or compose, by py-spy.
 
     The script need not change and is not stopped. Each rank has a file of stacks, which
-    speedscope.app and flame graph tools read.
+    speedscope.app and flame graph tools read. Containers need root. To profile a job on another
+    target, or certain steps, set the key profile in its job file.
 
     Exit code: 0, or 3 if a rank could not be profiled.
     """
     handle = find_run(run)
     where = folder if folder is not None else Path(f"{handle.id}-profile")
-    profiles, findings = profile_run(handle, ranks, seconds, where)
+    profiles, findings = profile_run(handle, ranks, seconds, where, replicas)
     if output == "json":
         print_json({"run": handle.id, "profiles": [each.to_dict() for each in profiles]})
     else:

@@ -18,6 +18,7 @@ from rsctl.job.metric import Metric as Metric
 from rsctl.job.metric import MetricName as MetricName
 from rsctl.job.node_checks import NodeChecks as NodeChecks
 from rsctl.job.notify import Notify as Notify
+from rsctl.job.profile import ProfileBlock as ProfileBlock
 from rsctl.job.roles import Chief as Chief
 from rsctl.job.roles import Role as Role
 from rsctl.job.roles import RoleName as RoleName
@@ -390,3 +391,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         list[Notify],
         Meta(description="Messages about the run, by Apprise. Needs the extra notify."),
     ] = field(default_factory=list)
+    profile: Annotated[
+        Optional[ProfileBlock],
+        Meta(description="A profile of some ranks: where their time goes."),
+    ] = None

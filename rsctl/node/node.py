@@ -26,7 +26,9 @@ from rsctl.node import (
     path_placeholders,
     process_spec,
     process_tree,
+    profiling,
     rank,
+    rank_profiler,
 )
 from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.node.cluster import LOCAL, Cluster
@@ -118,17 +120,20 @@ def _run(
         from rsctl.node.health.checks import run_checks
 
         run_checks(cluster, environ)
+    environ = profiling.with_usable_tool(environ, _profiled_ranks(cluster, options))
     job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
 
     process_tree.adopt_orphans()
+    began = time.time()
     if not job.argv:
         with stop_signals_blocked():
             start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
-        return run_for_chief(cluster, job.environ)
+        code = run_for_chief(cluster, job.environ)
+        profiling.report_profiles(environ, _profiled_ranks(cluster, options), began)
+        return code
     job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
     nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
     awaited = awaited_roles.start_server(cluster, environ)
-    began = time.time()
     code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds)
     if nodes is not None:
         nodes.end(code)
@@ -157,7 +162,11 @@ def _run_command(
     )
     stop_signal = signal.SIGTERM if cluster.role == "reducer" else stop_signal_of(options)
     soft_stop = _soft_stop(environ, are_workers_there, stop_signal)
+    began = time.time()
     child = _start(job, tail, output, soft_stop)
+    sampler = None
+    if cluster.role == "worker" and options.launcher == "once":  # others: rank.py starts it
+        sampler = rank_profiler.start_sampler(child, job.argv, job.environ, cluster.index)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
     server = liveness_server.start_server(cluster, environ)
     versions = VersionReport(environ) if telemetry_seconds > 0 else None
@@ -169,6 +178,8 @@ def _run_command(
     if agent is not None:
         agent.command_ended(status.code != 0)
     stderr = tail.end() if tail is not None else ""
+    rank_profiler.end_sampler(sampler)
+    profiling.report_profiles(job.environ, _profiled_ranks(cluster, options), began)
     if output is not None:
         output.pass_on_written()  # before the report: a diagnosis reads what stands above it
     workers_ended = server is not None and server.has_ended
@@ -236,7 +247,12 @@ def _report_lost_files(
 
 def _ranks_here(cluster: Cluster, options: argparse.Namespace) -> range:
     """The ranks that torchrun starts on this node."""
-    if cluster.role != "worker" or options.launcher != "torchrun":
+    return _profiled_ranks(cluster, options) if options.launcher == "torchrun" else range(0)
+
+
+def _profiled_ranks(cluster: Cluster, options: argparse.Namespace) -> range:
+    """The ranks of this node that may be profiled; with launcher once, the node's number."""
+    if cluster.role != "worker":
         return range(0)
     first = cluster.index * options.processes
     return range(first, first + options.processes)
@@ -320,6 +336,7 @@ def _process_spec(
     if options.launcher == "mpi":
         return process_spec.mpi(cluster, options.processes, command, with_key)
     if options.launcher == "once":
+        command = rank_profiler.wrapped(command, environ, cluster.index)
         return process_spec.once(cluster, command, inputs.of_first_rank(environ))
     restarts = options.restarts_in_place
     return process_spec.torchrun(cluster, options.processes, command, with_key, restarts)

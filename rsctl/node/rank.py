@@ -43,6 +43,8 @@ FAILURE_FILE = "RSCTL_FAILURE_FILE"
 
 EXIT_KEY = "RSCTL_EXIT_KEY"
 """The variable with the key that proves an `exit` line to be the launcher's. No script gets it."""
+PROFILE = "RSCTL_PROFILE"
+"""The variable with the profiler of some ranks; see rank_profiler.py."""
 RANK_OUTPUT = "RSCTL_RANK_OUTPUT"
 """The variable with the folder of the named pipes that ranks write to; see rank_output.py."""
 
@@ -205,6 +207,8 @@ def _exec(
                 os.dup2(file, stream)
         os.setsid()
         die_with_parent(signal.SIGKILL, parent)
+        if PROFILE in environ:
+            _load_beside("rank_profiler").allow_tracing(environ, parent)
         # Python ignores the last two, and a program inherits what is ignored.
         for signum in (*_AWAITED, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(signum, signal.SIG_DFL)
@@ -326,7 +330,12 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     _take_shards()
     failure_file = os.environ.get(FAILURE_FILE)
     tail = _load_beside("stderr_tail").StderrTail() if failure_file else None
+    profiler, number = _load_beside("rank_profiler") if PROFILE in os.environ else None, -1
+    if profiler is not None:
+        number = int(os.environ["RANK"])
+        command = profiler.wrapped(command, os.environ, number)
     child = start(command, os.environ, tail)
+    sampler = profiler and profiler.start_sampler(child, command, os.environ, number)
     for stream in streams:
         stream.begin()
     status = wait(child)
@@ -339,6 +348,8 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
         _report_own_end(status, key)
     if status.is_failure and failure_file:
         _write_failure_file(failure_file, status, stderr)
+    if profiler is not None:
+        profiler.end_sampler(sampler)
     return status.code
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rsctl.findings import Finding
 from rsctl.job.source_roots import find_module
 from rsctl.runs.early_ends import RankRecord, early_end, rank_record
-from rsctl.runs.findings import RESTART_IN_PLACE
+from rsctl.runs.findings import NO_CAUSES
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.causes import LOST_PEER
 from rsctl.runs.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
@@ -242,7 +242,7 @@ def _explained(
         killer = killer._replace(out_of_memory=kills > 0)
     logged, reported = failure_lines(line.text for line in tail), failure.lines
     origin = _origin(failure, tail)
-    findings = [f for f in map(runtime_finding, tail) if f and f.code != RESTART_IN_PLACE]
+    findings = [f for f in map(runtime_finding, tail) if f and f.code not in NO_CAUSES]
     signal = failure.signal or origin.signal
     causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported)
     is_better = has_traceback(reported) and not has_traceback(logged)

@@ -18,6 +18,9 @@ LOG_REFUSED = "log-refused"
 RESTART_IN_PLACE = "restart-in-place"
 """The code of the finding that a node reports once for each restart of all ranks."""
 
+NO_CAUSES = frozenset({RESTART_IN_PLACE, "profile"})
+"""Codes of findings of the runtime that do not explain a failure."""
+
 _MARK = b'"type":"finding"'
 
 

@@ -75,6 +75,11 @@ STEPS = (
     CREATE TABLE IF NOT EXISTS headlines (
         run TEXT PRIMARY KEY REFERENCES runs(id), kept BLOB NOT NULL) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE IF NOT EXISTS profiles (
+        run TEXT NOT NULL REFERENCES runs(id), rank INTEGER NOT NULL, record TEXT NOT NULL,
+        PRIMARY KEY (run, rank)) WITHOUT ROWID;
+    """,
 )
 """Statements that end with `;`, one text a version."""
 

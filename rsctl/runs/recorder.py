@@ -16,6 +16,7 @@ import msgspec
 from rsctl.findings import Finding, JobState, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.profiles import keep_profile
 from rsctl.runs.step_times import StepPart, keep_steps
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import (
@@ -28,6 +29,7 @@ from rsctl.runs.stream.events import (
     now,
 )
 from rsctl.runs.stream.metrics import MetricSpec, metric_findings
+from rsctl.runs.stream.profiles import RankProfile
 from rsctl.runs.versions import keep_versions
 
 _RESERVE_BYTES = 1 << 20
@@ -131,6 +133,10 @@ class Recorder:
     def steps(self, part: StepPart) -> None:
         """The times of a worker's last steps."""
         self._save(lambda: keep_steps(self._store, self._run, part))
+
+    def profile(self, profile: RankProfile) -> None:
+        """The summary of a rank's profile."""
+        self._save(lambda: keep_profile(self._store, self._run, profile))
 
     def metrics(self, metrics: Iterable[MetricEvent]) -> None:
         """Values to be stored soon."""

@@ -29,7 +29,7 @@ from rsctl.runs.stream.metrics import MACHINES
 
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
-    *("versions", "step_times", "predictions", "places", "headlines"),
+    *("versions", "step_times", "predictions", "places", "headlines", "profiles"),
 )
 
 

@@ -46,6 +46,23 @@ class Enterable(Protocol):
         """
 
 
+class Shell(NamedTuple):
+    """A shell on a node that a service offers: its page, or a command on this machine."""
+
+    page: Optional[str] = None
+    command: Optional[list[str]] = None
+
+
+@runtime_checkable
+class ShellTarget(Protocol):
+    """A target whose service offers shells on the nodes of a job."""
+
+    def shell(self, run: RunRecord, replica: str) -> Shell:
+        """The shell on a node. Raises RsctlError if the job does not allow shells, or if the
+        service has not named the node yet.
+        """
+
+
 class Unanswered(RsctlError):
     """A submission whose answer was lost: only a later poll shows whether it made a job.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 from tests.results.report.conftest import Make
 
@@ -41,6 +43,14 @@ def test_a_running_job_is_profiled(rsctl: Cli) -> None:
     assert profile["communication"] == 0
     assert "busy_step" in profile["top"][0][0]
     assert "busy_step" in Path(profile["file"]).read_text()
+    done = rsctl("profile", "@last", "--seconds", "1", "--replica", "worker-0", "-o", "json")
+    assert [profile["rank"] for profile in done.json["profiles"]] == [0]
+    done = rsctl("profile", "@last", "--replica", "worker-0", "--rank", "1")
+    assert done.code == 2
+    assert "has no running rank 1 on worker-0" in done.err
+    done = rsctl("profile", "@last", "--replica", "worker-9")
+    assert done.code == 2
+    assert "its replicas are worker-0, worker-1" in done.err
     done = rsctl("profile", "@last", "--rank", "7")
     assert done.code == 2
     assert "has no running rank 7" in done.err
@@ -52,3 +62,18 @@ def test_an_ended_job_has_no_ranks(rsctl: Cli, make_run: Make) -> None:
     done = rsctl("profile", "@last")
     assert done.code == 2
     assert "job-aaaaaa has already ended: succeeded" in done.err
+
+
+@needs_docker
+@pytest.mark.usefixtures("runs_end_with_the_test")
+@pytest.mark.skipif(os.geteuid() != 0, reason="tracing the processes of containers needs root")
+def test_a_running_container_is_profiled(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "train.py").write_text(TRAIN)
+    job = JOB.replace("{source: src}", f"{{source: src, base: {BASE}}}")
+    assert rsctl("submit", rsctl.write(job), "-t", "compose", "--detach", "-q").code == 0
+    wait_until(lambda: rsctl("logs", "@last").out.count("started") == 2)
+    done = rsctl("profile", "@last", "--seconds", "1", "--replica", "worker-1", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    (profile,) = done.json["profiles"]
+    assert (profile["rank"], profile["replica"]) == (1, "worker-1")
+    assert "busy_step" in profile["top"][0][0]

@@ -17,12 +17,14 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.goodput_records import Goodput, goodput_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
+from rsctl.runs.profiles import profiles_of
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent, parse_time
 from rsctl.runs.stream.gradients import Gradients
 from rsctl.runs.stream.metrics import MACHINES
+from rsctl.runs.stream.profiles import RankProfile
 from rsctl.runs.versions import versions_of
 
 Series = Mapping[str, Sequence[MetricEvent]]
@@ -52,6 +54,7 @@ class RunData:
     fixed: Mapping[str, Any]
     shown: Mapping[str, Any]
     locations: Mapping[str, str] = field(default_factory=dict)
+    profiles: Sequence[RankProfile] = ()
 
     def logged(self) -> list[str]:
         """The names of the metrics of the job itself, those first that its file declares."""
@@ -101,6 +104,7 @@ def collect(
         fixed=fixed,
         shown=shown,
         locations=locations,
+        profiles=profiles_of(store, run.run),
     )
 
 

@@ -16,6 +16,7 @@ from rsctl.results.report.gradient_section import gradients_part
 from rsctl.results.report.html import Child, Markup, details, facts, paragraph, section, table
 from rsctl.results.report.origin_section import origin_parts
 from rsctl.results.report.page import Page
+from rsctl.results.report.profile_section import profiles_part
 from rsctl.results.report.result_section import cost_text, result_cards, sample_table, state_mark
 from rsctl.results.report.run_charts import (
     METRICS,
@@ -67,6 +68,7 @@ def named_parts(page: Page, data: RunData) -> dict[str, list[Child]]:
         ],
         "gradients": [gradients_part(page, data)],
         "stragglers": [_charts(page, "Stragglers", straggler_charts(data))],
+        "profiles": [profiles_part(data)],
     }
 
 

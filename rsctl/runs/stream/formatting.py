@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from rsctl.runs.stream.events import LogEvent, seconds_between
+from rsctl.runs.stream.profiles import profile_of
 from rsctl.runs.stream.redraws import is_bar_state
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.runs.stream.structured import is_structured, structured
@@ -105,7 +106,12 @@ def _format_reducer(record: dict[str, Any]) -> str:
     return f"rsctl: a reducer at {record.get('address')} ({LANGUAGES.get(engine, engine)} engine)"
 
 
-_FORMATS = {"metrics": _format_metrics, "reducer": _format_reducer}
+def _format_profile(record: dict[str, Any]) -> str | None:
+    found = profile_of(record)
+    return f"rsctl: {found.describe()}" if found else None
+
+
+_FORMATS = {"metrics": _format_metrics, "reducer": _format_reducer, "profile": _format_profile}
 
 
 def format_duration(seconds: float) -> str:

@@ -38,7 +38,7 @@ COMPOSE = TargetInfo(
     fetched_schemes=frozenset({"gs", "s3"}),
     input_modes=frozenset({"mount", "copy", "shards"}),
     refused=_REFUSED,
-    honoured=frozenset({"chief", "roles"}),
+    honoured=frozenset({"chief", "roles", "profile"}),
     unused=_UNUSED,
     needs=frozenset({"docker"}),
 )
@@ -50,7 +50,7 @@ PROCESS = TargetInfo(
     fetched_schemes=frozenset({"gs", "s3"}),
     input_modes=frozenset({"mount", "copy", "shards"}),
     refused=_REFUSED,
-    honoured=frozenset({"chief", "roles"}),
+    honoured=frozenset({"chief", "roles", "profile"}),
     unused={
         **_UNUSED,
         "image.uri": _NO_IMAGE,

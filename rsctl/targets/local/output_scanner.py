@@ -12,6 +12,7 @@ from rsctl.runs.step_times import reported_steps
 from rsctl.runs.stragglers import StragglerMonitor
 from rsctl.runs.stream.events import Failure, LogEvent, now
 from rsctl.runs.stream.metrics import MetricReader, MetricSpec
+from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark, without_marks
 from rsctl.runs.stream.redraws import measured
 from rsctl.runs.versions import reported_versions
@@ -65,6 +66,8 @@ class OutputScanner:
                 self._recorder.versions(replica, versions)
             if steps := reported_steps(event):
                 self._recorder.steps(steps)
+            if profile := reported_profile(event):
+                self._recorder.profile(profile)
         for metrics in self._reader.read_all(events):
             self._recorder.metrics(metrics)
             self.trips += self._rules.read(metrics)

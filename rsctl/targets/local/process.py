@@ -14,6 +14,7 @@ from rsctl.images.events import Show
 from rsctl.installation import install_command
 from rsctl.job.job import Job
 from rsctl.job.options import process_options
+from rsctl.node.rank_profiler import TOOL, find_tool
 from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
 from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
@@ -172,6 +173,21 @@ class ProcessTarget(LocalTarget):
         del is_terminal
         return process_command(run, replica, command or [os.environ.get("SHELL") or "sh"])
 
+    def _missing_profiler(self, job: Job) -> Finding | None:
+        """The error that a tool of `profile` is not installed; nodes of another Python look for it
+        there.
+        """
+        tool = job.profile.tool if job.profile is not None else "torch"
+        if tool == "torch" or process_options(job).python is not None:
+            return None
+        if find_tool({**os.environ, TOOL: tool}) is not None:
+            return None
+        message = f"this machine has no {tool}"
+        remedy = install_command("profile") if tool == "py-spy" else (
+            "install NVIDIA Nsight Systems, or use profile.tool: torch"
+        )  # fmt: skip
+        return error("profile", message, remedy, "profile.tool")
+
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
         env = plan.get("env", {})
@@ -181,7 +197,9 @@ class ProcessTarget(LocalTarget):
         }
 
     def preflight(self, submission: Submission) -> list[Finding]:
-        """Whether the launcher finds torch, or mpirun."""
+        """Whether the launcher finds torch, or mpirun, and the profiler is installed."""
+        if missing := self._missing_profiler(submission.job):
+            return [missing]
         if submission.job.run.launcher == "mpi" and which("mpirun") is None:
             message = "launcher mpi needs Open MPI's mpirun, which this machine does not have"
             remedy = "install openmpi-bin, or use target compose with image.apt: [openmpi-bin]"

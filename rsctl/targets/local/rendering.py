@@ -13,6 +13,7 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Pool, merged_pools
 from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
 from rsctl.targets.node_checks import checks_env
+from rsctl.targets.profiles import profile_env
 from rsctl.targets.roles import role_job
 from rsctl.targets.stalls import stall_env, stall_findings
 from rsctl.targets.variables import (
@@ -238,8 +239,8 @@ def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     """A worker's own variables; None for a secret, which travels outside the request."""
     threads: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
     comm = comm_env(job, bool(reducer_count(job)))
-    limits = {**stall_env(job), **grace_env(job)}
-    return {**threads, **user_env(job), **comm, **limits, **checks_env(job)}
+    watched = {**stall_env(job), **profile_env(job), **checks_env(job)}
+    return {**threads, **user_env(job), **comm, **watched, **grace_env(job)}
 
 
 def secrets_of(job: Job) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.runs.stream.metrics import MetricReader
+from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark
 from rsctl.runs.stream.redraws import lines_apart, logged, measured
 from rsctl.runs.versions import reported_versions
@@ -124,6 +125,8 @@ class LogCollector:
             self._recorder.versions(line.replica, versions)
         if steps := reported_steps(event):
             self._recorder.steps(steps)
+        if profile := reported_profile(event):
+            self._recorder.profile(profile)
         self._note(self._job.notice(event), line.replica)
         return event
 

@@ -61,7 +61,7 @@ INFO = TargetInfo(
             "SageMaker gives all machines of a job the same variables", "set run.env"
         ),
     },
-    honoured=frozenset({"chief", "roles"}),
+    honoured=frozenset({"chief", "roles", "profile"}),
     reuses_machines=frozenset({"keep_alive"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "efa"}),

@@ -16,6 +16,7 @@ from rsctl.images.package import Package
 from rsctl.job.job import Job
 from rsctl.node.roles import STOPPED_ROLES
 from rsctl.targets.node_checks import checks_env
+from rsctl.targets.profiles import profile_env
 from rsctl.targets.sagemaker.arguments import container_arguments
 from rsctl.targets.sagemaker.channels import PACKAGE_PATH, channels, input_env
 from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
@@ -108,7 +109,7 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     env: Env = {**user_env(job), **comm_env(job, has_reducers), **stall_env(job)}
     machines = [machine for machine in (resolved.worker, resolved.chief) if machine]
     gbps = min(filter(None, (machine.gbps for machine in machines)), default=None)
-    env |= {**_soft_stop_env(job), **checks_env(job, gbps)}
+    env |= {**_soft_stop_env(job), **profile_env(job), **checks_env(job, gbps)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from rsctl.images.python_package import (
     python_package_uri,
 )
 from rsctl.job.job import Job
-from rsctl.targets.base import ImagePlan, Plan, Pool, Submission
+from rsctl.targets.base import ImagePlan, Plan, Pool, Shell, Submission
 from rsctl.targets.chief import chief_findings, chief_job
 from rsctl.targets.inputs import planned
 from rsctl.targets.launch_command import ranks_in
@@ -47,6 +47,9 @@ from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
 from rsctl.targets.sagemaker.toolkit import toolkit_ranks
 from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
+
+if TYPE_CHECKING:
+    from rsctl.runs.records import RunRecord
 
 _LONGEST_NAME = 63
 
@@ -123,6 +126,12 @@ class SageMakerTarget(ManagedTarget):
         from rsctl.targets.sagemaker.pages import pages_of  # which a plan does not need
 
         return pages_of(url)
+
+    def shell(self, run: RunRecord, replica: str) -> Shell:
+        """See ShellTarget."""
+        from rsctl.targets.sagemaker.shell import shell_of  # which a plan does not need
+
+        return shell_of(run, replica)
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
         """See ManagedTarget: a job's name is unique in its region forever."""

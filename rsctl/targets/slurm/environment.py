@@ -7,6 +7,7 @@ from typing import Optional
 from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env
 from rsctl.targets.node_checks import checks_env
+from rsctl.targets.profiles import profile_env
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
 from rsctl.targets.slurm.pools import Step, reducer_count
@@ -42,6 +43,7 @@ def step_env(job: Job, step: Step) -> dict[str, Optional[str]]:
     if step.role == "worker":
         env |= {**comm_env(job, has_reducers), **reducers_env(job, has_reducers)}
         env |= checks_env(job)
+        env |= profile_env(job)
     return env
 
 

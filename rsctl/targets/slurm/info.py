@@ -32,7 +32,7 @@ INFO = TargetInfo(
         "roles.NAME.disk": _DISK,
         "limits.spot": "a partition or targets.slurm.qos decides whether jobs are preempted",
     },
-    honoured=frozenset({"chief", "roles"}),
+    honoured=frozenset({"chief", "roles", "profile"}),
     bench_options={"requeue": "no", "auto_resume": False},
     excludes_nodes="exclude",
     node_platform="slurm",

@@ -68,6 +68,7 @@ _RANKS = {"run": {"command": None, "script": "train.py", "launcher": "torchrun"}
 _SEVERAL = {**_RANKS, "workers": {"count": 2}}
 _REDUCED = {**_SEVERAL, "reducers": {"count": 1}}
 _LOCAL = {**_SEVERAL, "comm": {"local_steps": 8}}
+_PROFILED = {**_RANKS, "profile": {"tool": "torch"}}
 _ROLE = {"workers": {"count": 2}, "roles": {"data": {"command": ["true"]}}}
 _INPUT = {"inputs": {"data": {"uri": "{location}"}}}
 
@@ -140,6 +141,10 @@ SAMPLES = (
     Sample("inputs.data.mode", "stream", _INPUT),
     Sample("outputs", "{location}"),
     Sample("checkpoints", "{location}"),
+    Sample("profile", {"tool": "py-spy"}, _RANKS),
+    Sample("profile.tool", "py-spy", _PROFILED),
+    Sample("profile.ranks", [1], {**_PROFILED, "workers": {"count": 2}}),
+    Sample("profile.steps", "2..3", _PROFILED),
     Sample("limits.timeout", "1h"),
     Sample("limits.queue", "30m"),
     Sample("limits.retries", 2),

@@ -12,6 +12,7 @@ from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.node.roles import AWAITED_ROLES
 from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
 from rsctl.targets.node_checks import checks_env
+from rsctl.targets.profiles import profile_env
 from rsctl.targets.stalls import stall_env
 from rsctl.targets.variables import TOKEN, comm_env, grace_env, reducers_env, user_env
 from rsctl.targets.vertex.options import vertex_options
@@ -33,7 +34,7 @@ def container_env(
     their worker pools, `awaited` the job's `awaited_roles`, `gbps` the bandwidth of each worker.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers), **stall_env(job)}
-    env |= {**_soft_stop_env(job), **checks_env(job, gbps)}
+    env |= {**_soft_stop_env(job), **profile_env(job), **checks_env(job, gbps)}
     env |= input_env(input_plans(job))
     env |= {POOL_ROLES: write_pool_roles(pool_roles)} if pool_roles else {}
     if awaited and job.run.is_launched:

@@ -43,7 +43,7 @@ INFO = TargetInfo(
             "Vertex AI has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
         )
     },
-    honoured=frozenset({"chief", "roles"}),
+    honoured=frozenset({"chief", "roles", "profile"}),
     reuses_machines=frozenset({"persistent_resource"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "reduction-server", "fast-socket"}),

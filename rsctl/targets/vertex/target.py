@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from rsctl.images.python_package import (
 )
 from rsctl.job.job import Job
 from rsctl.runs.folder import RestartLimit
-from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, Plan, Shell, Submission
 from rsctl.targets.inputs import planned
 from rsctl.targets.managed.endpoints import shared_service
 from rsctl.targets.managed.overlay import apply_overlay
@@ -46,6 +46,9 @@ from rsctl.targets.vertex.pools import pools_of
 from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
 from rsctl.targets.vertex.request_checks import request_findings
 from rsctl.targets.vertex.scheduling import restart_limit
+
+if TYPE_CHECKING:
+    from rsctl.runs.records import RunRecord
 
 
 class VertexTarget(ManagedTarget):
@@ -109,6 +112,12 @@ class VertexTarget(ManagedTarget):
         from rsctl.targets.vertex.pages import pages_of  # which a plan does not need
 
         return pages_of(url, plan.get("request", {}).get("body", {}))
+
+    def shell(self, run: RunRecord, replica: str) -> Shell:
+        """See ShellTarget."""
+        from rsctl.targets.vertex.shell import shell_of  # which a plan does not need
+
+        return shell_of(run, replica)
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
         """See ManagedTarget: the API has a switch for restarts and no number."""

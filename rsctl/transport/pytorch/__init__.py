@@ -27,6 +27,7 @@ def autoload() -> None:
     A failure is repeated, as an exception, when the script starts a process group.
     """
     _arm()
+    _profile()
     if not any(os.environ.get(name) for name in ACTIVATES):
         _watch()
         return
@@ -65,6 +66,18 @@ def _arm() -> None:
         inspection.arm(os.environ)
     except Exception as error:  # noqa: BLE001 - no evidence must not mean no training
         os.write(2, f"rsctl: cannot inspect this rank: {error}\n".encode(errors="replace"))
+
+
+def _profile() -> None:
+    """Profile steps of this rank, if the job asks for it."""
+    if not (os.environ.get("RSCTL_PROFILE") and os.environ.get("RSCTL_PROFILE_STEPS")):
+        return
+    try:
+        from rsctl.transport.pytorch import profiling
+
+        profiling.arm(os.environ)
+    except Exception as error:  # noqa: BLE001 - no profile must not mean no training
+        os.write(2, f"rsctl: cannot profile this rank: {error}\n".encode(errors="replace"))
 
 
 def _watch() -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
@@ -102,7 +103,7 @@ class GradientPipeline:
             if self._begins_at_once:
                 self._begin(operation)
             self._waiting.put(operation)
-        return operation.future
+        return _in_profile(operation.future)
 
     def close(self) -> None:
         """Leave the reducers when all workers have received their results from this one."""
@@ -260,3 +261,16 @@ class GradientPipeline:
             if ready is not None:
                 self._stream.wait_event(ready)
             yield
+
+
+def _in_profile(
+    future: torch.futures.Future[torch.Tensor],
+) -> torch.futures.Future[torch.Tensor]:
+    """The future, as a range of a profile that PyTorch records in this thread."""
+    autograd: Any = torch.autograd
+    if not autograd._profiler_enabled():
+        return future
+    record: Any = torch.profiler.record_function("rsctl:all_reduce")
+    record.__enter__()
+    marked: torch.futures.Future[torch.Tensor] = record._call_end_callbacks_on_future(future)
+    return marked
