@@ -199,3 +199,16 @@ def test_containers(rsctl: Rsctl) -> None:
     assert found["stopped-node"]["verdict"] == "not-survived"
     assert found["dropped-node"]["strike"] == "docker network disconnect of worker-1"
     assert found["dropped-node"]["reasons"] == ["the job succeeded without the node"]
+
+
+@pytest.mark.parametrize("template", ["ddp", "fsdp", "single"])
+def test_the_templates_survive(rsctl: Rsctl, template: str) -> None:
+    """Each with one worker, which is enough to lose a state that is not in the checkpoint."""
+    assert rsctl("init", template).exit_code == 0
+    job = f"{template}/job.yaml"
+    done, found = drill(rsctl, job, "--faults", "killed-worker", "--set", "workers.count=1")
+    result = found["killed-worker"]
+    assert (done.exit_code, result["verdict"], result["course"]) == (0, "survived", "resumed"), (
+        result
+    )
+    assert result["checkpoint"]["damaged"] == []
