@@ -9,7 +9,7 @@ import typer
 
 from rsctl.api import load
 from rsctl.api.drill import PreparedDrill, prepare_drill
-from rsctl.api.drill_report import write_junit
+from rsctl.api.drill_report import write_html, write_junit
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
@@ -77,21 +77,21 @@ _Patience = Annotated[
 ]
 
 
-def _parse_report(text: str) -> str:
+def _parse_report(text: str) -> tuple[str, str]:
     kind, _, path = text.partition("=")
-    if kind != "junit" or not path:
-        raise typer.BadParameter(f"{text!r} is not junit=FILE")
-    return path
+    if kind not in ("html", "junit") or not path:
+        raise typer.BadParameter(f"{text!r} is not html=FILE or junit=FILE")
+    return kind, path
 
 
 _Report = Annotated[
     list[Any],
     typer.Option(
         "--report",
-        metavar="junit=FILE",
+        metavar="KIND=FILE",
         parser=_parse_report,
         rich_help_panel=OUTPUT,
-        help="Write JUnit XML for a CI system. Repeatable.",
+        help="Write a report: html=FILE, or junit=FILE for a CI system. Repeatable.",
     ),
 ]
 
@@ -148,6 +148,8 @@ def command(
     except KeyboardInterrupt:
         print_message(f"interrupted: {runs[-1] if runs else 'nothing'} is cancelled")
         return int(ExitCode.INTERRUPTED)
+    for path in _of_kind("html", reports):
+        write_html(path, found)
     if output == "json":
         print_json(found)
     else:
@@ -155,11 +157,18 @@ def command(
     return found.exit_code
 
 
+def _of_kind(kind: str, reports: list[tuple[str, str]]) -> list[str]:
+    return [path for of, path in reports if of == kind]
+
+
 def _write(
-    reports: list[str], drill: PreparedDrill, names: list[str], results: list[FaultResult]
+    reports: list[tuple[str, str]],
+    drill: PreparedDrill,
+    names: list[str],
+    results: list[FaultResult],
 ) -> None:
     """Write the JUnit files: a fault without a result is an error in them."""
-    for path in reports:
+    for path in _of_kind("junit", reports):
         write_junit(path, drill.job.name, names, results)
 
 

@@ -48,7 +48,8 @@ def assert_nothing_is_left(rsctl: Rsctl) -> None:
 def test_a_job_that_survives(rsctl: Rsctl) -> None:
     job = write_job(rsctl, reducers={"count": 1})
     faults = "preemption,killed-worker,killed-reducer,full-disk"
-    done, found = drill(rsctl, job, "--faults", faults, "--report", "junit=drill.xml")
+    reports = ("--report", "junit=drill.xml", "--report", "html=drill.html")
+    done, found = drill(rsctl, job, "--faults", faults, *reports)
     assert done.exit_code == 0, found
     for result in found.values():
         assert (result["verdict"], result["course"]) == ("survived", "resumed"), result
@@ -62,6 +63,10 @@ def test_a_job_that_survives(rsctl: Rsctl) -> None:
     assert found["killed-reducer"]["strike"] == "SIGKILL to all processes of reducer-0"
     suites = ElementTree.parse(rsctl.folder / "drill.xml").getroot()
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("4", "0", "0")
+    page = (rsctl.folder / "drill.html").read_text()
+    assert "survived 4 of 4 faults at step " in page
+    assert page.partition("<h2>")[2].startswith("Drill</h2>")
+    assert all(f">{run}<" in page for run in found["preemption"]["runs"])
     assert_nothing_is_left(rsctl)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Union
 
@@ -68,15 +68,17 @@ def make_report(
     locations: Mapping[str, Mapping[str, str]],
     histories: Sequence[tuple[str, Sequence[HistorySeries]]] = (),
     gate: Gate | None = None,
+    first: Callable[[Page], object] = lambda page: None,
 ) -> Report:
     """The report of these sources. `locations` are the locations of results, by run.
 
     `histories` are the series of histories, by their location. A `gate` without sources is one that
-    has refused to run anything.
+    has refused to run anything. `first` adds the section before all others.
 
     Raises StoreError.
     """
     page = Page()
+    first(page)
     reader = _Reader(store)
     runs = [source for source in sources if isinstance(source, RunRecord)]
     if gate is not None and not sources:
