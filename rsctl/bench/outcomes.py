@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from time import monotonic
 
+import msgspec
+
 from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.follower import Follower
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver
+from rsctl.bench.pack_progress import PackProgress, keep_ended
+from rsctl.bench.packed import slot_of, trials_in
+from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.samples import samples
+from rsctl.bench.schedule import Slot
 from rsctl.bench.starter import Sent, TrialStarter
 from rsctl.findings import ExitCode, JobState, RsctlError, note
 from rsctl.runs.stream.events import StateEvent, now
+from rsctl.targets.base import Pool, count_of_role
 
 _TRIES = 3
 """How often a run that got no machines after it was accepted, or that the cluster has ended, is
@@ -27,6 +34,7 @@ class Outcomes:
 
     def __init__(
         self,
+        prepared: BenchPlan,
         current: CurrentBench,
         starter: TrialStarter,
         follower: Follower,
@@ -35,6 +43,7 @@ class Outcomes:
     ) -> None:
         self.is_cancelled = False
         self.must_stop = False
+        self._prepared, self._lost_jobs = prepared, 0
         self._current, self._starter, self._follower = current, starter, follower
         self._observer, self._fail_fast = observer, fail_fast
 
@@ -63,14 +72,17 @@ class Outcomes:
         code = int(state.exit_code if self.is_cancelled else problem.exit_code)
         why = problem.summary
         store.record(run, StateEvent(time=now(), state=state, exit_code=code, reason=why))
-        self._current.conclude(sent.trial, state, code, why)
-        self._observer.ended(sent.trial, store.get(run), {})
+        for trial in trials_in(sent.trial):
+            self._current.conclude(trial, state, code, why)
+            self._observer.ended(trial, store.get(trial.run), {})
         self.must_stop = self.must_stop or self._fail_fast
         if problem.exit_code is ExitCode.ENVIRONMENT:
             self._starter.stop(problem)
 
     def ended(self, active: ActiveRun, is_driver: bool) -> None:
         """A run is over; who drives the bench records it and decides what follows."""
+        if active.progress is not None:
+            return self._job_ended(active, active.progress, is_driver)
         self.record_end(active, is_driver)
         if active.trial.state is JobState.SUCCEEDED:
             self._starter.backoff.reset()
@@ -81,6 +93,9 @@ class Outcomes:
 
     def record_end(self, active: ActiveRun, is_driver: bool) -> None:
         """Show the samples of a run that is over; who drives the bench records its end."""
+        if active.progress is not None:
+            self._settle(active, active.progress)
+            return
         trial, run = active.trial, active.run
         if is_driver:
             state = run.state if run and run.state.is_final else JobState.FAILED
@@ -105,3 +120,75 @@ class Outcomes:
         is_stopped = self.is_cancelled or self._starter.problem is not None
         is_last = active.trial.attempt + 1 >= _TRIES
         return (active.lacked_machines or active.was_lost) and not is_stopped and not is_last
+
+    def keep_slots(self, is_driver: bool) -> None:
+        """Record the slots of packed jobs that have ended, and show them."""
+        for active in self._follower.packs:
+            if active.progress is not None and active.run is not None:
+                self._keep_slots(active, active.progress, is_driver)
+
+    def _keep_slots(self, active: ActiveRun, progress: PackProgress, is_driver: bool) -> None:
+        """As `keep_slots`, of one job. Lines of a cloud's log may come late: its slots wait."""
+        job, store = active.run, self._current.store
+        is_complete = active.is_over or not self._prepared.target.info.is_managed
+        if is_driver and job is not None and is_complete:
+            workers = count_of_role(msgspec.convert(job.plan["pools"], list[Pool]), "worker")
+            for end in progress.ends(workers):
+                trial = progress.trial(end.slot)
+                run = keep_ended(store, self._prepared, trial, job, end) if trial else None
+                if trial and run:
+                    code = int(run.state.exit_code)
+                    self._current.conclude(trial, run.state, code, run.reason)
+        for trial in trials_in(active.trial):
+            if trial.state.is_final and trial.run not in progress.shown:
+                progress.shown.add(trial.run)
+                run = store.get(trial.run)
+                self._observer.ended(trial, run, samples(store, run) if run else {})
+                is_failure = trial.state is not JobState.SUCCEEDED
+                self.must_stop = self.must_stop or (is_failure and self._fail_fast)
+
+    def _job_ended(self, active: ActiveRun, progress: PackProgress, is_driver: bool) -> None:
+        """A packed job is over: what has not run is run in another one, unless it was cancelled."""
+        if not is_driver:
+            return self._keep_slots(active, progress, is_driver)
+        left = self._settle(active, progress)
+        is_stopped = self.is_cancelled or self.must_stop or self._starter.problem is not None
+        if is_stopped or not left or (active.run and active.run.state is JobState.CANCELLED):
+            return
+        if active.was_lost or active.lacked_machines:
+            self._starter.backoff.wait(monotonic(), others_run=True)
+        why = (active.run and active.run.reason) or "it has ended"
+        message = f"{active.trial.run} has not run {len(left)} of its slots ({why})"
+        self._observer.finding(note("lost-run", f"{message}: they run in another job"))
+        for slot in reversed(left):
+            self._starter.put_first(slot)
+
+    def _settle(self, active: ActiveRun, progress: PackProgress) -> list[Slot]:
+        """Record how the slots of a job that is over have ended; those that have to run again."""
+        for _ in progress.take(active.read()):
+            pass
+        self._keep_slots(active, progress, is_driver=True)
+        job, trials = active.run, trials_in(active.trial)
+        rest = [trial for trial in trials if not trial.state.is_final]
+        is_first_lost = (active.was_lost or active.lacked_machines) and len(rest) == len(trials)
+        self._lost_jobs = self._lost_jobs + 1 if is_first_lost else 0
+        state = job.state if job and job.state.is_final else JobState.FAILED
+        reason = job.reason if job else "it is no longer in the store"
+        if state is JobState.SUCCEEDED:
+            state, reason = JobState.FAILED, "the log of its job does not have its end"
+            ended = rest
+        elif self._lost_jobs >= _TRIES:
+            ended = rest
+        elif active.was_lost or active.lacked_machines:
+            ended = []
+        elif progress.has_begun:
+            ended = [trial for trial in rest if slot_of(trial) in progress.has_begun]
+        else:
+            ended = [] if state is JobState.CANCELLED else rest
+        for trial in ended:
+            self._current.conclude(trial, state, int(state.exit_code), reason)
+        left = [trial for trial in rest if trial not in ended]
+        for trial in left:
+            self._current.drop(trial)
+        self._keep_slots(active, progress, is_driver=False)
+        return [trial.slot for trial in left]

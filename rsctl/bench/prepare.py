@@ -57,6 +57,11 @@ class BenchPlan:
     rehearsal: RehearsedTarget | None = None
 
     @property
+    def is_packed(self) -> bool:
+        """Whether its runs are slots of few jobs, see `rsctl.bench.packed`."""
+        return self.job.bench.pack
+
+    @property
     def job(self) -> Job:
         """The job of the first cell, for what all cells have in common."""
         return self.cells[0].submission.job
@@ -84,7 +89,8 @@ class BenchPlan:
         """A digest of the measurement: benches that share it can be one."""
         digests = [cell.digest for cell in self.cells]
         rehearsed = [self.rehearsal.definition] if self.rehearsal else []
-        text = "\n".join([self.target.info.name, *digests, self.inputs, *rehearsed])
+        packed = ["packed"] if self.is_packed else []
+        text = "\n".join([self.target.info.name, *digests, self.inputs, *rehearsed, *packed])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def fingerprints(self) -> list[Fingerprint]:
@@ -162,6 +168,12 @@ def prepare(
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
+    if cells[0].submission.job.bench.pack:
+        from rsctl.bench.packed import pack_findings  # which needs the cells' type
+
+        findings += pack_findings(cells)
+        if any(finding.is_error for finding in findings):
+            raise RsctlError(ExitCode.USAGE, *findings)
     sources = {cell.submission.job.image.source: cell.submission for cell in cells}
     inputs = "".join(_inputs_of(submission, document) for submission in sources.values())
     return BenchPlan(document, settings, chosen, cells, findings, inputs, rehearsal)

@@ -184,7 +184,8 @@ class Benches:
 
     def of_run(self, run: str) -> BenchRecord | None:
         """The bench that a run belongs to, or None."""
-        which = "WHERE id IN (SELECT bench FROM trials WHERE run=?)"
+        slots = "substr(run, 1, length(?1) + 2) = ?1 || '-s'"
+        which = f"WHERE id IN (SELECT bench FROM trials WHERE run=?1 OR {slots})"  # noqa: S608
         return next(iter(self._benches(which, run)), None)
 
     def find(self, reference: str) -> BenchRecord:
@@ -210,6 +211,11 @@ class Benches:
                     *(trial.state.value, trial.exit_code, trial.reason),
                 ),
             )
+
+    def drop(self, bench: str, trial: Trial) -> None:
+        """Remove the record of a trial that has not run."""
+        with self._store.transaction() as db:
+            db.execute("DELETE FROM trials WHERE bench=? AND run=?", (bench, trial.run))
 
     def note(self, bench: str, trial: Trial) -> None:
         """Record how a trial is."""

@@ -20,6 +20,7 @@ from rsctl.bench.images import provide_images
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
+from rsctl.bench.packed import trials_in
 from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.records import BenchRecord
 from rsctl.bench.starter import TrialStarter
@@ -91,7 +92,9 @@ class _Driver:
             prepared, current.store, parallel or default_parallel(prepared)
         )
         self._follower = Follower(prepared.target, current.store, observer, current.note)
-        self._outcomes = Outcomes(current, self._starter, self._follower, observer, fail_fast)
+        self._outcomes = Outcomes(
+            prepared, current, self._starter, self._follower, observer, fail_fast
+        )
         self._reload_at = 0.0
 
     @property
@@ -115,6 +118,7 @@ class _Driver:
                 self._outcomes.take_answers()
             for active in self._follower.follow(None if self._is_driver else self._current.record):
                 self._outcomes.ended(active, self._is_driver)
+            self._outcomes.keep_slots(self._is_driver)
             if self._follower.unknown:
                 self._starter.stop(self._follower.unknown)
             self._observer.tick(self._current.record)
@@ -133,7 +137,8 @@ class _Driver:
         """Drive the bench, or watch the process that does."""
         self._lock = self._folder.lock()
         self._current.reload()
-        todo = len(self._current.pending()) + len(self._current.unfinished())
+        begun = [one for trial in self._current.unfinished() for one in trials_in(trial)]
+        todo = len(self._current.pending()) + sum(not one.state.is_final for one in begun)
         self._observer.begin(self._current.record, todo, is_driven=not self._is_driver)
         if self._is_driver:  # an earlier cancellation is over then
             self._drive()

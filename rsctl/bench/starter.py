@@ -11,17 +11,18 @@ from msgspec.structs import replace
 
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.lost_runs import failed_nodes, without_nodes
+from rsctl.bench.pack_progress import settings_of
+from rsctl.bench.packed import MOST_SLOTS, Pack, make_pack, pack_job, shape_of, trials_in
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate
-from rsctl.bench.records import SIDE, Benches, BenchRecord, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.schedule import Slot, next_trial
 from rsctl.bench.submit_thread import SubmitThread
-from rsctl.bench.summary import format_value
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.plan import make_plan
 from rsctl.runs.home import home
-from rsctl.runs.ids import new_run_id
+from rsctl.runs.ids import new_run_id, slot_run
 from rsctl.runs.store import Store
 from rsctl.targets.base import Plan, Submission
 
@@ -66,7 +67,8 @@ class TrialStarter:
 
     def cells(self) -> list[BenchCell]:
         """The cells that are still to be run."""
-        waiting = {cell for cell, _ in self._queue} | {trial.cell for trial in self._again}
+        again = {trial.cell for one in self._again for trial in trials_in(one)}
+        waiting = {cell for cell, _ in self._queue} | again
         return [self._prepared.cells[index] for index in sorted(waiting)]
 
     @property
@@ -95,16 +97,17 @@ class TrialStarter:
             trial = self._next(bench)
             if trial is None:
                 return
-            cell = self._prepared.cells[trial.cell]
             try:
-                submission = self._submission(bench, cell, trial.run)
+                submission = self._submission(bench, trial)
             except RsctlError as problem:
                 self.stop(problem)
                 return
-            if trial.run not in {other.run for other in bench.trials}:
-                self._benches.begin(bench.bench, trial)
-                bench.trials.append(trial)
-            target, settings = self._prepared.target, self._settings(cell)
+            known = {other.run for other in bench.trials}
+            for one in trials_in(trial):
+                if one.run not in known:
+                    self._benches.begin(bench.bench, one)
+                    bench.trials.append(one)
+            target, settings = self._prepared.target, settings_of(self._prepared, trial.cell)
             thread = SubmitThread(
                 target, submission, settings, self._rate, self._prepared.rehearsal
             )
@@ -140,12 +143,6 @@ class TrialStarter:
             for f in sent.problem.findings
         ]
 
-    def _settings(self, cell: BenchCell) -> list[str]:
-        """The settings of the run's job that are not in its file."""
-        varied = [f"{k}={format_value(value)}" for k, value in cell.values.items() if k != SIDE]
-        fixed = [s for s in self._prepared.settings if s.partition("=")[0] not in cell.values]
-        return [*fixed, *varied]
-
     def _has_room(self, running: int) -> bool:
         return (
             running + len(self._sending) < self._parallel
@@ -161,23 +158,37 @@ class TrialStarter:
             return None
         if self._again:
             return self._again.popleft()
-        return next_trial(bench, self._queue.popleft(), run)
+        if not self._prepared.is_packed:
+            return next_trial(bench, self._queue.popleft(), run)
+        cells = self._prepared.cells
+        shapes = {number: shape_of(cells[number]) for number, _ in self._queue}
+        first = shapes[self._queue[0][0]]
+        alike = [slot for slot in self._queue if shapes[slot[0]] == first][:MOST_SLOTS]
+        self._queue = deque(slot for slot in self._queue if slot not in alike)
+        trials = [next_trial(bench, slot, slot_run(run, n)) for n, slot in enumerate(alike)]
+        return make_pack(run, trials)
 
-    def _submission(self, bench: BenchRecord, cell: BenchCell, run: str) -> Submission:
+    def _submission(self, bench: BenchRecord, trial: Trial) -> Submission:
         """The submission of one run. Raises RsctlError if it no longer matches the bench's plan."""
-        submission = make_plan(cell.submission.job, self._prepared.target, run)
-        if digest_of(submission) != cell.digest:
-            message = "the job's files have changed since the bench began"
-            remedy = "run the command again: it measures the changed files as another bench"
-            raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
-        info = self._prepared.target.info
-        if nodes := failed_nodes(self._store, bench):
-            job = without_nodes(cell.submission.job, info, nodes)
-            submission = make_plan(job, self._prepared.target, run)
+        numbers = list(dict.fromkeys(one.cell for one in trials_in(trial)))
+        cells = [self._prepared.cells[number] for number in numbers]
+        for cell in cells:
+            submission = make_plan(cell.submission.job, self._prepared.target, trial.run)
+            if digest_of(submission) != cell.digest:
+                message = "the job's files have changed since the bench began"
+                remedy = "run the command again: it measures the changed files as another bench"
+                raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
+        info, job = self._prepared.target.info, cells[0].submission.job
+        nodes = failed_nodes(self._store, bench)
+        if isinstance(trial, Pack):
+            job = pack_job(cells, [numbers.index(one.cell) for one in trial.trials])
+        if nodes or isinstance(trial, Pack):
+            job = without_nodes(job, info, nodes)
+            submission = make_plan(job, self._prepared.target, trial.run)
         image = submission.plan.image
         image = replace(image, reference=bench.images.get(image.tag or ""))
         plan = replace(submission.plan, image=image)
-        return replace(submission, plan=plan, text=cell.submission.text)
+        return replace(submission, plan=plan, text=cells[0].submission.text)
 
 
 def _account(plan: Plan) -> str:

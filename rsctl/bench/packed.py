@@ -1,0 +1,158 @@
+"""A packed bench: its runs are slots of few jobs, one after the other on the same nodes.
+
+Slots of one job may differ in run.args, run.env and the program. Cells that differ in more have
+jobs of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.bench.prepare import BenchCell
+from rsctl.bench.records import Trial
+from rsctl.findings import Finding, error, warning
+from rsctl.job.job import Job
+from rsctl.job.secret_names import public_arguments
+from rsctl.job.units import Duration, EnvValue, Money
+from rsctl.node.path_placeholders import placeholder_names
+from rsctl.node.slots import Cell, Slots, encode
+from rsctl.runs.ids import packed_job
+from rsctl.targets.launch_command import script_arguments, user_command
+from rsctl.targets.variables import user_env
+
+_START_SECONDS = 600.0
+_GRACE_SECONDS = 30.0
+MOST_SLOTS = 1000
+"""The most slots of one job."""
+
+
+class Pack(Trial):
+    """A packed job that has been sent, or is about to be: `run` is its id, `trials` its slots."""
+
+    trials: list[Trial] = []
+
+
+def packs_of(trials: Iterable[Trial]) -> list[Trial]:
+    """Trials, with those that are slots of one packed job as that job."""
+    packs: dict[str, Pack] = {}
+    found: list[Trial] = []
+    for trial in trials:
+        job = packed_job(trial.run)
+        if job is None:
+            found.append(trial)
+        elif job in packs:
+            packs[job].trials.append(trial)
+        else:
+            packs[job] = make_pack(job, [trial])
+            found.append(packs[job])
+    for pack in packs.values():
+        pack.trials.sort(key=slot_of)
+    return found
+
+
+def make_pack(job: str, trials: list[Trial]) -> Pack:
+    """A packed job of these trials."""
+    first = trials[0]
+    fields = {name: getattr(first, name) for name in ("cell", "repetition", "attempt")}
+    return Pack(run=job, trials=trials, **fields)
+
+
+def trials_in(trial: Trial) -> list[Trial]:
+    """The slots of a packed job, or the trial itself."""
+    return trial.trials if isinstance(trial, Pack) else [trial]
+
+
+def slot_of(trial: Trial) -> int:
+    """The number of a trial's slot in its job."""
+    return int(trial.run.rpartition("-s")[2])
+
+
+def shape_of(cell: BenchCell) -> bytes:
+    """What the slots of one job must have in common."""
+    job, image = cell.submission.job, cell.submission.plan.image
+    secret = {name: value for name, value in job.run.env.items() if user_env(job)[name] is None}
+    run = replace(job.run, args=[], env=secret, script=None, module=None, command=None)
+    source = job.image.source if image.tag else None
+    common = replace(
+        job,
+        run=run,
+        image=replace(job.image, source=source),
+        metrics={},
+        gate=None,
+        tracking=[],
+        notify=[],
+        bench=type(job.bench)(),
+    )
+    return msgspec.json.encode([common, image.tag], enc_hook=str)
+
+
+def pack_job(cells: Sequence[BenchCell], order: list[int]) -> Job:
+    """The job that runs slots in this order, each by the number of its cell."""
+    jobs = [cell.submission.job for cell in cells]
+    first, limits = jobs[0], jobs[0].limits
+    seconds = float(limits.timeout) if limits.timeout else None
+    slots = Slots([_slot_cell(job, first, cells[0]) for job in jobs], order, seconds)
+    each = (seconds or 0.0) + float(limits.grace or _GRACE_SECONDS)
+    whole = Duration(_START_SECONDS + len(order) * each) if seconds else None
+    cost = limits.cost and Money(limits.cost * len(order))
+    variables = {name: EnvValue(text) for name, text in encode(slots).items()}
+    return replace(
+        first,
+        run=replace(first.run, env={**first.run.env, **variables}),
+        limits=replace(limits, timeout=whole, cost=cost, retries=0, restarts="never"),
+    )
+
+
+def _slot_cell(job: Job, first: Job, cell: BenchCell) -> Cell:
+    own, common = user_env(job), user_env(first)
+    changed: dict[str, Any] = {name: None for name in common if name not in own}
+    changed |= {n: v for n, v in own.items() if v is not None and v != common.get(n)}
+    is_elsewhere = not cell.submission.plan.image.tag and job.image.source != first.image.source
+    fill = len(script_arguments(job)) if placeholder_names(script_arguments(job)) else 0
+    folder = str(job.image.source) if is_elsewhere else None
+    return Cell(user_command(job), job.run.program is None, fill, changed, folder)
+
+
+def pack_findings(cells: Sequence[BenchCell]) -> list[Finding]:
+    """Why cells cannot be packed, each reason once, and what to know about those that can."""
+    found: list[Finding] = []
+    for cell in cells:
+        for finding in _findings_of(cell.submission.job):
+            found += [finding] if finding not in found else []
+    return found
+
+
+def _findings_of(job: Job) -> Iterator[Finding]:
+    cannot = "bench.pack runs slots one after the other inside one job"
+    if not job.run.is_launched:
+        remedy = "use launcher torchrun or once, or bench.pack: false"
+        yield error("pack", f"{cannot}, by rsctl-launch, which this job does not use", remedy, "run")
+    if job.roles:
+        remedy = "remove roles, or set bench.pack: false"
+        yield error("pack", f"{cannot}, and nodes of roles cannot follow them", remedy, "roles")
+    if job.chief.args is not None or job.chief.env:
+        key = "chief.args" if job.chief.args is not None else "chief.env"
+        message = f"{cannot}, with the same command and variables on all nodes"
+        yield error("pack", message, f"remove {key}, or set bench.pack: false", key)
+    if job.run.launcher == "mpi" and job.workers.count > 1:
+        remedy = "use launcher torchrun, or set bench.pack: false"
+        message = f"{cannot}, and mpirun starts only one program on several nodes"
+        yield error("pack", message, remedy, "run.launcher")
+    if job.limits.on_stall != "notify":
+        message = f"{cannot}, which on_stall: {job.limits.on_stall} would end with all slots"
+        remedy = "set on_stall: notify, and limits.timeout for each slot"
+        yield error("pack", message, remedy, "limits.on_stall")
+    if failing := [name for name, rule in job.watch.items() if rule.do == "fail"]:
+        message = f"{cannot}, which rule {failing[0]} would end with all slots"
+        path = f"watch.{failing[0]}.do"
+        yield error("pack", message, "set do: notify, or bench.pack: false", path)
+    if public_arguments(user_command(job)) != user_command(job):
+        message = f"{cannot}, and their commands are in variables of the job that are not secret"
+        yield error("pack", message, "pass the secret in run.env", "run.args")
+    if not job.limits.timeout:
+        message = "a slot that hangs holds up all slots behind it"
+        yield warning("pack", message, "set limits.timeout, the limit of each slot", "limits")
