@@ -12,6 +12,7 @@ from rsctl.api.bench_handle import Bench
 from rsctl.api.job_file import JobFile, load, message_findings
 from rsctl.bench import run as driver
 from rsctl.bench.observer import BenchObserver
+from rsctl.bench.pack_savings import pack_remark
 from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.prepare import prepare as make_bench_plan
 from rsctl.bench.records import Benches, BenchRecord, Cell
@@ -81,6 +82,14 @@ class PreparedBench:
         slots = pending(bench.record, unsuccessful(bench.record))
         return [self.plan.cells[cell].submission for cell, _ in slots]
 
+    def remarks(self, bench: Bench) -> list[str]:
+        """What packing the remaining runs of a claimed bench saves. Raises RsctlError."""
+        slots = pending(bench.record, unsuccessful(bench.record)) if self.plan.is_packed else []
+        if not slots:
+            return []
+        with closing(Store()) as store:
+            return [pack_remark(store, self.plan, slots)]
+
     def run(
         self,
         bench: Bench,
@@ -102,6 +111,21 @@ class PreparedBench:
             stop=stop,
         )
         return bench
+
+
+def packed_plan(job: JobFile, target: str | None, rehearse: Rehearsal | None) -> str | None:
+    """What packing saves of a whole bench of the job file; None without `bench.pack`.
+
+    Raises RsctlError.
+    """
+    known = job.copy_document()
+    if known.job is None or known.has_errors or not known.job.bench.pack:
+        return None
+    plan = make_bench_plan(known, job.settings, target, rehearse)
+    gate = known.job.gate
+    repeat = (gate.repeat if gate else None) or 1
+    slots = [(cell, number) for number in range(repeat) for cell in range(len(plan.cells))]
+    return pack_remark(None, plan, slots)
 
 
 def prepare_bench(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from rsctl.bench.prepare import BenchCell
 from rsctl.bench.records import Trial
-from rsctl.findings import Finding, error, warning
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.job import Job
 from rsctl.job.secret_names import public_arguments
 from rsctl.job.units import Duration, EnvValue, Money
@@ -115,6 +115,23 @@ def _slot_cell(job: Job, first: Job, cell: BenchCell) -> Cell:
     fill = len(script_arguments(job)) if placeholder_names(script_arguments(job)) else 0
     folder = str(job.image.source) if is_elsewhere else None
     return Cell(user_command(job), job.run.program is None, fill, changed, folder)
+
+
+def require_pairs(cells: Sequence[BenchCell], label: str) -> None:
+    """Raise RsctlError if the two sides of a pair cannot be slots of one job."""
+    findings = [finding for finding in pack_findings(cells) if finding.is_error]
+    for before, after in zip(cells[::2], cells[1::2], strict=True):
+        one, other = (msgspec.json.decode(shape_of(cell)) for cell in (before, after))
+        keys = [key for key in other[0] if one[0].get(key) != other[0][key]]
+        keys += ["image"] if one[1] != other[1] and "image" not in keys else []
+        if keys and not findings:
+            message = (
+                f"bench.pack runs both sides inside one job, and {label} has another "
+                f"{', '.join(keys)}: only run.args, run.env, the program and the source may differ"
+            )
+            findings.append(error("pack", message, "use --no-pack, or bench.pack: false", keys[0]))
+    if findings:
+        raise RsctlError(ExitCode.USAGE, *findings)
 
 
 def pack_findings(cells: Sequence[BenchCell]) -> list[Finding]:

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
-from rsctl.runs.ids import new_run_id
+from rsctl.runs.ids import new_run_id, packed_job
 from rsctl.runs.store import Store
 
 Cell = dict[str, Any]
@@ -127,6 +127,12 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         """
         mine = [trial for trial in self.latest().values() if trial.cell == cell]
         return [t.run for t in mine if not succeeded or t.state is JobState.SUCCEEDED]
+
+    @property
+    def all_runs(self) -> set[str]:
+        """The runs of all attempts, and the packed jobs that they were slots of."""
+        runs = {trial.run for trial in self.trials}
+        return runs | {job for run in runs if (job := packed_job(run)) is not None}
 
     @property
     def is_complete(self) -> bool:
