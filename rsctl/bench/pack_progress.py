@@ -77,9 +77,7 @@ def keep_ended(
     plan["env"] |= {name: folder_of_slot(path, end.slot) for name, path in folders.items()}
     run = trial.run
     plan |= {"run": run, "image": job.plan["image"], "pools": job.plan["pools"]}
-    record = msgspec.structs.replace(
-        record, run=run, url=f"{record.target}://{run}", plan=plan
-    )
+    record = msgspec.structs.replace(record, run=run, url=f"{record.target}://{run}", plan=plan)
     limit = cell.submission.job.limits.timeout
     is_late = prepared.target.info.is_managed
     return keep_slot(store, job, record, end, float(limit) if limit else None, is_late)

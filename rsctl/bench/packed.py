@@ -147,7 +147,9 @@ def _findings_of(job: Job) -> Iterator[Finding]:
     cannot = "bench.pack runs slots one after the other inside one job"
     if not job.run.is_launched:
         remedy = "use launcher torchrun or once, or bench.pack: false"
-        yield error("pack", f"{cannot}, by rsctl-launch, which this job does not use", remedy, "run")
+        yield error(
+            "pack", f"{cannot}, by rsctl-launch, which this job does not use", remedy, "run"
+        )
     if job.roles:
         remedy = "remove roles, or set bench.pack: false"
         yield error("pack", f"{cannot}, and nodes of roles cannot follow them", remedy, "roles")

@@ -48,7 +48,9 @@ def pending(bench: BenchRecord, retried: TrialKeys) -> list[Slot]:
     `retried`.
     """
     latest = bench.latest()
-    slots = list((all_slots if bench.against is None else paired_slots)(len(bench.cells), bench.repeat))
+    slots = list(
+        (all_slots if bench.against is None else paired_slots)(len(bench.cells), bench.repeat)
+    )
     chosen = {s for s in slots if s not in latest or latest[s].key in retried}
     if bench.against is not None and any(packed_job(trial.run) for trial in bench.trials):
         chosen = _whole_pairs(chosen, latest)
@@ -61,7 +63,9 @@ def _whole_pairs(slots: set[Slot], latest: Mapping[Slot, Trial]) -> set[Slot]:
     """
     both = slots | {(cell ^ 1, repetition) for cell, repetition in slots}
     going = {s for s, trial in latest.items() if not trial.state.is_final}
-    return {(cell, number) for cell, number in both if not {(cell, number), (cell ^ 1, number)} & going}
+    return {
+        (cell, number) for cell, number in both if not {(cell, number), (cell ^ 1, number)} & going
+    }
 
 
 def next_trial(bench: BenchRecord, slot: Slot, run: str) -> Trial:

@@ -139,7 +139,9 @@ class Meeting:
                 break
             except (OSError, UnicodeError) as error:
                 if time.monotonic() >= until:
-                    message = f"after {timeout:g} s the chief, {address[0]}, does not answer: {error}"
+                    message = (
+                        f"after {timeout:g} s the chief, {address[0]}, does not answer: {error}"
+                    )
                     remedy = "Check whether that node started, and whether a firewall is between."
                     raise LaunchError(TEMPORARY, "peers-silent", message, remedy) from error
                 time.sleep(_RETRY_SECONDS)
@@ -149,9 +151,7 @@ class Meeting:
         )
         follow.start()
 
-    def _follow(
-        self, sock: socket.socket, name: str, take: Callable[[list[str]], None]
-    ) -> None:
+    def _follow(self, sock: socket.socket, name: str, take: Callable[[list[str]], None]) -> None:
         """Take the lines of a node until its connection ends."""
         with suppress(OSError, ValueError), sock.makefile(encoding="ascii") as lines:
             while line := lines.readline(_MOST_LINE):

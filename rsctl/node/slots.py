@@ -154,7 +154,9 @@ def _mark(keys: list[str], slot: int, state: str, **more: object) -> None:
 
 def _options_of(cell: Cell, options: argparse.Namespace) -> argparse.Namespace:
     head = [sys.executable, "-u"] if cell.is_python else []
-    return argparse.Namespace(**{**vars(options), "command": [*head, *cell.command], "fill": cell.fill})
+    return argparse.Namespace(
+        **{**vars(options), "command": [*head, *cell.command], "fill": cell.fill}
+    )
 
 
 def _environ_of(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -20,7 +19,6 @@ from rsctl.node.structured_lines import lock_of
 from rsctl.runs.failures import ExitReports, first_failure, runtime_finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder, run_directory
-from rsctl.runs.ids import slot_run
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.step_times import reported_steps
@@ -207,6 +205,19 @@ def _copy_log(source: Path, target: Path, begin: int, last: int) -> None:
         own.write(log.readline())
 
 
+_COLUMNS = "(worker, first_row, begun, last_row, ended)"
+_COPY = """
+INSERT INTO metrics (run, time, replica, name, step, value)
+SELECT ?, m.time, m.replica, m.name, m.step, m.value FROM metrics m
+LEFT JOIN slot_windows w ON w.worker = substr(m.replica, 1, instr(m.replica || '/', '/') - 1)
+WHERE m.run = ? AND m.rowid BETWEEN ? AND ? AND m.name <> ? AND CASE
+  WHEN w.worker IS NULL THEN substr(m.replica, 1, 7) <> 'worker-' AND m.time BETWEEN ? AND ?
+  WHEN ? THEN m.time BETWEEN w.begun AND w.ended
+  ELSE m.rowid BETWEEN w.first_row AND w.last_row
+END ORDER BY m.rowid
+"""
+
+
 class _Window(NamedTuple):
     """The stored marks of a worker's slot: row and time of both."""
 
@@ -238,24 +249,12 @@ def _copy_metrics(
     """Copy the values between the marks: by their rows or, where lines of a log come late, by their
     times. Replicas without marks, such as reducers, have the times of the whole slot.
     """
-    own = "m.rowid BETWEEN w.first_row AND w.last_row"
-    own = "m.time BETWEEN w.begun AND w.ended" if by_time else own
+    first = min((window.first for window in windows), default=0)
+    rows = (0, 1 << 62) if by_time else (first, max((w.last for w in windows), default=0))
     begin = min(mark.time for mark in end.began.values())
     last = max(mark.time for mark in end.ended.values())
     with store.transaction() as db:
-        db.execute(
-            "CREATE TEMP TABLE IF NOT EXISTS slot_windows"
-            " (worker, first_row, begun, last_row, ended)"
-        )
+        db.execute(f"CREATE TEMP TABLE IF NOT EXISTS slot_windows {_COLUMNS}")
         db.execute("DELETE FROM slot_windows")
         db.executemany("INSERT INTO slot_windows VALUES (?, ?, ?, ?, ?)", windows)
-        db.execute(
-            "INSERT INTO metrics (run, time, replica, name, step, value)"
-            " SELECT ?, m.time, m.replica, m.name, m.step, m.value FROM metrics m"
-            " LEFT JOIN slot_windows w"
-            " ON w.worker = substr(m.replica, 1, instr(m.replica || '/', '/') - 1)"
-            f" WHERE m.run = ? AND m.name <> ? AND CASE WHEN w.worker IS NULL"  # noqa: S608
-            f" THEN substr(m.replica, 1, 7) <> 'worker-' AND m.time BETWEEN ? AND ? ELSE {own} END"
-            " ORDER BY m.rowid",
-            (run, job, SLOT_MARK, begin, last),
-        )
+        db.execute(_COPY, (run, job, *rows, SLOT_MARK, begin, last, by_time))
