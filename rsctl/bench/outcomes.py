@@ -14,7 +14,6 @@ from rsctl.bench.pack_progress import PackProgress, keep_ended
 from rsctl.bench.packed import slot_of, trials_in
 from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.samples import samples
-from rsctl.bench.schedule import Slot
 from rsctl.bench.starter import Sent, TrialStarter
 from rsctl.findings import ExitCode, JobState, RsctlError, note
 from rsctl.runs.stream.events import StateEvent, now
@@ -124,8 +123,11 @@ class Outcomes:
     def keep_slots(self, is_driver: bool) -> None:
         """Record the slots of packed jobs that have ended, and show them."""
         for active in self._follower.packs:
-            if active.progress is not None and active.run is not None:
-                self._keep_slots(active, active.progress, is_driver)
+            if active.progress is None or active.run is None:
+                continue
+            self._keep_slots(active, active.progress, is_driver)
+            if is_driver and active.run.attempt > 1:  # it would run all of its slots again
+                active.cancel(monotonic())
 
     def _keep_slots(self, active: ActiveRun, progress: PackProgress, is_driver: bool) -> None:
         """As `keep_slots`, of one job. Lines of a cloud's log may come late: its slots wait."""
@@ -153,42 +155,52 @@ class Outcomes:
             return self._keep_slots(active, progress, is_driver)
         left = self._settle(active, progress)
         is_stopped = self.is_cancelled or self.must_stop or self._starter.problem is not None
-        if is_stopped or not left or (active.run and active.run.state is JobState.CANCELLED):
+        if is_stopped or not left or _is_cancelled(active):
             return
-        if active.was_lost or active.lacked_machines:
+        if active.lacked_machines:
             self._starter.backoff.wait(monotonic(), others_run=True)
         why = (active.run and active.run.reason) or "it has ended"
-        message = f"{active.trial.run} has not run {len(left)} of its slots ({why})"
+        message = f"{active.trial.run} has not run {left} of its slots ({why})"
         self._observer.finding(note("lost-run", f"{message}: they run in another job"))
-        for slot in reversed(left):
-            self._starter.put_first(slot)
+        self._starter.queue_again(self._current.pending())
 
-    def _settle(self, active: ActiveRun, progress: PackProgress) -> list[Slot]:
-        """Record how the slots of a job that is over have ended; those that have to run again."""
+    def _settle(self, active: ActiveRun, progress: PackProgress) -> int:
+        """Record how the slots of a job that is over have ended; how many have to run again.
+
+        A slot without an end has not failed by itself: its launcher was stopped or killed. After a
+        restart by the service only the first start counts.
+        """
         for _ in progress.take(active.read()):
             pass
         self._keep_slots(active, progress, is_driver=True)
         job, trials = active.run, trials_in(active.trial)
         rest = [trial for trial in trials if not trial.state.is_final]
-        is_first_lost = (active.was_lost or active.lacked_machines) and len(rest) == len(trials)
-        self._lost_jobs = self._lost_jobs + 1 if is_first_lost else 0
+        begun = [trial for trial in rest if slot_of(trial) in progress.has_begun]
         state = job.state if job and job.state.is_final else JobState.FAILED
         reason = job.reason if job else "it is no longer in the store"
-        if state is JobState.SUCCEEDED:
-            state, reason = JobState.FAILED, "the log of its job does not have its end"
-            ended = rest
-        elif self._lost_jobs >= _TRIES:
-            ended = rest
-        elif active.was_lost or active.lacked_machines:
+        self._lost_jobs = self._lost_jobs + 1 if len(rest) == len(trials) else 0
+        was_restarted = job is not None and job.attempt > 1
+        was_taken = active.was_lost or active.lacked_machines or bool(progress.has_begun)
+        if was_restarted and self._lost_jobs < _TRIES:
             ended = []
-        elif progress.has_begun:
-            ended = [trial for trial in rest if slot_of(trial) in progress.has_begun]
+        elif state is JobState.SUCCEEDED:
+            state, reason, ended = JobState.FAILED, "its job's log does not have its end", rest
+        elif state is JobState.CANCELLED:
+            ended = begun
+        elif was_taken and self._lost_jobs < _TRIES:
+            ended = []
         else:
-            ended = [] if state is JobState.CANCELLED else rest
+            ended, self._lost_jobs = begun or rest, 0
         for trial in ended:
             self._current.conclude(trial, state, int(state.exit_code), reason)
         left = [trial for trial in rest if trial not in ended]
         for trial in left:
             self._current.drop(trial)
         self._keep_slots(active, progress, is_driver=False)
-        return [trial.slot for trial in left]
+        return len(left)
+
+
+def _is_cancelled(active: ActiveRun) -> bool:
+    """Whether somebody has cancelled a packed job that had not been started again."""
+    run = active.run
+    return run is not None and run.state is JobState.CANCELLED and run.attempt == 1

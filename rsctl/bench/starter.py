@@ -85,6 +85,10 @@ class TrialStarter:
         """A slot must run again, before all others."""
         self._queue.appendleft(slot)
 
+    def queue_again(self, slots: Iterable[Slot]) -> None:
+        """These slots remain, and no others."""
+        self._queue = deque(slots)
+
     def stop(self, problem: RsctlError | None = None) -> None:
         """Start nothing more."""
         self.problem = self.problem or problem

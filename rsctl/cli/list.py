@@ -115,7 +115,7 @@ class _Row(NamedTuple):
 
 
 def _benches_of_runs() -> dict[str, Bench]:
-    return {run: bench for bench in benches() for run in bench.record.all_runs}
+    return {trial.run: bench for bench in benches() for trial in bench.record.trials}
 
 
 def _fold(found: list[Run], folded: dict[str, Bench]) -> list[_Row]:
