@@ -191,6 +191,8 @@ class Outcomes:
             ended = []
         else:
             ended, self._lost_jobs = begun or rest, 0
+            state = JobState.FAILED if was_restarted else state
+            reason = f"its machines were taken {_TRIES} times" if was_restarted else reason
         for trial in ended:
             self._current.conclude(trial, state, int(state.exit_code), reason)
         left = [trial for trial in rest if trial not in ended]
