@@ -6,18 +6,20 @@ jobs of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.bench.checkouts import keep_together
 from rsctl.bench.prepare import BenchCell
 from rsctl.bench.records import Trial
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.job import Job
 from rsctl.job.secret_names import public_arguments
-from rsctl.job.units import Duration, EnvValue, Money
+from rsctl.job.units import Duration, EnvValue, LocalPath, Money
 from rsctl.node.path_placeholders import placeholder_names
 from rsctl.node.slots import Cell, Slots, encode
 from rsctl.runs.ids import packed_job
@@ -73,47 +75,61 @@ def slot_of(trial: Trial) -> int:
 
 def shape_of(cell: BenchCell) -> bytes:
     """What the slots of one job must have in common."""
-    job, image = cell.submission.job, cell.submission.plan.image
+    job, image, recipe = cell.submission.job, cell.submission.plan.image, cell.submission.recipe
     secret = {name: value for name, value in job.run.env.items() if user_env(job)[name] is None}
     run = replace(job.run, args=[], env=secret, script=None, module=None, command=None)
-    source = job.image.source if image.tag else None
+    built: Any = image.tag
+    if recipe is not None and job.image.dockerfile is None:
+        files = {n: h for n, h in recipe.context.hashes.items() if n.partition("/")[0] != "source"}
+        built = [recipe.contents, recipe.platform, recipe.repository, files]
     common = replace(
         job,
         run=run,
-        image=replace(job.image, source=source),
+        image=replace(job.image, source=job.image.source if isinstance(built, str) else None),
         metrics={},
         gate=None,
         tracking=[],
         notify=[],
         bench=type(job.bench)(),
     )
-    return msgspec.json.encode([common, image.tag], enc_hook=str)
+    return msgspec.json.encode([common, built], enc_hook=str)
 
 
 def pack_job(cells: Sequence[BenchCell], order: list[int]) -> Job:
-    """The job that runs slots in this order, each by the number of its cell."""
+    """The job that runs slots in this order, each by the number of its cell.
+
+    An image of cells with different sources has all of them. Raises OSError and RsctlError.
+    """
     jobs = [cell.submission.job for cell in cells]
-    first, limits = jobs[0], jobs[0].limits
+    base, limits = jobs[0], jobs[0].limits
+    sources = list(dict.fromkeys(job.image.source for job in jobs))
+    folders: dict[Any, str | None] = {sources[0]: None}
+    if sources[1:] and cells[0].submission.plan.image.tag:
+        folders = {source: str(number) for number, source in enumerate(sources)}
+        together = keep_together([Path(str(source)) for source in sources])
+        base = replace(base, image=replace(base.image, source=LocalPath(together)))
     seconds = float(limits.timeout) if limits.timeout else None
-    slots = Slots([_slot_cell(job, first, cells[0]) for job in jobs], order, seconds)
+    known = [_slot_cell(job, base, folders) for job in jobs]
     each = (seconds or 0.0) + float(limits.grace or _GRACE_SECONDS)
     whole = Duration(_START_SECONDS + len(order) * each) if seconds else None
     cost = limits.cost and Money(limits.cost * len(order))
-    variables = {name: EnvValue(text) for name, text in encode(slots).items()}
+    variables = encode(Slots(known, order, seconds))
+    env = {**base.run.env, **{name: EnvValue(text) for name, text in variables.items()}}
     return replace(
-        first,
-        run=replace(first.run, env={**first.run.env, **variables}),
+        base,
+        run=replace(base.run, env=env),
         limits=replace(limits, timeout=whole, cost=cost, retries=0, restarts="never"),
     )
 
 
-def _slot_cell(job: Job, first: Job, cell: BenchCell) -> Cell:
-    own, common = user_env(job), user_env(first)
+def _slot_cell(job: Job, base: Job, folders: Mapping[Any, str | None]) -> Cell:
+    """The part of a slot's job that differs from the `base` of all slots."""
+    own, common = user_env(job), user_env(base)
     changed: dict[str, Any] = {name: None for name in common if name not in own}
     changed |= {n: v for n, v in own.items() if v is not None and v != common.get(n)}
-    is_elsewhere = not cell.submission.plan.image.tag and job.image.source != first.image.source
-    fill = len(script_arguments(job)) if placeholder_names(script_arguments(job)) else 0
-    folder = str(job.image.source) if is_elsewhere else None
+    arguments = script_arguments(job)
+    fill = len(arguments) if placeholder_names(arguments) else 0
+    folder = folders.get(job.image.source, str(job.image.source))
     return Cell(user_command(job), job.run.program is None, fill, changed, folder)
 
 

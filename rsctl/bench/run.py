@@ -179,7 +179,7 @@ class _Driver:
             self._current.enter(JobState.RUNNING)
         self._current.record.state = JobState.RUNNING
         self._starter.add(slots, unsent)
-        cells = self._starter.cells()
+        cells = self._starter.cells(self._current.record)
         if cells and self._prepared.rehearsal is None:  # a rehearsal builds its own, as it is sent
             with self._observer.building() as show:
                 target, known = self._prepared.target, self._current.record.images

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.plan import make_plan
 from rsctl.runs.home import home
-from rsctl.runs.ids import new_run_id, slot_run
+from rsctl.runs.ids import new_run_id, placeholder, slot_run
 from rsctl.runs.store import Store
 from rsctl.targets.base import Plan, Submission
 
@@ -65,11 +66,37 @@ class TrialStarter:
         self._queue.extend(slots)
         self._again.extend(unsent)
 
-    def cells(self) -> list[BenchCell]:
-        """The cells that are still to be run."""
+    def cells(self, bench: BenchRecord) -> list[BenchCell]:
+        """The cells that are still to be run, as they are submitted: packed ones by jobs.
+
+        Raises RsctlError.
+        """
+        if self._prepared.is_packed:
+            return list(self._packed_cells(bench))
         again = {trial.cell for one in self._again for trial in trials_in(one)}
         waiting = {cell for cell, _ in self._queue} | again
         return [self._prepared.cells[index] for index in sorted(waiting)]
+
+    def _packed_cells(self, bench: BenchRecord) -> Iterator[BenchCell]:
+        left, name = list(self._queue), placeholder(self._prepared.job.name)
+        packs = list(self._again)
+        while left:
+            alike = self._alike(left)
+            left = [slot for slot in left if slot not in alike]
+            packs.append(self._pack(bench, name, alike))
+        for pack in packs:
+            submission = self._submission(bench, pack)
+            yield dataclasses.replace(self._prepared.cells[pack.cell], submission=submission)
+
+    def _alike(self, slots: Sequence[Slot]) -> list[Slot]:
+        """The slots that the first one can share a job with."""
+        shapes = {number: shape_of(self._prepared.cells[number]) for number, _ in slots}
+        first = shapes[slots[0][0]]
+        return [slot for slot in slots if shapes[slot[0]] == first][:MOST_SLOTS]
+
+    def _pack(self, bench: BenchRecord, run: str, slots: Sequence[Slot]) -> Trial:
+        trials = [next_trial(bench, slot, slot_run(run, n)) for n, slot in enumerate(slots)]
+        return make_pack(run, trials)
 
     @property
     def waiting(self) -> int:
@@ -164,17 +191,13 @@ class TrialStarter:
             return self._again.popleft()
         if not self._prepared.is_packed:
             return next_trial(bench, self._queue.popleft(), run)
-        cells = self._prepared.cells
-        shapes = {number: shape_of(cells[number]) for number, _ in self._queue}
-        first = shapes[self._queue[0][0]]
-        alike = [slot for slot in self._queue if shapes[slot[0]] == first][:MOST_SLOTS]
+        alike = self._alike(list(self._queue))
         self._queue = deque(slot for slot in self._queue if slot not in alike)
-        trials = [next_trial(bench, slot, slot_run(run, n)) for n, slot in enumerate(alike)]
-        return make_pack(run, trials)
+        return self._pack(bench, run, alike)
 
     def _submission(self, bench: BenchRecord, trial: Trial) -> Submission:
         """The submission of one run. Raises RsctlError if it no longer matches the bench's plan."""
-        numbers = list(dict.fromkeys(one.cell for one in trials_in(trial)))
+        numbers = sorted({one.cell for one in trials_in(trial)})
         cells = [self._prepared.cells[number] for number in numbers]
         for cell in cells:
             submission = make_plan(cell.submission.job, self._prepared.target, trial.run)

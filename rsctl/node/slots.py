@@ -54,7 +54,7 @@ class Cell(NamedTuple):
     """What the slots of one cell run: a command, or a script with its arguments if `is_python`.
 
     The last `fill` arguments may have placeholders. `environ` are its own variables; None removes
-    one of the job's. `folder` is its working directory, by default the job's.
+    one of the job's. `folder` is its working directory, in the job's.
     """
 
     command: list[str]
@@ -127,7 +127,7 @@ def run_slots(
             return 128 + signal.SIGTERM
         _mark(keys, slot, "began")
         chosen = slots.cells[cell]
-        os.chdir(chosen.folder or home)
+        os.chdir(os.path.join(home, chosen.folder or ""))
         own = _environ_of(chosen, slot, environ, options.launcher, start.epoch)
         stop = SlotStop(own, options.stop_signal, slots.seconds, lambda: meeting.must_end)
         code = run(replace(cluster, port=start.port), _options_of(chosen, options), own, stop)
