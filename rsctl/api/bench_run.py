@@ -83,7 +83,7 @@ class PreparedBench:
         return [self.plan.cells[cell].submission for cell, _ in slots]
 
     def remarks(self, bench: Bench) -> list[str]:
-        """What packing the remaining runs of a claimed bench saves. Raises RsctlError."""
+        """The savings by packing the remaining runs of a claimed bench. Raises RsctlError."""
         slots = pending(bench.record, unsuccessful(bench.record)) if self.plan.is_packed else []
         if not slots:
             return []
@@ -114,7 +114,7 @@ class PreparedBench:
 
 
 def packed_plan(job: JobFile, target: str | None, rehearse: Rehearsal | None) -> str | None:
-    """What packing saves of a whole bench of the job file; None without `bench.pack`.
+    """The savings by packing a whole bench of the job file; None without `bench.pack`.
 
     Raises RsctlError.
     """

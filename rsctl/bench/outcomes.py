@@ -203,6 +203,6 @@ class Outcomes:
 
 
 def _is_cancelled(active: ActiveRun) -> bool:
-    """Whether somebody has cancelled a packed job that had not been started again."""
+    """Whether a packed job was cancelled by a user, and not because its service restarted it."""
     run = active.run
     return run is not None and run.state is JobState.CANCELLED and run.attempt == 1

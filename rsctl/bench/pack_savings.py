@@ -1,4 +1,4 @@
-"""What a packed bench saves: starts of machines, and their time and money by earlier starts."""
+"""The savings of a packed bench: starts of machines, and their time and money by earlier starts."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def slot_of(trial: Trial) -> int:
 
 
 def shape_of(cell: BenchCell) -> bytes:
-    """What the slots of one job must have in common."""
+    """The common part of all slots of one job."""
     job, image, recipe = cell.submission.job, cell.submission.plan.image, cell.submission.recipe
     secret = {name: value for name, value in job.run.env.items() if user_env(job)[name] is None}
     run = replace(job.run, args=[], env=secret, script=None, module=None, command=None)

@@ -9,7 +9,7 @@ each prints a line when its command begins and when it has ended:
 `why` is `timeout` if the time limit of the slot ended it, `node` if the command of another node had
 failed. A slot that is stopped from outside has no end. Each key is the SHA-256 of the next one, and
 the line `slots`, which comes first, has the SHA-256 of the first key. So no program can print a
-valid line, whatever lines it has read.
+valid line out of lines that it has read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _GRACE_SECONDS = 30.0
 
 
 class Cell(NamedTuple):
-    """What the slots of one cell run: a command, or a script with its arguments if `is_python`.
+    """The program of a cell's slots: a command, or a script with its arguments if `is_python`.
 
     The last `fill` arguments may have placeholders. `environ` are its own variables; None removes
     one of the job's. `folder` is its working directory, in the job's.
@@ -113,7 +113,7 @@ def run_slots(
     environ: Mapping[str, str],
     run: Run,
 ) -> int:
-    """Run all slots, whatever their exit codes. Returns 0, or the code of a stop signal.
+    """Run all slots, with any exit codes. Returns 0, or the code of a stop signal.
 
     Raises LaunchError if another node is lost.
     """
@@ -127,7 +127,7 @@ def run_slots(
             return 128 + signal.SIGTERM
         _mark(keys, slot, "began")
         chosen = slots.cells[cell]
-        os.chdir(os.path.join(home, chosen.folder or ""))
+        _enter(os.path.join(home, chosen.folder or ""))
         own = _environ_of(chosen, slot, environ, options.launcher, start.epoch)
         stop = SlotStop(own, options.stop_signal, slots.seconds, lambda: meeting.must_end)
         code = run(replace(cluster, port=start.port), _options_of(chosen, options), own, stop)
@@ -138,6 +138,15 @@ def run_slots(
         _mark(keys, slot, "ended", code=code, why=stop.why)
         meeting.ended(slot, code)
     return 0 if meeting.enter(len(slots.order)) else 128 + signal.SIGTERM
+
+
+def _enter(folder: str) -> None:
+    """Work in the folder of a slot's source. Raises LaunchError."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        message = f"the source of a slot cannot be entered: {error}"
+        raise LaunchError(USAGE, "slots-source", message, "Restore it, and run again.") from error
 
 
 def _keys(marks: int) -> list[str]:
