@@ -12,7 +12,6 @@ from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.pack_progress import PackProgress, keep_ended
 from rsctl.bench.packed import slot_of, trials_in
-from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.samples import samples
 from rsctl.bench.starter import Sent, TrialStarter
 from rsctl.findings import ExitCode, JobState, RsctlError, note
@@ -33,7 +32,6 @@ class Outcomes:
 
     def __init__(
         self,
-        prepared: BenchPlan,
         current: CurrentBench,
         starter: TrialStarter,
         follower: Follower,
@@ -42,7 +40,7 @@ class Outcomes:
     ) -> None:
         self.is_cancelled = False
         self.must_stop = False
-        self._prepared, self._lost_jobs = prepared, 0
+        self._lost_jobs = 0
         self._current, self._starter, self._follower = current, starter, follower
         self._observer, self._fail_fast = observer, fail_fast
 
@@ -132,12 +130,12 @@ class Outcomes:
     def _keep_slots(self, active: ActiveRun, progress: PackProgress, is_driver: bool) -> None:
         """As `keep_slots`, of one job. Lines of a cloud's log may come late: its slots wait."""
         job, store = active.run, self._current.store
-        is_complete = active.is_over or not self._prepared.target.info.is_managed
+        is_complete = active.is_over or not self._starter.prepared.target.info.is_managed
         if is_driver and job is not None and is_complete:
             workers = count_of_role(msgspec.convert(job.plan["pools"], list[Pool]), "worker")
             for end in progress.ends(workers):
                 trial = progress.trial(end.slot)
-                run = keep_ended(store, self._prepared, trial, job, end) if trial else None
+                run = keep_ended(store, self._starter.prepared, trial, job, end) if trial else None
                 if trial and run:
                     code = int(run.state.exit_code)
                     self._current.conclude(trial, run.state, code, run.reason)

@@ -6,7 +6,7 @@ jobs of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.bench.checkouts import keep_together
+from rsctl.bench.pack_checks import pack_findings
 from rsctl.bench.prepare import BenchCell
 from rsctl.bench.records import Trial
-from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
-from rsctl.job.secret_names import public_arguments
 from rsctl.job.units import Duration, EnvValue, LocalPath, Money
 from rsctl.node.path_placeholders import placeholder_names
 from rsctl.node.slots import Cell, Slots, encode
@@ -135,7 +135,7 @@ def _slot_cell(job: Job, base: Job, folders: Mapping[Any, str | None]) -> Cell:
 
 def require_pairs(cells: Sequence[BenchCell], label: str) -> None:
     """Raise RsctlError if the two sides of a pair cannot be slots of one job."""
-    findings = [finding for finding in pack_findings(cells) if finding.is_error]
+    findings = [f for f in pack_findings(cell.submission.job for cell in cells) if f.is_error]
     for before, after in zip(cells[::2], cells[1::2], strict=True):
         one, other = (msgspec.json.decode(shape_of(cell)) for cell in (before, after))
         keys = [key for key in other[0] if one[0].get(key) != other[0][key]]
@@ -148,46 +148,3 @@ def require_pairs(cells: Sequence[BenchCell], label: str) -> None:
             findings.append(error("pack", message, "use --no-pack, or bench.pack: false", keys[0]))
     if findings:
         raise RsctlError(ExitCode.USAGE, *findings)
-
-
-def pack_findings(cells: Sequence[BenchCell]) -> list[Finding]:
-    """Why cells cannot be packed, each reason once, and what to know about those that can."""
-    found: list[Finding] = []
-    for cell in cells:
-        for finding in _findings_of(cell.submission.job):
-            found += [finding] if finding not in found else []
-    return found
-
-
-def _findings_of(job: Job) -> Iterator[Finding]:
-    cannot = "bench.pack runs slots one after the other inside one job"
-    if not job.run.is_launched:
-        remedy = "use launcher torchrun or once, or bench.pack: false"
-        yield error(
-            "pack", f"{cannot}, by rsctl-launch, which this job does not use", remedy, "run"
-        )
-    if job.roles:
-        remedy = "remove roles, or set bench.pack: false"
-        yield error("pack", f"{cannot}, and nodes of roles cannot follow them", remedy, "roles")
-    if job.chief.args is not None or job.chief.env:
-        key = "chief.args" if job.chief.args is not None else "chief.env"
-        message = f"{cannot}, with the same command and variables on all nodes"
-        yield error("pack", message, f"remove {key}, or set bench.pack: false", key)
-    if job.run.launcher == "mpi" and job.workers.count > 1:
-        remedy = "use launcher torchrun, or set bench.pack: false"
-        message = f"{cannot}, and mpirun starts only one program on several nodes"
-        yield error("pack", message, remedy, "run.launcher")
-    if job.limits.on_stall != "notify":
-        message = f"{cannot}, which on_stall: {job.limits.on_stall} would end with all slots"
-        remedy = "set on_stall: notify, and limits.timeout for each slot"
-        yield error("pack", message, remedy, "limits.on_stall")
-    if failing := [name for name, rule in job.watch.items() if rule.do == "fail"]:
-        message = f"{cannot}, which rule {failing[0]} would end with all slots"
-        path = f"watch.{failing[0]}.do"
-        yield error("pack", message, "set do: notify, or bench.pack: false", path)
-    if public_arguments(user_command(job)) != user_command(job):
-        message = f"{cannot}, and their commands are in variables of the job that are not secret"
-        yield error("pack", message, "pass the secret in run.env", "run.args")
-    if not job.limits.timeout:
-        message = "a slot that hangs holds up all slots behind it"
-        yield warning("pack", message, "set limits.timeout, the limit of each slot", "limits")

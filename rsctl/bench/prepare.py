@@ -14,6 +14,7 @@ import msgspec
 from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
 from rsctl.bench.inputs import code_digest, packages, packages_digest, source_digest, source_files
 from rsctl.bench.lost_runs import bench_job, option_findings
+from rsctl.bench.pack_checks import pack_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document, cells_of, read
@@ -169,9 +170,7 @@ def prepare(
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
     if cells[0].submission.job.bench.pack:
-        from rsctl.bench.packed import pack_findings  # which needs the cells' type
-
-        findings += pack_findings(cells)
+        findings += pack_findings(cell.submission.job for cell in cells)
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
     sources = {cell.submission.job.image.source: cell.submission for cell in cells}

@@ -92,9 +92,7 @@ class _Driver:
             prepared, current.store, parallel or default_parallel(prepared)
         )
         self._follower = Follower(prepared.target, current.store, observer, current.note)
-        self._outcomes = Outcomes(
-            prepared, current, self._starter, self._follower, observer, fail_fast
-        )
+        self._outcomes = Outcomes(current, self._starter, self._follower, observer, fail_fast)
         self._reload_at = 0.0
 
     @property

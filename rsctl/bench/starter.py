@@ -40,13 +40,13 @@ class Sent(NamedTuple):
 class TrialStarter:
     """The remaining runs, and those being submitted.
 
-    `parallel` is the maximum number of concurrent runs. `problem` is why nothing more can be
-    started.
+    `prepared` has their plans, `parallel` is the maximum number of concurrent runs. `problem` is why
+    nothing more can be started.
     """
 
     def __init__(self, prepared: BenchPlan, store: Store, parallel: int) -> None:
         self.problem: RsctlError | None = None
-        self._prepared, self._store, self._parallel = prepared, store, parallel
+        self.prepared, self._store, self._parallel = prepared, store, parallel
         self._benches = Benches(store)
         self._queue: deque[Slot] = deque()
         self._again: deque[Trial] = deque()
@@ -71,14 +71,14 @@ class TrialStarter:
 
         Raises RsctlError.
         """
-        if self._prepared.is_packed:
+        if self.prepared.is_packed:
             return list(self._packed_cells(bench))
         again = {trial.cell for one in self._again for trial in trials_in(one)}
         waiting = {cell for cell, _ in self._queue} | again
-        return [self._prepared.cells[index] for index in sorted(waiting)]
+        return [self.prepared.cells[index] for index in sorted(waiting)]
 
     def _packed_cells(self, bench: BenchRecord) -> Iterator[BenchCell]:
-        left, name = list(self._queue), placeholder(self._prepared.job.name)
+        left, name = list(self._queue), placeholder(self.prepared.job.name)
         packs = list(self._again)
         while left:
             alike = self._alike(left)
@@ -86,11 +86,11 @@ class TrialStarter:
             packs.append(self._pack(bench, name, alike))
         for pack in packs:
             submission = self._submission(bench, pack)
-            yield dataclasses.replace(self._prepared.cells[pack.cell], submission=submission)
+            yield dataclasses.replace(self.prepared.cells[pack.cell], submission=submission)
 
     def _alike(self, slots: Sequence[Slot]) -> list[Slot]:
         """The slots that the first one can share a job with."""
-        shapes = {number: shape_of(self._prepared.cells[number]) for number, _ in slots}
+        shapes = {number: shape_of(self.prepared.cells[number]) for number, _ in slots}
         first = shapes[slots[0][0]]
         return [slot for slot in slots if shapes[slot[0]] == first][:MOST_SLOTS]
 
@@ -138,10 +138,8 @@ class TrialStarter:
                 if one.run not in known:
                     self._benches.begin(bench.bench, one)
                     bench.trials.append(one)
-            target, settings = self._prepared.target, settings_of(self._prepared, trial.cell)
-            thread = SubmitThread(
-                target, submission, settings, self._rate, self._prepared.rehearsal
-            )
+            target, settings = self.prepared.target, settings_of(self.prepared, trial.cell)
+            thread = SubmitThread(target, submission, settings, self._rate, self.prepared.rehearsal)
             self._sending[trial.run] = trial, thread
 
     def wait(self) -> None:
@@ -184,12 +182,12 @@ class TrialStarter:
 
     def _next(self, bench: BenchRecord) -> Trial | None:
         """The next trial, if the rate of submissions allows one."""
-        run = self._again[0].run if self._again else new_run_id(self._prepared.job.name)
+        run = self._again[0].run if self._again else new_run_id(self.prepared.job.name)
         if self._rate is not None and not self._rate.take(run):
             return None
         if self._again:
             return self._again.popleft()
-        if not self._prepared.is_packed:
+        if not self.prepared.is_packed:
             return next_trial(bench, self._queue.popleft(), run)
         alike = self._alike(list(self._queue))
         self._queue = deque(slot for slot in self._queue if slot not in alike)
@@ -198,20 +196,20 @@ class TrialStarter:
     def _submission(self, bench: BenchRecord, trial: Trial) -> Submission:
         """The submission of one run. Raises RsctlError if it no longer matches the bench's plan."""
         numbers = sorted({one.cell for one in trials_in(trial)})
-        cells = [self._prepared.cells[number] for number in numbers]
+        cells = [self.prepared.cells[number] for number in numbers]
         for cell in cells:
-            submission = make_plan(cell.submission.job, self._prepared.target, trial.run)
+            submission = make_plan(cell.submission.job, self.prepared.target, trial.run)
             if digest_of(submission) != cell.digest:
                 message = "the job's files have changed since the bench began"
                 remedy = "run the command again: it measures the changed files as another bench"
                 raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
-        info, job = self._prepared.target.info, cells[0].submission.job
+        info, job = self.prepared.target.info, cells[0].submission.job
         nodes = failed_nodes(self._store, bench)
         if isinstance(trial, Pack):
             job = pack_job(cells, [numbers.index(one.cell) for one in trial.trials])
         if nodes or isinstance(trial, Pack):
             job = without_nodes(job, info, nodes)
-            submission = make_plan(job, self._prepared.target, trial.run)
+            submission = make_plan(job, self.prepared.target, trial.run)
         image = submission.plan.image
         image = replace(image, reference=bench.images.get(image.tag or ""))
         plan = replace(submission.plan, image=image)
