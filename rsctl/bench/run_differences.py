@@ -36,7 +36,10 @@ def run_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Diff
     names = {difference.name for difference in found}
     keys = [d for d in _key_differences(one, other) if d.name not in names]
     shown = [_variable(difference) for difference in shown_differences(before, after)]
-    return list(dict.fromkeys([*found, *keys, *shown]))
+    every = [*found, *keys, *shown]
+    return [
+        each for number, each in enumerate(every) if each not in every[:number]
+    ]  # some are lists
 
 
 def _variable(difference: Difference) -> Difference:

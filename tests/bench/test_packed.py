@@ -12,11 +12,21 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.cancel import cancel_bench
+from rsctl.bench.paired_results import paired_results
 from rsctl.bench.prepare import prepare
-from rsctl.bench.records import Benches, BenchRecord
+from rsctl.bench.records import (
+    BASELINE,
+    CANDIDATE,
+    SIDE,
+    Against,
+    Benches,
+    BenchRecord,
+    Trial,
+)
 from rsctl.bench.results import bench_results
 from rsctl.bench.run import run_bench
 from rsctl.bench.samples import samples
+from rsctl.bench.schedule import pending
 from rsctl.findings import JobState, RsctlError
 from rsctl.job.document import read
 from rsctl.runs.ids import packed_job
@@ -212,3 +222,46 @@ def test_cells_that_differ_in_more_than_the_program_have_jobs_of_their_own(ledge
     bench, _ = start(ledger.parent, 1, "matrix={run.args.cell: [a, b], comm.bucket_mb: [1, 2]}")
     assert bench.is_complete
     assert sorted(Counter(jobs_of(bench)).values()) == [2, 2]
+
+
+def trial(cell: int, repetition: int, run: str, state: JobState = JobState.SUCCEEDED) -> Trial:
+    return Trial(cell=cell, repetition=repetition, run=run, state=state)
+
+
+def paired(*trials: Trial) -> BenchRecord:
+    return BenchRecord(
+        bench="b",
+        name="b",
+        target="process",
+        definition="d",
+        created="",
+        repeat=2,
+        cells=[{SIDE: BASELINE}, {SIDE: CANDIDATE}],
+        against=Against(given="main", file="job.yaml"),
+        trials=list(trials),
+    )
+
+
+def test_a_pair_that_is_not_complete_runs_whole_in_the_next_job() -> None:
+    """Another job may have other machines; while its job runs, a pair waits."""
+    begun = (trial(0, 0, "p-aaaaaa-s0"), trial(1, 0, "p-aaaaaa-s1"), trial(1, 1, "p-aaaaaa-s2"))
+    assert pending(paired(*begun), frozenset()) == [(1, 1), (0, 1)]
+    going = trial(0, 1, "p-aaaaaa-s3", JobState.RUNNING)
+    failed = trial(1, 1, "p-aaaaaa-s2", JobState.FAILED)
+    assert pending(paired(*begun[:2], failed, going), frozenset({failed.key})) == []
+    apart = (trial(0, 0, "p-aaaaaa"), trial(1, 0, "p-aaaaab"), trial(1, 1, "p-aaaaac"))
+    assert pending(paired(*apart), frozenset()) == [(0, 1)]
+
+
+def test_pairs_of_one_job_are_blocks_and_a_pair_of_two_jobs_does_not_count() -> None:
+    runs = ("p-aaaaaa-s0", "p-aaaaaa-s1", "p-bbbbbb-s0", "p-bbbbbb-s1")
+    whole = paired(
+        trial(0, 0, runs[0]), trial(1, 0, runs[1]), trial(1, 1, runs[2]), trial(0, 1, runs[3])
+    )
+    [blocks] = paired_results(Store(), whole, range(2)).blocks.values()
+    assert None not in blocks
+    assert blocks[0] != blocks[1]
+    torn = paired(trial(0, 0, runs[0]), trial(1, 0, runs[2]))
+    found = paired_results(Store(), torn, range(1))
+    assert found.blocks[""] == [None]
+    assert found.apart[""] == ["repetition 1 ran on different machines: p-aaaaaa -> p-bbbbbb"]

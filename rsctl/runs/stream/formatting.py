@@ -23,6 +23,8 @@ _HIDDEN = frozenset(
         "left",
         "lost",
         "exits",
+        "slots",
+        "slot",
         "finding",
         "versions",
         "steps",
