@@ -40,8 +40,8 @@ class Sent(NamedTuple):
 class TrialStarter:
     """The remaining runs, and those being submitted.
 
-    `prepared` has their plans, `parallel` is the maximum number of concurrent runs. `problem` is why
-    nothing more can be started.
+    `prepared` has their plans, `parallel` is the maximum number of concurrent runs, `problem` is
+    the reason why nothing more can be started.
     """
 
     def __init__(self, prepared: BenchPlan, store: Store, parallel: int) -> None:

@@ -29,6 +29,7 @@ from rsctl.bench.samples import samples
 from rsctl.bench.schedule import pending
 from rsctl.findings import JobState, RsctlError
 from rsctl.job.document import read
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from tests.bench.test_run import Recording
@@ -202,6 +203,32 @@ def test_a_cancelled_job_keeps_its_results_and_the_rest_runs_in_the_next(
     again, _ = start(ledger.parent, 3)  # its job has three slots, so none has number 3
     assert again.is_complete
     assert ran(ledger) == Counter(["a0", "b1", "b2", "a3", "a0", "a1", "b2"])
+
+
+@pytest.mark.timeout(200)
+def test_the_rest_of_a_job_that_is_lost_runs_in_the_next(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slot that had begun too: its command has not failed by itself."""
+    monkeypatch.setenv("HOLD", "3")
+    driver = drive(ledger.parent)
+    wait_until(lambda: begun(ledger, "a3"), "slot 3")
+    [bench] = Benches(Store()).benches()
+    supervisor = RunFolder(str(jobs_of(bench)[0])).supervisor()
+    assert supervisor is not None
+    wait_until(lambda: ended(3), "three results")
+    os.kill(supervisor, signal.SIGKILL)
+    assert driver.wait(150) == 0
+    [bench] = Benches(Store()).benches()
+    assert bench.is_complete
+    assert sorted(Counter(jobs_of(bench)).values()) == [3, 3]
+    assert ran(ledger) == Counter(["a0", "b1", "b2", "a3", "a0", "a1", "b2"])
+
+
+def ended(count: int) -> bool:
+    """Whether so many slots of the one bench have succeeded."""
+    [bench] = Benches(Store()).benches()
+    return sum(trial.state is JobState.SUCCEEDED for trial in bench.trials) == count
 
 
 @pytest.mark.parametrize(
