@@ -113,16 +113,10 @@ class PreparedBench:
         return bench
 
 
-def packed_plan(job: JobFile, target: str | None, rehearse: Rehearsal | None) -> str | None:
-    """The savings by packing a whole bench of the job file; None without `bench.pack`.
-
-    Raises RsctlError.
-    """
-    known = job.copy_document()
-    if known.job is None or known.has_errors or not known.job.bench.pack:
-        return None
-    plan = make_bench_plan(known, job.settings, target, rehearse)
-    gate = known.job.gate
+def packed_plan(job: JobFile, target: str | None, rehearse: Rehearsal | None) -> str:
+    """The savings by packing a whole bench of the job file. Raises RsctlError."""
+    plan = make_bench_plan(job.copy_document(), job.settings, target, rehearse)
+    gate = job.spec.gate
     repeat = (gate.repeat if gate else None) or 1
     slots = [(cell, number) for number in range(repeat) for cell in range(len(plan.cells))]
     return pack_remark(None, plan, slots)

@@ -27,7 +27,8 @@ def pack_remark(store: Store | None, plan: BenchPlan, slots: Iterable[tuple[int,
     jobs = len(set(shapes.values()))
     saved = len(cells) - jobs
     where = "1 job" if jobs == 1 else f"{jobs} jobs"
-    text = f"packed: {len(cells)} runs in {where}, which saves {saved} starts of machines"
+    starts = "1 start" if saved == 1 else f"{saved} starts"
+    text = f"packed: {len(cells)} runs in {where}, which saves {starts} of machines"
     seconds = _start_seconds(store, plan) if store is not None and saved else None
     if seconds is None:
         return text

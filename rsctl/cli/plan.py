@@ -9,7 +9,7 @@ import msgspec
 import typer
 import yaml
 
-from rsctl.api import InputPlan, Plan, Pool, Rehearsal, load, packed_plan, plan, sdk_code
+from rsctl.api import InputPlan, JobFile, Plan, Pool, load, plan, sdk_code
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
@@ -59,7 +59,7 @@ def command(
         typer.echo(code, nl=False)
         return int(ExitCode.SUCCEEDED)
     planned = plan(file, target, run_id=run_id, rehearse=rehearse)
-    packed = packed_plan(file, target, Rehearsal() if rehearse else None)
+    packed = _packed(file, target, rehearse)
     if output == "json":
         shown = msgspec.to_builtins(planned)
         print_json({**shown, "cells": file.cells} if file.cells else shown)
@@ -67,6 +67,15 @@ def command(
         show_findings(planned.findings, file)
         typer.echo(sanitize(plan_text(planned, file.cells, packed)), nl=False)
     return int(ExitCode.SUCCEEDED)
+
+
+def _packed(file: JobFile, target: str | None, rehearse: bool) -> str | None:
+    """The savings by packing the bench of the job file; None for any other."""
+    if not file.spec.bench.pack:
+        return None
+    from rsctl.api import Rehearsal, packed_plan  # which other plans do not need
+
+    return packed_plan(file, target, Rehearsal() if rehearse else None)
 
 
 def plan_text(plan: Plan, cells: list[dict[str, Any]], packed: str | None = None) -> str:
