@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rsctl.api.bench_list import benches as benches
     from rsctl.api.bench_list import find as find
     from rsctl.api.bench_run import PreparedBench as PreparedBench
+    from rsctl.api.bench_run import packed_plan as packed_plan
     from rsctl.api.bench_run import prepare_bench as prepare_bench
     from rsctl.api.bench_run import run_bench as run_bench
     from rsctl.api.bisect import Bisected as Bisected
@@ -193,7 +194,7 @@ _MODULES = {
     ),
     "rsctl.api.bench_handle": ("Bench",),
     "rsctl.api.bench_list": ("bench", "benches", "find"),
-    "rsctl.api.bench_run": ("PreparedBench", "prepare_bench", "run_bench"),
+    "rsctl.api.bench_run": ("PreparedBench", "packed_plan", "prepare_bench", "run_bench"),
     "rsctl.api.budget": ("Budget",),
     "rsctl.api.bisect": ("Bisected", "PreparedBisect", "Probe", "prepare_bisect"),
     "rsctl.api.ci_reports": (

@@ -12,6 +12,7 @@ from rsctl.api.bench_handle import Bench
 from rsctl.api.job_file import JobFile, load, message_findings
 from rsctl.bench import run as driver
 from rsctl.bench.observer import BenchObserver
+from rsctl.bench.pack_savings import pack_remark
 from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.prepare import prepare as make_bench_plan
 from rsctl.bench.records import Benches, BenchRecord, Cell
@@ -84,6 +85,14 @@ class PreparedBench:
         slots = pending(bench.record, unsuccessful(bench.record) if failed is None else failed)
         return [self.plan.cells[cell].submission for cell, _ in slots]
 
+    def remarks(self, bench: Bench) -> list[str]:
+        """The savings by packing the remaining runs of a claimed bench. Raises RsctlError."""
+        slots = pending(bench.record, unsuccessful(bench.record)) if self.plan.is_packed else []
+        if not slots:
+            return []
+        with closing(Store()) as store:
+            return [pack_remark(store, self.plan, slots)]
+
     def run(
         self,
         bench: Bench,
@@ -105,6 +114,15 @@ class PreparedBench:
             stop=stop,
         )
         return bench
+
+
+def packed_plan(job: JobFile, target: str | None, rehearse: Rehearsal | None) -> str:
+    """The savings by packing a whole bench of the job file. Raises RsctlError."""
+    plan = make_bench_plan(job.copy_document(), job.settings, target, rehearse)
+    gate = job.spec.gate
+    repeat = (gate.repeat if gate else None) or 1
+    slots = [(cell, number) for number in range(repeat) for cell in range(len(plan.cells))]
+    return pack_remark(None, plan, slots)
 
 
 def prepare_bench(

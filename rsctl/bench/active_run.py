@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from rsctl.bench.pack_progress import PackProgress
+from rsctl.bench.packed import Pack, trials_in
 from rsctl.bench.records import Trial
 from rsctl.findings import Finding, RsctlError
 from rsctl.runs.final_state import with_final_state
@@ -43,6 +45,7 @@ class ActiveRun:
         self.run: RunRecord | None = None
         self.is_over = False
         self.poll_at = 0.0
+        self.progress = PackProgress(trial) if isinstance(trial, Pack) else None
         self._target, self._store = target, store
         self._tail: RunReader | None = None
         self._cursor: Cursor = {}
@@ -93,7 +96,7 @@ class ActiveRun:
 
     def update_from(self, trial: Trial) -> None:
         """Take over what another process recorded of it."""
-        self.trial, self.is_over = trial, trial.state.is_final
+        self.trial, self.is_over = trial, all(one.state.is_final for one in trials_in(trial))
         self.run = self._store.get(trial.run)
 
     def read(self) -> list[Event]:

@@ -7,6 +7,7 @@ from time import monotonic, sleep
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
 from rsctl.targets import get
@@ -50,18 +51,21 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
 
 
 def _cancel(store: Store, trial: Trial) -> None:
-    run = store.get(trial.run)
+    run = store.get(packed_job(trial.run) or trial.run)
     if run is not None and not run.state.is_final:
         get(run.target).cancel(run.run)
 
 
 def _has_ended(store: Store, benches: Benches, bench: BenchRecord, trial: Trial) -> bool:
-    run = store.get(trial.run)
+    job = packed_job(trial.run)
+    run = store.get(job or trial.run)
     if run is not None and not run.state.is_final:
         get(run.target).reconcile(run.run)
-        run = store.get(trial.run)
+        run = store.get(run.run)
     if run is not None and not run.state.is_final:
         return False
+    if job is not None and run is not None:
+        return True  # the next driver records the slots that have ended
     trial.state = run.state if run else JobState.CANCELLED
     trial.exit_code = int(trial.state.exit_code)
     trial.reason = run.reason if run else "it was never submitted"

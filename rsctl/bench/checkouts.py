@@ -4,6 +4,7 @@
     RSCTL_HOME/checkouts/COMMIT.part     the same, not complete yet
     RSCTL_HOME/checkouts/COMMIT.file     a file of it, not complete yet
     RSCTL_HOME/checkouts/COMMIT.lock     held by the process that writes or checks them
+    RSCTL_HOME/checkouts/packed-DIGEST   the sources of both sides, for the image of a packed job
 
 A commit has one folder, so that a bench that is continued reads the same files, and several
 benches share it. Its runs may write beside the files; files of the commit that a run has changed
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import sleep
@@ -23,6 +24,7 @@ from typing import NamedTuple
 
 from rsctl.bench.git_files import commit_name
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.context import BuildContext, copy_entries, source_entries
 from rsctl.images.git_checkout import (
     CheckoutError,
     entries_of,
@@ -84,6 +86,27 @@ def check_out(ref: str, folder: str, use: str = "use --against") -> Checkout:
                 os.utime(place)  # `rsctl prune` removes what was not used for long
                 used = _touch(_lock_of(place, commit))
     return Checkout(commit, place, repository.top, is_new, used)
+
+
+def keep_together(sources: Sequence[Path]) -> Path:
+    """A folder with copies of source folders, each in a folder by its number: the source of one
+    image for all. Raises OSError, and RsctlError for a wrong `.dockerignore`.
+    """
+    numbered = enumerate(sources)
+    entries = [entry for n, source in numbered for entry in source_entries(source, f"{n}/")[0]]
+    place = checkouts_folder() / f"packed-{BuildContext(entries).digest()}"
+    private_folder(place.parent)
+    with _locked(_lock_of(place, place.name)):
+        if not place.is_dir():
+            part = place.with_name(f"{place.name}{_PART}")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(mode=0o700)
+            copy_entries(entries, part)
+            (part / ".dockerignore").touch()  # the rules of a repository around it do not apply
+            part.rename(place)
+        os.utime(place)
+        _touch(_lock_of(place, place.name))
+    return place
 
 
 def checkouts() -> list[Path]:

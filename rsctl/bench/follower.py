@@ -7,9 +7,12 @@ from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.observer import BenchObserver
+from rsctl.bench.packed import Pack, packs_of
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.clients.endpoints import Endpoints
+from rsctl.findings import JobState
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import Event
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.base import Target
 
@@ -31,6 +34,7 @@ class Follower:
         self._target, self._store, self._observer = target, store, observer
         self._note = note
         self._active: dict[str, ActiveRun] = {}
+        self._shown: set[str] = set()  # slots
         self.unknown: ResultUnknown | None = None
         quota = target.info.quota
         factor = Endpoints.of_environment().time_scale
@@ -49,7 +53,8 @@ class Follower:
         if trial.run not in self._active:
             is_in_cloud = self._target.info.is_managed
             self._active[trial.run] = ActiveRun(trial, self._target, self._store, is_in_cloud)
-            self._observer.submitted(trial)
+            if not isinstance(trial, Pack):
+                self._observer.submitted(trial)
         return self._active[trial.run]
 
     def follow(self, record: BenchRecord | None) -> Iterator[ActiveRun]:
@@ -58,7 +63,7 @@ class Follower:
         With `record`, their states are taken from it, and no target is asked.
         """
         every = max(_POLL_SECONDS, len(self._active) * self._seconds_each)
-        trials = {trial.run: trial for trial in record.trials} if record else {}
+        trials = {trial.run: trial for trial in packs_of(record.trials)} if record else {}
         until = monotonic() + _SLICE_SECONDS
         for active in sorted(self._active.values(), key=lambda active: active.poll_at):
             if not active.poll_at <= monotonic() < until:
@@ -78,10 +83,28 @@ class Follower:
             else:
                 active.update_from(trials.get(active.trial.run, active.trial))
             if events := active.read():
-                self._observer.events(active.trial, events)
+                self._show(active, events)
             if active.is_over:
                 self.drop(active.trial.run)
                 yield active
+
+    @property
+    def packs(self) -> list[ActiveRun]:
+        """The packed jobs that are active."""
+        return [active for active in self._active.values() if active.progress is not None]
+
+    def _show(self, active: ActiveRun, events: list[Event]) -> None:
+        """Show what a run's folder has; of a packed job with the slots that it belongs to."""
+        if active.progress is None:
+            return self._observer.events(active.trial, events)
+        for trial, part in active.progress.take(events):
+            if trial.run not in self._shown:
+                self._shown.add(trial.run)
+                self._observer.submitted(trial)
+                if not trial.state.is_final:
+                    trial.state = JobState.RUNNING
+                    self._note(trial)
+            self._observer.events(trial, part)
 
     def _note_state(self, active: ActiveRun) -> None:
         """Record its state; its end is recorded when all of its log is here."""

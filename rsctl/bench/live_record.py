@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.bench.packed import Pack, packs_of, trials_in
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.schedule import Slot, TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -30,8 +31,14 @@ class CurrentBench:
         return stored
 
     def unfinished(self) -> list[Trial]:
-        """The trials that were begun and have not ended."""
-        return [t for t in self.record.latest().values() if not t.state.is_final]
+        """The trials that were begun and have not ended; slots as their whole packed jobs."""
+        latest = list(self.record.latest().values())
+        return [
+            trial
+            for trial in packs_of(self.record.trials)
+            if (isinstance(trial, Pack) or trial in latest)
+            and not all(one.state.is_final for one in trials_in(trial))
+        ]
 
     def pending(self) -> list[Slot]:
         """The remaining runs, in order."""
@@ -42,14 +49,20 @@ class CurrentBench:
         self.retried |= {trial.key}
 
     def note(self, trial: Trial) -> None:
-        """Record a trial's state."""
-        self.benches.note(self.record.bench, trial)
+        """Record a trial's state; the slots of a packed job have states of their own."""
+        if not isinstance(trial, Pack):
+            self.benches.note(self.record.bench, trial)
 
     def conclude(self, trial: Trial, state: JobState, code: int, reason: str | None) -> None:
         """Record a trial's end, here and in the record, which may have been read again since."""
         for known in (trial, *(other for other in self.record.trials if other.run == trial.run)):
             known.state, known.exit_code, known.reason = state, code, reason
         self.note(trial)
+
+    def drop(self, trial: Trial) -> None:
+        """Remove a trial that has not run."""
+        self.benches.drop(self.record.bench, trial)
+        self.record.trials = [one for one in self.record.trials if one.run != trial.run]
 
     def add_image(self, tag: str, reference: str) -> None:
         """Record by which reference the image of a tag is submitted from now on."""

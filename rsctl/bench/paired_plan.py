@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
+from rsctl.bench.packed import require_pairs
 from rsctl.bench.paired_results import without_side
 from rsctl.bench.prepare import BenchCell, BenchPlan
 from rsctl.bench.records import BASELINE, CANDIDATE, SIDE, Against, BenchRecord, Cell, new_bench_id
@@ -74,6 +75,8 @@ def pair_plans(candidate: BenchPlan, baseline: BenchPlan, against: Against) -> P
         message = f"no cell of the matrix is also in the job file of {against.label}"
         remedy = "keep a cell of the baseline in the matrix"
         raise RsctlError(ExitCode.USAGE, error("against", message, remedy))
+    if candidate.is_packed:
+        require_pairs(cells, against.label)
     unpaired = [{SIDE: BASELINE, **before[key].values} for key in before if key not in after]
     unpaired += [{SIDE: CANDIDATE, **after[key].values} for key in after if key not in before]
     return PairedPlan(

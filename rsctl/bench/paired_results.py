@@ -11,6 +11,7 @@ from rsctl.bench.fingerprint import Cell, run_print
 from rsctl.bench.paired import block_numbers
 from rsctl.bench.records import BASELINE, CANDIDATE, SIDE, Against, BenchRecord
 from rsctl.bench.results import CellRuns, Results, Series, bench_results, cell_label, trials_of
+from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
 
 _MACHINE = "machine"
@@ -105,11 +106,14 @@ def _part(number: int, blocks: Sequence[Optional[Hashable]]) -> list[Optional[Ha
 def _machines(
     store: Store, bench: BenchRecord, cell: int, repetitions: range
 ) -> list[Optional[str]]:
-    """The machines that each repetition's nodes report; None if they report nothing."""
+    """The machines that each repetition's nodes report, None if they report nothing; of slots the
+    packed job, all of which have run on the same nodes.
+    """
     found: list[Optional[str]] = []
     for trial in trials_of(bench, cell, repetitions):
         run = store.get(trial.run) if trial is not None else None
-        found.append(run_print(store, run)[0].get(_MACHINE) if run is not None else None)
+        own = run_print(store, run)[0].get(_MACHINE) if run is not None else None
+        found.append(packed_job(trial.run if trial else "") or own)
     return found
 
 

@@ -15,6 +15,7 @@ import msgspec
 from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
 from rsctl.bench.inputs import code_digest, packages, packages_digest, source_digest, source_files
 from rsctl.bench.lost_runs import bench_job, option_findings
+from rsctl.bench.pack_checks import pack_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document, cells_of, read
@@ -58,6 +59,11 @@ class BenchPlan:
     rehearsal: RehearsedTarget | None = None
 
     @property
+    def is_packed(self) -> bool:
+        """Whether its runs are slots of few jobs, see `rsctl.bench.packed`."""
+        return self.job.bench.pack
+
+    @property
     def job(self) -> Job:
         """The job of the first cell, for what all cells have in common."""
         return self.cells[0].submission.job
@@ -85,7 +91,8 @@ class BenchPlan:
         """A digest of the measurement: benches that share it can be one."""
         digests = [cell.digest for cell in self.cells]
         rehearsed = [self.rehearsal.definition] if self.rehearsal else []
-        text = "\n".join([self.target.info.name, *digests, self.inputs, *rehearsed])
+        packed = ["packed"] if self.is_packed else []
+        text = "\n".join([self.target.info.name, *digests, self.inputs, *rehearsed, *packed])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def fingerprints(self) -> list[Fingerprint]:
@@ -164,6 +171,10 @@ def prepare(
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
+    if cells[0].submission.job.bench.pack:
+        findings += pack_findings(cell.submission.job for cell in cells)
+        if any(finding.is_error for finding in findings):
+            raise RsctlError(ExitCode.USAGE, *findings)
     sources = {cell.submission.job.image.source: cell.submission for cell in cells}
     inputs = "".join(_inputs_of(submission, document) for submission in sources.values())
     return BenchPlan(document, settings, chosen, cells, findings, inputs, rehearsal)

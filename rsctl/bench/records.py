@@ -9,7 +9,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
-from rsctl.runs.ids import new_run_id
+from rsctl.runs.ids import new_run_id, packed_job
 from rsctl.runs.store import Store
 
 Cell = dict[str, Any]
@@ -129,6 +129,12 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         return [t.run for t in mine if not succeeded or t.state is JobState.SUCCEEDED]
 
     @property
+    def all_runs(self) -> set[str]:
+        """The runs of all attempts, and the packed jobs that they were slots of."""
+        runs = {trial.run for trial in self.trials}
+        return runs | {job for run in runs if (job := packed_job(run)) is not None}
+
+    @property
     def is_complete(self) -> bool:
         """Whether every repetition of every cell has succeeded."""
         done = [t for t in self.latest().values() if t.state is JobState.SUCCEEDED]
@@ -184,7 +190,8 @@ class Benches:
 
     def of_run(self, run: str) -> BenchRecord | None:
         """The bench that a run belongs to, or None."""
-        which = "WHERE id IN (SELECT bench FROM trials WHERE run=?)"
+        slots = "substr(run, 1, length(?1) + 2) = ?1 || '-s'"
+        which = f"WHERE id IN (SELECT bench FROM trials WHERE run=?1 OR {slots})"  # noqa: S608
         return next(iter(self._benches(which, run)), None)
 
     def by_run(self) -> dict[str, str]:
@@ -215,6 +222,11 @@ class Benches:
                     *(trial.state.value, trial.exit_code, trial.reason),
                 ),
             )
+
+    def drop(self, bench: str, trial: Trial) -> None:
+        """Remove the record of a trial that has not run."""
+        with self._store.transaction() as db:
+            db.execute("DELETE FROM trials WHERE bench=? AND run=?", (bench, trial.run))
 
     def note(self, bench: str, trial: Trial) -> None:
         """Record how a trial is."""

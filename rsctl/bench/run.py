@@ -20,6 +20,7 @@ from rsctl.bench.images import provide_images
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
+from rsctl.bench.packed import trials_in
 from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.records import BenchRecord
 from rsctl.bench.starter import TrialStarter
@@ -115,6 +116,7 @@ class _Driver:
                 self._outcomes.take_answers()
             for active in self._follower.follow(None if self._is_driver else self._current.record):
                 self._outcomes.ended(active, self._is_driver)
+            self._outcomes.keep_slots(self._is_driver)
             if self._follower.unknown:
                 self._starter.stop(self._follower.unknown)
             self._observer.tick(self._current.record)
@@ -133,7 +135,8 @@ class _Driver:
         """Drive the bench, or watch the process that does."""
         self._lock = self._folder.lock()
         self._current.reload()
-        todo = len(self._current.pending()) + len(self._current.unfinished())
+        begun = [one for trial in self._current.unfinished() for one in trials_in(trial)]
+        todo = len(self._current.pending()) + sum(not one.state.is_final for one in begun)
         self._observer.begin(self._current.record, todo, is_driven=not self._is_driver)
         if self._is_driver:  # an earlier cancellation is over then
             self._drive()
@@ -174,7 +177,7 @@ class _Driver:
             self._current.enter(JobState.RUNNING)
         self._current.record.state = JobState.RUNNING
         self._starter.add(slots, unsent)
-        cells = self._starter.cells()
+        cells = self._starter.cells(self._current.record)
         if cells and self._prepared.rehearsal is None:  # a rehearsal builds its own, as it is sent
             with self._observer.building() as show:
                 target, known = self._prepared.target, self._current.record.images

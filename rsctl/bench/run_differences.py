@@ -40,7 +40,8 @@ def run_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Diff
     keys = [d for d in _key_differences(one, other) if d.name not in names]
     shown = [_variable(difference) for difference in shown_differences(before, after)]
     checks = _check_differences(store, one, other)
-    return list(dict.fromkeys([*found, *keys, *shown, *checks]))
+    every = [*found, *keys, *shown, *checks]
+    return [e for number, e in enumerate(every) if e not in every[:number]]  # some are lists
 
 
 def _check_differences(store: Store, one: RunRecord, other: RunRecord) -> list[Difference]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import JobState
+from rsctl.runs.ids import packed_job
 
 Slot = tuple[int, int]
 """One repetition of one cell: the numbers of both, from 0."""
@@ -47,12 +48,24 @@ def pending(bench: BenchRecord, retried: TrialKeys) -> list[Slot]:
     `retried`.
     """
     latest = bench.latest()
-    slots = all_slots if bench.against is None else paired_slots
-    return [
-        slot
-        for slot in slots(len(bench.cells), bench.repeat)
-        if slot not in latest or latest[slot].key in retried
-    ]
+    slots = list(
+        (all_slots if bench.against is None else paired_slots)(len(bench.cells), bench.repeat)
+    )
+    chosen = {s for s in slots if s not in latest or latest[s].key in retried}
+    if bench.against is not None and any(packed_job(trial.run) for trial in bench.trials):
+        chosen = _whole_pairs(chosen, latest)
+    return [slot for slot in slots if slot in chosen]
+
+
+def _whole_pairs(slots: set[Slot], latest: Mapping[Slot, Trial]) -> set[Slot]:
+    """Both slots of each pair, for one packed job: another job may have other machines. A pair
+    waits while a slot of it is in a job that has not ended.
+    """
+    both = slots | {(cell ^ 1, repetition) for cell, repetition in slots}
+    going = {s for s, trial in latest.items() if not trial.state.is_final}
+    return {
+        (cell, number) for cell, number in both if not {(cell, number), (cell ^ 1, number)} & going
+    }
 
 
 def next_trial(bench: BenchRecord, slot: Slot, run: str) -> Trial:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from time import monotonic
 from typing import NamedTuple
 
@@ -11,17 +12,18 @@ from msgspec.structs import replace
 
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.lost_runs import failed_nodes, without_nodes
+from rsctl.bench.pack_progress import settings_of
+from rsctl.bench.packed import MOST_SLOTS, Pack, make_pack, pack_job, shape_of, trials_in
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate
-from rsctl.bench.records import SIDE, Benches, BenchRecord, Trial
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.schedule import Slot, next_trial
 from rsctl.bench.submit_thread import SubmitThread
-from rsctl.bench.summary import format_value
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.plan import make_plan
 from rsctl.runs.home import home
-from rsctl.runs.ids import new_run_id
+from rsctl.runs.ids import new_run_id, placeholder, slot_run
 from rsctl.runs.store import Store
 from rsctl.targets.base import Plan, Submission
 
@@ -38,13 +40,13 @@ class Sent(NamedTuple):
 class TrialStarter:
     """The remaining runs, and those being submitted.
 
-    `parallel` is the maximum number of concurrent runs. `problem` is why nothing more can be
-    started.
+    `prepared` has their plans, `parallel` is the maximum number of concurrent runs, `problem` is
+    the reason why nothing more can be started.
     """
 
     def __init__(self, prepared: BenchPlan, store: Store, parallel: int) -> None:
         self.problem: RsctlError | None = None
-        self._prepared, self._store, self._parallel = prepared, store, parallel
+        self.prepared, self._store, self._parallel = prepared, store, parallel
         self._benches = Benches(store)
         self._queue: deque[Slot] = deque()
         self._again: deque[Trial] = deque()
@@ -64,10 +66,37 @@ class TrialStarter:
         self._queue.extend(slots)
         self._again.extend(unsent)
 
-    def cells(self) -> list[BenchCell]:
-        """The cells that are still to be run."""
-        waiting = {cell for cell, _ in self._queue} | {trial.cell for trial in self._again}
-        return [self._prepared.cells[index] for index in sorted(waiting)]
+    def cells(self, bench: BenchRecord) -> list[BenchCell]:
+        """The cells that are still to be run, as they are submitted: packed ones by jobs.
+
+        Raises RsctlError.
+        """
+        if self.prepared.is_packed:
+            return list(self._packed_cells(bench))
+        again = {trial.cell for one in self._again for trial in trials_in(one)}
+        waiting = {cell for cell, _ in self._queue} | again
+        return [self.prepared.cells[index] for index in sorted(waiting)]
+
+    def _packed_cells(self, bench: BenchRecord) -> Iterator[BenchCell]:
+        left, name = list(self._queue), placeholder(self.prepared.job.name)
+        packs = list(self._again)
+        while left:
+            alike = self._alike(left)
+            left = [slot for slot in left if slot not in alike]
+            packs.append(self._pack(bench, name, alike))
+        for pack in packs:
+            submission = self._submission(bench, pack)
+            yield dataclasses.replace(self.prepared.cells[pack.cell], submission=submission)
+
+    def _alike(self, slots: Sequence[Slot]) -> list[Slot]:
+        """The slots that the first one can share a job with."""
+        shapes = {number: shape_of(self.prepared.cells[number]) for number, _ in slots}
+        first = shapes[slots[0][0]]
+        return [slot for slot in slots if shapes[slot[0]] == first][:MOST_SLOTS]
+
+    def _pack(self, bench: BenchRecord, run: str, slots: Sequence[Slot]) -> Trial:
+        trials = [next_trial(bench, slot, slot_run(run, n)) for n, slot in enumerate(slots)]
+        return make_pack(run, trials)
 
     @property
     def waiting(self) -> int:
@@ -83,6 +112,10 @@ class TrialStarter:
         """A slot must run again, before all others."""
         self._queue.appendleft(slot)
 
+    def queue_again(self, slots: Iterable[Slot]) -> None:
+        """These slots remain, and no others."""
+        self._queue = deque(slots)
+
     def stop(self, problem: RsctlError | None = None) -> None:
         """Start nothing more."""
         self.problem = self.problem or problem
@@ -95,19 +128,18 @@ class TrialStarter:
             trial = self._next(bench)
             if trial is None:
                 return
-            cell = self._prepared.cells[trial.cell]
             try:
-                submission = self._submission(bench, cell, trial.run)
+                submission = self._submission(bench, trial)
             except RsctlError as problem:
                 self.stop(problem)
                 return
-            if trial.run not in {other.run for other in bench.trials}:
-                self._benches.begin(bench.bench, trial)
-                bench.trials.append(trial)
-            target, settings = self._prepared.target, self._settings(cell)
-            thread = SubmitThread(
-                target, submission, settings, self._rate, self._prepared.rehearsal
-            )
+            known = {other.run for other in bench.trials}
+            for one in trials_in(trial):
+                if one.run not in known:
+                    self._benches.begin(bench.bench, one)
+                    bench.trials.append(one)
+            target, settings = self.prepared.target, settings_of(self.prepared, trial.cell)
+            thread = SubmitThread(target, submission, settings, self._rate, self.prepared.rehearsal)
             self._sending[trial.run] = trial, thread
 
     def wait(self) -> None:
@@ -140,12 +172,6 @@ class TrialStarter:
             for f in sent.problem.findings
         ]
 
-    def _settings(self, cell: BenchCell) -> list[str]:
-        """The settings of the run's job that are not in its file."""
-        varied = [f"{k}={format_value(value)}" for k, value in cell.values.items() if k != SIDE]
-        fixed = [s for s in self._prepared.settings if s.partition("=")[0] not in cell.values]
-        return [*fixed, *varied]
-
     def _has_room(self, running: int) -> bool:
         return (
             running + len(self._sending) < self._parallel
@@ -156,28 +182,38 @@ class TrialStarter:
 
     def _next(self, bench: BenchRecord) -> Trial | None:
         """The next trial, if the rate of submissions allows one."""
-        run = self._again[0].run if self._again else new_run_id(self._prepared.job.name)
+        run = self._again[0].run if self._again else new_run_id(self.prepared.job.name)
         if self._rate is not None and not self._rate.take(run):
             return None
         if self._again:
             return self._again.popleft()
-        return next_trial(bench, self._queue.popleft(), run)
+        if not self.prepared.is_packed:
+            return next_trial(bench, self._queue.popleft(), run)
+        alike = self._alike(list(self._queue))
+        self._queue = deque(slot for slot in self._queue if slot not in alike)
+        return self._pack(bench, run, alike)
 
-    def _submission(self, bench: BenchRecord, cell: BenchCell, run: str) -> Submission:
+    def _submission(self, bench: BenchRecord, trial: Trial) -> Submission:
         """The submission of one run. Raises RsctlError if it no longer matches the bench's plan."""
-        submission = make_plan(cell.submission.job, self._prepared.target, run)
-        if digest_of(submission) != cell.digest:
-            message = "the job's files have changed since the bench began"
-            remedy = "run the command again: it measures the changed files as another bench"
-            raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
-        info = self._prepared.target.info
-        if nodes := failed_nodes(self._store, bench):
-            job = without_nodes(cell.submission.job, info, nodes)
-            submission = make_plan(job, self._prepared.target, run)
+        numbers = sorted({one.cell for one in trials_in(trial)})
+        cells = [self.prepared.cells[number] for number in numbers]
+        for cell in cells:
+            submission = make_plan(cell.submission.job, self.prepared.target, trial.run)
+            if digest_of(submission) != cell.digest:
+                message = "the job's files have changed since the bench began"
+                remedy = "run the command again: it measures the changed files as another bench"
+                raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
+        info, job = self.prepared.target.info, cells[0].submission.job
+        nodes = failed_nodes(self._store, bench)
+        if isinstance(trial, Pack):
+            job = pack_job(cells, [numbers.index(one.cell) for one in trial.trials])
+        if nodes or isinstance(trial, Pack):
+            job = without_nodes(job, info, nodes)
+            submission = make_plan(job, self.prepared.target, trial.run)
         image = submission.plan.image
         image = replace(image, reference=bench.images.get(image.tag or ""))
         plan = replace(submission.plan, image=image)
-        return replace(submission, plan=plan, text=cell.submission.text)
+        return replace(submission, plan=plan, text=cells[0].submission.text)
 
 
 def _account(plan: Plan) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rsctl.bench.follower import Follower
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.outcomes import Outcomes
+from rsctl.bench.packed import trials_in
 from rsctl.bench.records import Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
@@ -28,8 +29,9 @@ def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> 
         if active.is_over:
             follower.drop(trial.run)
             outcomes.record_end(active, is_driver=True)
-            if trial.state is not JobState.SUCCEEDED:
-                current.retry(trial)
+            for one in trials_in(trial):
+                if one.state is not JobState.SUCCEEDED:
+                    current.retry(one)
     return unsent
 
 

@@ -32,7 +32,7 @@ from rsctl.cli.rehearsal_options import (
     chosen_rehearsal,
     require_rehearsal,
 )
-from rsctl.cli.show import print_events, show_findings
+from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
 from rsctl.findings import ExitCode, RsctlError, note
@@ -64,6 +64,7 @@ def command(
         bool, typer.Option("--fail-fast", help="Cancel all runs when one fails.")
     ] = False,
     new: options.Anew = False,
+    pack: options.Pack = None,
     max_cost: options.MaxCost = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Run in the background and return.")
@@ -87,7 +88,7 @@ def command(
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
-        file = load(job, set=settings, strict=False)
+        file = load(job, set=options.with_pack(settings, pack), strict=False)
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         prepared = prepare_bench(file, target, rehearse=rehearsal)
         _show_findings(prepared, file, output)
@@ -144,6 +145,8 @@ def drive(
     cancelled.
     """
     problem = None
+    for remark in prepared.remarks(bench):
+        print_message(remark)
     try:
         interrupts.follow(None)
         prepared.run(

@@ -206,6 +206,7 @@ def command(
     repeat: _Repeat = None,
     parallel: options.Parallel = None,
     new: options.Anew = False,
+    pack: options.Pack = None,
     baseline: _Baseline = None,
     against: _Against = None,
     max_regression: _MaxRegression = [],
@@ -229,7 +230,7 @@ def command(
         context.fail("--update-baseline writes a file, and --against has none")
     if against is not None and (history is not None or fail_on_improvement):
         context.fail("--history and --fail-on-improvement need a stored baseline, not --against")
-    candidate = open_source(bench, target, settings, new)
+    candidate = open_source(bench, target, options.with_pack(settings, pack), new)
     paired = not update_baseline and is_paired(candidate, baseline, against, history)
     if paired and fail_on_improvement:
         context.fail(

@@ -203,6 +203,14 @@ Anew = Annotated[
     bool,
     typer.Option("--new", help="Measure again, even if results exist."),
 ]
+Pack = Annotated[
+    Optional[bool],
+    typer.Option(
+        "--pack/--no-pack",
+        help="Run all repetitions one after the other inside one job. Default: bench.pack of the "
+        "job file, otherwise no.",
+    ),
+]
 MaxCost = Annotated[
     Optional[Any],
     typer.Option(
@@ -232,3 +240,8 @@ Output = Annotated[
         help="json makes standard output machine-readable.",
     ),
 ]
+
+
+def with_pack(settings: list[str], pack: bool | None) -> list[str]:
+    """The settings with that of `--pack` or `--no-pack`."""
+    return settings if pack is None else [*settings, f"bench.pack={str(pack).lower()}"]

@@ -9,7 +9,7 @@ import msgspec
 import typer
 import yaml
 
-from rsctl.api import InputPlan, Plan, Pool, load, plan, sdk_code
+from rsctl.api import InputPlan, JobFile, Plan, Pool, load, plan, sdk_code
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
@@ -59,17 +59,27 @@ def command(
         typer.echo(code, nl=False)
         return int(ExitCode.SUCCEEDED)
     planned = plan(file, target, run_id=run_id, rehearse=rehearse)
+    packed = _packed(file, target, rehearse)
     if output == "json":
         shown = msgspec.to_builtins(planned)
         print_json({**shown, "cells": file.cells} if file.cells else shown)
     else:
         show_findings(planned.findings, file)
-        typer.echo(sanitize(plan_text(planned, file.cells)), nl=False)
+        typer.echo(sanitize(plan_text(planned, file.cells, packed)), nl=False)
     return int(ExitCode.SUCCEEDED)
 
 
-def plan_text(plan: Plan, cells: list[dict[str, Any]]) -> str:
-    """The plan for people, with the values of each of its `cells`."""
+def _packed(file: JobFile, target: str | None, rehearse: bool) -> str | None:
+    """The savings by packing the bench of the job file; None for any other."""
+    if not file.spec.bench.pack:
+        return None
+    from rsctl.api import Rehearsal, packed_plan  # which other plans do not need
+
+    return packed_plan(file, target, Rehearsal() if rehearse else None)
+
+
+def plan_text(plan: Plan, cells: list[dict[str, Any]], packed: str | None = None) -> str:
+    """The plan for people, with the values of each of its `cells`, and what packing them saves."""
     head = [
         ("run", plan.run),
         ("target", plan.target),
@@ -89,6 +99,8 @@ def plan_text(plan: Plan, cells: list[dict[str, Any]]) -> str:
     if cells:
         lines.append(f"{'matrix':<12}{len(cells)} cells")
         lines += [" " * 12 + "  ".join(f"{k}={v}" for k, v in cell.items()) for cell in cells]
+    if packed is not None:
+        lines.append(f"{'bench':<12}{packed}")
     return "\n".join(lines) + "\n\n" + _yaml({"env": plan.env}) + "\n" + _request(plan.request)
 
 

@@ -6,8 +6,9 @@ import errno
 import hashlib
 import io
 import os
+import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -253,3 +254,17 @@ def _walk(
             yield item, name
         if is_folder and (ignore.can_return or not reason):
             yield from _walk(Path(item), name, ignore, git, [] if reason else left_out, wanted)
+
+
+def copy_entries(entries: Iterable[ContextEntry], folder: Path) -> None:
+    """Write the files and folders of a source below a folder. Raises OSError."""
+    for entry in entries:
+        path = folder / entry.name
+        if entry.link is not None:
+            path.symlink_to(entry.link)
+        elif entry.path is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(entry.path, path)
+            path.chmod(0o755 if entry.executable else 0o644)

@@ -283,6 +283,20 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return 0 if self.restarts == "never" else self.restarts
 
 
+class BenchBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How `rsctl bench run` and `rsctl gate` run the job."""
+
+    pack: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Run all repetitions one after the other on the same nodes, inside one job: one "
+                "start of machines for the bench. limits.timeout is the limit of each repetition."
+            )
+        ),
+    ] = False
+
+
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One training job, for every target."""
 
@@ -382,6 +396,9 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         ),
     ] = field(default_factory=dict)
+    bench: Annotated[
+        BenchBlock, Meta(description="How a bench or a gate runs the repetitions of this job.")
+    ] = field(default_factory=BenchBlock)
     gate: Annotated[Optional[GateBlock], Meta(description="The criteria of `rsctl gate`.")] = None
     tracking: Annotated[
         list[Tracking],

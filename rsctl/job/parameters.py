@@ -14,7 +14,7 @@ from rsctl.job.types import fields_of
 
 _NOT_PARAMETERS = frozenset(
     {"name", "run.env", "chief.env", "image.source", "inputs", "targets", "metrics", "gate"}
-    | {"matrix", "tracking", "notify"}
+    | {"matrix", "bench", "tracking", "notify"}
 )
 _ENV_OF_ROLE = re.compile(r"roles\.[^.]+\.env")
 _LONGEST_VALUE = 500

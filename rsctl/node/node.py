@@ -29,6 +29,7 @@ from rsctl.node import (
     profiling,
     rank,
     rank_profiler,
+    slots,
 )
 from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.node.cluster import LOCAL, Cluster
@@ -121,9 +122,15 @@ def _run(
 
         run_checks(cluster, environ)
     environ = profiling.with_usable_tool(environ, _profiled_ranks(cluster, options))
-    job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
-
     process_tree.adopt_orphans()
+    packed = slots.decode(environ) if cluster.role == "worker" else None
+    if packed is not None:
+        awaited = awaited_roles.start_server(cluster, environ)
+        run = _runner(recheck, telemetry_seconds)
+        code = slots.run_slots(packed, cluster, options, environ, run)
+        return awaited.wait() if awaited is not None and code == 0 else code
+
+    job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
     began = time.time()
     if not job.argv:
         with stop_signals_blocked():
@@ -144,6 +151,19 @@ def _run(
     return code
 
 
+def _runner(recheck: Recheck | None, telemetry_seconds: float) -> slots.Run:
+    """How the slots of a packed job are run."""
+
+    def run(
+        cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str], stop: SoftStop
+    ) -> int:
+        job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
+        job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
+        return _run_command(job, cluster, recheck, options, environ, telemetry_seconds, stop)
+
+    return run
+
+
 def _run_command(
     job: ProcessSpec,
     cluster: Cluster,
@@ -151,8 +171,12 @@ def _run_command(
     options: argparse.Namespace,
     environ: Mapping[str, str],
     telemetry_seconds: float,
+    soft_stop: SoftStop | None = None,
 ) -> int:
-    """Run the node's command, with what watches it, to its end; returns the node's exit code."""
+    """Run the node's command, with what watches it, to its end; returns the node's exit code.
+
+    `soft_stop` ends it; by default a stop of the node does.
+    """
     tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
     output = _separate_output(cluster, options)
     server: liveness_server.LivenessServer | None = None
@@ -161,7 +185,7 @@ def _run_command(
         (lambda: server is None or not server.has_ended) if ends_with_workers else None
     )
     stop_signal = signal.SIGTERM if cluster.role == "reducer" else stop_signal_of(options)
-    soft_stop = _soft_stop(environ, are_workers_there, stop_signal)
+    soft_stop = soft_stop or _soft_stop(environ, are_workers_there, stop_signal)
     began = time.time()
     child = _start(job, tail, output, soft_stop)
     sampler = None

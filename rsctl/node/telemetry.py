@@ -14,6 +14,7 @@ from rsctl.node.structured_lines import emit
 
 _NETWORK_COUNTERS = "/proc/self/net/dev"
 _FIRST_SECONDS = 2.0
+_THREAD = "rsctl-telemetry"
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ def start_telemetry(interval: float, interface: str | None) -> None:
 
     The first comes after two seconds, so that short jobs have one too. 0 prints none. Without an
     interface there are no network counters. Traffic and CPU time count from this call. Memory
-    that processes share counts once for each.
+    that processes share counts once for each. A process has one such thread, however often it asks.
     """
-    if interval > 0:
+    if interval > 0 and not any(each.name == _THREAD for each in threading.enumerate()):
         meter = Meter(interface)
-        threading.Thread(target=_run, args=(meter, interval), daemon=True).start()
+        threading.Thread(target=_run, args=(meter, interval), name=_THREAD, daemon=True).start()
 
 
 def _run(meter: Meter, interval: float) -> None:

@@ -8,6 +8,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 SUFFIX_LENGTH = 6
+_SLOT = re.compile(r"(.+)-s(?:0|[1-9][0-9]{0,3})")  # the last part of any other id is longer
 _RUN_ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")  # a label of DNS (RFC 1123)
 
 
@@ -22,6 +23,17 @@ def new_run_id(job_name: str) -> str:
 def placeholder(job_name: str) -> str:
     """The placeholder for a run ID in `plan`."""
     return f"{job_name}-{'x' * SUFFIX_LENGTH}"
+
+
+def slot_run(job: str, slot: int) -> str:
+    """The id of the run of a slot of a packed job."""
+    return f"{job}-s{slot}"
+
+
+def packed_job(run: str) -> str | None:
+    """The id of the packed job that a run was a slot of; None for any other run."""
+    found = _SLOT.fullmatch(run)
+    return found[1] if found else None
 
 
 def require_run_id(text: str) -> str:

@@ -17,6 +17,9 @@ from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_ena
 if TYPE_CHECKING:
     from rsctl.targets.base import Submission
 
+SLOTS = "RSCTL_SLOTS_"
+"""The prefix of the variables with the slots of a packed job."""
+
 TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
 """The variable that has the run's secret, by which workers and reducers authenticate each other."""
 
@@ -103,16 +106,22 @@ def grace_env(job: Job, stop_after: Optional[float] = None) -> dict[str, Optiona
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
     """The secrets with which nodes authenticate each other: workers to reducers, perhaps with TLS,
-    or to the chief that starts MPI on them or compares their checks.
+    to the chief that starts MPI on them or compares their checks, or to the chief of a packed job.
     """
     env: dict[str, Optional[str]] = {}
     starts_mpi = job.run.launcher == "mpi" and job.run.package is None
     is_checked = bool(job.checks.chosen) and job.run.is_launched
-    if has_reducers or ((starts_mpi or is_checked) and job.workers.count > 1):
+    needs_chief = starts_mpi or is_checked or is_packed(job)
+    if has_reducers or (needs_chief and job.workers.count > 1):
         env[TOKEN] = None
     if has_reducers and _asks_for_tls(job):
         env |= {TLS_VARIABLE: "1", IDENTITY_VARIABLE: None}
     return env
+
+
+def is_packed(job: Job) -> bool:
+    """Whether a job runs several runs of a bench, one after the other, see `rsctl.node.slots`."""
+    return f"{SLOTS}0" in job.run.env
 
 
 def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:

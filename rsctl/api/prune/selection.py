@@ -37,7 +37,7 @@ class Selection:
         self._runs = {run.run: with_final_state(run) for run in store.runs()}
         self._uses_of: dict[str, set[str]] = {}
         self._newest = set(list(self._runs)[: limits.newest])
-        of_benches = {trial.run for bench in self._benches for trial in bench.trials}
+        of_benches = {run for bench in self._benches for run in bench.all_runs}
         benches = [bench for bench in self._benches if self._goes_bench(bench)]
         runs = [r for r in self._runs.values() if r.run not in of_benches and self._goes(r)]
         benches, runs = self._without_used(benches, runs)
@@ -88,7 +88,7 @@ class Selection:
         return not busy
 
     def _runs_of(self, bench: BenchRecord) -> list[RunRecord]:
-        return [self._runs[trial.run] for trial in bench.trials if trial.run in self._runs]
+        return [self._runs[run] for run in sorted(bench.all_runs) if run in self._runs]
 
     def _without_used(
         self, benches: list[BenchRecord], runs: list[RunRecord]
@@ -121,7 +121,7 @@ class Selection:
     def _used_runs(self, benches: list[BenchRecord], runs: list[RunRecord]) -> dict[str, str]:
         """The items into whose folders kept ones point, and the reason to keep each."""
         owners = {run.run: run.run for run in runs}
-        owners |= {trial.run: bench.bench for bench in benches for trial in bench.trials}
+        owners |= {run: bench.bench for bench in benches for run in bench.all_runs}
         going = {bench.bench for bench in benches}
         users = {
             b.bench: self._uses(b.bench, b.spec) for b in self._benches if b.bench not in going

@@ -24,6 +24,8 @@ _HIDDEN = frozenset(
         "left",
         "lost",
         "exits",
+        "slots",
+        "slot",
         "finding",
         "versions",
         "steps",

@@ -83,6 +83,18 @@ def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
         yield warning("metric-unseen", message, remedy, f"metrics.{name}")
 
 
+SLOT_MARK = "node.slot"
+"""The metric that is stored where a slot of a packed job begins or ends: see `rsctl.runs.slots`."""
+
+
+def mark_value(key: object) -> float | None:
+    """The value of SLOT_MARK for the key of a mark; None for what is not a key."""
+    try:
+        return float(int(str(key)[:12], 16))
+    except ValueError:
+        return None
+
+
 class MetricReader:
     """Reads the metrics of one job out of its log.
 
@@ -147,6 +159,8 @@ class MetricReader:
             yield from _rank_values(line, record.get("ranks"))
             for part in _PARTS:
                 yield from _part_values(line, part, record.get(part))
+        elif record["rsctl"] == "slot" and (value := mark_value(record.get("key"))) is not None:
+            yield _event(line, SLOT_MARK, value, None)
 
     def _match(self, lines: list[tuple[LogEvent, str, list[MetricEvent]]]) -> None:
         texts = [text for _, text, _ in lines]

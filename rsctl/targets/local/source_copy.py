@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 from rsctl.job.job import Job
@@ -26,17 +24,6 @@ def copy_source(job: Job, run: str) -> None:
     """Copy the source that an image would get, if the job requests it. Raises OSError."""
     if not job.image.source or process_options(job).workdir != "copy":
         return
-    from rsctl.images.context import source_entries
+    from rsctl.images.context import copy_entries, source_entries
 
-    folder = run_directory(run) / _FOLDER
-    entries, _ = source_entries(Path(job.image.source), "")
-    for entry in entries:
-        path = folder / entry.name
-        if entry.link is not None:
-            path.symlink_to(entry.link)
-        elif entry.path is None:
-            path.mkdir(parents=True, exist_ok=True)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(entry.path, path)
-            os.chmod(path, 0o755 if entry.executable else 0o644)
+    copy_entries(source_entries(Path(job.image.source), "")[0], run_directory(run) / _FOLDER)

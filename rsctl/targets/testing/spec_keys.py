@@ -51,6 +51,7 @@ OF_RSCTL = {
     "name": "rsctl names the run by it",
     "target": "it names the target",
     "targets": "the target's own options have a test of their own",
+    "bench": "a bench runs its repetitions by it",
     "tracking": "rsctl sends the run's metrics there",
     "notify": "rsctl sends messages about the run there",
     "watch": "rsctl judges the metrics that it reads by it",
