@@ -46,6 +46,7 @@ _ONE_ATTEMPT = Unsupported("it starts the command once", "remove it, or use anot
 _NO_LIMIT = Unsupported("it waits for the command to end", "remove it, or use another target")
 _NO_PRICE = Unsupported("this machine has no price", "remove limits.cost")
 _NO_PACKAGE = Unsupported("it has no containers", "set image.source: FOLDER in its place")
+_NO_LAUNCHER = Unsupported("it starts the command alone", "remove it, or use another target")
 _NO_CONTAINERS = "it has no containers"
 _THIS_MACHINE = "it runs on this machine"
 
@@ -87,6 +88,7 @@ INFO = TargetInfo(
         "limits.retries": _ONE_ATTEMPT,
         "limits.restarts": _ONE_ATTEMPT,
         "limits.cost": _NO_PRICE,
+        **dict.fromkeys(("checks.network", "checks.gpu", "checks.cpu"), _NO_LAUNCHER),
     },
     unused={
         **dict.fromkeys(("workers.machine", "workers.disk", "workers.accelerator"), _THIS_MACHINE),
