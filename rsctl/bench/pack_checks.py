@@ -1,4 +1,4 @@
-"""Checks of jobs whose runs are to be slots of packed jobs."""
+"""Checks of jobs whose runs will be slots of packed jobs."""
 
 from __future__ import annotations
 
