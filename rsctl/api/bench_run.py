@@ -33,12 +33,12 @@ def never() -> Stop:
     return None
 
 
-def claim(record: BenchRecord, anew: bool) -> Bench:
-    """The latest bench of the store that measures the same; otherwise, or if `anew`, this one,
+def claim(record: BenchRecord, new: bool) -> Bench:
+    """The latest bench of the store that measures the same; otherwise, or if `new`, this one,
     recorded.
     """
     with closing(Store()) as store:
-        return Bench(Benches(store).claim(record, anew))
+        return Bench(Benches(store).claim(record, new))
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,15 @@ class PreparedBench:
         """The job's metrics by name, for reading them out of log lines."""
         return self.plan.metric_specs
 
-    def claim(self, repeat: int | None = None, *, anew: bool = False) -> Bench:
-        """The latest bench of the store that measures the same; otherwise, or if `anew`, a new one.
+    def claim(self, repeat: int | None = None, *, new: bool = False) -> Bench:
+        """The latest bench of the store that measures the same; otherwise, or if `new`, a new one.
 
         It has `repeat` repetitions of each cell: by default the number in `gate.repeat`, otherwise
         one. Raises RsctlError.
         """
         gate = self.plan.job.gate
         times = repeat or (gate.repeat if gate else None) or 1
-        return claim(self.plan.new_bench(times), anew)
+        return claim(self.plan.new_bench(times), new)
 
     def remaining(self, bench: Bench, failed: TrialKeys | None = None) -> list[Submission]:
         """The submissions that `run` makes of a claimed bench, each without a run ID of its own.
@@ -157,7 +157,7 @@ def run_bench(
     target: str | None = None,
     *,
     repeat: int | None = None,
-    anew: bool = False,
+    new: bool = False,
     parallel: int | None = None,
     fail_fast: bool = False,
     observer: BenchObserver | None = None,
@@ -168,7 +168,7 @@ def run_bench(
     ended.
 
     Each cell is run `repeat` times (default: `gate.repeat` of the file, otherwise 1). A second call
-    finds the bench of the first, and runs only its missing runs, unless `anew`. `parallel` is how
+    finds the bench of the first, and runs only its missing runs, unless `new`. `parallel` is how
     many runs may be in progress at the same time: by default one on this machine, and in a cloud as
     many as there are cells, 20 at most. `fail_fast` ends all runs after the first failure.
     `observer` gets the events, in this thread. `stop` is called about twenty times a second; to
@@ -181,5 +181,5 @@ def run_bench(
     are; the same call continues with them.
     """
     prepared = prepare_bench(job, target, rehearse=rehearse)
-    bench = prepared.claim(repeat, anew=anew)
+    bench = prepared.claim(repeat, new=new)
     return prepared.run(bench, parallel=parallel, fail_fast=fail_fast, observer=observer, stop=stop)

@@ -32,16 +32,16 @@ def pair_with(
         raise RsctlError(ExitCode.USAGE, finding)
     if is_job_file(path):
         job = load(path, set=candidate.job.settings, strict=False)
-        about, said = Against(given=path, file=os.path.abspath(path)), list[Finding]()
+        about, notes = Against(given=path, file=os.path.abspath(path)), list[Finding]()
     else:
-        job, about, said = _of_ref(candidate.job, path)
+        job, about, notes = _of_ref(candidate.job, path)
     baseline = _prepared(job, about, target)
     if about.commit is not None:
         own = next(f for f in Path(about.file).parents if f.name == about.commit)
         require_own_source(baseline, own, "give a job file with other source: --against FILE")
     plan = pair_plans(candidate.plan, baseline.plan, about)
     known = [f for f in baseline.findings if f not in candidate.findings]
-    findings = (*candidate.findings, *known, *said, *_unpaired(plan))
+    findings = (*candidate.findings, *known, *notes, *_unpaired(plan))
     return PreparedBench(candidate.job, plan, findings), plan
 
 
@@ -89,15 +89,15 @@ def _of_ref(candidate: JobFile, ref: str) -> tuple[JobFile, Against, list[Findin
     checkout = check_out(ref, str(own.parent))
     path = checkout.place_of(own)
     about = Against(given=ref, commit=checkout.commit, file=str(path))
-    said, text = [], None
+    notes, text = [], None
     if not path.is_file():
         text = candidate.text
         message = (
             f"{about.label} does not have {own.relative_to(checkout.top)}: the baseline runs its "
             "files by the job file of the working tree"
         )
-        said.append(warning("against", message))
-    return job_of_commit(path, candidate.settings, checkout, text), about, said
+        notes.append(warning("against", message))
+    return job_of_commit(path, candidate.settings, checkout, text), about, notes
 
 
 def job_of_commit(

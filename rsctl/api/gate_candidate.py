@@ -46,9 +46,9 @@ class Candidate:
     `prepared` is None for a bench of the store.
     """
 
-    def __init__(self, record: BenchRecord, prepared: PreparedBench | None, anew: bool) -> None:
+    def __init__(self, record: BenchRecord, prepared: PreparedBench | None, new: bool) -> None:
         self.prepared = prepared
-        self._record, self._anew = record, anew
+        self._record, self._new = record, new
 
     @property
     def name(self) -> str:
@@ -69,9 +69,9 @@ class Candidate:
         return self._record
 
     @property
-    def anew(self) -> bool:
+    def new(self) -> bool:
         """Whether its job file is measured again though a bench measured the same."""
-        return self._anew
+        return self._new
 
     @property
     def folder(self) -> str:
@@ -107,7 +107,7 @@ class Candidate:
         rules.floors.require_cells(self.cells)
         return rules
 
-    def told(self, gate: Gate) -> Gate:
+    def with_message(self, gate: Gate) -> Gate:
         """The gate; the receivers of the job's `notify` get a message if it found a regression."""
         if self._record.spec.get("notify"):
             from rsctl.results.tracking.background import start_regressed
@@ -158,14 +158,14 @@ class Candidate:
         plan = self.prepared.plan
         part = replace(plan, cells=[cell for cell in plan.cells if cell.values in cells])
         prepared = replace(self.prepared, plan=part)
-        return Candidate(part.new_bench(1), prepared, self._anew)
+        return Candidate(part.new_bench(1), prepared, self._new)
 
     def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
         """Run the remaining cells of a job file's bench; the samples. Raises RsctlError."""
         if self.prepared is None:
             return Bench(self._record).results()
         repetitions = self.repeat(repeat)
-        bench = self.prepared.claim(repetitions, anew=self._anew)
+        bench = self.prepared.claim(repetitions, new=self._new)
         run(self.prepared, bench)
         self._record = bench.reload()
         return bench.results(range(repetitions))
@@ -177,30 +177,30 @@ class Candidate:
         plan = self.prepared.plan if self.prepared else reopen_own(self._record)
         job = JobFile(plan.document, plan.settings)
         part, record = plan_confirmation(plan, self._record, cells, repeat)
-        bench = claim(record, anew=True)
+        bench = claim(record, new=True)
         run(PreparedBench(job, part), bench)
         bench.reload()
         return bench.results()
 
 
 def open_candidate(
-    source: Judged, target: str | None = None, *, set: Settings = (), anew: bool = False
+    source: Judged, target: str | None = None, *, set: Settings = (), new: bool = False
 ) -> Candidate:
     """A job file, which is read and planned, or a bench of the store. Raises RsctlError.
 
-    `set` overrides keys of a job file that is given by its path, as in `load`. With `anew` it is
+    `set` overrides keys of a job file that is given by its path, as in `load`. With `new` it is
     measured again even if a bench with the same definition exists.
     """
     if isinstance(source, JobFile):
-        return _of_job_file(source, target, anew)
+        return _of_job_file(source, target, new)
     if not isinstance(source, Bench) and _is_job_file(source):
-        return _of_job_file(load(source, set=set, strict=False), target, anew)
+        return _of_job_file(load(source, set=set, strict=False), target, new)
     if target or setting_texts(set):
         message = "--set and --target require a job file; a bench has already run with its settings"
         finding = error("bench", message, "give the job file, or omit --set and --target")
         raise RsctlError(ExitCode.USAGE, finding)
     handle = source if isinstance(source, Bench) else bench(os.fspath(source))
-    return Candidate(handle.record, None, anew)
+    return Candidate(handle.record, None, new)
 
 
 def _is_job_file(source: str | os.PathLike[str]) -> bool:
@@ -209,6 +209,6 @@ def _is_job_file(source: str | os.PathLike[str]) -> bool:
     return path == "-" or is_named or os.path.isfile(path)
 
 
-def _of_job_file(job: JobFile, target: str | None, anew: bool) -> Candidate:
+def _of_job_file(job: JobFile, target: str | None, new: bool) -> Candidate:
     prepared = prepare_bench(job, target)
-    return Candidate(prepared.plan.new_bench(1), prepared, anew)
+    return Candidate(prepared.plan.new_bench(1), prepared, new)

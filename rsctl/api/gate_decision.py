@@ -93,7 +93,7 @@ class PreparedGate:
         if better and fail_on_improvement and code in (ExitCode.SUCCEEDED, ExitCode.INCONCLUSIVE):
             code = int(ExitCode.GATE_FAILED)
         gate = replace(gate, outdated=[outdated_text(check) for check in better], exit_code=code)
-        return self.candidate.told(keep_decision(gate, self.baseline))
+        return self.candidate.with_message(keep_decision(gate, self.baseline))
 
     def must_confirm(self, gate: Gate) -> bool:
         """Whether fresh runs must confirm suspected regressions."""

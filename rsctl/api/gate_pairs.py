@@ -60,8 +60,8 @@ class PreparedPairs:
         with closing(Store()) as store:
             known = _earlier(store, self.plan)
         rules = self.rules
-        said = forecast_pairs(known, rules.floors, cells, repeat, rules.confirm, rules.alpha)
-        remarks = [metric.in_words() for metric in said]
+        forecasts = forecast_pairs(known, rules.floors, cells, repeat, rules.confirm, rules.alpha)
+        remarks = [metric.in_words() for metric in forecasts]
         plans = [cell.submission for cell in self.plan.cells]
         remarks.append(format_paired_cost(known, plans, repeat, self.plan.job.limits.timeout))
         return remarks
@@ -73,7 +73,7 @@ class PreparedPairs:
         if self.refused:
             return _refused(self.plan)
         repeat = self.candidate.repeat(self.rules.repeat)
-        bench = claim(self.plan.new_bench(repeat), self.candidate.anew)
+        bench = claim(self.plan.new_bench(repeat), self.candidate.new)
         run(self.prepared, bench)
         return _results(bench.reload(), range(repeat))
 
@@ -96,14 +96,14 @@ class PreparedPairs:
         with closing(Store()) as store:
             measured = Benches(store).find(results.candidate.label)
         part, record = plan_paired_confirmation(plan, measured, cells, self.rules.confirm)
-        bench = claim(record, anew=False)
+        bench = claim(record, new=False)
         run(PreparedBench(prepared.job, part), bench)
         fresh = _results(bench.reload(), range(self.rules.confirm))
         return confirm_pairs(gate, results, fresh, self.rules.floors, self.rules.alpha)
 
     def conclude(self, gate: Gate) -> Gate:
         """The gate, which reports on its benches show from now on. Raises RsctlError."""
-        return gate if self.refused else self.candidate.told(keep_decision(gate))
+        return gate if self.refused else self.candidate.with_message(keep_decision(gate))
 
 
 def prepare_pairs(

@@ -32,7 +32,7 @@ def gate(
     history: str | None = None,
     window: int | None = None,
     looks: int | None = None,
-    anew: bool = False,
+    new: bool = False,
     parallel: int | None = None,
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = never,
@@ -67,7 +67,7 @@ def gate(
             bench.reload()
             spent.release(spent.amount(prepared.remaining(bench, failed)))
 
-    candidate = open_candidate(source, target, set=set, anew=anew)
+    candidate = open_candidate(source, target, set=set, new=new)
     rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window, looks)
     if is_paired(candidate, baseline, against, history):
         pairs = prepare_pairs(candidate, rules, against, target)

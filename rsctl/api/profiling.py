@@ -60,11 +60,11 @@ def profile_run(
     started = [(each, *_start(tool, each, seconds, folder)) for each in chosen]
     profiles, findings = [], []
     for rank, file, process in started:
-        said = _wait(process, seconds)
+        output = _wait(process, seconds)
         if process.returncode == 0 and file.exists():
             profiles.append(summarize(rank, file))
         else:
-            findings.append(_failure(rank, said))
+            findings.append(_failure(rank, output))
     return profiles, findings
 
 
@@ -135,10 +135,10 @@ def _wait(process: subprocess.Popen[str], seconds: int) -> str:
         return process.communicate()[0]
 
 
-def _failure(rank: RankProcess, said: str) -> Finding:
-    lines = [sanitize_line(line) for line in said.splitlines() if line.strip()]
+def _failure(rank: RankProcess, output: str) -> Finding:
+    lines = [sanitize_line(line) for line in output.splitlines() if line.strip()]
     message = f"rank {rank.rank} was not profiled: {lines[-1] if lines else 'py-spy has ended'}"
-    is_denied = "permission" in said.lower()
+    is_denied = "permission" in output.lower()
     remedy = "run the command as root, or let this user trace: sysctl kernel.yama.ptrace_scope=0"
     return error("profile", message, remedy if is_denied else None)
 

@@ -182,8 +182,8 @@ def _explained(use: str, ref: str) -> Iterator[None]:
     try:
         yield
     except subprocess.CalledProcessError as problem:
-        said = (problem.stderr or b"").decode(errors="replace").strip().splitlines()
-        raise _refused(use, ref, said[-1] if said else "git failed", None) from None
+        lines = (problem.stderr or b"").decode(errors="replace").strip().splitlines()
+        raise _refused(use, ref, lines[-1] if lines else "git failed", None) from None
     except CheckoutError as problem:
         raise _refused(use, ref, str(problem), problem.remedy) from None
     except FileNotFoundError as problem:

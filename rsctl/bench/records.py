@@ -162,17 +162,17 @@ class Benches:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def claim(self, bench: BenchRecord, anew: bool = False) -> BenchRecord:
+    def claim(self, bench: BenchRecord, new: bool = False) -> BenchRecord:
         """The latest bench of the same definition, with room for as many repetitions.
 
-        If there is none, or `anew`, this one is added. Two who claim at once get the same one.
+        If there is none, or `new`, this one is added. Two who claim at once get the same one.
         """
         with self._store.transaction() as db:
             rows = db.execute(
                 "SELECT id FROM benches WHERE definition=? ORDER BY created DESC, id LIMIT 1",
                 (bench.definition,),
             ).fetchall()
-            if not rows or anew:
+            if not rows or new:
                 _insert(db, bench)
                 return bench
             db.execute(

@@ -63,7 +63,7 @@ def command(
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="Cancel all runs when one fails.")
     ] = False,
-    new: options.Anew = False,
+    new: options.New = False,
     pack: options.Pack = None,
     max_cost: options.MaxCost = None,
     detach: Annotated[
@@ -92,7 +92,7 @@ def command(
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         prepared = prepare_bench(file, target, rehearse=rehearsal)
         _show_findings(prepared, file, output)
-        bench = prepared.claim(repeat, anew=new)
+        bench = prepared.claim(repeat, new=new)
         if not rehearse:
             Budget(max_cost).reserve(prepared.remaining(bench))
     if detach:

@@ -205,7 +205,7 @@ def command(
     settings: options.Settings = [],
     repeat: _Repeat = None,
     parallel: options.Parallel = None,
-    new: options.Anew = False,
+    new: options.New = False,
     pack: options.Pack = None,
     baseline: _Baseline = None,
     against: _Against = None,

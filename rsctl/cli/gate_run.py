@@ -22,10 +22,10 @@ _ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED, ExitCode.RESULT_UNKNOWN)
 
 
 def open_source(
-    reference: str, target: str | None, settings: list[str], anew: bool = False
+    reference: str, target: str | None, settings: list[str], new: bool = False
 ) -> Candidate:
     """A bench from the store, or a job file, whose findings are shown. Raises RsctlError."""
-    candidate = open_candidate(reference, target, set=settings, anew=anew)
+    candidate = open_candidate(reference, target, set=settings, new=new)
     if candidate.prepared is not None:
         show_findings(candidate.prepared.findings, candidate.prepared.job)
     return candidate

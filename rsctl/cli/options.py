@@ -199,7 +199,7 @@ Parallel = Annotated[
         "cells up to 20.",
     ),
 ]
-Anew = Annotated[
+New = Annotated[
     bool,
     typer.Option("--new", help="Measure again, even if results exist."),
 ]

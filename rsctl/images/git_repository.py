@@ -123,8 +123,8 @@ class Git:
                 raise
             if process.returncode:
                 errors.seek(0)
-                said = errors.read(_LARGEST_TEXT)
-                raise subprocess.CalledProcessError(process.returncode, process.args, stderr=said)
+                text = errors.read(_LARGEST_TEXT)
+                raise subprocess.CalledProcessError(process.returncode, process.args, stderr=text)
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         safe = [word for setting in _SAFE for word in ("-c", setting)]

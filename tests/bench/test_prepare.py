@@ -126,7 +126,7 @@ def test_benches_are_listed_the_newest_first(store: Store) -> None:
     )
     assert Benches(store).claim(again).bench == "b-1"
     assert Benches(store).find("b-1").repeat == 4
-    assert Benches(store).claim(again, anew=True).bench == "b-9"
+    assert Benches(store).claim(again, new=True).bench == "b-9"
     Benches(store).forget("b-9")
     assert Benches(store).get("b-9") is None
 

@@ -69,7 +69,7 @@ def test_the_same_definition_is_the_same_bench_until_asked_for_another(store: St
     assert (second.bench, second.repeat) == (first.bench, 5)
     assert benches.claim(bench_of(repeat=1)).repeat == 5
     assert benches.claim(bench_of("d2")).bench != first.bench
-    assert benches.claim(bench_of(), anew=True).bench != first.bench
+    assert benches.claim(bench_of(), new=True).bench != first.bench
 
 
 def test_two_who_claim_at_once_get_one_bench() -> None:

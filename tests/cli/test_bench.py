@@ -88,9 +88,9 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     again = rsctl("bench", "run", job)
     assert again.code == 0
     assert "every run of this bench is complete" in again.err
-    anew = rsctl("bench", "run", job, "--new", "-q")
-    assert anew.code == 0
-    assert anew.err == ""
+    again = rsctl("bench", "run", job, "--new", "-q")
+    assert again.code == 0
+    assert again.err == ""
     assert len(Benches(Store()).benches()) == 2
 
 

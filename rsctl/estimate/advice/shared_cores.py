@@ -32,7 +32,7 @@ def with_shared_cores(profile: Profile, cluster: ModelledCluster) -> Profile:
     factor = profile.cores * ranks / available
     if factor <= _NOTICED:
         return profile
-    said = (
+    remark = (
         f"{shared}, and each keeps {profile.cores:.2g} busy: the computation of a step takes "
         f"{factor:.2g} times as long as measured"
     )
@@ -44,5 +44,5 @@ def with_shared_cores(profile: Profile, cluster: ModelledCluster) -> Profile:
             GradientBucket(bucket.bytes, bucket.ready_seconds * factor)
             for bucket in profile.buckets
         ),
-        assumed=(*profile.assumed, said),
+        assumed=(*profile.assumed, remark),
     )

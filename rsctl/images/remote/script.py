@@ -53,7 +53,7 @@ docker build "$@" --tag "$image" - < context.tar
 if [ "$DOCKER_BUILDKIT" = 1 ]; then
   docker tag "$image" "$repository:rsctl-cache"
   docker push --quiet "$repository:rsctl-cache" >/dev/null 2>&1 ||
-    echo "rsctl: the layers were not kept as $repository:rsctl-cache; the next build starts anew"
+    echo "rsctl: the layers were not kept as $repository:rsctl-cache; the next build starts afresh"
 fi
 if [ "$push" = push ]; then
   docker push "$image"

@@ -31,7 +31,7 @@ def require_mpirun(environ: Mapping[str, str]) -> str:
         message = "the launcher mpi needs Open MPI's mpirun, and PATH has none"
         raise LaunchError(ENVIRONMENT, "mpirun-missing", message, _REMEDY)
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [mpirun, "--version"],
             env=dict(environ),
             capture_output=True,
@@ -41,8 +41,8 @@ def require_mpirun(environ: Mapping[str, str]) -> str:
             check=False,
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        said = str(error)
-    version = said.strip().partition("\n")[0]
+        output = str(error)
+    version = output.strip().partition("\n")[0]
     if "Open MPI" not in version and "OpenRTE" not in version:
         message = (
             f"the launcher mpi needs Open MPI's mpirun, but {mpirun} is a different program: "

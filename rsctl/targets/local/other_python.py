@@ -87,7 +87,7 @@ def probe(job: Job) -> list[Finding]:
     """
     python = str(process_options(job).python)
     try:
-        said = subprocess.run(
+        words = subprocess.run(
             [python, "-c", _PROBE],
             cwd=job.image.source,
             env=own_environment(),
@@ -98,7 +98,7 @@ def probe(job: Job) -> list[Finding]:
             timeout=_SECONDS,
             check=True,
         ).stdout.split()
-        version, has_torch = (int(said[0]), int(said[1])), said[2] == "True"
+        version, has_torch = (int(words[0]), int(words[1])), words[2] == "True"
     except (ValueError, IndexError):
         message = f"{python} is not a Python interpreter"
         return [error("python", message, "give an interpreter, such as .venv/bin/python", _KEY)]

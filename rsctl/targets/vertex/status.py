@@ -169,8 +169,8 @@ def _signal(code: int) -> str | None:
 def _findings(
     job: dict[str, Any], message: str, state: JobState, address: JobAddress, seconds: float
 ) -> Iterator[Finding]:
-    said = _EXITED.split(message, maxsplit=1)[0]  # the rest is from the job's own log
-    for finding in explained(said, address.parent.region, roles_of(job), _strategy(job)):
+    known = _EXITED.split(message, maxsplit=1)[0]  # the rest is from the job's own log
+    for finding in explained(known, address.parent.region, roles_of(job), _strategy(job)):
         yield finding if state.is_final else _milder(finding)
     for match in _EXITED.finditer(message):
         if match["memory"]:
