@@ -157,7 +157,7 @@ def test_what_cannot_be_drilled(rsctl: Rsctl) -> None:
     assert "a drill compares the loss" in reported(variant="silent")
     assert "and not of accuracy" in reported("--metric", "accuracy")
     assert "the job ends at step 4" in reported("--at-step", "4")
-    assert "'html=x' is not junit=FILE" in reported("--report", "html=x")
+    assert "'xml=x' is not html=FILE or junit=FILE" in reported("--report", "xml=x")
     assert "give --rehearse" in reported("-t", "vertex")
     failing = rsctl("drill", rsctl.write_job(bash="exit 3"))
     assert failing.exit_code == 1

@@ -268,9 +268,8 @@ def test_a_kill_half_way(cloud: Cloud, tmp_path: Path) -> None:
         )
         assert killed.returncode == -9
     assert not (home / "outputs" / "big").exists()
-    [part] = [path for path in (home / "outputs").iterdir() if path.name.endswith(".part")]
-    kept = part.stat().st_size
-    assert kept >= 4 << 20
+    parts = [path for path in (home / "outputs").iterdir() if path.name.endswith(".part")]
+    assert max(part.stat().st_size for part in parts) >= 4 << 20  # the small one may have begun
     fetched = cloud.outputs(home)
     assert content_of(home / "outputs") == files
     assert fetched.findings == []

@@ -242,12 +242,14 @@ def test_a_node_that_dies(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> 
     run = rsctl.detach(rsctl.write_job(**keys_of_job))
     rsctl.wait_for_log(run, "begun")
     lost = rsctl.status(run)["facts"]["replica_nodes"]["worker-1"]
+    # Slurm mistrusts it first: its state must be known when the ranks have lost their peer.
+    forgetful.run("scontrol", "update", f"nodename={lost}", "state=drain", "reason=test")
     forgetful.control("kill-node", lost)
     try:
-        forgetful.run("scontrol", "update", f"nodename={lost}", "state=down", "reason=test")
         wait_until(lambda: rsctl.status(run)["state"] == "failed", "the run's end")
     finally:
         forgetful.control("start-node", lost)
+        forgetful.run("scontrol", "update", f"nodename={lost}", "state=resume")
         idle = "sinfo", "-h", "-N", "-t", "idle", "-o", "%N"
         wait_until(lambda: lost in forgetful.run(*idle), "the node's return")
     assert rsctl.status(run)["reason"] == f"a node failed: {lost}"
