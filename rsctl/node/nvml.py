@@ -60,40 +60,34 @@ class Nvml:
 
     def names(self) -> list[str]:
         """The product name of each GPU, if the library reports it."""
-        count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        return [name for index in range(count.value) if (name := self._name(index))]
+        return [name for index in range(self._count()) if (name := self._name(index))]
 
     def highest_clocks(self) -> list[int]:
         """The highest clock of each GPU's multiprocessors in MHz, if the library reports it."""
-        count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        return [mhz for index in range(count.value) if (mhz := self._highest_clock(index))]
+        return [mhz for index in range(self._count()) if (mhz := self._highest_clock(index))]
 
     def _highest_clock(self, index: int) -> int:
-        device, clock = ctypes.c_void_p(), ctypes.c_uint()
-        if not self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)):
+        device, clock = self._handle(index), ctypes.c_uint()
+        if device is None:
             return 0
         known = self._call("nvmlDeviceGetMaxClockInfo", device, _CLOCK_SM, ctypes.byref(clock))
         return clock.value if known else 0
 
     def _name(self, index: int) -> str | None:
-        device, text = ctypes.c_void_p(), ctypes.create_string_buffer(96)  # ..._V2_BUFFER_SIZE
-        if not self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)):
+        device, text = self._handle(index), ctypes.create_string_buffer(96)  # ..._V2_BUFFER_SIZE
+        if device is None:
             return None
         known = self._call("nvmlDeviceGetName", device, text, ctypes.c_uint(len(text)))
         return text.value.decode(errors="replace") or None if known else None
 
     def read(self) -> list[dict[str, int]]:
         """Each GPU's index, use in percent and memory in bytes, if the library reports them."""
-        count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        return [self._read_gpu(index) for index in range(count.value)]
+        return [self._read_gpu(index) for index in range(self._count())]
 
     def _read_gpu(self, index: int) -> dict[str, int]:
         gpu: dict[str, int] = {"index": index}
-        device, utilization, memory = ctypes.c_void_p(), _Utilization(), _Memory()
-        if not self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)):
+        device, utilization, memory = self._handle(index), _Utilization(), _Memory()
+        if device is None:
             return gpu
         if self._call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(utilization)):
             gpu["util_percent"] = utilization.gpu
@@ -109,9 +103,7 @@ class Nvml:
         are of memory rows (Ampere and later), `retired_pages` and `retirement_pending` of memory
         pages (before). `throttled` has the bits of nvmlClocksEventReasons.
         """
-        count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
-        return [self._health_of(index) for index in range(count.value)]
+        return [self._health_of(index) for index in range(self._count())]
 
     def _health_of(self, index: int) -> dict[str, int]:
         gpu: dict[str, int] = {"index": index}
@@ -146,15 +138,19 @@ class Nvml:
         events = ctypes.c_void_p()
         if not self._call("nvmlEventSetCreate", ctypes.byref(events)):
             return None
-        count = ctypes.c_uint()
-        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
         indexes: dict[int, int] = {}
-        for index in range(count.value):
+        for index in range(self._count()):
             device = self._handle(index)
             kind = ctypes.c_ulonglong(_XID_EVENT)
             if device is not None and self._call("nvmlDeviceRegisterEvents", device, kind, events):
                 indexes[device.value or 0] = index
         return XidEvents(self, events, indexes)
+
+    def _count(self) -> int:
+        """The number of GPUs; 0 if the library does not tell."""
+        count = ctypes.c_uint()
+        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        return count.value
 
     def _handle(self, index: int) -> ctypes.c_void_p | None:
         device = ctypes.c_void_p()
