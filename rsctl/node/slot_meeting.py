@@ -30,7 +30,6 @@ from rsctl.node.mpi import protocol
 from rsctl.node.rank import STOP_SIGNALS
 from rsctl.node.threads import stop_signals_blocked
 
-_RETRY_SECONDS = 0.2
 _WAKE_SECONDS = 0.5
 _MOST_LINE = 100
 
@@ -132,19 +131,13 @@ class Meeting:
 
     def _connect(self, identity: protocol.Identity, timeout: float) -> None:
         address = self._cluster.chief, self._cluster.port
-        until = time.monotonic() + timeout
-        while True:
-            try:
-                sock = protocol.request(address, identity, {"index": self._cluster.index})
-                break
-            except (OSError, UnicodeError) as error:
-                if time.monotonic() >= until:
-                    message = (
-                        f"after {timeout:g} s the chief, {address[0]}, does not answer: {error}"
-                    )
-                    remedy = "Check whether that node started, and whether a firewall is between."
-                    raise LaunchError(TEMPORARY, "peers-silent", message, remedy) from error
-                time.sleep(_RETRY_SECONDS)
+        fields = {"index": self._cluster.index}
+        try:
+            sock = protocol.request_within(timeout, address, identity, fields)
+        except (OSError, UnicodeError) as error:
+            message = f"after {timeout:g} s the chief, {address[0]}, does not answer: {error}"
+            remedy = "Check whether that node started, and whether a firewall is between."
+            raise LaunchError(TEMPORARY, "peers-silent", message, remedy) from error
         self._socks.append(sock)
         follow = threading.Thread(
             target=self._follow, args=(sock, "worker-0", self._from_chief), daemon=True

@@ -13,7 +13,6 @@ import queue
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -34,7 +33,6 @@ from rsctl.node.structured_lines import emit
 from rsctl.node.threads import stop_signals_blocked
 
 _STOP_SECONDS = 10.0
-_RETRY_SECONDS = 0.2
 _ENTRIES = 60
 """So many readings are on one structured line, which has to be short."""
 
@@ -108,9 +106,9 @@ def _run(
             with _join(cluster, identity(0), fields, timeout) as chief:
                 return _follow(chief, environ, send)
         members = Members.wait(joining, len(cluster.workers), timeout)
-        own = Member(0, socket.socket(), _name(environ), (cluster.chief, cluster.port))
-        with own.sock, _measurer(environ) as measurer:
-            nodes, problems = lead(members, checks, measurer, send, own)
+        address = cluster.chief, cluster.port
+        with _measurer(environ) as measurer:
+            nodes, problems = lead(members, checks, measurer, send, _name(environ), address)
         listener.close()  # before the others connect to torchrun here
         members.end(nodes, problems)
         return nodes[0], problems
@@ -122,9 +120,8 @@ def _run(
 def _measure_alone(
     checks: Checks, environ: Mapping[str, str]
 ) -> tuple[dict[str, float], list[NodeProblem]]:
-    own = Member(0, socket.socket(), _name(environ), ("", 0))
-    with own.sock, _measurer(environ) as measurer:
-        nodes, problems = lead(Members(), checks, measurer, lambda *_: 0.0, own)
+    with _measurer(environ) as measurer:
+        nodes, problems = lead(Members(), checks, measurer, lambda *_: 0.0, _name(environ), ("", 0))
     return nodes[0], problems
 
 
@@ -216,17 +213,13 @@ def _join(
     cluster: Cluster, chief: protocol.Identity, fields: dict[str, Any], timeout: float
 ) -> socket.socket:
     """Connect to the chief. Raises LaunchError if it does not answer in time."""
-    until = time.monotonic() + timeout
-    while True:
-        try:
-            return protocol.request((cluster.chief, cluster.port), chief, fields)
-        except (OSError, UnicodeError) as error:
-            if time.monotonic() >= until:
-                raise LaunchError(
-                    TEMPORARY,
-                    "peers-silent",
-                    f"after {timeout:g} s the chief does not answer for the checks of the nodes: "
-                    f"{error}",
-                    "See the chief's log, and whether a firewall is between the nodes.",
-                ) from error
-            time.sleep(_RETRY_SECONDS)
+    try:
+        address = cluster.chief, cluster.port
+        return protocol.request_within(timeout, address, chief, fields)
+    except (OSError, UnicodeError) as error:
+        raise LaunchError(
+            TEMPORARY,
+            "peers-silent",
+            f"after {timeout:g} s the chief does not answer for the checks of the nodes: {error}",
+            "See the chief's log, and whether a firewall is between the nodes.",
+        ) from error

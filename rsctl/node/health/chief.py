@@ -119,9 +119,11 @@ def lead(
     checks: Checks,
     measurer: Measurer,
     send: Send,
-    own: Member,
+    name: str,
+    address: Address,
 ) -> tuple[list[dict[str, float]], list[NodeProblem]]:
-    """The last readings of all nodes, this one (`own`) first, and the findings.
+    """The last readings of all nodes, this one first, and the findings. `name` and `address` are of
+    this node.
 
     It asks for another round while a node seems slow, three at most and within the limit of time.
     A node without readings is not judged: its image may be slow to load, or too small.
@@ -134,14 +136,14 @@ def lead(
         measured = [first, *(answer.get("readings") for answer in others)]
         nodes = [_numbers(readings) for readings in measured]
         if checks.network and count > 1:
-            _measure_network(members, nodes, send, [own.address, *members.addresses])
+            _measure_network(members, nodes, send, [address, *members.addresses])
         found = slow_rates(nodes)
         slow = found if number == 0 else slow & found
         if not slow or measurer.until - time.monotonic() < _ROUND_SECONDS:
             break
     if number < _ROUNDS - 1:
         slow = frozenset()
-    named = [f"worker-0 on {own.name}", *members.names]
+    named = [f"worker-0 on {name}", *members.names]
     unknown = [
         NodeProblem(
             index,

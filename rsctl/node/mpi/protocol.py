@@ -23,6 +23,7 @@ import json
 import secrets
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,7 @@ DAEMONS = ("orted", "prted")
 _FRAME = struct.Struct(">BI")
 _MAX_BODY_BYTES = 1 << 20
 _MAX_FRAME_BYTES = 1 << 16
+_RETRY_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,20 @@ def request(address: tuple[str, int], identity: Identity, fields: dict[str, Any]
         sock.close()
         raise
     return sock
+
+
+def request_within(
+    seconds: float, address: tuple[str, int], identity: Identity, fields: dict[str, Any]
+) -> socket.socket:
+    """As `request`, again and again until the node answers, for so many seconds at most."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return request(address, identity, fields)
+        except (OSError, UnicodeError):
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_RETRY_SECONDS)
 
 
 def receive(sock: socket.socket, identity: Identity) -> tuple[dict[str, Any], bytes]:
