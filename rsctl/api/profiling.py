@@ -14,6 +14,7 @@ from rsctl.api.run_handle import Run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.installation import install_command
 from rsctl.node.folded_stacks import summarize_stacks
+from rsctl.node.rank_profiler import sampler_command
 from rsctl.runs.home import private_folder
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.targets.local.rank_processes import RankProcess, rank_processes
@@ -115,10 +116,9 @@ def _start(
     tool: str, rank: RankProcess, seconds: int, folder: Path
 ) -> tuple[Path, subprocess.Popen[str]]:
     file = folder / f"rank-{rank.rank}.folded.txt"
-    options = ("--format", "raw", "--full-filenames", "--nonblocking")
-    command = [tool, "record", "--pid", str(rank.pid), "--duration", str(seconds), *options]
+    command = sampler_command(tool, rank.pid, str(file), with_children=False)
     return file, subprocess.Popen(
-        [*command, "--output", str(file)],
+        [*command, "--duration", str(seconds)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -141,8 +141,8 @@ def _stats(environ: Mapping[str, str], path: str) -> Profile:
     """
     command = [find_tool(environ) or "nsys", "stats", "--report", "cuda_gpu_kern_sum"]
     command += ["--format", "csv", "--force-export=true", path]
-    said = subprocess.run(command, capture_output=True, timeout=_STATS_SECONDS, check=True)
-    _, found, table = said.stdout.decode(errors="replace").partition("Time (%)")
+    done = subprocess.run(command, capture_output=True, timeout=_STATS_SECONDS, check=True)
+    _, found, table = done.stdout.decode(errors="replace").partition("Time (%)")
     if not found:
         raise ValueError("nsys has recorded no kernels")
     rows = list(csv.DictReader(io.StringIO(found + table)))
