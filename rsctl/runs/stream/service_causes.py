@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from rsctl.known_errors import OTHER_REGION, KnownError
 
 
 def cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
     """A row of the tables: a text in a log, what it means, and the remedy."""
-    return KnownError(code, remedy, pattern=re.compile(pattern), summary=summary)
+    return KnownError(code, remedy, pattern=pattern, summary=summary)
 
 
 SERVICE_CAUSES = (
