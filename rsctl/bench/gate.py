@@ -56,7 +56,8 @@ class Gate(msgspec.Struct, kw_only=True):
     codes of the candidate's runs that have failed, `baseline_failures` those of a baseline that ran
     beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
     it may be worse. `confirmation` is the bench of the fresh runs. `moved` are the parts of a step
-    that became longer in the cells that regressed, the worst first.
+    that became longer in the cells that regressed, the worst first. `rehearsed` is whether the
+    candidate ran in an emulated cloud on this machine.
     """
 
     verdict: Verdict
@@ -72,6 +73,7 @@ class Gate(msgspec.Struct, kw_only=True):
     outdated: list[str] = []
     confirmation: Optional[str] = None
     moved: list[Moved] = []
+    rehearsed: bool = False
 
     def _repr_html_(self) -> str:
         return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
@@ -117,6 +119,8 @@ class Gate(msgspec.Struct, kw_only=True):
             text += f"; runs of the candidate failed: {len(self.failures)}"
         if self.baseline_failures:
             text += f"; runs of the baseline failed: {len(self.baseline_failures)}"
+        if self.rehearsed:
+            text += "; a rehearsal on this machine, which does not measure the cloud"
         return sanitize_text(text)
 
 
@@ -266,6 +270,7 @@ def make_gate(
         failures=[code for cell in runs for code in cell.failures],
         confirmation=fresh.label if fresh else None,
         moved=_moved(baseline, candidate, checks),
+        rehearsed=candidate.is_rehearsed,
     )
 
 
