@@ -57,7 +57,8 @@ class Gate(msgspec.Struct, kw_only=True):
     beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
     it may be worse. `confirmation` is the bench of the fresh runs. `moved` are the parts of a step
     that became longer in the cells that regressed, the worst first; `lacks_steps` says that a side
-    of trainings with torch that regressed has not recorded them.
+    of trainings with torch that regressed has not recorded them. `rehearsed` is whether the
+    candidate ran in an emulated cloud on this machine.
     """
 
     verdict: Verdict
@@ -74,6 +75,7 @@ class Gate(msgspec.Struct, kw_only=True):
     confirmation: Optional[str] = None
     moved: list[Moved] = []
     lacks_steps: bool = False
+    rehearsed: bool = False
 
     def _repr_html_(self) -> str:
         return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
@@ -124,6 +126,8 @@ class Gate(msgspec.Struct, kw_only=True):
             text += f"; runs of the candidate failed: {len(self.failures)}"
         if self.baseline_failures:
             text += f"; runs of the baseline failed: {len(self.baseline_failures)}"
+        if self.rehearsed:
+            text += "; a rehearsal on this machine, which does not measure the cloud"
         return sanitize_text(text)
 
 
@@ -281,6 +285,7 @@ def make_gate(
         lacks_steps=bool(regressed)
         and not steps
         and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
+        rehearsed=candidate.is_rehearsed,
     )
 
 
