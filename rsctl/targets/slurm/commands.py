@@ -53,10 +53,6 @@ _CLEAN = (
 _MARK = "rsctl-part"
 
 
-class CommandsMissing(Exception):
-    """The machine has no command of Slurm."""
-
-
 def run_locally(program: str) -> subprocess.CompletedProcess[bytes]:
     """Run a program of `sh` on this machine. Raises Unreachable if it does not end."""
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
