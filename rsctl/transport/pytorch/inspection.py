@@ -15,6 +15,7 @@ NCCL and, from torch 2.13 on, those of gloo; the reducers' are counted by rsctl.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import functools
 import json
@@ -30,6 +31,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from rsctl.transport.pytorch import report
 from rsctl.transport.pytorch.data_waits import report_waits
 
 DEBUG_DIR = "RSCTL_DEBUG_DIR"
@@ -37,6 +39,9 @@ DEBUG_DIR = "RSCTL_DEBUG_DIR"
 
 REDUCERS = "reducers"
 """The name under which an answer has what goes over reducers, beside the process groups."""
+
+LOOK_SECONDS = 1.0
+"""The pause between two looks at the steps of a script whose launcher has no sample yet."""
 
 _BEGAN = "forward_compute_time_start"
 _FRAMES = 40
@@ -107,6 +112,7 @@ def _answer(kind: str) -> dict[str, Any]:
     if kind == "inspect":
         return inspect_rank()
     step, _Steps.last = _Steps.last, {}
+    _Steps.answered |= bool(step)
     _Steps.wanted.set()
     return {"groups": counters(), **step}
 
@@ -160,7 +166,8 @@ class _Steps:
     DDP has a lock that a backward pass holds until the gradients have come. So a thread of its own
     asks DDP, when a probe has come: `last` has the sample for the next probe. `data` are the
     seconds that the script has waited for its DataLoader, `read` when they were last read and how
-    many they were.
+    many they were. A short script may end before a probe gets a sample: so the thread also looks by
+    itself until one is `answered`, and otherwise the script's end prints the last.
     """
 
     models: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -170,6 +177,7 @@ class _Steps:
     read = (0.0, 0.0)
     wanted = threading.Event()
     last: dict[str, Any] = {}
+    answered = False
     reader: threading.Thread | None = None
 
 
@@ -192,6 +200,7 @@ def _measure_steps() -> None:
             report_waits(_waited_for_data)
             _Steps.reader = threading.Thread(target=_read_steps, name="rsctl-steps", daemon=True)
             _Steps.reader.start()
+            atexit.register(_print_unanswered)
 
     model.__init__ = __init__
 
@@ -201,10 +210,16 @@ def _waited_for_data(seconds: float, _prefetches: bool) -> None:
 
 
 def _read_steps() -> None:
-    while _Steps.wanted.wait():
+    while True:
+        _Steps.wanted.wait(None if _Steps.answered else LOOK_SECONDS)
         _Steps.wanted.clear()
         with suppress(Exception):  # of another version of torch
             _Steps.last = step_times() or _Steps.last
+
+
+def _print_unanswered() -> None:
+    if _Steps.last and not _Steps.answered and _armed == [os.getpid()]:
+        report.emit("telemetry", {"ranks": [{"rank": report.rank(), **_Steps.last["step"]}]})
 
 
 def step_times() -> dict[str, Any]:
