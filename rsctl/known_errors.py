@@ -25,7 +25,7 @@ OTHER_REGION = (
     r"is in location `(\S{1,60}?)`\. It must be in the same regional location"
     r"|Cannot move files across regions"
 )
-WRONG_ARCHITECTURE = r"exec format error"
+WRONG_ARCHITECTURE = r"[Ee]xec format error|cannot execute binary file"
 
 
 class KnownError(msgspec.Struct, frozen=True):

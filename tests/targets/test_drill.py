@@ -106,11 +106,10 @@ def test_a_notice_is_used_and_a_hang_is_named(rsctl: Rsctl) -> None:
     assert_nothing_is_left(rsctl)
 
 
-def test_an_exit_code_that_hides_a_worker_that_ended(rsctl: Rsctl) -> None:
+def test_a_script_that_saves_and_ends_with_exit_code_0_is_resumed(rsctl: Rsctl) -> None:
     done, found = drill(rsctl, write_job(rsctl, "early"), "--faults", "notice-30s")
-    assert done.exit_code == 1
-    [reason] = found["notice-30s"]["reasons"]
-    assert reason.startswith("exit code 0 is wrong: worker-1 ended at step ")
+    notice = found["notice-30s"]
+    assert (done.exit_code, notice["verdict"], notice["course"]) == (0, "survived", "resumed")
 
 
 def test_a_fault_that_does_not_strike_is_no_success(rsctl: Rsctl) -> None:

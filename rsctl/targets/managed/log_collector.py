@@ -116,6 +116,8 @@ class LogCollector:
         self._exits.announced(event, max(1, self._progress.starts.get(line.replica, 0)))
         if failure := self._exits.read(event):
             self._attempts.add_failure(failure)
+        if (code := self._exits.kept(event)) is not None:
+            self._record_kept(line, code)
         if restarts_in_place(event):
             self._progress.failures = without_node(self._progress.failures, line.replica)
         if finding := runtime_finding(event):
@@ -129,6 +131,13 @@ class LogCollector:
             self._recorder.profile(profile)
         self._note(self._job.notice(event), line.replica)
         return event
+
+    def _record_kept(self, line: LogEvent, code: int) -> None:
+        """A node has failed, and stays: the job has failed, however it ends."""
+        self._recorder.state(JobState.FAILED, line.replica, code, time=line.time)
+        self._progress.kept = (
+            self._progress.kept or f"{line.replica} has failed with exit code {code}"
+        )
 
     def _note(self, noticed: Finding | None, replica: str) -> None:
         """Keep the facts that the cloud's own code found in a line, each code once."""
