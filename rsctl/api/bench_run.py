@@ -19,7 +19,7 @@ from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
 from rsctl.bench.schedule import TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, Finding, RsctlError
-from rsctl.runs.store import Store
+from rsctl.runs.store import Store, store_file
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
@@ -117,12 +117,18 @@ class PreparedBench:
 
 
 def packed_plan(job: JobFile, target: str | None, rehearse: Rehearsal | None) -> str:
-    """The savings by packing a whole bench of the job file. Raises RsctlError."""
+    """The savings by packing a whole bench of the job file, by the runs that this machine knows.
+
+    Raises RsctlError.
+    """
     plan = make_bench_plan(job.copy_document(), job.settings, target, rehearse)
     gate = job.spec.gate
     repeat = (gate.repeat if gate else None) or 1
     slots = [(cell, number) for number in range(repeat) for cell in range(len(plan.cells))]
-    return pack_remark(None, plan, slots)
+    if not store_file().exists():  # a plan does not create the store
+        return pack_remark(None, plan, slots)
+    with closing(Store()) as store:
+        return pack_remark(store, plan, slots)
 
 
 def prepare_bench(

@@ -9,11 +9,12 @@ from rsctl.api.bench_run import PreparedBench, prepare_bench
 from rsctl.api.job_file import JobFile, load
 from rsctl.bench.checkouts import Checkout, check_out
 from rsctl.bench.paired_plan import PairedPlan, pair_plans
-from rsctl.bench.prepare import BenchPlan, reopen
+from rsctl.bench.prepare import BenchPlan, reopen, require_real
 from rsctl.bench.records import Against, BenchRecord
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.job.document import Document, read
 from rsctl.job.options import process_options
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
 _PYTHON = "targets.process.python"
 
@@ -35,7 +36,8 @@ def pair_with(
         about, notes = Against(given=path, file=os.path.abspath(path)), list[Finding]()
     else:
         job, about, notes = _of_ref(candidate.job, path)
-    baseline = _prepared(job, about, target)
+    rehearsal = candidate.plan.rehearsal
+    baseline = _prepared(job, about, target, rehearsal.given if rehearsal else None)
     if about.commit is not None:
         own = next(f for f in Path(about.file).parents if f.name == about.commit)
         require_own_source(baseline, own, "give a job file with other source: --against FILE")
@@ -50,6 +52,7 @@ def reopen_pairs(bench: BenchRecord) -> tuple[PreparedBench, PairedPlan]:
     against = bench.against
     if against is None:
         raise ValueError(f"{bench.bench} is not paired")
+    require_real(bench)
     found = pair_with(_candidate_of(bench), against.commit or against.file, bench.target)
     if found[1].definition != bench.definition:
         message = f"the source, image or environment of {bench.bench} has changed since it started"
@@ -142,10 +145,12 @@ def _shared_python(document: Document, checkout: Checkout) -> str | None:
     return str(own) if own.exists() and not os.path.lexists(python) else None
 
 
-def _prepared(job: JobFile, about: Against, target: str | None) -> PreparedBench:
+def _prepared(
+    job: JobFile, about: Against, target: str | None, rehearse: Rehearsal | None
+) -> PreparedBench:
     """The baseline's bench. Raises RsctlError that says which job file its findings are of."""
     try:
-        return prepare_bench(job, target)
+        return prepare_bench(job, target, rehearse=rehearse)
     except RsctlError as problem:
         message = f"this is about the baseline, {about.label}: {about.file}"
         raise RsctlError(problem.exit_code, *problem.findings, note("against", message)) from None

@@ -21,6 +21,7 @@ from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.suggestions import close_match
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
 REPEAT = 5
 """The default number of runs of each cell of a job file for a gate."""
@@ -184,17 +185,26 @@ class Candidate:
 
 
 def open_candidate(
-    source: Judged, target: str | None = None, *, set: Settings = (), new: bool = False
+    source: Judged,
+    target: str | None = None,
+    *,
+    set: Settings = (),
+    new: bool = False,
+    rehearse: Rehearsal | None = None,
 ) -> Candidate:
     """A job file, which is read and planned, or a bench of the store. Raises RsctlError.
 
     `set` overrides keys of a job file that is given by its path, as in `load`. With `new` it is
-    measured again even if a bench with the same definition exists.
+    measured again even if a bench with the same definition exists. With `rehearse` the cloud is
+    emulated on this machine.
     """
     if isinstance(source, JobFile):
-        return _of_job_file(source, target, new)
+        return _of_job_file(source, target, new, rehearse)
     if not isinstance(source, Bench) and _is_job_file(source):
-        return _of_job_file(load(source, set=set, strict=False), target, new)
+        return _of_job_file(load(source, set=set, strict=False), target, new, rehearse)
+    if rehearse is not None:
+        message = "--rehearse requires a job file; a bench has already run"
+        raise RsctlError(ExitCode.USAGE, error("bench", message, "give the job file"))
     if target or setting_texts(set):
         message = "--set and --target require a job file; a bench has already run with its settings"
         finding = error("bench", message, "give the job file, or omit --set and --target")
@@ -209,6 +219,8 @@ def _is_job_file(source: str | os.PathLike[str]) -> bool:
     return path == "-" or is_named or os.path.isfile(path)
 
 
-def _of_job_file(job: JobFile, target: str | None, new: bool) -> Candidate:
-    prepared = prepare_bench(job, target)
+def _of_job_file(
+    job: JobFile, target: str | None, new: bool, rehearse: Rehearsal | None
+) -> Candidate:
+    prepared = prepare_bench(job, target, rehearse=rehearse)
     return Candidate(prepared.plan.new_bench(1), prepared, new)

@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from rsctl.api.bench_run import PreparedBench, claim
-from rsctl.api.gate_against import pair_with, reopen_pairs
+from rsctl.api.gate_against import reopen_pairs
 from rsctl.api.gate_candidate import Candidate, RunBench, just_run
+from rsctl.api.gate_packing import pair_and_pack
 from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Cell, Fingerprint, refusals
 from rsctl.bench.gate import Gate, require_goals
@@ -63,7 +64,8 @@ class PreparedPairs:
         forecasts = forecast_pairs(known, rules.floors, cells, repeat, rules.confirm, rules.alpha)
         remarks = [metric.in_words() for metric in forecasts]
         plans = [cell.submission for cell in self.plan.cells]
-        remarks.append(format_paired_cost(known, plans, repeat, self.plan.job.limits.timeout))
+        timeout, is_billed = self.plan.job.limits.timeout, self.plan.rehearsal is None
+        remarks.append(format_paired_cost(known, plans, repeat, timeout, is_billed))
         return remarks
 
     def measure(self, run: RunBench = just_run) -> PairedResults:
@@ -126,7 +128,8 @@ def prepare_pairs(
         message = "--against requires a job file; a bench has already run with its baseline"
         finding = error("against", message, "give the job file, or omit --against")
         raise RsctlError(ExitCode.USAGE, finding)
-    prepared, plan = pair_with(candidate.prepared, against, target)
+    repeat = candidate.repeat(rules.repeat)
+    prepared, plan = pair_and_pack(candidate.prepared, against, target, repeat)
     _require_declared(plan, rules.floors)
     return PreparedPairs(candidate, rules, prepared, plan)
 
@@ -169,7 +172,8 @@ def _refused(plan: PairedPlan) -> PairedResults:
 
 def _earlier(store: Store, plan: PairedPlan) -> PairedResults | None:
     """The samples of the bench that is continued, or else of the latest paired one of the job."""
-    benches = [bench for bench in Benches(store).benches() if bench.against and bench.trials]
+    benches = [b for b in Benches(store).benches() if b.against and b.trials]
+    benches = [bench for bench in benches if bench.rehearsed == (plan.rehearsal is not None)]
     same = [bench for bench in benches if bench.definition == plan.definition]
     name, target = plan.job.name, plan.target.info.name
     alike: Sequence[BenchRecord] = [b for b in benches if (b.name, b.target) == (name, target)]

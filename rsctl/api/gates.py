@@ -17,6 +17,7 @@ from rsctl.bench.observer import BenchObserver
 from rsctl.bench.run import Stop
 from rsctl.bench.schedule import unsuccessful
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
 
 def gate(
@@ -37,6 +38,7 @@ def gate(
     observer: BenchObserver | None = None,
     stop: Callable[[], Stop] = never,
     budget: Budget | None = None,
+    rehearse: Rehearsal | None = None,
 ) -> Gate:
     """Judge a bench, or a job file, whose remaining cells are run first.
 
@@ -49,7 +51,9 @@ def gate(
     job file; a baseline or a history overrides both of the file.
 
     With `against`, a git ref or another job file, baseline and candidate run in turn as one bench
-    and are judged by their pairs.
+    and are judged by their pairs. In a cloud all their runs are one packed job where this is
+    possible, unless the job has `bench.pack`. With `rehearse` the cloud is emulated on this
+    machine, which needs `against`.
 
     `observer` and `stop` are as in `run_bench`. Runs that a `budget` does not allow do not start,
     and runs that did not start are no longer reserved.
@@ -67,7 +71,11 @@ def gate(
             bench.reload()
             spent.release(spent.amount(prepared.remaining(bench, failed)))
 
-    candidate = open_candidate(source, target, set=set, new=new)
+    if rehearse is not None and against is None:
+        message = "a rehearsal has no stored baseline: its times say nothing about the cloud"
+        remedy = "give the other side: against=REF or a job file"
+        raise RsctlError(ExitCode.USAGE, error("against", message, remedy))
+    candidate = open_candidate(source, target, set=set, new=new, rehearse=rehearse)
     rules = candidate.rules(baseline, max_regression, repeat, confirm, history, window, looks)
     if is_paired(candidate, baseline, against, history):
         pairs = prepare_pairs(candidate, rules, against, target)

@@ -17,7 +17,7 @@ from rsctl.bench.checkouts import keep_together
 from rsctl.bench.pack_checks import pack_findings
 from rsctl.bench.prepare import BenchCell
 from rsctl.bench.records import Trial
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.job.units import Duration, EnvValue, LocalPath, Money
 from rsctl.node.path_placeholders import placeholder_names
@@ -135,6 +135,13 @@ def _slot_cell(job: Job, base: Job, folders: Mapping[Any, str | None]) -> Cell:
 
 def require_pairs(cells: Sequence[BenchCell], label: str) -> None:
     """Raise RsctlError if the two sides of a pair cannot be slots of one job."""
+    findings = pair_obstacles(cells, label)
+    if findings:
+        raise RsctlError(ExitCode.USAGE, *findings)
+
+
+def pair_obstacles(cells: Sequence[BenchCell], label: str) -> list[Finding]:
+    """The errors for pairs whose two sides cannot be slots of one job."""
     findings = [f for f in pack_findings(cell.submission.job for cell in cells) if f.is_error]
     for before, after in zip(cells[::2], cells[1::2], strict=True):
         one, other = (msgspec.json.decode(shape_of(cell)) for cell in (before, after))
@@ -146,5 +153,4 @@ def require_pairs(cells: Sequence[BenchCell], label: str) -> None:
                 f"{', '.join(keys)}: only run.args, run.env, the program and the source may differ"
             )
             findings.append(error("pack", message, "use --no-pack, or bench.pack: false", keys[0]))
-    if findings:
-        raise RsctlError(ExitCode.USAGE, *findings)
+    return findings

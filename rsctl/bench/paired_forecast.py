@@ -72,7 +72,11 @@ def forecast_pairs(
 
 
 def format_paired_cost(
-    known: PairedResults | None, plans: Sequence[Submission], repeat: int, timeout: float | None
+    known: PairedResults | None,
+    plans: Sequence[Submission],
+    repeat: int,
+    timeout: float | None,
+    is_billed: bool = True,
 ) -> str:
     """The number of runs, and their time and cost: by an earlier bench, or else their limits."""
     pairs = repeat * len(plans) // 2
@@ -84,7 +88,9 @@ def format_paired_cost(
     elif timeout:
         most = 2 * pairs * float(timeout)
         parts.append(f"at most {format_duration(most)} of sequential work (limits.timeout)")
-    if dollars is not None:
+    if not is_billed:
+        pass
+    elif dollars is not None:
         parts.append(f"about {format_number(dollars)} USD")
     else:
         parts += _price(plans, repeat)

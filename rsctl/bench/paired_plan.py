@@ -86,6 +86,7 @@ def pair_plans(candidate: BenchPlan, baseline: BenchPlan, against: Against) -> P
         cells,
         [*candidate.findings, *(f for f in baseline.findings if f not in candidate.findings)],
         f"{candidate.inputs} against {baseline.inputs}",
+        candidate.rehearsal,
         against=msgspec.structs.replace(against, unpaired=unpaired),
     )
 

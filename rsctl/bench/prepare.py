@@ -182,9 +182,7 @@ def prepare(
 
 def reopen(bench: BenchRecord) -> BenchPlan:
     """A recorded bench, to run more of it. Raises RsctlError if its job is another by now."""
-    if bench.rehearsed:
-        message = f"{bench.bench} is a rehearsal, which only `bench run --rehearse` continues"
-        raise RsctlError(ExitCode.USAGE, error("bench", message, "run the job without --rehearse"))
+    require_real(bench)
     path = bench.file if bench.file != "-" else os.path.join(bench.folder, "-")
     settings = tuple(bench.settings)
     document = read(path, settings, text=bench.text)
@@ -199,6 +197,14 @@ def reopen(bench: BenchRecord) -> BenchPlan:
         remedy = "restore it, or measure it again: rsctl bench run JOB"
         raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
     return prepared
+
+
+def require_real(bench: BenchRecord) -> None:
+    """Raise RsctlError for a rehearsal, which needs its emulator again."""
+    if bench.rehearsed:
+        own = f"gate JOB --against {bench.against.given}" if bench.against else "bench run JOB"
+        message = f"{bench.bench} is a rehearsal, which only `rsctl {own} --rehearse` continues"
+        raise RsctlError(ExitCode.USAGE, error("bench", message, "run the job without --rehearse"))
 
 
 def plan_confirmation(

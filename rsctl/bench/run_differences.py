@@ -22,6 +22,7 @@ from rsctl.job.document import read
 from rsctl.job.matrix import plain
 from rsctl.runs.origin import origin_of
 from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.stream.metrics import CHECKED
 from rsctl.target_info import target_info
 
 _RATES = ("_gflops", "_tflops", "_gbs", "_gbps")
@@ -58,7 +59,7 @@ def _check_differences(store: Store, one: RunRecord, other: RunRecord) -> list[D
 
 def _slowest(store: Store, run: RunRecord) -> dict[str, float]:
     rates: dict[str, float] = {}
-    for readings in store.latest(run.run, "node.check.").values():
+    for readings in store.latest(run.run, CHECKED).values():
         for name, value in readings.items():
             if name.endswith(_RATES):
                 kind = re.sub(r"^cuda\d+\.", "gpu.", name)

@@ -29,6 +29,13 @@ from rsctl.cli import options
 from rsctl.cli.command import Command, make_command
 from rsctl.cli.gate_history import print_outdated, record_only, record_results
 from rsctl.cli.gate_run import BenchRunner, open_source
+from rsctl.cli.rehearsal_options import (
+    Behaviour,
+    Rehearse,
+    RehearseWith,
+    chosen_rehearsal,
+    require_rehearsal,
+)
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.tracking import show_missing_messages
@@ -218,10 +225,15 @@ def command(
     window: _Window = None,
     record: _Record = None,
     fail_on_improvement: _FailOnImprovement = False,
+    rehearse: Rehearse = False,
+    rehearse_with: RehearseWith = "auto",
+    behaviour: Behaviour = [],
     reports: _Reports = [],
     output: options.Output = "text",
 ) -> int:
     """Compare a benchmark job with its baseline, and pass or fail.
+
+    A gate with --rehearse judges runs on this machine, which says nothing about the cloud.
 
     Exit code: 0 pass, 7 regressed, 8 inconclusive or no data; if all runs of a cell failed, the
     exit code of `bench run`.
@@ -230,7 +242,14 @@ def command(
         context.fail("--update-baseline writes a file, and --against has none")
     if against is not None and (history is not None or fail_on_improvement):
         context.fail("--history and --fail-on-improvement need a stored baseline, not --against")
-    candidate = open_source(bench, target, options.with_pack(settings, pack), new)
+    require_rehearsal(context, rehearse, rehearse_with, behaviour)
+    if rehearse and against is None:
+        context.fail("--rehearse needs --against: a rehearsal has no baseline but its other side")
+    if rehearse and record is not None:
+        context.fail("--record keeps measurements of the cloud, and --rehearse makes none")
+    rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
+    settings = options.with_pack(settings, pack)
+    candidate = open_source(bench, target, settings, new, rehearsal)
     paired = not update_baseline and is_paired(candidate, baseline, against, history)
     if paired and fail_on_improvement:
         context.fail(

@@ -9,6 +9,7 @@ from rsctl.api import (
     Candidate,
     CiReport,
     PreparedBench,
+    Rehearsal,
     open_candidate,
     write_unfinished,
 )
@@ -22,10 +23,14 @@ _ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED, ExitCode.RESULT_UNKNOWN)
 
 
 def open_source(
-    reference: str, target: str | None, settings: list[str], new: bool = False
+    reference: str,
+    target: str | None,
+    settings: list[str],
+    new: bool = False,
+    rehearse: Rehearsal | None = None,
 ) -> Candidate:
     """A bench from the store, or a job file, whose findings are shown. Raises RsctlError."""
-    candidate = open_candidate(reference, target, set=settings, new=new)
+    candidate = open_candidate(reference, target, set=settings, new=new, rehearse=rehearse)
     if candidate.prepared is not None:
         show_findings(candidate.prepared.findings, candidate.prepared.job)
     return candidate

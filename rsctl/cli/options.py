@@ -219,7 +219,7 @@ Pack = Annotated[
     typer.Option(
         "--pack/--no-pack",
         help="Run all repetitions one after the other inside one job. Default: bench.pack of the "
-        "job file, otherwise no.",
+        "job file, otherwise yes for --against in a cloud.",
     ),
 ]
 MaxCost = Annotated[

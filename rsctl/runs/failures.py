@@ -256,7 +256,8 @@ def _explained(
     origin = _origin(failure, tail)
     findings = [f for f in map(runtime_finding, tail) if f and f.code not in NO_CAUSES]
     signal = failure.signal or origin.signal
-    causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported)
+    earlier = [line.text for line in tail]
+    causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported, earlier)
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]

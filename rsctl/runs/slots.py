@@ -25,7 +25,7 @@ from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.journal import JournalReader
-from rsctl.runs.stream.metrics import SLOT_MARK, mark_value, structured
+from rsctl.runs.stream.metrics import CHECKED, SLOT_MARK, mark_value, structured
 from rsctl.runs.versions import reported_versions
 
 _MOST_LOST = 50
@@ -216,6 +216,11 @@ WHERE m.run = ? AND m.rowid BETWEEN ? AND ? AND m.name <> ? AND CASE
   ELSE m.rowid BETWEEN w.first_row AND w.last_row
 END ORDER BY m.rowid
 """
+_COPY_CHECKS = """
+INSERT INTO metrics (run, time, replica, name, step, value)
+SELECT ?, time, replica, name, step, value FROM metrics
+WHERE run = ? AND substr(name, 1, ?) = ? AND time < ? ORDER BY rowid
+"""
 
 
 class _Window(NamedTuple):
@@ -247,7 +252,8 @@ def _copy_metrics(
     store: Store, job: str, run: str, windows: list[_Window], end: SlotEnd, by_time: bool
 ) -> None:
     """Copy the values between the marks: by their rows or, where lines of a log come late, by their
-    times. Replicas without marks, such as reducers, have the times of the whole slot.
+    times. Replicas without marks, such as reducers, have the times of the whole slot. The readings
+    of the job's `checks`, which precede all slots, are copied too.
     """
     first = min((window.first for window in windows), default=0)
     rows = (0, 1 << 62) if by_time else (first, max((w.last for w in windows), default=0))
@@ -257,4 +263,5 @@ def _copy_metrics(
         db.execute(f"CREATE TEMP TABLE IF NOT EXISTS slot_windows {_COLUMNS}")
         db.execute("DELETE FROM slot_windows")
         db.executemany("INSERT INTO slot_windows VALUES (?, ?, ?, ?, ?)", windows)
+        db.execute(_COPY_CHECKS, (run, job, len(CHECKED), CHECKED, begin))
         db.execute(_COPY, (run, job, *rows, SLOT_MARK, begin, last, by_time))

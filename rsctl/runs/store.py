@@ -33,6 +33,11 @@ _TABLES_OF_RUNS = (
 )
 
 
+def store_file() -> Path:
+    """The file of the store of RSCTL_HOME."""
+    return home() / "runs.db"
+
+
 class Store(Database):
     """The runs in the database below RSCTL_HOME, which is made if it does not exist.
 
@@ -41,7 +46,7 @@ class Store(Database):
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        super().__init__(path or home() / "runs.db")
+        super().__init__(path or store_file())
         self.damaged: dict[str, str] = {}
         self._headlines = headlines.Headlines()
 

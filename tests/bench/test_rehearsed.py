@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.api import Rehearsal
+from rsctl.api.gate_candidate import open_candidate
+from rsctl.api.gate_packing import pair_and_pack
 from rsctl.bench.baseline import make_baseline
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.gate import evaluate
@@ -17,7 +21,9 @@ from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.verdict import Floor
 from rsctl.findings import RsctlError
 from rsctl.runs.home import is_rehearsed
+from rsctl.runs.ids import packed_job
 from rsctl.runs.store import Store
+from tests.bench.test_git_files import git
 
 JOB = """
 name: reh
@@ -90,3 +96,109 @@ def test_a_rehearsal_is_another_measurement_than_a_run_in_the_cloud() -> None:
         assert [difference.name for difference in gate.refused] == ["rehearsed"]
     with pytest.raises(RsctlError, match="bench-1 is a rehearsal"):
         make_baseline(rehearsed)
+
+
+SIDES = """
+name: sides
+image: {base: "base:1", source: src}
+run: {script: train.py, launcher: once}
+metrics: {speed: {goal: max}}
+limits: {timeout: 1m}
+gate: {max_regression: {speed: 5%}, repeat: 3}
+"""
+SPEED = 'import json\nprint(json.dumps({"rsctl": "metrics", "step": 1, "speed": 100}))\n'
+PROCESS = ("--rehearse", "--rehearse-with", "process")
+
+
+def repository(folder: Path, text: str = SIDES) -> Path:
+    """A clone whose working tree is slower than its commit."""
+    (folder / "src").mkdir()
+    (folder / "src" / "train.py").write_text(SPEED)
+    (folder / "job.yaml").write_text(text)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "one")
+    (folder / "src" / "train.py").write_text(SPEED.replace("100", "90"))
+    return folder / "job.yaml"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("target", ["vertex", "sagemaker"])
+def test_both_source_trees_of_a_gate_are_rehearsed_in_one_job(
+    tmp_path: Path, rsctl_home: Path, target: str
+) -> None:
+    repository(tmp_path)
+    options = ("job.yaml", "--against", "main", "-t", target, *PROCESS)
+    done = rsctl(tmp_path, "gate", *options, "-o", "json")
+    gate = json.loads(done.stdout)
+    assert (done.returncode, gate["verdict"], gate["rehearsed"]) == (7, "regressed", True), gate
+    assert "packed: 6 runs in 1 job, which saves 5 starts of machines; their time" in done.stderr
+    assert "USD" not in done.stderr
+    [check] = gate["checks"]
+    assert (check["baseline"], check["value"], check["pairs"]) == (100, 90, 3)
+    [bench] = Benches(Store()).benches()
+    assert len({packed_job(trial.run) for trial in bench.trials}) == 1
+    assert all(is_rehearsed(trial.run) for trial in bench.trials)
+    if target == "vertex":
+        again = rsctl(tmp_path, "gate", *options)
+        assert again.returncode == 7
+        assert again.stdout.endswith(
+            "a rehearsal on this machine, which does not measure the cloud\n"
+        )
+        assert len(Benches(Store()).benches()) == 1
+        confirm = rsctl(tmp_path, "gate", "@last", "--confirm", "3")
+        assert confirm.returncode == 2
+        assert "only `rsctl gate JOB --against main --rehearse` continues" in confirm.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--rehearse",), "--rehearse needs --against"),
+        (("--rehearse", "--against", "main", "--record", "h.jsonl"), "--rehearse makes none"),
+        (("--against", "main", "--behaviour", "stockouts=1"), "--behaviour requires --rehearse"),
+        (("--rehearse", "--against", "main", "-t", "process"), "rehears"),
+    ],
+)
+def test_a_gate_that_cannot_be_rehearsed(
+    tmp_path: Path, rsctl_home: Path, words: tuple[str, ...], message: str
+) -> None:
+    repository(tmp_path)
+    done = rsctl(tmp_path, "gate", "job.yaml", *words)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "setting", "is_packed", "note"),
+    [
+        ("vertex", ("", ""), (), True, None),
+        ("sagemaker", ("", ""), (), True, None),
+        ("vertex", ("", ""), ("bench.pack=false",), False, None),
+        ("vertex", ("name: sides", "name: sides\nbench: {pack: false}"), (), False, None),
+        (
+            "vertex",
+            ("script: train.py, launcher: once", "command: [date], launcher: none"),
+            (),
+            False,
+            "rsctl-launch",
+        ),
+        ("sagemaker", ("timeout: 1m", "timeout: 20d"), (), False, "at most 28 days"),
+    ],
+)
+def test_a_gate_in_a_cloud_packs_both_sides_unless_the_job_has_another_choice(
+    tmp_path: Path,
+    rsctl_home: Path,
+    target: str,
+    change: tuple[str, str],
+    setting: tuple[str, ...],
+    is_packed: bool,
+    note: str | None,
+) -> None:
+    file = repository(tmp_path, SIDES.replace(*change) if change[0] else SIDES)
+    candidate = open_candidate(file, target, set=setting, rehearse=Rehearsal("process"))
+    assert candidate.prepared is not None
+    prepared, plan = pair_and_pack(candidate.prepared, "main", target, 3)
+    assert plan.is_packed is is_packed
+    notes = [f.message for f in prepared.findings if f.message.startswith("not packed into one")]
+    assert bool(notes) == (note is not None)
+    assert note is None or note in notes[0]

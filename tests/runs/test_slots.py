@@ -12,7 +12,7 @@ from rsctl.runs.slots import SlotEnd, SlotMarks, keep_slot
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent, MetricEvent
 from rsctl.runs.stream.journal import JournalCopy, JournalReader
-from rsctl.runs.stream.metrics import SLOT_MARK
+from rsctl.runs.stream.metrics import CHECKED, SLOT_MARK
 
 JOB, SLOT = "job-aaaaaa", "job-aaaaaa-s0"
 
@@ -69,6 +69,7 @@ def test_values_between_the_marks_are_those_of_the_slot(has_late_lines: bool) ->
         JOB,
         [
             metric(5, "speed", 1.0),
+            metric(5, "node.check.copy_gbs", 7.0),
             metric(10, SLOT_MARK, began),
             metric(11, "speed", 2.0, "worker-0/1"),
             metric(12, "node.cpu", 3.0, "reducer-0"),
@@ -85,7 +86,8 @@ def test_values_between_the_marks_are_those_of_the_slot(has_late_lines: bool) ->
     assert kept.first_failure is not None
     assert kept.first_failure.exit_code == 3
     values = [event.value for _, event in store.metrics(SLOT)]
-    assert values == ([2.0, 3.0, 4.0] if has_late_lines else [2.0, 3.0])
+    assert values == ([7.0, 2.0, 3.0, 4.0] if has_late_lines else [7.0, 2.0, 3.0])
+    assert store.latest(SLOT, CHECKED) == {"worker-0": {"copy_gbs": 7.0}}
     log = JournalReader(RunFolder(SLOT).log("worker-0"), "worker-0").read()
     assert [event.text for event in log][1:2] == ["speed=1"]
     assert isinstance(log[0], LogEvent)

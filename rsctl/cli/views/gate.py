@@ -28,6 +28,8 @@ def print_gate(gate: Gate, output: str) -> None:
             print_message(sanitize_text(f"{check.title}: {check.reason}"))
     for part in gate.moved:
         print_message(sanitize_text(f"longer in each step: {part}"))
+    if gate.missing_steps:
+        print_message(f"what became longer is unknown: {gate.missing_steps}")
     for difference in gate.refused:
         print_important(sanitize_text(f"the baseline is for a different measurement: {difference}"))
     typer.echo(gate.headline)

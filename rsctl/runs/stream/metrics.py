@@ -83,6 +83,9 @@ def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
         yield warning("metric-unseen", message, remedy, f"metrics.{name}")
 
 
+CHECKED = "node.check."
+"""How the names of the readings of `checks` begin."""
+
 SLOT_MARK = "node.slot"
 """The metric that is stored where a slot of a packed job begins or ends: see `rsctl.runs.slots`."""
 

@@ -32,7 +32,7 @@ class Rehearsal:
 
 
 class RehearsedTarget:
-    """The differences of a rehearsed submission to a target.
+    """The differences of a rehearsed submission to a target; `given` is how it is rehearsed.
 
     Raises RsctlError if the target is not a cloud, if its emulator has no such behavior, or if this
     machine cannot run nodes that way.
@@ -42,6 +42,7 @@ class RehearsedTarget:
         from rsctl.targets.managed.emulator.clouds import check_behaviour
 
         self._target = target
+        self.given = rehearsal
         self._behaviour = dict(rehearsal.behaviour)
         try:
             check_behaviour(target, self._behaviour)
