@@ -22,6 +22,8 @@ _TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedE
 _MAX_LINES = 30
 _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
+_LONGEST_ERROR = 1024
+_MOST_ERRORS = 60
 _EFFECTS = {NCCL, "mpi-daemons"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
@@ -234,10 +236,11 @@ def _is_vague(raised: Raised | None) -> bool:
 
 
 def _errors_in(lines: Iterable[str]) -> str:
-    """The lines that report an error, as far as their wording shows it."""
-    return _text(
-        line for line in lines if _ERROR.search(line[:_LONGEST_LINE]) and not _WARNING.search(line)
-    )
+    """The first and the last lines that report an error, as far as their wording shows it."""
+    short = (line[:_LONGEST_ERROR] for line in lines)
+    found = [line for line in short if _ERROR.search(line) and not _WARNING.search(line)]
+    half = _MOST_ERRORS // 2
+    return _text(found if len(found) <= _MOST_ERRORS else found[:half] + found[-half:])
 
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:

@@ -142,7 +142,8 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
-        r"RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
+        r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
+        r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
         r"|(?<!Local)EntryNotFoundError|HFValidationError"
         r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
         r"|does not appear to have a file named ([\w./-]{1,80})"
@@ -165,7 +166,7 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "package-versions",
-        r"cannot import name ('\w{1,80}' from '[\w.]{1,120}')",
+        r"cannot import name ('\w{1,80}'(?: from '[\w.]{1,120}')?)",
         "the versions of packages do not fit each other: {names}",
         "install versions that belong together in image.python; a file of the source with the name "
         "of a package hides it",
@@ -233,7 +234,8 @@ GENERAL_FRAMEWORK_CAUSES = (
         "crash",
         r"Current thread 0x\w{1,20}[^\n]{0,60}:\n(?: *<no Python frame>\n)? *File "
         r"(\"[^\"\n]{1,200}\", line \d{1,7} in [^\n]{1,80})"
-        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV"
+        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
+        r"signal 11\b"
         r"|return code = -11\b",
         "native code crashed: {names}",
         "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
@@ -246,7 +248,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "killed",
-        r"exitcode: -9\b|Signals\.SIGKILL|return code = -9\b|exit code 137\b",
+        r"exitcode: -9\b|Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
         "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
         "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
         "workers, and load the model on one rank of a node at a time, or raise the memory limit",
@@ -272,7 +274,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"CUDA error: ([^\n]{1,100})|(CUDA_ERROR_\w{1,40})|(CU(?:BLAS|DNN|SOLVER|SPARSE"
+        r"CUDA error: ([^\n]{1,100})|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
+        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE"
         r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
         "CUDA, or one of its libraries, reported an error: {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "

@@ -176,7 +176,8 @@ GENERAL_SERVICE_CAUSES = (
         r"An error occurred \((\w{1,80}\) when calling the \w{1,80}) operation"
         r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
         r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
-        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})",
+        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})"
+        r"|(\d{3} (?:Client|Server) Error: [^\n]{1,160})",
         "a service refused a call of the job: {names}",
         "correct what the message names; 401 and 403 are credentials and permissions, 404 is a "
         "name, 429 and 5xx go away with retries",

@@ -69,7 +69,7 @@ class LogCollector:
             log.finish(ended)
         lines = lines_apart(log.read() or ())
         if not lines:
-            if ended is None:
+            if ended is None and self._progress.kept is None:  # others wait for a failed node
                 self._stalls.judge(pools)
             return False
         self._mirror.write(logged(lines))
