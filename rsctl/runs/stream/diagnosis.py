@@ -194,7 +194,7 @@ def _unknown(
     raised = find_exception(lines) or find_exception(reported)
     if _is_vague(raised):
         raised = find_exception(_before_torchrun(earlier)) or raised
-    if raised and signal is None:
+    if raised and signal is None and (raised.position or not (known or reported)):
         return [_exception(raised)]
     return [known] if known else []
 

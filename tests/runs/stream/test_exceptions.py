@@ -182,6 +182,18 @@ def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
     assert cause.code == "crash"
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "reported", "codes"),
+    [(127, [], ["command"]), (1, ["AlgorithmError: , exit code: 1"], []), (1, [], ["exception"])],
+)
+def test_the_way_it_ended_says_more_than_a_line_without_its_traceback(
+    exit_code: int, reported: list[str], codes: list[str]
+) -> None:
+    lines = [] if reported else ["CommandError: it failed"]
+    causes = known_causes(lines, exit_code, None, reported=reported)
+    assert [cause.code for cause in causes] == codes
+
+
 def test_a_long_exception_takes_one_line_of_bounded_length() -> None:
     found = find_exception([*SIMPLE.splitlines()[:-1], "ValueError: " + "x" * 5000])
     assert found is not None
