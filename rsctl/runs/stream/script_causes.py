@@ -57,8 +57,11 @@ SCRIPT_CAUSES = (
         r"|(\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for|by) [^\n]{1,120})"
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
-        r"|(?:AttributeError: )(?:partially initialized )?(module '[\w.]{1,80}' has no attribute "
-        r"'\w{1,80}')|TypeError: ([\w.<>]{1,80}\(\) got an unexpected keyword argument '\w{1,60}')"
+        r"|AttributeError: (?:partially initialized )?(module '(?:torch\w{0,10}|numpy|pandas"
+        r"|pyarrow|dill|transformers|datasets|accelerate|diffusers|peft|triton|deepspeed|lightning|jax|wandb|cv2"
+        r"|pkgutil|collections|inspect)\b[\w.]{0,60}' has no attribute '\w{1,80}')"
+        r"|TypeError: (\w{0,60}(?:Trainer|Arguments|Config|Strategy|Plugin|Accelerator|Parallel)"
+        r"\.__init__\(\) got an unexpected keyword argument '\w{1,60}')"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
         r"|No module named '((?:pkg_resources|distutils|imp|torch\._six)\b[\w.]{0,40})'",
