@@ -59,6 +59,13 @@ class Comm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=1000,
         ),
     ] = 1
+    quorum: Annotated[
+        Optional[Annotated[int, Meta(ge=1, le=1_000_000)]],
+        Meta(
+            description="Number of ranks that an exchange of local steps waits for; default: all. "
+            "The change of a later rank counts in its next exchange. Results depend on timing."
+        ),
+    ] = None
     on_reducer_loss: Annotated[
         Literal["fail", "fallback"],
         Meta(

@@ -39,7 +39,12 @@ def check_local_steps(job: Job) -> Iterator[Finding]:
     """Findings on `comm.local_steps` and the keys that belong to it."""
     comm = job.comm
     if comm.local_steps == 1:
-        for key, is_set in (("outer", comm.outer != Outer()), ("fragments", comm.fragments > 1)):
+        keys = {
+            "outer": comm.outer != Outer(),
+            "fragments": comm.fragments > 1,
+            "quorum": comm.quorum is not None,
+        }
+        for key, is_set in keys.items():
             if is_set:
                 message = "the workers exchange gradients in each step"
                 yield note("unused", message, "set comm.local_steps", f"comm.{key}")
@@ -61,8 +66,30 @@ def check_local_steps(job: Job) -> Iterator[Finding]:
         f"{comm.outer.optimizer} step brings all of them together; each step of the optimizer sees "
         "one worker's batch, and gradients are clipped by it"
     )
+    if comm.quorum is not None:
+        yield from _check_quorum(job, comm.quorum)
+        message += (
+            f"; an exchange waits for {comm.quorum} ranks, and who counts in it depends on timing, "
+            "so that no two runs are equal"
+        )
     remedy = (
         "compare the loss with local_steps: 1 (rsctl compare), and hold it by rsctl gate with a "
         "metric of goal min"
     )
     yield note("local-steps", message, remedy, "comm.local_steps")
+
+
+def _check_quorum(job: Job, quorum: int) -> Iterator[Finding]:
+    comm, workers = job.comm, job.workers
+    each = workers.processes if isinstance(workers.processes, int) else None
+    ranks = workers.count * each if isinstance(workers.count, int) and each else None
+    if ranks is not None and quorum > ranks:
+        message = f"an exchange cannot wait for {quorum} ranks: the job has {ranks}"
+        yield error("comm", message, f"set a number from 1 to {ranks}", "comm.quorum")
+    if comm.backend == "rsctl":
+        message = "the script's own collectives would meet exchanges that late ranks have not left"
+        yield error("comm", message, "set comm.backend: auto, or remove the quorum", "comm.quorum")
+    if comm.on_reducer_loss == "fallback":
+        message = "late ranks cannot repeat an exchange that a lost reducer has interrupted"
+        remedy = "set comm.on_reducer_loss: fail, or remove the quorum"
+        yield error("comm", message, remedy, "comm.quorum")

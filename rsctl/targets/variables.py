@@ -81,7 +81,9 @@ def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
 
 def _local_steps_env(comm: Comm) -> dict[str, Optional[str]]:
     """The variables of local steps, in full: their defaults are the spec's."""
+    quorum = {} if comm.quorum is None else {"RSCTL_COMM_QUORUM": str(comm.quorum)}
     return {
+        **quorum,
         "RSCTL_COMM_LOCAL_STEPS": str(comm.local_steps),
         "RSCTL_COMM_OUTER_OPTIMIZER": comm.outer.optimizer,
         "RSCTL_COMM_OUTER_LR": f"{comm.outer.lr:g}",

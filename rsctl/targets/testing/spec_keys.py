@@ -134,6 +134,7 @@ SAMPLES = (
     Sample("comm.outer.lr", 0.5, _LOCAL),
     Sample("comm.outer.momentum", 0.5, _LOCAL),
     Sample("comm.fragments", 4, _LOCAL),
+    Sample("comm.quorum", 1, _LOCAL),
     Sample("comm.on_reducer_loss", "fallback", _REDUCED),
     Sample("comm.debug", "off", _SEVERAL),
     Sample("inputs", {"data": "{location}"}),

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
 
 from rsctl.transport.pytorch.host_buffers import COMPRESSED_DTYPES
-from rsctl.transport.pytorch.settings import REDUCER_BUCKET_MB, CommSettings
+from rsctl.transport.pytorch.quorum import Quorum
+from rsctl.transport.pytorch.settings import REDUCER_BUCKET_MB, BindingError, CommSettings
 from rsctl.transport.pytorch.topology import timeout_of
+
+_quorums = itertools.count()
 
 Wait = Callable[[], None]
 """Waits until a tensor holds its average. Raises RuntimeError if a worker or reducer is lost."""
+
+
+Counted = Callable[[], bool]
+"""Waits as `Wait`, and says whether this worker's own tensor is part of the average."""
 
 
 class Averaging:
@@ -40,6 +49,9 @@ class Averaging:
             self._group = dist.new_group(backend=_backend(comm))
         self.control = dist.new_group(backend="gloo")
         """A group for small values on the host."""
+        self._quorum: Quorum | None = None
+        if comm.local is not None and comm.local.quorum is not None:
+            self._quorum = self._with_quorum(comm.local.quorum)
 
     def describe(self) -> list[str]:
         """Phrases that say who takes part."""
@@ -52,6 +64,39 @@ class Averaging:
         if self._session is not None:
             return self._reduce(flat)
         return self._all_reduce(flat)
+
+    def begin_exchange(self, flat: torch.Tensor) -> Counted:
+        """Begin to average changes, in place and perhaps without those of the slowest workers."""
+        if self._quorum is not None:
+            return self._quorum.begin(flat)
+        wait = self.begin(flat)
+
+        def wait_for_all() -> bool:
+            wait()
+            return True
+
+        return wait_for_all
+
+    def _with_quorum(self, quorum: int) -> Quorum:
+        world = dist.get_world_size()
+        reason = remedy = None
+        if quorum > world:
+            reason = f"{quorum} workers are wanted, and there are {world}"
+            remedy = f"Set a number from 1 to {world}."
+        elif self._device.type != "cpu":
+            reason = f"the model is on {self._device.type}, and a quorum works on the CPU so far"
+        elif self._comm.backend == "rsctl":
+            reason = "the script's own collectives would meet exchanges of ranks that are late"
+            remedy = "Set comm.backend: auto, or remove comm.quorum."
+        elif self._comm.fallback:
+            reason = "late workers cannot repeat an exchange that a lost reducer has interrupted"
+            remedy = "Set comm.on_reducer_loss: fail, or remove comm.quorum."
+        if reason is not None:
+            raise BindingError("comm.quorum", reason, remedy or "Remove comm.quorum.")
+        store = PrefixStore(
+            f"rsctl/quorum/{next(_quorums)}", dist.distributed_c10d._get_default_store()
+        )
+        return Quorum(self.average, store, dist.get_rank(), world, quorum, self._timeout)
 
     def average(self, flat: torch.Tensor) -> None:
         """Average a flat fp32 tensor in place."""

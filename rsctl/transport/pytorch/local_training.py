@@ -264,7 +264,7 @@ class LocalTraining:
         trained.round.step()
         if trained.round.exchanges > before:
             self._barriers = 0
-            if trained.round.steps == 0:
+            if trained.round.steps == 0 and self._settings.quorum is None:
                 _send_whole_numbers(trained)
 
     def _states(self, trained: Trained) -> list[torch.Tensor]:

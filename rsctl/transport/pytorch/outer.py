@@ -23,10 +23,11 @@ _MOST_STEPS = 1_000_000
 
 @dataclass(frozen=True)
 class LocalSteps:
-    """The settings of `comm.local_steps`, `comm.outer` and `comm.fragments`.
+    """The settings of `comm.local_steps`, `comm.outer`, `comm.fragments` and `comm.quorum`.
 
     `steps` is how many steps of the script's optimizer one round has. `fragments` is into how many
-    parts the parameters are divided, which travel at different steps of the round.
+    parts the parameters are divided, which travel at different steps of the round. `quorum` is how
+    many workers an exchange waits for; None for all.
     """
 
     steps: int
@@ -34,12 +35,14 @@ class LocalSteps:
     lr: float = 0.7
     momentum: float = 0.9
     fragments: int = 1
+    quorum: int | None = None
 
     def describe(self) -> str:
         """The settings as text."""
         outer = f"outer {self.optimizer}, lr {self.lr:g}, momentum {self.momentum:g}"
         parts = f", {self.fragments} fragments" if self.fragments > 1 else ""
-        return f"parameters exchanged every {self.steps} steps ({outer}{parts})"
+        quorum = f", quorum {self.quorum}" if self.quorum else ""
+        return f"parameters exchanged every {self.steps} steps ({outer}{parts}{quorum})"
 
     def due_steps(self) -> list[int]:
         """The step of a round, from 1, after which each fragment begins to travel."""
@@ -63,6 +66,7 @@ def read_local_steps(environ: Mapping[str, str]) -> LocalSteps | None:
         lr=_real(environ, "RSCTL_COMM_OUTER_LR", "comm.outer.lr", 0.7, 10.0),
         momentum=_real(environ, "RSCTL_COMM_OUTER_MOMENTUM", "comm.outer.momentum", 0.9, 1.0),
         fragments=fragments,
+        quorum=_whole(environ, "RSCTL_COMM_QUORUM", "comm.quorum", _MOST_STEPS),
     )
 
 

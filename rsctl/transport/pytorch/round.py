@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 
-from rsctl.transport.pytorch.averaging import Averaging, Wait
+from rsctl.transport.pytorch.averaging import Averaging, Counted
 from rsctl.transport.pytorch.outer import LocalSteps
 from rsctl.transport.pytorch.settings import BindingError
 from rsctl.transport.pytorch.shared_tensor import SharedTensor
@@ -26,7 +26,7 @@ class _Travelling(NamedTuple):
 
     tensors: Sequence[SharedTensor]
     flat: torch.Tensor
-    wait: Wait
+    wait: Counted
 
 
 class Round:
@@ -99,7 +99,8 @@ class Round:
         """The state that a checkpoint needs beside the values that the model's `state_dict` has."""
         parameters = [each for each in self.tensors if each.is_parameter]
         momenta = {n: each.momentum for n, each in enumerate(parameters)}
-        in_round = self.is_agreed and (self.steps > 0 or self._settings.fragments > 1)
+        moves_on = self._settings.fragments > 1 or self._settings.quorum is not None
+        in_round = self.is_agreed and (self.steps > 0 or moves_on)
         anchors = {n: each.anchor for n, each in enumerate(parameters)} if in_round else {}
         return {
             "format": _FORMAT,
@@ -133,22 +134,22 @@ class Round:
         overlaps = len(self._fragments) > 1
         flat = torch.cat([each.send(overlaps) for each in tensors] or [torch.empty(0)])
         self.exchanges += 1
-        wait = self._averaging.begin(flat) if flat.numel() else _nothing
+        wait = self._averaging.begin_exchange(flat) if flat.numel() else _nothing
         self._travelling = _Travelling(tensors, flat, wait)
         if not overlaps:
             self._finish()
-            self.is_agreed = True
+            self.is_agreed = self._settings.quorum is None
 
     def _finish(self) -> None:
         """Take the result of the fragment that travels."""
         if self._travelling is None:
             return
         travelling, self._travelling = self._travelling, None
-        travelling.wait()
+        has_counted = travelling.wait()
         sizes = [each.numel for each in travelling.tensors]
         parts = travelling.flat.split(sizes)  # type: ignore[no-untyped-call]
         for each, part in zip(travelling.tensors, parts, strict=True):
-            each.receive(part, self._settings)
+            each.receive(part, self._settings, has_counted)
 
     def _require_equal(self) -> None:
         """Raise BindingError unless all workers begin with the same tensors."""
@@ -198,5 +199,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _nothing() -> None:
+def _nothing() -> bool:
     """Wait for nothing."""
+    return True

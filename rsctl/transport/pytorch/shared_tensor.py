@@ -74,11 +74,13 @@ class SharedTensor:
         self._sent = self.tensor.detach().clone() if overlaps else None
         return self.change()
 
-    def receive(self, change: torch.Tensor, outer: LocalSteps) -> None:
+    def receive(self, change: torch.Tensor, outer: LocalSteps, has_counted: bool = True) -> None:
         """Take the average of all workers' changes: the outer optimizer makes its step.
 
-        What this worker has changed since it sent its change stays, and counts for the next one.
+        What this worker has changed since it sent its change stays, and counts for the next one;
+        so does all that it has changed if its own change has not counted.
         """
+        moved = self._moved() if has_counted else self._unsent()
         gradient = change.view(self.tensor.shape).to(self.anchor.dtype)
         if self.is_parameter:
             if self.momentum is None:
@@ -86,10 +88,10 @@ class SharedTensor:
             self.anchor -= outer_step(outer, self.momentum, gradient)
         else:
             self.anchor -= gradient
-        moved = self._moved()
         self.tensor.detach().copy_(self.anchor if moved is None else self.anchor + moved)
         self.average = self._sent = None
-        self._set_base(exact=moved is None)
+        # With a quorum some workers have moved and others have not: all count from the anchor.
+        self._set_base(exact=moved is None and outer.quorum is None)
 
     def agree(self, change: torch.Tensor) -> None:
         """Take the average of all workers' values without the end of a round.
@@ -108,6 +110,10 @@ class SharedTensor:
         if self._sent is None:
             return None
         return _difference(self.tensor.detach().to(self.anchor.dtype), self._sent)
+
+    def _unsent(self) -> torch.Tensor:
+        """The change since the base, in the anchor's dtype."""
+        return _difference(self.tensor.detach().to(self.anchor.dtype), self.base)
 
     def _set_base(self, exact: bool) -> None:
         """Count from the anchor; `exact`: from what the tensor's own dtype holds of it."""

@@ -100,6 +100,9 @@ def _warn_idle(comm: CommSettings) -> None:
 
 
 def _close_session() -> None:
+    quorum = sys.modules.get("rsctl.transport.pytorch.quorum")
+    if quorum is not None:
+        quorum.stop_all()
     session = sys.modules.get("rsctl.transport.pytorch.session")
     if session is not None:
         session.close_session()

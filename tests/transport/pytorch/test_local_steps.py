@@ -121,6 +121,46 @@ def test_fragments_travel_one_after_another_and_agree_at_a_barrier(run: Run) -> 
     assert "(outer nesterov, lr 0.7, momentum 0.9, 3 fragments)" in ended.messages[0]
 
 
+@pytest.mark.parametrize("pool", [0, 1])
+def test_with_a_quorum_an_exchange_does_not_wait_for_a_late_rank(
+    run: Run, reducers: Reducers, tmp_path: Any, pool: int
+) -> None:
+    comm = reducers(pool).environ if pool else {}
+    options = ("--steps", "14", "--late", str(tmp_path / "go"), "--barrier", "13")
+    ended = run("local.py", *options, **H4, **comm, RSCTL_COMM_QUORUM="1")
+    # Rank 1 is late in the second exchange, and its steps then count in the third.
+    assert equal_steps(ended) == [4, 12, 13]
+    # What a checkpoint of a round's end has is the same on both.
+    assert len({line["published"][7] for line in ended.ranks}) == 1
+    assert "(outer nesterov, lr 0.7, momentum 0.9, quorum 1)" in ended.messages[0]
+
+
+def test_a_quorum_of_more_ranks_than_there_are_is_an_error(run: Run) -> None:
+    ended = run("local.py", **H4, RSCTL_COMM_QUORUM="3")
+    (finding, *_) = ended.printed("finding")
+    assert finding["message"] == "comm.quorum: 3 workers are wanted, and there are 2"
+    assert finding["remedy"] == "Set a number from 1 to 2."
+
+
+def test_a_change_that_has_not_counted_stays_and_is_counted_next() -> None:
+    import torch
+
+    from rsctl.transport.pytorch.outer import LocalSteps
+    from rsctl.transport.pytorch.shared_tensor import SharedTensor
+
+    plain = LocalSteps(4, optimizer="sgd", lr=1.0, momentum=0.0, quorum=1)
+    weight = torch.tensor([10.0])
+    shared = SharedTensor("weight", weight, is_parameter=True)
+    weight -= 3  # the steps of a round
+    shared.send(overlaps=False)
+    shared.receive(torch.tensor([1.0]), plain, has_counted=False)
+    assert (shared.published.item(), weight.item()) == (9.0, 6.0)
+    weight -= 2
+    assert shared.send(overlaps=False).item() == 5.0
+    shared.receive(torch.tensor([5.0]), plain)
+    assert (shared.published.item(), weight.item()) == (4.0, 4.0)
+
+
 @pytest.mark.parametrize(
     ("steps", "fragments", "at"),
     [(4, 1, ("--barrier", "10")), (4, 2, ("--barrier", "10")), (4, 1, ("--epoch", "5"))],

@@ -34,6 +34,7 @@ options.add_argument("--save-at", type=int)
 options.add_argument("--load")
 options.add_argument("--die", type=int, help="rank 1 is killed before this step")
 options.add_argument("--wait-for", help="a file that must be there before step 6")
+options.add_argument("--late", help="a file: rank 1 makes step 7 when rank 0 has made step 8")
 args = options.parse_args()
 
 
@@ -93,7 +94,7 @@ if args.load:
     optimizer.load_state_dict(checkpoint["optimizer"])
     begin = checkpoint["step"]
 scaler = torch.amp.GradScaler("cpu", init_scale=4.0) if args.scaler else None
-seen, losses = [], []
+seen, losses, published = [], [], []
 
 
 def batch(step: int, part: int) -> torch.Tensor:
@@ -139,6 +140,8 @@ def steps():
 
 def look(step: int) -> None:
     tensors = [*net.parameters(), *net.buffers()]
+    if args.late:
+        published.append(digest([v for _, v in sorted(net.state_dict().items())]))
     seen.append(f"{step + 1} {digest(tensors)}")
     if args.save and args.save_at == step + 1 and rank == 0:
         state = {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}
@@ -149,6 +152,11 @@ with model.join() if args.join else contextlib.nullcontext():
     for step in steps():
         if args.die == step and rank == 1:
             os._exit(9)
+        if step == 6 and args.late and rank == 1:
+            import time
+
+            while not os.path.exists(args.late):
+                time.sleep(0.005)
         if step == 5 and args.wait_for:
             import pathlib
             import time
@@ -161,6 +169,8 @@ with model.join() if args.join else contextlib.nullcontext():
             look(step - 1)
             seen[-1] += " barrier"
         train(step)
+        if step == 7 and args.late and rank == 0:
+            open(args.late, "w").close()
         if not args.epoch:
             look(step)
 
@@ -168,6 +178,7 @@ line = {
     "rank": rank,
     "seen": seen,
     "losses": losses,
+    "published": published,
     "digest": digest(net.parameters()),
     "saved": digest([v for k, v in sorted(net.state_dict().items())]),
     "state": digest(state_of(optimizer)),
