@@ -27,6 +27,8 @@ PARTS = {
 BUCKETS = "step.buckets"
 """The number of gradient buckets that a step exchanges."""
 
+_TITLES = {**PARTS, BUCKETS: "number of gradient buckets"}
+
 _LEAST = 0.05
 """The least change that matters, as a part of the steps' time before."""
 
@@ -56,7 +58,7 @@ class Moved(msgspec.Struct, kw_only=True, frozen=True):
         return self.candidate - self.baseline
 
     def __str__(self) -> str:
-        title = PARTS.get(self.name, self.name)
+        title = _TITLES.get(self.name, self.name)
         title += "" if self.rank is None else f" of rank {self.rank}"
         title += f" ({self.aggregate})" if self.aggregate else ""
         text = f"{title}: {self._text(self.baseline)} -> {self._text(self.candidate)}"

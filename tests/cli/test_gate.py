@@ -188,6 +188,8 @@ def test_what_a_person_sees(rsctl: Cli, baseline: str) -> None:
     assert done.err.splitlines() == [
         "throughput: 5+5 runs per cell, noise 0.79 %: they detect a regression of 5.4 % in 80 % "
         "of cases",
+        "no run has recorded its steps: with run.env: {RSCTL_RECORD_STEPS: 1} on both sides, the "
+        "gate names the part of a step that became longer",
     ]
 
 
