@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Optional
+from typing import Optional, Union
 
 import msgspec
 
@@ -25,18 +25,19 @@ OTHER_REGION = (
     r"is in location `(\S{1,60}?)`\. It must be in the same regional location"
     r"|Cannot move files across regions"
 )
-WRONG_ARCHITECTURE = r"exec format error"
+WRONG_ARCHITECTURE = r"[Ee]xec format error|cannot execute binary file"
 
 
 class KnownError(msgspec.Struct, frozen=True):
     """An error that users meet: its patterns, and the content of its finding.
 
     No `codes` of a service stand for any, no `pattern` for any text, no `source` for text of any
-    origin; `source` is matched from the beginning, say of the Dockerfile's instruction that
-    printed the text. `summary` is the problem, if the text itself does not say it. `path` is the
-    field that it is about, None if the caller knows. `is_transient` says that the same may succeed
-    a little later. In `summary` and `remedy`, `{names}` stands for the groups of the pattern; the
-    table defines all other names.
+    origin. `pattern` is compiled at its first use if it is a text, since few processes look for
+    the errors of a long table. `source` is matched from the beginning, say of the Dockerfile's
+    instruction that printed the text. `summary` is the problem, if the text itself does not say
+    it. `path` is the field that it is about, None if the caller knows. `is_transient` says that the
+    same may succeed a little later. In `summary` and `remedy`, `{names}` stands for the groups of
+    the pattern; the table defines all other names.
     """
 
     code: str
@@ -44,7 +45,7 @@ class KnownError(msgspec.Struct, frozen=True):
     path: Optional[str] = None
     exit_code: ExitCode = ExitCode.REFUSED
     codes: frozenset[str] = frozenset()
-    pattern: Optional[re.Pattern[str]] = None
+    pattern: Optional[Union[str, re.Pattern[str]]] = None
     source: Optional[re.Pattern[str]] = None
     summary: Optional[str] = None
     is_transient: bool = False
@@ -53,7 +54,7 @@ class KnownError(msgspec.Struct, frozen=True):
         """Whether an error with these codes and this text, printed by `source`, is the one."""
         has_code = not self.codes or not self.codes.isdisjoint(codes)
         has_source = self.source is None or self.source.match(source) is not None
-        is_text = self.pattern is None or self.pattern.search(text) is not None
+        is_text = self.pattern is None or re.search(self.pattern, text) is not None
         return has_code and has_source and is_text
 
     def fill(self, text: str = "", **values: str) -> KnownError:
@@ -68,7 +69,7 @@ class KnownError(msgspec.Struct, frozen=True):
 
     def _names(self, text: str) -> list[str]:
         """The texts that the pattern captures, without duplicates."""
-        matches = islice(self.pattern.finditer(text), _MAX_MATCHES) if self.pattern else ()
+        matches = islice(re.finditer(self.pattern, text), _MAX_MATCHES) if self.pattern else ()
         found = (next(filter(None, match.groups()), "") for match in matches)
         return list(filter(None, dict.fromkeys(found)))[:_MAX_NAMES]
 

@@ -213,8 +213,10 @@ def prepare_drill(
     name = info.name
     if rehearse is None and info.is_managed:
         message = f"a drill takes machines away, and does that on target {name} in a rehearsal only"
-        has_emulator = info.emulator is not None
-        remedy = "give --rehearse" if has_emulator else "use --target process or compose"
+        remedy = "give --rehearse"
+        if info.emulator is None:
+            message = f"a drill takes machines away, and target {name} has no emulator for that"
+            remedy = "use --target process or compose"
         raise RsctlError(ExitCode.USAGE, error("drill", message, remedy))
     prepared = prepare(file, target, rehearse=rehearse)
     submission = prepared.submission
@@ -241,8 +243,8 @@ def prepare_drill(
 
 
 def _alone(job: Job) -> Job:
-    """The job without trackers and messages, which are for real runs."""
-    return with_fields(job, tracking=[], notify=[])
+    """The job without trackers, messages and kept nodes, which are for real runs."""
+    return with_fields(job, tracking=[], notify=[], limits=with_fields(job.limits, keep=None))
 
 
 def _with_own_folders(job: Job, run: str) -> Job:

@@ -23,7 +23,7 @@ _LOCAL = ("process", "compose")
 _START_SECONDS = 60.0
 
 
-class RankProfile(NamedTuple):
+class SampledRank(NamedTuple):
     """The profile of a rank: its file, its samples, and the summary.
 
     `top` are the functions in which the rank was, each with its part of the samples;
@@ -44,7 +44,7 @@ class RankProfile(NamedTuple):
 
 def profile_run(
     run: Run, ranks: Sequence[int], seconds: int, folder: Path, replicas: Sequence[str] = ()
-) -> tuple[list[RankProfile], list[Finding]]:
+) -> tuple[list[SampledRank], list[Finding]]:
     """Profile ranks of a running job at the same time, each into a file of a folder.
 
     `ranks` and `replicas` choose ranks, by default all. The files have one line for each stack with
@@ -143,8 +143,8 @@ def _failure(rank: RankProcess, output: str) -> Finding:
     return error("profile", message, remedy if is_denied else None)
 
 
-def summarize(rank: RankProcess, file: Path) -> RankProfile:
+def summarize(rank: RankProcess, file: Path) -> SampledRank:
     """The summary of a file of stacks. Raises OSError."""
     found = summarize_stacks(str(file))
     top = [(sanitize_line(name), part) for name, part in found.top]
-    return RankProfile(rank.rank, rank.replica, str(file), found.samples, found.communication, top)
+    return SampledRank(rank.rank, rank.replica, str(file), found.samples, found.communication, top)

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rsctl.api.fetching import has_checkpoints
 from rsctl.api.job_file import JobFile, load, setting_texts
 from rsctl.api.results import planned_locations
 from rsctl.api.run_list import run as find_run
@@ -59,6 +58,8 @@ def _checkpoints_of(run: RunRecord, target: TargetInfo, is_rehearsal: bool) -> s
     finding = _out_of_sight(run, location, target, is_rehearsal)
     if finding is not None:
         raise RsctlError(ExitCode.USAGE, finding)
+    from rsctl.api.fetching import has_checkpoints  # costs each submission 15 ms
+
     if has_checkpoints(run) is False:
         message = f"{run.run} has no checkpoints: {location} has no file"
         raise _refused(message, "let the script save to RSCTL_CHECKPOINT_DIR")

@@ -13,16 +13,11 @@ from rsctl.api.run_list import run as find_run
 from rsctl.bench.differences import Difference
 from rsctl.bench.run_differences import run_differences
 from rsctl.bench.samples import Sample, samples
-from rsctl.bench.step_parts import BUCKETS, PARTS, Moved, moved_ranks, moved_values
+from rsctl.bench.step_parts import BUCKETS, NO_STEPS, PARTS, Moved, moved_ranks, moved_values
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stragglers import RANK, rank_times
-
-_NO_STEPS = (
-    "the parts of a step are not recorded: DistributedDataParallel records them with reducers, "
-    "with compression, or with run.env: {RSCTL_RECORD_STEPS: 1}"
-)
 
 
 class DiffSide(msgspec.Struct, kw_only=True):
@@ -133,4 +128,4 @@ def _missing(records: list[RunRecord], steps: list[Moved]) -> list[str]:
         for run, side in zip(records, ("baseline", "candidate"), strict=True)
         if all(getattr(part, side) is None for part in steps)
     ]
-    return [*found, *([f"{' and '.join(lacking)}: {_NO_STEPS}"] if lacking else [])]
+    return [*found, *([f"{' and '.join(lacking)}: {NO_STEPS}"] if lacking else [])]

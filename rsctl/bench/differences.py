@@ -21,6 +21,7 @@ _KEYS = {
     "--processes": "workers.processes",
     "--stop-signal": "limits.stop_signal",
     "--restarts-in-place": "limits.restarts_in_place",
+    "--keep": "limits.keep",
 }
 _KEYS_WITH_NAME = {
     "--env": "run.env",

@@ -24,7 +24,7 @@ from rsctl.bench.formats.html import html_table
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.records import Against, worst_exit_code
 from rsctl.bench.results import CellRuns, Results, cell_label
-from rsctl.bench.step_parts import BUCKETS, PARTS, Moved, causes, moved_values
+from rsctl.bench.step_parts import BUCKETS, NO_STEPS, PARTS, Moved, causes, moved_values
 from rsctl.bench.verdict import (
     ALPHA,
     CONFIRMED,
@@ -56,7 +56,8 @@ class Gate(msgspec.Struct, kw_only=True):
     codes of the candidate's runs that have failed, `baseline_failures` those of a baseline that ran
     beside it: `against` it, in turn. `outdated` says what is better than the baseline by more than
     it may be worse. `confirmation` is the bench of the fresh runs. `moved` are the parts of a step
-    that became longer in the cells that regressed, the worst first. `rehearsed` is whether the
+    that became longer in the cells that regressed, the worst first; `lacks_steps` says that a side
+    of trainings with torch that regressed has not recorded them. `rehearsed` is whether the
     candidate ran in an emulated cloud on this machine.
     """
 
@@ -73,10 +74,16 @@ class Gate(msgspec.Struct, kw_only=True):
     outdated: list[str] = []
     confirmation: Optional[str] = None
     moved: list[Moved] = []
+    lacks_steps: bool = False
     rehearsed: bool = False
 
     def _repr_html_(self) -> str:
         return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
+
+    @property
+    def missing_steps(self) -> str | None:
+        """Why it is not known which part of a step became longer, and what to do."""
+        return NO_STEPS if self.lacks_steps else None
 
     @property
     def suspects(self) -> list[MetricCheck]:
@@ -259,6 +266,11 @@ def make_gate(
             baseline.fingerprint, candidate.fingerprint, check.cell, check.metric
         )
     ]
+    regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
+    regressed.sort(key=lambda check: -abs(check.effect or 0.0))
+    cells = [check.cell for check in regressed if check.cell is not None]
+    both = [[_step_medians(side, cell) for side in (baseline, candidate)] for cell in cells]
+    steps = [sides for sides in both if all(sides)]
     return Gate(
         verdict=verdict,
         exit_code=int(exit_code(verdict, runs)),
@@ -269,20 +281,12 @@ def make_gate(
         differences=shown_differences(baseline.fingerprint, candidate.fingerprint),
         failures=[code for cell in runs for code in cell.failures],
         confirmation=fresh.label if fresh else None,
-        moved=_moved(baseline, candidate, checks),
+        moved=next(filter(None, (causes(moved_values(*sides)) for sides in steps)), []),
+        lacks_steps=bool(regressed)
+        and not steps
+        and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
         rehearsed=candidate.is_rehearsed,
     )
-
-
-def _moved(baseline: Results, candidate: Results, checks: Sequence[MetricCheck]) -> list[Moved]:
-    """The parts of a step that became longer, in the cell of the worst regression that has some."""
-    regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
-    regressed.sort(key=lambda check: -abs(check.effect or 0.0))
-    for cell in [check.cell for check in regressed if check.cell is not None]:
-        sides = [_step_medians(side, cell) for side in (baseline, candidate)]
-        if all(sides) and (found := causes(moved_values(*sides))):
-            return found
-    return []
 
 
 def _step_medians(side: Results, cell: Cell) -> dict[str, float]:

@@ -137,11 +137,6 @@ def decode_history(data: bytes, label: str) -> History:
     return History(label=label, records=records)
 
 
-def jobs_of(history: History) -> list[str]:
-    """The names of the jobs that have records, in the order of their first ones."""
-    return list(dict.fromkeys(record.job for record in history.records))
-
-
 def short_commit(commit: str) -> str:
     """A commit as people see it."""
     return commit[:10]

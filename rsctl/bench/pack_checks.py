@@ -37,6 +37,10 @@ def _findings_of(job: Job) -> Iterator[Finding]:
         remedy = "use launcher torchrun, or set bench.pack: false"
         message = f"{cannot}, and mpirun starts only one program on several nodes"
         yield error("pack", message, remedy, "run.launcher")
+    if job.limits.keep is not None:
+        message = f"{cannot}, and a failed one must not hold up the next"
+        remedy = "remove limits.keep, or set bench.pack: false"
+        yield error("pack", message, remedy, "limits.keep")
     if job.limits.on_stall != "notify":
         message = f"{cannot}, which on_stall: {job.limits.on_stall} would end with all slots"
         remedy = "set on_stall: notify, and limits.timeout for each slot"

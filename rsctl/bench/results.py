@@ -86,16 +86,6 @@ class Results(msgspec.Struct, kw_only=True):
         """Whether a cloud was emulated for one of its runs: its times say nothing of the cloud."""
         return any("rehearsed" in entry.fixed for entry in self.fingerprint.cells)
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether its runs have recorded the parts of their steps."""
-        return any(series.name.startswith("step.") and series.known for series in self.series)
-
-    @property
-    def ran_torch(self) -> bool:
-        """Whether a run has reported a version of PyTorch."""
-        return "torch" in self.fingerprint.shown
-
     def find(self, name: str, cell: Cell) -> Series | None:
         """The series of a metric and a cell, or None."""
         return next((s for s in self.series if s.name == name and s.cell == cell), None)

@@ -29,6 +29,11 @@ BUCKETS = "step.buckets"
 
 _TITLES = {**PARTS, BUCKETS: "number of gradient buckets"}
 
+NO_STEPS = (
+    "the parts of a step are not recorded: DistributedDataParallel times each hundredth step, and "
+    "run.env: {RSCTL_RECORD_STEPS: 1} records all"
+)
+
 _LEAST = 0.05
 """The least change that matters, as a part of the steps' time before."""
 
@@ -101,6 +106,11 @@ def step_values(store: Store, run: str) -> dict[str, float]:
         if not ranks:
             return {}
         found = {"step.compute": median(of.compute for of in ranks.values()) / 1000}
+        data = [of.data for of in ranks.values() if of.data is not None]
+        if len(data) == len(ranks):
+            found["step.data"] = median(data) / 1000
+        if buckets := max(of.buckets for of in ranks.values()):
+            found[BUCKETS] = buckets
         wait = median(of.wait for of in ranks.values()) / 1000
         own = 0.0 if slowest is None else max(0.0, wait - slowest.network_ms / 1000)
     else:
@@ -133,12 +143,19 @@ def moved_values(before: Mapping[str, float], after: Mapping[str, float]) -> lis
 
 
 def moved_ranks(before: Mapping[int, RankTimes], after: Mapping[int, RankTimes]) -> list[Moved]:
-    """Computation and wait of each rank on both sides, the one that moved most first."""
+    """Computation and waits of each rank on both sides, the one that moved most first."""
     found = []
     for rank in sorted({*before, *after}):
-        one, other = before.get(rank), after.get(rank)
-        for name, part in (("step.compute", "compute"), ("step.wait", "wait")):
-            values = [None if of is None else getattr(of, part) / 1000 for of in (one, other)]
+        sides = before.get(rank), after.get(rank)
+        for name, part in (
+            ("step.compute", "compute"),
+            ("step.data", "data"),
+            ("step.wait", "wait"),
+        ):
+            known = [None if of is None else getattr(of, part) for of in sides]
+            values = [None if each is None else each / 1000 for each in known]
+            if part == "data" and None in values:
+                continue
             found.append(
                 Moved(name=name, rank=rank, unit="s", baseline=values[0], candidate=values[1])
             )

@@ -56,21 +56,12 @@ _Metric = Annotated[
 ]
 
 
-def _parse_duration(text: str) -> Any:
-    from rsctl.job.units import Duration
-
-    try:
-        return Duration.parse(text)
-    except ValueError as problem:
-        raise typer.BadParameter(f"{text!r} is not {': '.join(map(str, problem.args))}") from None
-
-
 _Patience = Annotated[
     Optional[Any],
     typer.Option(
         "--patience",
         metavar="DURATION",
-        parser=_parse_duration,
+        parser=options.parse_duration,
         help="Time without progress after which a run hangs and is cancelled. Default: 2m, or "
         "limits.stall and a minute.",
     ),

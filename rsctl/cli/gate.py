@@ -43,10 +43,6 @@ from rsctl.cli.views.gate import annotate_github, exit_code, print_gate
 from rsctl.findings import ExitCode
 
 _DECISION = "Decision"
-_NO_STEPS = (
-    "no run has recorded its steps: with run.env: {RSCTL_RECORD_STEPS: 1} on both sides, the gate "
-    "names the part of a step that became longer"
-)
 _EPILOG = "rsctl gate calibrate BENCH|JOB: measure the noise, and derive the allowed regression."
 
 _Source = Annotated[
@@ -284,8 +280,6 @@ def command(
         gate = prepared.conclude(gate, results, fail_on_improvement)
         print_gate(gate, output)
         print_outdated(gate, prepared)
-    if gate.verdict == "regressed" and not results.has_steps and results.ran_torch:
-        print_message(_NO_STEPS)
     write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
     annotate_github(gate, candidate.file)
     if gate.verdict == "regressed" and candidate.record.spec.get("notify"):

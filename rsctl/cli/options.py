@@ -116,8 +116,19 @@ def _parse_money(text: str) -> Any:
     """Parse `40USD`. Raises typer.BadParameter."""
     from rsctl.job.units import Money
 
+    return _parse_unit(text, Money.parse)
+
+
+def parse_duration(text: str) -> Any:
+    """Parse `90s`. Raises typer.BadParameter."""
+    from rsctl.job.units import Duration
+
+    return _parse_unit(text, Duration.parse)
+
+
+def _parse_unit(text: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return Money.parse(text)
+        return parse(text)
     except ValueError as problem:
         raise typer.BadParameter(f"{text!r} is not {': '.join(map(str, problem.args))}") from None
 

@@ -28,10 +28,7 @@ _HEAD = ("KIND", "NAME", "STATE", "ENDED (UTC)", "RUNS", "DISK")
 
 
 def _parse_age(text: str) -> float:
-    try:
-        return float(text) if text == "0" else Duration.parse(text)
-    except ValueError as problem:
-        raise typer.BadParameter(f"{text!r} is not {problem}") from None
+    return 0.0 if text == "0" else float(options.parse_duration(text))
 
 
 @make_command("prune")

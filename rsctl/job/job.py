@@ -241,6 +241,16 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=100,
         ),
     ] = 0
+    keep: Annotated[
+        Optional[Annotated[Duration, Meta(ge=1)]],
+        Meta(
+            description=(
+                "How long a node stays after its command has failed, such as 10m, so that you can "
+                "look into it by `rsctl shell` and `rsctl exec`. The job runs, and costs, until "
+                "then or until `rsctl cancel`; limits.timeout still ends it."
+            )
+        ),
+    ] = None
     spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
     cost: Annotated[
         Optional[Money],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 
 _OF_MPIRUN = ("TERM", "USR1", "USR2")
@@ -15,6 +15,7 @@ def check_limits(job: Job) -> Iterator[Finding]:
     yield from _check_times(job)
     yield from _check_restarts(job)
     yield from _check_signal(job)
+    yield from _check_keep(job)
 
 
 def _check_times(job: Job) -> Iterator[Finding]:
@@ -45,3 +46,21 @@ def _check_signal(job: Job) -> Iterator[Finding]:
     elif job.run.launcher == "mpi" and name not in _OF_MPIRUN:
         message = f"mpirun does not pass SIG{name} on to the ranks"
         yield error("limits", message, f"use {', '.join(_OF_MPIRUN)}", path)
+
+
+def _check_keep(job: Job) -> Iterator[Finding]:
+    """A restart must not wait for a failed node, and mpirun ends the nodes of a failed job."""
+    limits, path = job.limits, "limits.keep"
+    if limits.keep is None:
+        return
+    if not job.run.is_launched:
+        what = "a package" if job.run.package is not None else "launcher none"
+        message = f"rsctl-launch keeps the node, and {what} does not use rsctl-launch"
+        yield error("limits", message, "remove it, or use launcher torchrun or once", path)
+    elif limits.most_restarts != 0:
+        key = "restarts" if limits.restarts is not None else "retries"
+        message = f"limits.{key} restarts a failed job, and a restart would wait for the kept nodes"
+        yield error("limits", message, f"remove limits.{key} or limits.keep", path)
+    elif job.run.launcher == "mpi" and job.workers.count > 1:
+        message = "mpirun ends the other nodes: only the first one, which runs mpirun, is kept"
+        yield warning("limits", message, None, path)

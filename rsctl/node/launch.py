@@ -2,7 +2,8 @@
 
 Usage: rsctl-launch [--launcher torchrun|mpi|once] [--processes N] [--env NAME=VALUE]... [--python]
                     [--fill N] [--copy NAME=PATH]... [--count NAME]...
-                    [--shards NAME]... [--stop-signal NAME] [--restarts-in-place N] -- COMMAND...
+                    [--shards NAME]... [--stop-signal NAME] [--restarts-in-place N] [--keep SECONDS]
+                    -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
        rsctl-launch --check [--transport NAME] [--launcher torchrun|mpi|once]
 
@@ -136,6 +137,13 @@ def _make_parser() -> argparse.ArgumentParser:
         default=0,
         metavar="N",
         help="how often torchrun starts the ranks of all nodes again after a failure (default: 0)",
+    )
+    parser.add_argument(
+        "--keep",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="how long this node stays after its command has failed (default: 0)",
     )
     parser.add_argument(
         "--check",

@@ -35,6 +35,7 @@ from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.health.settings import CHECKS
+from rsctl.node.kept_node import KeptNode
 from rsctl.node.mpi.chief import HeldNodes
 from rsctl.node.mpi.starter import run_for_chief
 from rsctl.node.network import is_loopback, named_interface, with_interface
@@ -78,22 +79,26 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         environ = {**environ, rank.EXIT_KEY: key}
     client = liveness_client.start_client(cluster, environ)
     to_chief = awaited_roles.start_client(cluster, environ)
+    kept = KeptNode(options.keep, environ)
     try:
-        code = _run_checked(cluster, options, environ)
+        code = _run_checked(cluster, options, environ, kept)
     finally:
         if client is not None:
             client.close()
     if to_chief is not None and code == 0:
         code = awaited_roles.end_client(to_chief, cluster, environ)
+    kept.hold(cluster.replica, code)  # the reducers, which the client has told, may end
     return code
 
 
-def _run_checked(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _run_checked(
+    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str], kept: KeptNode
+) -> int:
     """Run the node's process; the proof of the image's transport runs beside it and may end it."""
     process_spec.require_modules(cluster, options.launcher, environ)
     recheck = start_recheck(image_transport(), environ) if cluster.role == "worker" else None
     try:
-        code = _run(cluster, recheck, options, environ)
+        code = _run(cluster, recheck, options, environ, kept)
     except SystemExit:
         if recheck is None or not recheck.must_end():
             raise
@@ -111,6 +116,7 @@ def _run(
     recheck: Recheck | None,
     options: argparse.Namespace,
     environ: Mapping[str, str],
+    kept: KeptNode,
 ) -> int:
     """Prepare the node, run its command, and return the node's exit code."""
     telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
@@ -141,7 +147,7 @@ def _run(
     job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
     nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
     awaited = awaited_roles.start_server(cluster, environ)
-    code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds)
+    code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds, kept=kept)
     if nodes is not None:
         nodes.end(code)
     if awaited is not None and code == 0:
@@ -172,18 +178,21 @@ def _run_command(
     environ: Mapping[str, str],
     telemetry_seconds: float,
     soft_stop: SoftStop | None = None,
+    kept: KeptNode | None = None,
 ) -> int:
     """Run the node's command, with what watches it, to its end; returns the node's exit code.
 
-    `soft_stop` ends it; by default a stop of the node does.
+    `soft_stop` ends it; by default a stop of the node does. `kept` learns of a failure.
     """
     tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
     output = _separate_output(cluster, options)
     server: liveness_server.LivenessServer | None = None
     ends_with_workers = cluster.role in liveness.stopped_nodes(cluster, environ)
-    are_workers_there = (
-        (lambda: server is None or not server.has_ended) if ends_with_workers else None
-    )
+    are_workers_there: Callable[[], bool] | None = None
+    if ends_with_workers:
+        are_workers_there = lambda: server is None or not server.has_ended  # noqa: E731
+    elif cluster.role == "reducer":  # the supervisor stops it after the workers
+        are_workers_there = lambda: False  # noqa: E731
     stop_signal = signal.SIGTERM if cluster.role == "reducer" else stop_signal_of(options)
     soft_stop = soft_stop or _soft_stop(environ, are_workers_there, stop_signal)
     began = time.time()
@@ -210,6 +219,8 @@ def _run_command(
     code = exit_report.report_exit(
         status, stderr, options.launcher, cluster, workers_ended, environ
     )
+    if kept is not None:
+        kept.has_failed = status.is_failure and code != 0
     if recheck is not None and status.is_failure:  # its proof may be why the command failed
         recheck.wait()
     if versions is not None:

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 
 from rsctl.node.folded_stacks import summarize_stacks
 from rsctl.node.rank_profiler import (
@@ -73,6 +72,8 @@ def _is_usable(environ: Mapping[str, str]) -> bool:
         return find_tool(environ) is not None
     if environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
         return False
+    from importlib.metadata import PackageNotFoundError, version  # costs a launch 10 ms
+
     try:
         found = re.findall(r"\d+", version("torch"))
     except PackageNotFoundError:

@@ -48,8 +48,9 @@ class SoftStop:
         stop_signal: int = signal.SIGTERM,
     ) -> None:
         """`is_needed` is of a program that ends with the workers, such as a reducer: whether there
-        are workers yet, so that a signal has to wait. `stop_signal` is what the ranks get for
-        SIGTERM. Raises OSError if there can be no folder, and LaunchError for an invalid variable.
+        are workers yet, so that a signal has to wait. Such a program is done when it is stopped.
+        `stop_signal` is what the ranks get for SIGTERM. Raises OSError if there can be no folder,
+        and LaunchError for an invalid variable.
         """
         self._is_needed = is_needed
         self.stop_signal = int(stop_signal)
@@ -69,8 +70,10 @@ class SoftStop:
 
     @property
     def has_ended_ranks(self) -> bool:
-        """Whether ranks of this node have ended because of a soft stop, not because they were done:
-        should_stop has told them, or the time of this node was over and they do not call it.
+        """Whether ranks of this node have ended because of a stop, not because they were done:
+        should_stop has returned True, or they got the stop signal. rsctl cannot tell a script that
+        saves its state at a signal and ends with exit code 0 from a complete one, and a complete
+        job that runs again ends immediately.
         """
         return self._has("stopped") or self._has_signalled
 
@@ -83,10 +86,9 @@ class SoftStop:
         """Ask the ranks to end; False if they do not listen, or have been asked already: then they
         get the signal.
         """
-        if self._is_needed is None:
-            self._has_signalled |= self.was_asked
         listens = self._has("used") if self._is_needed is None else self._is_needed()
         if self.was_asked or not listens:
+            self._has_signalled |= self._is_needed is None
             return False
         self._signal_at = time.monotonic() + max(self._grace - _LAST_SECONDS, self._grace / 2)
         with open(os.path.join(self._folder, "asked"), "w", encoding="utf-8"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,13 @@ class Database:
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+    def __del__(self) -> None:
+        """Close a database that was left open: its connection refers to itself, so that it would
+        keep its files open until a garbage collection.
+        """
+        with suppress(AttributeError, sqlite3.Error):
+            self._db.close()
 
     def disk_use(self) -> int:
         """Bytes on disk, including the data that has not moved from its log into the file yet."""

@@ -70,12 +70,24 @@ class ExitReports:
     def read(self, line: LogEvent) -> Failure | None:
         """The failure in a launcher's line; None for any other line."""
         report = exit_report(line)
-        if report is None:
+        return report if report and self._is_launchers(line, report.replica) else None
+
+    def kept(self, line: LogEvent) -> int | None:
+        """The exit code of a node that has failed and is kept (`limits.keep`), in the line of its
+        launcher; None for any other line.
+        """
+        record = structured(line.text) or {}
+        code = record.get("code")
+        is_code = isinstance(code, int) and 0 < code < 256
+        if record.get("rsctl") != "kept" or not is_code:
             return None
+        return code if self._is_launchers(line, line.replica) else None
+
+    def _is_launchers(self, line: LogEvent, replica: str) -> bool:
+        """Whether a line has a key of the launchers of its own log or of this replica."""
         key = (structured(line.text) or {}).get("key")
         lock = hashlib.sha256(key.encode(errors="replace")).hexdigest() if _is_key(key) else None
-        lock_holders = [*self.locks.get(line.replica, ()), *self.locks.get(report.replica, ())]
-        return report if lock in lock_holders else None
+        return lock in [*self.locks.get(line.replica, ()), *self.locks.get(replica, ())]
 
 
 def _is_key(key: object) -> TypeGuard[str]:
@@ -244,7 +256,8 @@ def _explained(
     origin = _origin(failure, tail)
     findings = [f for f in map(runtime_finding, tail) if f and f.code not in NO_CAUSES]
     signal = failure.signal or origin.signal
-    causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported)
+    earlier = [line.text for line in tail]
+    causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported, earlier)
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
     causes = [_with_source(cause, lines, folder) for cause in causes]

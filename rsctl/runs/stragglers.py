@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import msgspec
 
@@ -22,7 +22,10 @@ RANK = "node.rank"
 """The prefix of the metrics that nodes report of their ranks."""
 CODE = "straggler"
 
-_NAME = re.compile(r"node\.rank(\d{1,5})\.(step_ms|wait_ms)")
+_NAME = re.compile(r"node\.rank(\d{1,5})\.(step_ms|wait_ms|data_ms|buckets)")
+_TIMES = (".step_ms", ".wait_ms")
+"""The ends of the names of what each report of a rank has, the others before these."""
+
 _LEAST_PART = 0.05
 """The least part by which a straggler is slower than the median, and which it costs of a step."""
 _ROUNDS = 5
@@ -35,8 +38,10 @@ _KEPT = 100
 class Straggler(msgspec.Struct, kw_only=True, frozen=True):
     """The slowest rank. Times in milliseconds a step, `slower` and `cost` as parts of 1.
 
-    `slower` compares its computation with the median of all ranks, `cost_ms` is what the median of
-    the others waits for it, `network_ms` what all wait for the network.
+    `slower` compares its own time, without the wait for gradients, with the median of all ranks.
+    `cost_ms` is what the median of the others waits for it, `network_ms` what all wait for the
+    network, `data_ms` its wait for input data, None if unknown, and `more_data_ms` that beyond the
+    median rank's.
     """
 
     rank: int
@@ -46,6 +51,8 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
     step_ms: float
     compute_ms: float
     network_ms: float
+    data_ms: Optional[float] = None
+    more_data_ms: float = 0.0
 
     @property
     def is_one(self) -> bool:
@@ -55,23 +62,36 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
 
     def describe(self) -> str:
         """One sentence without its end."""
-        return (
+        text = (
             f"rank {self.rank} ({self.replica}) is {self.slower:.0%} slower than the median: the "
             f"others wait {self.cost_ms:.3g} ms of each step of {self.step_ms:.3g} ms for it"
         )
+        if self.more_data_ms < self.cost_ms / 2:
+            return text
+        return f"{text}, and it waits {self.data_ms:.3g} ms for input data"
 
 
 class RankTimes(NamedTuple):
-    """Milliseconds of a rank's step, and of its wait in it; `replica` is the rank's node."""
+    """Milliseconds of a rank's step, of its wait for gradients and of its wait for input data, None
+    if it uses no DataLoader; `buckets` is the number of its gradient buckets, 0 if unknown;
+    `replica` is the rank's node.
+    """
 
     replica: str
     step: float
     wait: float
+    data: float | None = None
+    buckets: int = 0
+
+    @property
+    def own(self) -> float:
+        """The step without the wait for gradients."""
+        return max(0.0, self.step - self.wait)
 
     @property
     def compute(self) -> float:
-        """The step without the wait."""
-        return max(0.0, self.step - self.wait)
+        """The step without both waits."""
+        return max(0.0, self.own - (self.data or 0.0))
 
 
 Latest = Mapping[str, Mapping[str, float]]
@@ -87,9 +107,15 @@ def rank_times(latest: Latest) -> dict[int, RankTimes]:
             if match:
                 found.setdefault(int(match[1]), (replica, {}))[1][match[2]] = value
     return {
-        rank: RankTimes(replica.partition("/")[0], of["step_ms"], of["wait_ms"])
+        rank: RankTimes(
+            replica.partition("/")[0],
+            of["step_ms"],
+            of["wait_ms"],
+            of.get("data_ms"),
+            int(of.get("buckets", 0)),
+        )
         for rank, (replica, of) in sorted(found.items())
-        if len(of) == 2
+        if {"step_ms", "wait_ms"} <= of.keys()
     }
 
 
@@ -105,15 +131,17 @@ def slowest_of(times: Mapping[int, RankTimes]) -> Straggler | None:
     rank = min(times, key=lambda each: (times[each].wait, each))
     own = times[rank]
     others = [of.wait for other, of in times.items() if other != rank]
-    usual = median(of.compute for of in times.values())
+    usual = median(of.own for of in times.values())
     return Straggler(
         rank=rank,
         replica=own.replica,
-        slower=own.compute / usual - 1 if usual else 0.0,
+        slower=own.own / usual - 1 if usual else 0.0,
         cost_ms=median(others) - own.wait,
         step_ms=own.step,
         compute_ms=own.compute,
         network_ms=own.wait,
+        data_ms=own.data,
+        more_data_ms=max(0.0, (own.data or 0.0) - median(of.data or 0.0 for of in times.values())),
     )
 
 
@@ -131,6 +159,8 @@ class _Rounds:
             if not metric.name.startswith(RANK) or not _NAME.fullmatch(metric.name):
                 continue
             self._values.setdefault(metric.replica, {})[metric.name] = metric.value
+            if not metric.name.endswith(_TIMES):
+                continue
             self._fresh.add(metric.name)
             self._known.add(metric.name)
             if self._fresh == self._known and len(self._known) >= 4:

@@ -37,6 +37,8 @@ def launch_arguments(
         options += ["--stop-signal", job.limits.stop_signal]
     if job.limits.restarts_in_place and job.run.launcher == "torchrun":
         options += ["--restarts-in-place", str(job.limits.restarts_in_place)]
+    if job.limits.keep is not None:
+        options += ["--keep", f"{float(job.limits.keep):.0f}"]
     if job.run.program is None:
         options.append("--python")
     if placeholder_names(script_arguments(job)):

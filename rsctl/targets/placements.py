@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import billing_of, plan_cost
-from rsctl.estimate.costs.limit import cost_findings
+from rsctl.estimate.costs.limit import cost_findings, keep_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
@@ -81,7 +81,8 @@ def _priced(submission: Submission, target: Target) -> Submission:
     if billing is None or info.catalog is None:
         return submission
     cost = plan_cost(info.name, plan.pools, billing, limits)
-    plan = replace(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
+    found = [*cost_findings(cost), *keep_findings(limits, cost)]
+    plan = replace(plan, cost=cost, findings=[*plan.findings, *found])
     return replace(submission, plan=plan)
 
 

@@ -41,7 +41,7 @@ class Transport:
         names: list[str],
         kind: str,
         own: Reducer | None,
-        encrypted: bool = False,
+        tls: str | None = None,
         hosted: int = 0,
     ) -> None:
         """The last `hosted` of the reducers are parts of the workers."""
@@ -50,8 +50,8 @@ class Transport:
         """`core` or `python`."""
         self.reducers = tuple(names)
         """The reducers' addresses."""
-        self.encrypted = encrypted
-        """Whether TLS is below the protocol."""
+        self.tls = tls
+        """`core` or `relay`: what encrypts below the protocol; None without TLS."""
         self._engine = engine
         self._own = own
         self._hosted = hosted
@@ -181,9 +181,9 @@ def connect(settings: WorkerSettings | None = None, exchange: Exchange | None = 
         engine = client_engine(membership, sockets, settings.core)
         undo.pop_all()
     names = [format_address(endpoint.address) for endpoint in endpoints]
-    encrypted = settings.tls is not None
+    tls = None if settings.tls is None else "core" if settings.tls.in_core else "relay"
     hosts = settings.world if own is not None else 0
-    return Transport(engine, plan, names, engine_name(settings.core), own, encrypted, hosts)
+    return Transport(engine, plan, names, engine_name(settings.core), own, tls, hosts)
 
 
 def _plan(settings: WorkerSettings, can_share: bool) -> Schedule:

@@ -6,7 +6,7 @@ import ctypes
 import math
 import socket
 import time
-from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int, c_uint8, c_uint32
+from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int64, c_uint8, c_uint32
 from ctypes import c_uint64 as u64
 from ctypes import c_void_p as handle
 from functools import cache
@@ -26,8 +26,10 @@ from rsctl.transport.frames import ITEM_BYTES
 LIBRARY = Path(__file__).parent / "librsctl_core.so"
 """Where the package's build puts the core."""
 
-_ABI = 4
-_TEXT_BYTES = 2048
+TEXT_BYTES = 2048
+"""Room for a text of the core, its end included."""
+
+_ABI = 5
 _SLICE_SECONDS = 0.5  # a wait inside C holds signals back for no longer than this
 
 
@@ -64,14 +66,14 @@ class _Failure(Structure):
     _fields_ = [
         *((name, c_uint32) for name in ("code", "server", "rank", "remote", "blamed")),
         ("sequence", u64),
-        ("detail", c_char * _TEXT_BYTES),
+        ("detail", c_char * TEXT_BYTES),
     ]
 
 
 _SIGNATURES = {
     "core_abi": (c_uint32,),
     "reducer_start": (handle, POINTER(_Group)),
-    "reducer_adopt": (c_int, handle, c_int, c_uint32),
+    "reducer_adopt": (c_int, handle, c_int, handle, c_uint32),
     "reducer_ending": (c_int, handle, POINTER(c_uint32), c_char_p),
     "reducer_read": (
         None,
@@ -88,6 +90,7 @@ _SIGNATURES = {
         POINTER(c_uint32),
         POINTER(c_uint32),
         POINTER(c_int),
+        POINTER(handle),
     ),
     "client_submit": (u64, handle, handle, u64, c_uint32, c_uint8, c_uint8),
     "client_wait": (c_int, handle, u64, c_double),
@@ -98,6 +101,19 @@ _SIGNATURES = {
     "client_read": (None, handle, POINTER(_ClientStats)),
     "client_stop": (None, handle),
     "client_free": (None, handle),
+    "tls_names": (c_char_p,),
+    "tls_use": (None, POINTER(handle)),
+    "tls_context_start": (handle, c_char_p, u64, c_char_p, u64, c_int),
+    "tls_context_free": (None, handle),
+    "tls_start": (handle, handle),
+    "tls_free": (None, handle),
+    "tls_handshake": (c_int, handle, c_char_p),
+    "tls_binding": (c_uint32, handle, c_char_p, c_uint32),
+    "tls_put": (c_int, handle, c_char_p, u64),
+    "tls_take": (u64, handle, c_char_p, u64),
+    "tls_write": (c_int, handle, c_char_p, u64),
+    "tls_read": (c_int64, handle, c_char_p, u64),
+    "tls_finish": (None, handle),
     "pack": (None, handle, handle, handle, u64, c_uint8),
     "unpack": (None, handle, handle, u64, c_uint8),
     "reduce_blocks": (None, handle, c_uint32, u64, c_uint8, c_uint8, handle),
@@ -124,6 +140,12 @@ def _loaded() -> ctypes.CDLL:
     return core
 
 
+def _hand_over(sock: socket.socket) -> tuple[int, int | None]:
+    """A descriptor, and the core's TLS object on it if there is one."""
+    hand_over = getattr(sock, "hand_over", None)  # of CoreTlsSocket, whose module imports `ssl`
+    return hand_over() if hand_over else (sock.detach(), None)
+
+
 class CoreReducer:
     """A ReducerEngine in C++."""
 
@@ -144,11 +166,11 @@ class CoreReducer:
 
     def adopt(self, sock: socket.socket, rank: int) -> None:
         """See ReducerEngine."""
-        self._core.rsctl_reducer_adopt(self._handle, sock.detach(), rank)
+        self._core.rsctl_reducer_adopt(self._handle, *_hand_over(sock), rank)
 
     def outcome(self) -> EpochOutcome | None:
         """See ReducerEngine."""
-        code, text = c_uint32(), ctypes.create_string_buffer(_TEXT_BYTES)
+        code, text = c_uint32(), ctypes.create_string_buffer(TEXT_BYTES)
         if not self._core.rsctl_reducer_ending(self._handle, ctypes.byref(code), text):
             return None
         return EpochOutcome(ErrorCode(code.value) if code.value else None, printable(text.value))
@@ -189,11 +211,13 @@ class CoreClient:
             membership.silence,
             membership.timeout,
         )
+        fds, tls = zip(*(_hand_over(sock) for sock in sockets), strict=True)
         self._handle = self._core.rsctl_client_start(
             ctypes.byref(fields),
             (c_uint32 * len(schedule.slots))(*schedule.slots),
             (c_uint32 * schedule.servers)(*schedule.windows),
-            (c_int * schedule.servers)(*(sock.detach() for sock in sockets)),
+            (c_int * schedule.servers)(*fds),
+            (handle * schedule.servers)(*tls),
         )
         if not self._handle:
             raise MemoryError("the client could not start")

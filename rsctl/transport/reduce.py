@@ -22,7 +22,14 @@ from rsctl.transport.engine_interface import ReducerStats
 from rsctl.transport.engines import engine_name, reducer_engine
 from rsctl.transport.errors import TransportError, format_os_error
 from rsctl.transport.server import DEFAULT_MEMORY, Reducer
-from rsctl.transport.settings import DEFAULT_PORT, format_address, read_run, read_tls, read_token
+from rsctl.transport.settings import (
+    DEFAULT_PORT,
+    format_address,
+    read_run,
+    read_tls,
+    read_token,
+    wants_core,
+)
 from rsctl.transport.stop_signals import StopSignals
 
 _USAGE = 2
@@ -36,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; 2 for wrong settings, 3 if the address cannot be bound."""
     options = _parse(arguments)
     stop = StopSignals(signal.SIGTERM, signal.SIGINT)
-    core = os.environ.get("RSCTL_TRANSPORT_CORE", "on") != "off"
+    core = wants_core(os.environ)
     try:
         host = options.bind or interface_address(options.interface)
         reducer = _start(options, host, core, os.environ)

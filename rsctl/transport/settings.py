@@ -83,7 +83,7 @@ class WorkerSettings:
             silence=_number(environ, "RSCTL_TRANSPORT_SILENCE", cls.silence, lowest=0.1),
             timeout=_number(environ, "RSCTL_TRANSPORT_TIMEOUT", cls.timeout, lowest=0.1),
             patience=_number(environ, "RSCTL_TRANSPORT_PATIENCE", cls.patience),
-            core=environ.get("RSCTL_TRANSPORT_CORE", "on") != "off",
+            core=wants_core(environ),
             congestion=environ.get("RSCTL_TRANSPORT_CONGESTION") or None,
             tls=read_tls(environ),
         )
@@ -114,7 +114,12 @@ def read_tls(environ: Mapping[str, str]) -> Tls | None:
         raise _invalid(str(error)) from None
     from rsctl.transport.tls import Tls  # `ssl` costs 10 ms and more
 
-    return Tls(environ.get(IDENTITY_VARIABLE, ""))
+    return Tls(environ.get(IDENTITY_VARIABLE, ""), wants_core(environ))
+
+
+def wants_core(environ: Mapping[str, str]) -> bool:
+    """Whether the engine in C++ may be used, where it is built."""
+    return environ.get("RSCTL_TRANSPORT_CORE", "on") != "off"
 
 
 def read_run(environ: Mapping[str, str]) -> str:

@@ -6,15 +6,21 @@ and back-pressure pass through.
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import os
 import selectors
 import socket
 import ssl
+import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 
 from rsctl.transport.tls_stream import CHUNK_BYTES, Stream
 
+_PEM = "-----BEGIN {0}-----\n{1}-----END {0}-----\n"
 _POLL_SECONDS = 0.5
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -64,6 +70,86 @@ class TlsRelay:
                 self._wake = None
                 return None
             return new
+
+
+class RelayContexts:
+    """The settings that all relayed connections of a process share."""
+
+    def __init__(self, key: bytes, certificate: bytes) -> None:
+        """Both in DER. Raises ssl.SSLError if they do not belong together."""
+        self._certificate = certificate
+        self._relay = TlsRelay()
+        self._as_reducer = _context(ssl.PROTOCOL_TLS_SERVER)
+        self._as_reducer.num_tickets = 0  # no client resumes
+        with _file(_pem("EC PRIVATE KEY", key) + _pem("CERTIFICATE", certificate)) as path:
+            self._as_reducer.load_cert_chain(path)
+        self._as_worker = _context(ssl.PROTOCOL_TLS_CLIENT)
+        self._as_worker.check_hostname = False
+        self._as_worker.load_verify_locations(cadata=certificate)
+
+    def start(self, is_reducer: bool) -> RelayedSession:
+        """One side of a connection."""
+        context = self._as_reducer if is_reducer else self._as_worker
+        return RelayedSession(self._relay, context, None if is_reducer else self._certificate)
+
+
+class RelayedSession:
+    """A Session by Python's `ssl`. `trusted` is the only certificate that it accepts."""
+
+    def __init__(self, relay: TlsRelay, context: ssl.SSLContext, trusted: bytes | None) -> None:
+        self._relay = relay
+        self._trusted = trusted
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=trusted is None)
+
+    def handshake(self) -> None:
+        """See Session."""
+        self._tls.do_handshake()
+        if self._trusted not in (None, self._tls.getpeercert(binary_form=True)):
+            raise ssl.SSLCertVerificationError("another certificate")
+
+    def put(self, ciphertext: bytes) -> None:
+        """See Session."""
+        self._incoming.write(ciphertext)
+
+    def take(self) -> bytes:
+        """See Session."""
+        return self._outgoing.read()
+
+    def binding(self) -> bytes:
+        """See Session."""
+        return self._tls.get_channel_binding("tls-unique") or b""
+
+    def carry(self, wire: socket.socket) -> socket.socket:
+        """See Session."""
+        return self._relay.forward(wire, self._tls, self._incoming, self._outgoing)
+
+
+def _context(side: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(side)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    return context
+
+
+def _pem(label: str, data: bytes) -> str:
+    return _PEM.format(label, base64.encodebytes(data).decode())
+
+
+@contextlib.contextmanager
+def _file(text: str) -> Iterator[str]:
+    """A file in memory, since `ssl` reads keys from files only; elsewhere one that is gone soon."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(text)
+            file.flush()
+            yield file.name
+        return
+    memory = os.memfd_create("rsctl-identity")
+    try:
+        os.write(memory, text.encode())
+        yield f"/proc/self/fd/{memory}"
+    finally:
+        os.close(memory)
 
 
 class _RelayThread:

@@ -41,7 +41,7 @@ def refusal(run: str, target: str, is_rehearsal: bool = False) -> str:
 @pytest.fixture(autouse=True)
 def no_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be listed: that alone is no reason to refuse."""
-    monkeypatch.setattr("rsctl.api.resuming.has_checkpoints", lambda run: None)
+    monkeypatch.setattr("rsctl.api.fetching.has_checkpoints", lambda run: None)
 
 
 def test_a_bucket_is_seen_by_its_cloud_alone() -> None:

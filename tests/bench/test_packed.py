@@ -237,6 +237,7 @@ def ended(count: int) -> bool:
         ("run={command: [echo], launcher: none}", "by rsctl-launch, which this job does not use"),
         ("chief.args={a: 1}", "with the same command and variables on all nodes"),
         ("limits.on_stall=fail", "which on_stall: fail would end with all slots"),
+        ("limits.keep=10m", "a failed one must not hold up the next"),
         ("profile={tool: torch}", "the profiles of all slots would be the same files"),
         ("roles={ps: {count: 1}}", "nodes of roles cannot follow them"),
     ],

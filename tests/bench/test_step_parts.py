@@ -6,6 +6,7 @@ import pytest
 
 from rsctl.api import diff
 from rsctl.bench.differences import Difference
+from rsctl.bench.formats.markdown import gate_markdown
 from rsctl.bench.gate import Gate, evaluate
 from rsctl.bench.results import Results, run_results
 from rsctl.bench.step_parts import Moved
@@ -37,13 +38,17 @@ class Recorded:
         waits: tuple[float, ...] = (20, 20),
         lr: str = "0.05",
         content: dict[str, str] | None = None,
+        **ranks: float,
     ) -> RunRecord:
-        """A run whose speed and steps are these; `waits` are of its ranks, in milliseconds."""
+        """A run whose speed and steps are these; `waits` are of its ranks, in milliseconds.
+
+        With what DDP measures of all `ranks` beside their steps and waits, no step is recorded.
+        """
         self._count += 1
         times = {**STEADY, **(step or {})}
         metrics = values("speed", [1 / times["seconds"]] * 20)
         for rank, wait in enumerate(waits):
-            about = {"step_ms": 1000 * times["seconds"], "wait_ms": wait}
+            about = {"step_ms": 1000 * times["seconds"], "wait_ms": wait, **ranks}
             for name, value in about.items():
                 metrics += values(f"node.rank{rank}.{name}", [value], replica=f"worker-{rank}")
         argv = ["--launcher", "none", "--", "--lr", lr]
@@ -65,7 +70,8 @@ class Recorded:
             **times,
         )
         fields = {name: getattr(record, name) for name in StepRecord.__struct_fields__}
-        keep_steps(self._store, run.run, StepPart(part=0, parts=1, **fields))
+        if not ranks:
+            keep_steps(self._store, run.run, StepPart(part=0, parts=1, **fields))
         keep_origin(run.run, Origin(content=content or {}))
         return run
 
@@ -118,6 +124,48 @@ def test_a_straggler(store: Store, recorded: Recorded) -> None:
         "wait for the slowest rank of rank 0: 20 ms -> 60 ms (+40 ms, +200%)",
         "computation of rank 1: 80 ms -> 120 ms (+40 ms, +50%)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "causes"),
+    [
+        ({"data_ms": 42, "buckets": 2}, ["wait for input data: 2 ms -> 42 ms (+40 ms, 21 x)"]),
+        ({"data_ms": 2, "buckets": 2}, ["computation: 78 ms -> 118 ms (+40 ms, +51%)"]),
+        (
+            {"data_ms": 2, "buckets": 20, "wait": 60},
+            [
+                "exchange of gradients: 20 ms -> 60 ms (+40 ms, +200%)",
+                "step.buckets: 2 -> 20 (+18, +900%)",
+            ],
+        ),
+    ],
+)
+def test_what_ddp_measures_by_itself(
+    store: Store, recorded: Recorded, after: dict[str, float], causes: list[str]
+) -> None:
+    wait = after.pop("wait", 20)
+    before = recorded(data_ms=2, buckets=2)
+    found, most = moved(store, before, recorded({"seconds": 0.14}, waits=(wait, wait), **after))
+    assert (found, most) == (causes[: len(found)], causes[0])
+    assert found[0] == causes[0]
+    ranks = map(str, diff(before.run, recorded({"seconds": 0.14}, data_ms=42, buckets=2).run).ranks)
+    assert next(ranks) == "wait for input data of rank 0: 2 ms -> 42 ms (+40 ms, 21 x)"
+
+
+def test_a_regression_whose_steps_are_not_recorded(store: Store, recorded: Recorded) -> None:
+    """The gate says how to see more, where torch is known to have run on both sides."""
+    slow = recorded({"seconds": 0.14}, waits=(), data_ms=2)
+    sides = [side(store, run) for run in (recorded(), slow)]
+    gate = evaluate(*sides, {"speed": Floor(0.05)})
+    assert (gate.verdict, gate.moved, gate.lacks_steps) == ("regressed", [], False)
+    for each in sides:
+        each.fingerprint.shown["torch"] = "2.13.0"
+    gate = evaluate(*sides, {"speed": Floor(0.05)})
+    assert gate.lacks_steps
+    assert "What became longer is unknown: the parts of a step are not recorded" in gate_markdown(
+        gate
+    )
+    assert not gate_of(store, recorded(), recorded({"seconds": 0.14})).lacks_steps
 
 
 def test_a_changed_argument_and_package(store: Store, recorded: Recorded) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.kit import fork_server
 from tests.kit.readers_environment import make_readers_environment
 
 
@@ -13,3 +15,17 @@ from tests.kit.readers_environment import make_readers_environment
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of the environment that README's two commands make."""
     return make_readers_environment(tmp_path_factory.mktemp("reader") / ".venv")
+
+
+@pytest.fixture(scope="session")
+def readers_forks(
+    programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """Variables by which the reader's scripts begin as copies of a process of the reader's Python
+    that has imported what the quickstart needs. The README's jobs begin as the reader's own do.
+    """
+    modules = "torch.distributed.nn sklearn.datasets sklearn.model_selection"
+    folder = tmp_path_factory.mktemp("forks")
+    python = programs / "python"
+    with fork_server.started(folder, python, FORKED_MODULES=modules) as variables:
+        yield variables

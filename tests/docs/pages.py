@@ -103,7 +103,9 @@ def _commands(first: int, block: list[str]) -> Iterator[Step]:
         yield Step(first + start, command=command, output=tuple(output))
 
 
-def run_page(page: Page, folder: Path, programs: Path) -> list[tuple[Step, int, str]]:
+def run_page(
+    page: Page, folder: Path, programs: Path, **variables: str
+) -> list[tuple[Step, int, str]]:
     """Every command of a page with its exit code and what it printed, in order."""
     work = folder / "work"
     work.mkdir(parents=True)
@@ -124,7 +126,7 @@ def run_page(page: Page, folder: Path, programs: Path) -> list[tuple[Step, int, 
     ran = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=work,
-        env=environment(folder, programs),
+        env={**environment(folder, programs), **variables},
         stdout=subprocess.PIPE,
         text=True,
         timeout=800,
@@ -137,13 +139,13 @@ def run_page(page: Page, folder: Path, programs: Path) -> list[tuple[Step, int, 
     return found
 
 
-def check_page(path: Path, folder: Path, programs: Path = DEVELOPERS) -> None:
+def check_page(path: Path, folder: Path, programs: Path = DEVELOPERS, **variables: str) -> None:
     """Run a page, and compare all that it printed with what the page shows.
 
-    `programs` is the folder with `rsctl` and `python`.
+    `programs` is the folder with `rsctl` and `python`, `variables` are more than a reader's.
     """
     page = read_page(path)
-    ran = run_page(page, folder, programs)
+    ran = run_page(page, folder, programs, **variables)
     assert [step.line for step, _, _ in ran] == [step.line for step in page.commands]
     for number, (step, code, printed) in enumerate(ran):
         asked = number + 1 < len(ran) and ran[number + 1][0].command == "echo $?"

@@ -18,11 +18,11 @@ pytestmark = pytest.mark.timeout(900)
 class Shell:
     """A reader's shell in an empty folder."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, variables: dict[str, str]) -> None:
         self.folder = folder / "work"
         self.folder.mkdir()
         self.programs = programs
-        self._env = environment(folder, programs)
+        self._env = {**environment(folder, programs), **variables}
 
     def __call__(self, line: str, code: int = 0) -> str:
         """All that a line of bash prints."""
@@ -40,8 +40,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, programs: Path) -> Shell:
-    return Shell(tmp_path, programs)
+def shell(tmp_path: Path, programs: Path, readers_forks: dict[str, str]) -> Shell:
+    return Shell(tmp_path, programs, readers_forks)
 
 
 def commands(printed: str) -> list[str]:

@@ -16,8 +16,11 @@ PAGES = [TOP / "README.md", DOCS / "index.md", *sorted((DOCS / "start").glob("*.
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_the_page(page: Path, tmp_path: Path, programs: Path) -> None:
-    check_page(page, tmp_path, programs)
+def test_the_page(
+    page: Path, tmp_path: Path, programs: Path, readers_forks: dict[str, str]
+) -> None:
+    variables = {} if page.name == "README.md" else readers_forks
+    check_page(page, tmp_path, programs, **variables)
 
 
 def test_a_reader_has_what_the_pages_install_and_no_more(programs: Path) -> None:

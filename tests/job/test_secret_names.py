@@ -26,6 +26,7 @@ from rsctl.job.secret_names import (
         *("aws-secret-access-key", "secretAccessKey", "private-key", "github-pat", "account_key"),
         *(
             "authtoken",
+            "CLIENTSECRET",
             "HFTOKEN",
             "HFToken",
             "CREDENTIALS",

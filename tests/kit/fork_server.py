@@ -42,11 +42,15 @@ Request = dict[str, Any]
 
 
 @contextmanager
-def started(folder: Path, **more: str) -> Iterator[dict[str, str]]:
-    """A server with a socket in this folder, and these variables; gives those of its users."""
+def started(
+    folder: Path, python: str | Path = sys.executable, **more: str
+) -> Iterator[dict[str, str]]:
+    """A server of this Python with a socket in this folder, and these variables; gives those of its
+    users, whose Python must be the same.
+    """
     path, kit = folder / "socket", Path(__file__).parent
     server = subprocess.Popen(
-        [sys.executable, str(kit / "fork_server.py"), str(path)],
+        [str(python), str(kit / "fork_server.py"), str(path)],
         env={**os.environ, "OMP_NUM_THREADS": "1", **more},
         stdin=subprocess.PIPE,
     )

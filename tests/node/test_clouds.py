@@ -291,7 +291,7 @@ def test_a_stopped_job_has_not_failed(job: Callable[..., Job], script: Script) -
     wait_until(lambda: reducer.lines("reducer"))
     for node in (worker, reducer):
         node.process.send_signal(signal.SIGTERM)
-    assert [worker.wait(), reducer.wait()] == [0, 0]
+    assert [worker.wait(), reducer.wait()] == [143, 0]
     assert "saved" in worker.out
     assert [made.failure(host), made.failure(reducer_host)] == [None, None]
 

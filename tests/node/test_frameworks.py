@@ -167,6 +167,7 @@ class Module(pytorch_lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.01)
     def on_train_end(self):
         os.write(1, f"rank {self.global_rank} of {self.trainer.world_size}\\n".encode())
+        self.trainer.strategy.barrier()  # the node ends with its first rank
 data = torch.utils.data.DataLoader(torch.ones(8, 4))
 trainer = pytorch_lightning.Trainer(
     accelerator="cpu", devices=2, strategy="ddp", max_steps=2, logger=False,
@@ -176,12 +177,13 @@ trainer.fit(Module(), data)
 
 
 def test_lightning_starts_the_ranks_of_a_node_itself(
-    launch: Callable[..., Any], script: Callable[[str], str]
+    launch: Callable[..., Any], script: Callable[[str], str], forks: dict[str, str]
 ) -> None:
     """With launcher once: it would wait for ranks that nobody starts if it found a LOCAL_RANK."""
     node = launch(
         *("--launcher", "once", "--python", "--", script(ALONE)),
-        PYTHONPATH=os.pathsep.join([str(PAGE.parents[2]), PACKAGES]),
+        PYTHONPATH=os.pathsep.join([forks["PYTHONPATH"], str(PAGE.parents[2]), PACKAGES]),
+        TORCH_FORKS=forks["TORCH_FORKS"],
         OMP_NUM_THREADS="1",
     )
     assert node.wait() == 0, node.err

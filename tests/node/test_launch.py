@@ -99,6 +99,14 @@ def test_the_command_keeps_all_its_arguments(launch: Launch) -> None:
     assert (node.wait(), node.out) == (0, "--launcher -- -x --\n")
 
 
+def test_a_start_imports_only_what_most_launches_need() -> None:
+    """Each costs every launch milliseconds of processor."""
+    code = "import sys, rsctl.node.node; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rare = {"importlib.metadata", "concurrent.futures", "logging", "email", "torch"}
+    assert rare & set(done.stdout.split()) == set()
+
+
 def test_python_modules(launch: Launch) -> None:
     node = launch("--launcher", "once", "--python", "--", "-m", "json.tool", "--help")
     assert node.wait() == 0

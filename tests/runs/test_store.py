@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import os
 import sqlite3
 import subprocess
 import sys
@@ -459,3 +461,23 @@ def test_what_was_collected_counts_once(store: Store) -> None:
     assert store.find("job-1").facts == [Fact("billable_seconds", "2 s", 2)]
     assert len(list(store.metrics("job-1"))) == 2
     assert [row for row, _ in store.metrics("job-1", after=1)] == [2]
+
+
+def test_a_store_that_is_left_open_keeps_no_file_open(rsctl_home: Path) -> None:
+    """A command that watches a run opens one at each look."""
+    held = Store()
+
+    def files() -> int:
+        links = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+        return sum(link.startswith(str(rsctl_home)) for link in links)
+
+    Store().get("t-aaaaaa")
+    before = files()
+    gc.disable()
+    try:
+        for _ in range(5):
+            Store().get("t-aaaaaa")
+        assert files() == before
+    finally:
+        gc.enable()
+        held.close()

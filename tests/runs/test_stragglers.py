@@ -31,6 +31,21 @@ def test_the_rank_that_waits_least_is_the_slowest() -> None:
     assert found.is_one
 
 
+def test_a_rank_that_waits_for_its_data_is_told_from_one_that_computes() -> None:
+    """It costs the others as much, so that it is the slowest rank in both cases."""
+    latest = steps(300, 120, 115, 10, 120)
+    for rank, data in enumerate([4.0, 5.0, 90.0, 4.0]):
+        latest[f"worker-{rank}"][f"node.rank{rank}.data_ms"] = data
+    found = slowest_rank(latest)
+    assert found is not None
+    assert found.is_one
+    assert found.describe().endswith(" of 300 ms for it, and it waits 90 ms for input data")
+    latest["worker-2"]["node.rank2.data_ms"] = 20.0
+    found = slowest_rank(latest)
+    assert found is not None
+    assert found.describe().endswith(" of 300 ms for it")
+
+
 @pytest.mark.parametrize(
     "latest", [{}, steps(100, 5), {"worker-0": {"node.rank0.step_ms": 5.0}, "worker-1": {}}]
 )

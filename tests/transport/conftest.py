@@ -47,7 +47,7 @@ class Pool:
 
     def tls(self) -> Tls | None:
         """TLS of one process by the pool's identity, if it has one."""
-        return Tls(self.identity) if self.identity else None
+        return Tls(self.identity, self.engine == "core") if self.identity else None
 
     def settings(self, rank: int, world: int, **changes: Any) -> WorkerSettings:
         """One worker's settings."""

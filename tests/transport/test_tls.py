@@ -7,6 +7,8 @@ import gc
 import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,12 +16,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import ErrorCode, Transport, TransportError, WorkerSettings, connect
-from rsctl.transport.handshake import Handshake, Hello, verify_worker
+from rsctl.transport import (
+    ErrorCode,
+    Transport,
+    TransportError,
+    WorkerSettings,
+    connect,
+    tls,
+    tls_session,
+)
+from rsctl.transport.handshake import Handshake, Hello, prove_worker, verify_worker
 from rsctl.transport.tls import Tls
 from rsctl.transport.tls_identity import make_identity
 from tests.kit.polling import wait_until
-from tests.transport.conftest import TOKEN, Pool
+from tests.transport.conftest import NEEDS_CORE, TOKEN, Pool
 
 _HELLO = Hello("run", 0, 0, 1, 0, 32768, 8, 8000, 0, bytes(32))
 _MARKER = b"0123456789ABCDEF"
@@ -301,6 +311,88 @@ def test_changed_and_cut_records_end_the_run_and_change_no_gradient(
 
     assert pool.run(1, work) == [(ErrorCode.LOST, True)]
     assert set(data.tolist()) == {1.0}
+
+
+_AFTER_HANDSHAKE = {
+    "garbage": b"\x17\x03\x03\x00\x20" + bytes(32),
+    "half a record": b"\x17\x03\x03\x40\x00" + bytes(99),
+    "longer than TLS allows": b"\x17\x03\x03\xff\xff" + bytes(70_000),
+    "renegotiation in clear": b"\x16\x03\x03\x00\x04" + bytes(4),
+    "an alert in clear": b"\x15\x03\x03\x00\x02\x02\x28",
+    "no TLS": b"GET / HTTP/1.1\r\n\r\n",
+    "its end": b"",
+}
+
+
+@pytest.mark.parametrize("sent", _AFTER_HANDSHAKE.values(), ids=_AFTER_HANDSHAKE)
+def test_a_member_that_breaks_tls_is_named_and_the_next_epoch_runs(pool: Pool, sent: bytes) -> None:
+    pool.start(1)
+    wire = socket.create_connection(pool.reducers[0].address, timeout=10)
+    secured, handshake = Tls(pool.identity or "", pool.engine == "core"), Handshake(wire)
+    channel = secured.connect(wire, handshake)
+    prove_worker(handshake.over(channel), _HELLO, TOKEN)
+    with contextlib.suppress(OSError):
+        channel.wire.sendall(sent)
+        channel.sock.shutdown(socket.SHUT_WR)
+    wait_until(lambda: pool.reducers[0].outcome() is not None)
+    outcome = pool.reducers[0].outcome()
+    assert outcome is not None
+    assert (outcome.code, outcome.message[:16]) == (ErrorCode.LOST, "rank 0 was lost:")
+    assert pool.run(2, _sum, epoch=1) == [[3.0] * 3] * 2
+    channel.sock.close()
+
+
+def test_many_small_blocks_in_one_packet_are_all_read(pool: Pool) -> None:
+    pool.start(1)
+    data = [np.full(200_000, rank + 1, np.float32) for rank in range(2)]
+
+    def work(transport: Transport, rank: int) -> bool:
+        transport.all_reduce(memoryview(data[rank])).wait(30)
+        return bool((data[rank] == 3).all())
+
+    assert pool.run(2, work, frame=4096, window=64) == [True, True]
+
+
+@pytest.mark.parametrize("openssl", ["LibreSSL 3.9.0", "OpenSSL"])
+def test_without_the_interpreters_openssl_a_relay_encrypts(
+    openssl: str, monkeypatch: pytest.MonkeyPatch, pool: Pool, run_identity: str
+) -> None:
+    if openssl == "OpenSSL":  # linked into the interpreter, and not to be found in it
+        monkeypatch.setattr(tls_session.importlib, "import_module", lambda name: object())
+    monkeypatch.setattr(ssl, "OPENSSL_VERSION", openssl)
+    monkeypatch.setattr(tls_session, "has_openssl", tls_session.has_openssl.__wrapped__)
+    monkeypatch.setattr(tls, "has_openssl", tls_session.has_openssl)
+    pool.start(1)
+    assert not Tls(run_identity).in_core
+    assert pool.run(2, lambda transport, rank: transport.tls) == ["relay"] * 2
+
+
+@NEEDS_CORE
+def test_a_process_may_exit_while_its_engines_encrypt(run_identity: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _EXITS],
+        env=os.environ | {"RSCTL_TLS_IDENTITY": run_identity},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "core\n", "")
+
+
+_EXITS = """
+import ctypes, os
+from rsctl.transport import WorkerSettings, connect
+from rsctl.transport.engines import reducer_engine
+from rsctl.transport.server import Reducer
+from rsctl.transport.tls import Tls
+
+tls, token = Tls(os.environ["RSCTL_TLS_IDENTITY"]), b"a token of this test"
+reducer = Reducer("127.0.0.1", 0, token, "run", lambda group: reducer_engine(group, True), tls=tls)
+transport = connect(WorkerSettings("run", token, 0, 1, (reducer.address,), tls=tls))
+going = [transport.all_reduce(bytearray(4_000_000)) for _ in range(20)]
+going[0].wait(10)
+print(transport.tls, flush=True)
+ctypes.CDLL(None).exit(0)
+"""
 
 
 def test_nothing_is_left_behind(pool: Pool) -> None:

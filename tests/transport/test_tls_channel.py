@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import ssl
@@ -10,15 +11,19 @@ from typing import Any
 
 import pytest
 
-from rsctl.transport import ErrorCode, TransportError, WorkerSettings, tls
+from rsctl.transport import ErrorCode, TransportError, WorkerSettings, tls_relay
 from rsctl.transport.frames import FrameError
 from rsctl.transport.handshake import Channel, Handshake, Hello, prove_worker, verify_worker
 from rsctl.transport.settings import read_tls
 from rsctl.transport.tls import Tls
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, make_identity
 from rsctl.transport.tls_stream import CHUNK_BYTES
-from tests.transport.conftest import TOKEN, in_threads
+from tests.transport.conftest import NEEDS_CORE, TOKEN, in_threads
 
+SIDES = [
+    pytest.param(cores, marks=NEEDS_CORE if any(cores) else ())
+    for cores in itertools.product((False, True), repeat=2)
+]
 _HELLO = Hello("run", 0, 0, 1, 0, 32768, 8, 8000, 0, bytes(32))
 
 
@@ -28,11 +33,12 @@ def run_identity() -> str:
     return make_identity()
 
 
-def test_answers_that_are_no_tls_are_said_to_be_none(run_identity: str) -> None:
+@pytest.mark.parametrize("core", [False, pytest.param(True, marks=NEEDS_CORE)])
+def test_answers_that_are_no_tls_are_said_to_be_none(run_identity: str, core: bool) -> None:
     here, there = socket.socketpair()
     there.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with here, there, pytest.raises(FrameError, match=r"no TLS 1\.3 with it: WRONG_VERSION_NUMBER"):
-        Tls(run_identity).connect(here, Handshake(here))
+        Tls(run_identity, core).connect(here, Handshake(here))
 
 
 def test_memory_stays_bounded_where_the_peer_does_not_read(run_identity: str) -> None:
@@ -52,9 +58,12 @@ def test_memory_stays_bounded_where_the_peer_does_not_read(run_identity: str) ->
         channel.sock.close()
 
 
-def test_half_a_connection_can_end_before_the_other(run_identity: str) -> None:
-    worker, reducer = _pair(run_identity)
-    worker.sock.sendall(b"question" * 100_000)
+@pytest.mark.parametrize("cores", SIDES)
+def test_half_a_connection_can_end_before_the_other(
+    run_identity: str, cores: tuple[bool, bool]
+) -> None:
+    worker, reducer = _pair(run_identity, cores)
+    worker.sock.sendall(b"question" * 10_000)
     worker.sock.shutdown(socket.SHUT_WR)
     asked = b""
     while more := reducer.sock.recv(1 << 16):
@@ -65,7 +74,7 @@ def test_half_a_connection_can_end_before_the_other(run_identity: str) -> None:
     while more := worker.sock.recv(1 << 16):
         answered += more
     worker.sock.close()
-    assert (asked, answered) == (b"question" * 100_000, b"answer")
+    assert (asked, answered) == (b"question" * 10_000, b"answer")
 
 
 def test_what_was_said_before_a_close_still_arrives(run_identity: str) -> None:
@@ -81,14 +90,15 @@ def test_what_was_said_before_a_close_still_arrives(run_identity: str) -> None:
     assert heard == b"last words" * 10_000
 
 
-def _pair(identity: str) -> tuple[Channel, Channel]:
-    """A worker's and a reducer's end of one connection, with a pump each."""
+def _pair(identity: str, cores: tuple[bool, bool] = (False, False)) -> tuple[Channel, Channel]:
+    """A worker's and a reducer's end of one connection: in the core, or with a relay each."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
 
     def secure(server: int) -> Channel:
-        ours, wire = Tls(identity), far if server else near
+        ours, wire = Tls(identity, cores[server]), far if server else near
+        assert ours.in_core is cores[server]
         return (ours.accept if server else ours.connect)(wire, Handshake(wire))
 
     worker, reducer = in_threads(2, secure)
@@ -98,8 +108,11 @@ def _pair(identity: str) -> tuple[Channel, Channel]:
     return worker, reducer
 
 
-def test_a_handshake_is_bound_to_its_connection(run_identity: str) -> None:
-    pairs = [_pair(run_identity) for _ in range(2)]
+@pytest.mark.parametrize("cores", SIDES)
+def test_a_handshake_is_bound_to_its_connection(
+    run_identity: str, cores: tuple[bool, bool]
+) -> None:
+    pairs = [_pair(run_identity, cores) for _ in range(2)]
     assert len({worker.binding for worker, _ in pairs}) == 2
     worker, reducer = pairs[0]
 
@@ -157,15 +170,16 @@ def test_settings_that_make_no_sense_are_named_without_the_secret(
 def test_an_identity_fits_a_variable_and_is_the_runs_own(run_identity: str) -> None:
     assert len({make_identity() for _ in range(20)}) == 20
     assert max(len(make_identity()) for _ in range(20)) <= 512
-    settings = WorkerSettings("run", TOKEN, 0, 1, (), tls=Tls(run_identity))
-    assert run_identity.split(".")[0] not in repr(settings) + repr(settings.tls)
+    for core in (True, False):
+        settings = WorkerSettings("run", TOKEN, 0, 1, (), tls=Tls(run_identity, core))
+        assert run_identity.split(".")[0] not in repr(settings) + repr(settings.tls)
 
 
 def test_where_there_are_no_files_in_memory_none_is_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, run_identity: str
 ) -> None:
     monkeypatch.delattr(os, "memfd_create")
-    monkeypatch.setattr(tls.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tls_relay.tempfile, "tempdir", str(tmp_path))
     seen: list[int] = []
     real = ssl.SSLContext.load_cert_chain
 
@@ -174,5 +188,5 @@ def test_where_there_are_no_files_in_memory_none_is_left(
         real(self, path)
 
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", load)
-    Tls(run_identity)
+    Tls(run_identity, core=False)
     assert (seen, list(tmp_path.iterdir())) == ([0o600], [])

@@ -68,6 +68,8 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
         parts.append(f"\nThis text is cut: {left} more checks are not shown.\n")
     if gate.moved:
         parts.append(_differences("Longer in each step", gate.moved))
+    if gate.missing_steps:
+        parts.append(f"\nWhat became longer is unknown: {gate.missing_steps}.\n")
     if gate.differences:
         parts.append(_differences("Differences between them", gate.differences))
     return "\n".join(parts)

@@ -29,6 +29,8 @@ def print_gate(gate: Gate, output: str) -> None:
     for part in gate.moved:
         kind = "longer in each step" if part.unit == "s" else "in each step"
         print_message(sanitize_text(f"{kind}: {part}"))
+    if gate.missing_steps:
+        print_message(f"what became longer is unknown: {gate.missing_steps}")
     for difference in gate.refused:
         print_important(sanitize_text(f"the baseline is for a different measurement: {difference}"))
     typer.echo(gate.headline)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import HOUR, BilledNodes, Billing, PlanCost, plan_cost
 from rsctl.findings import Finding, error, note
-from rsctl.job.job import Job
+from rsctl.job.job import Job, Limits
 from rsctl.job.units import Duration
 
 _KEY = "limits.cost"
@@ -67,6 +67,15 @@ def cost_findings(cost: PlanCost) -> Iterator[Finding]:
             f"{dollars(cost.most)}"
         )
         yield note("cost", message, None, _KEY)
+
+
+def keep_findings(limits: Limits, cost: PlanCost) -> Iterator[Finding]:
+    """A note on the cost of `limits.keep`: all machines of the job are billed meanwhile."""
+    if limits.keep is None:
+        return
+    price = dollars(cost.per_hour * limits.keep / HOUR) if cost.per_hour else "an unknown amount"
+    message = f"if a node fails, all machines are kept for {limits.keep}, at a cost of {price}"
+    yield note("keep", message, None, "limits.keep")
 
 
 def _too_dear(cost: PlanCost, limit: float) -> str:

@@ -49,7 +49,8 @@ ACCELERATOR_CAUSES = (
         r"(?<!NCCL INFO )NET/OFI (?!Only EFA|Unable to register memory)[^\n]{0,200}?"
         r"(?:[Ff]ailed|[Ff]ailure|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable"
         r"|[Nn]o (?:eligible|valid))"
-        r"|Libfabric EFA provider has encountered an",
+        r"|Libfabric EFA provider has encountered an|Unable to write to EQ: Missing"
+        r"|prov_errno: [^\n]{0,60}prov/efa/",
         "aws-ofi-nccl, NCCL's plugin for EFA, failed on the network between the nodes",
         "use matching versions of EFA's installer, aws-ofi-nccl and NCCL in the image "
         "(image.transport: efa); let the security group allow all traffic within itself; see "
@@ -156,7 +157,7 @@ GENERAL_ACCELERATOR_CAUSES = (
     ),
     cause(
         "nccl",
-        r"NCCL WARN |Test NCCL failure",
+        r"NCCL WARN (?!Failed to open lib|Failed to find CUDA library)|Test NCCL failure",
         "NCCL failed; its warnings in the log say why",
         "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
     ),

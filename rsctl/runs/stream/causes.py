@@ -15,6 +15,7 @@ from rsctl.runs.stream.accelerator_causes import (
     GENERAL_ACCELERATOR_CAUSES,
     SMDDP_LIBRARY,
 )
+from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
 from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES, GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.service_causes import GENERAL_SERVICE_CAUSES, SERVICE_CAUSES, cause
 
@@ -23,8 +24,11 @@ LOST_PEER = "peer"
 
 _CUDA_LIBRARY = (
     r"lib(?:cudart|cublas(?:Lt)?|cudnn|cufft|curand|cusolver|cusparse(?:Lt)?|cupti|nvrtc|nvJitLink"
-    r"|nvToolsExt|nccl)(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
+    r"|nvToolsExt|nccl(?!-))(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
 )
+
+NCCL = "nccl"
+"""The code of a cause whose reason stands in the warnings of NCCL before it."""
 
 DATA_WORKER = "data-worker"
 """The code of a cause that the kernel's count of killed processes says more about."""
@@ -65,6 +69,14 @@ CAUSES = (
         "must match torch and the GPU",
     ),
     cause(
+        "gpu-start",
+        r"[Uu]nable to find (?:a valid cuDNN algorithm|an engine)"
+        r"(?![\s\S]{0,2000}(?:illegal memory|out of memory))",
+        "cuDNN found no way to compute a layer, usually because the GPU's memory is full",
+        "use a smaller batch; otherwise an image whose torch, CUDA and cuDNN support the GPU, and "
+        "tensors of a type that the layer supports",
+    ),
+    cause(
         "gpu-fault",
         r"unspecified launch failure|an illegal instruction was encountered"
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
@@ -84,15 +96,16 @@ CAUSES = (
         "gpu-state",
         r"CUDA-capable device\(s\) is/are busy or unavailable|devices are busy or unavailable"
         r"|system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|CUDA driver initialization failed"
-        r"|CUDA unknown error",
+        r"|CUDA unknown error|couldn't communicate with the NVIDIA driver",
         "the machine's GPUs cannot be used: they are busy, or their driver is not ready",
         "run nvidia-smi there: look for other processes, and for GPUs with NVSwitch start "
         "nvidia-fabricmanager in the driver's version; in a cloud, submit again",
     ),
     cause(
         "gpu-hardware",
-        r"uncorrectable (?:ECC|NVLink) error|GPU has fallen off the bus|CUDA_ERROR_ECC"
-        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|63|64|74|79|92|94|95)\b",
+        r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|CUDA_ERROR_(?:ECC|NVLINK)"
+        r"|GPU is lost|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
+        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|62|63|64|74|79|9[245]|1(?:19|20|40|43|44|45|46|50))\b",
         "a GPU failed, not the script",
         "submit again; with limits.retries and checkpoints, a job resumes automatically",
     ),
@@ -154,6 +167,7 @@ CAUSES = (
         "timeout",
         r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
         r"|Some NCCL operations have failed or timed out|watchdog got stuck for \d+"
+        r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
         r"|monitoredBarrier[^\n]{0,80}timed out",
         "a collective operation did not end in time",
@@ -168,7 +182,7 @@ CAUSES = (
         r"|Timed out initializing process group in store based barrier"
         r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout"
         r"|gloo/transport/tcp/[^\n]{1,80}: Connection refused|RendezvousTimeoutError"
-        r"|store->get\('?0'?\) got error|Socket Timeout",
+        r"|store->get\('?0'?\) got error|Socket Timeout|gloo/context\.cc:\d{1,4}\] rank < size",
         "not all ranks connected at the start",
         "see the logs of the replicas that are missing",
     ),
@@ -194,13 +208,15 @@ CAUSES = (
     ),
     cause(
         "unused-parameters",
-        r"Expected to have finished reduction in the prior iteration",
+        r"Expected to have finished reduction in the prior iteration"
+        r"|parameters that were not used in producing the loss",
         "some parameters of the model were not part of the loss",
         "use all parameters, or DistributedDataParallel(..., find_unused_parameters=True)",
     ),
     cause(
         "nccl-network",
-        r"socketStartConnect: Connect to ([\da-fA-F.:]{2,45})<\d{1,5}> failed",
+        r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45})<\d{1,5}> failed"
+        r"|NCCL WARN [^\n]{0,120}(No route to host|Connection (?:refused|timed out))",
         "NCCL uses a network interface that cannot reach the other nodes: {names}",
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
         "exclude others such as docker0 and lo with ^docker0,lo",
@@ -239,12 +255,14 @@ CAUSES = (
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
     ),
     cause(
-        "nccl",
+        NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
         r"|NCCL [Ee]rror (?:in: |\d).*(?:unhandled \w+ error|internal error|invalid (?:usage"
         r"|argument))",
         "NCCL failed",
-        "set NCCL_DEBUG=INFO in run.env to see more",
+        "see the lines with NCCL WARN (NCCL_DEBUG=INFO in run.env shows more): a system error is "
+        "the network between the nodes, shared memory or a lost rank; an unhandled CUDA error is "
+        "the GPU or its driver; invalid usage is the script",
     ),
     cause(
         "cpu-torch",
@@ -258,7 +276,9 @@ CAUSES = (
         "no-gpu",
         r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
-        r"|doesn't support bf16/gpu",
+        r"|doesn't support bf16/gpu|backend failed to initialize: (?!TPU)"
+        r"|Unable to initialize backend '(?:cuda|rocm|gpu)'|no supported devices found for "
+        r"platform",
         "the script requires a GPU and finds none",
         "request one with workers.accelerator, or let the script run without a GPU",
     ),
@@ -273,9 +293,9 @@ CAUSES = (
     ),
     cause(
         "plugin",
-        r"NET/Plugin ?: (No plugin found|Could not find)|Failed to initialize any NET plugin",
-        "the NCCL network plugin was not loaded: {names}",
-        "check image.transport",
+        r"Failed to initialize any NET plugin|(?i:failed to load) (?:net|network) plugin",
+        "the NCCL network plugin was not loaded",
+        "check image.transport, and NCCL_NET_PLUGIN and NCCL_NET in run.env",
     ),
     cause(
         "module",
@@ -303,7 +323,8 @@ CAUSES = (
     cause(
         "library",
         rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
-        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY})(lib[\w.+-]{{1,80}}): cannot open "
+        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY}|libnccl-)(lib[\w.+-]{{1,80}}): cannot "
+        rf"open "
         r"shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt",
@@ -388,36 +409,7 @@ CAUSES = (
     ),
     *FRAMEWORK_CAUSES,
     *SERVICE_CAUSES,
-    cause(
-        "slurm-step",
-        r"CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*"
-        r"|srun: error: Unable to (?:create step|confirm allocation)[^\n:]{0,40}: ([^\n]{1,100})",
-        "Slurm ended the job or started no step of it: {names}",
-        "after TIME LIMIT raise limits.timeout; after PREEMPTION or NODE FAILURE submit again, or "
-        "set limits.retries; a step cannot use more than the job asked for",
-    ),
-    cause(
-        "mpi-pmi",
-        r"PMI2?_Init failed|not built with SLURM's PMI support|[Ii]nvalid MPI (?:plugin|type)"
-        r"|[Cc]annot find mpi plugin|mpi/pmix\w{0,8}:[^\n]{0,60}ERROR",
-        "MPI and Slurm have no PMI in common",
-        "set run.launcher: mpi, or give srun a type of `srun --mpi=list` that the image's MPI was "
-        "built with",
-    ),
-    cause(
-        "mpi-slots",
-        r"There are not enough slots available in the system",
-        "mpirun was asked for more processes than the nodes have slots for",
-        "ask for as many as there are GPUs (or cores), or give mpirun --oversubscribe",
-    ),
-    cause(
-        "node-lost",
-        r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
-        r"([\w.-]{1,253})|(?:ORTE|PRTE) daemon has unexpectedly failed|(?:ORTE|PRTE) has lost "
-        r"communication|srun: error: Node failure on ([\w.-]{1,253})",
-        "a node was lost: {names}",
-        "see that node's log: its machine may have run out of memory, or may have been preempted",
-    ),
+    *CLUSTER_CAUSES,
     cause(
         "disk",
         NO_SPACE,

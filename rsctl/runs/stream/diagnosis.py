@@ -9,16 +9,31 @@ from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_errors
-from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY
+from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY, NCCL
+from rsctl.runs.stream.exceptions import Raised, find_exception, find_native_error, is_complete
+from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 from rsctl.runs.stream.structured import is_structured
 
 _TRACEBACK = "Traceback (most recent call last)"
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
 _FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
+_LAUNCHER = "torch/distributed/"
 _TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
 _MAX_LINES = 30
 _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
+_LONGEST_ERROR = 1024
+_MOST_ERRORS = 60
+_EFFECTS = {NCCL, "mpi-daemons"}
+_VAGUE = re.compile(
+    r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
+    r"|DistBackendError|AcceleratorError|AssertionError$)"
+)
+_ERROR = re.compile(
+    r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
+    r"|[Cc]annot|[Rr]efused|[Dd]enied"
+)
+_WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
 _FAULT_HANDLER = (
     "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash"
 )
@@ -93,6 +108,10 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
         kept = kept[: starts.pop()]
     if not starts:
         return kept[-_PLAIN_LINES:]
+    while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
+        starts.pop()  # a rank that was ended while it wrote
+    if starts[-1] and not is_complete(kept[starts[-1] :]):
+        starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
     block = kept[_first_of_chain(kept, starts) :]
     return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
 
@@ -123,17 +142,20 @@ def _first_of_chain(lines: list[str], starts: list[int]) -> int:
 
 
 def known_causes(
-    lines: Iterable[str],
+    lines: Sequence[str],
     exit_code: int,
     signal: str | None,
     killer: Killer | None = None,
-    reported: Iterable[str] = (),
+    reported: Sequence[str] = (),
+    earlier: Sequence[str] = (),
 ) -> list[Finding]:
     """Known causes of a failure, the most specific first, each with a remedy.
 
     `reported` is the target's own error text about the replica. It counts if `lines`, the end of
     the log, have no known cause: a container that never started has no log. A SIGKILL says more
-    than a text that only names who has reported an error.
+    than a text that only names who has reported an error. The errors among the `earlier` lines of
+    the log count if `lines` say only that something failed. Where no cause is known, the exception
+    that ended the program is one.
     """
     killer = killer or Killer()
     texts = [_text(lines), _text(reported)]
@@ -141,20 +163,91 @@ def known_causes(
     found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
+    if found and {cause.code for cause in found} <= _EFFECTS:  # the reason stands before them
+        found = _causes(CAUSES, _errors_in(earlier)) or found
     if found:
         return found
     signal = signal or _signal_of(exit_code)
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
-    found = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
+    if not found and _is_vague(find_exception(lines)):
+        found = _causes(CAUSES, _errors_in(earlier))
+    found = found or next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
     known = _ENDINGS.get(signal or exit_code)
-    return found or ([known] if known else [])
+    return found or _unknown(lines, reported, earlier, signal, known)
+
+
+def _unknown(
+    lines: Sequence[str],
+    reported: Sequence[str],
+    earlier: Sequence[str],
+    signal: str | None,
+    known: Finding | None,
+) -> list[Finding]:
+    """The end of a program for which no cause is known: an error of native code, the exception
+    that Python raised, or only the way it ended.
+    """
+    native = find_native_error(lines) or find_native_error(reported)
+    if native:
+        return [_native(native, known)]
+    raised = find_exception(lines) or find_exception(reported)
+    if _is_vague(raised):
+        raised = find_exception(_before_torchrun(earlier)) or raised
+    if raised and signal is None and (raised.position or not (known or reported)):
+        return [_exception(raised)]
+    return [known] if known else []
+
+
+def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
+    """The lines before torchrun's own traceback; none if there is none."""
+    ends = [number for number, line in enumerate(lines) if line.startswith(_TORCHRUN_ERROR)]
+    starts = [n for n, line in enumerate(lines[: ends[-1]]) if _LAUNCHER in line] if ends else []
+    return lines[: starts[0]] if starts else []
+
+
+def _exception(raised: Raised) -> Finding:
+    where = f", at {raised.position}" if raised.position else ""
+    return note(
+        "exception",
+        f"the program raised an exception: {raised.text}{where}",
+        "correct the program there, or what it names; `rsctl logs RUN` shows the lines before it",
+    )
+
+
+def _native(raised: Raised, known: Finding | None) -> Finding:
+    if not raised.is_native:
+        return note(
+            "shell-script",
+            f"a shell script failed: {raised.text}",
+            "correct that line of the script; `set -euo pipefail` ends it at its first error",
+        )
+    return note(
+        known.code if known else "abort",
+        f"native code ended the program: {raised.text}",
+        "look for the package that it comes from: its version must fit torch, CUDA and the GPU; "
+        f"{_FAULT_HANDLER}",
+    )
+
+
+def _is_vague(raised: Raised | None) -> bool:
+    """Whether an exception, or none, says only that something else failed."""
+    return raised is None or _VAGUE.match(raised.text) is not None
+
+
+def _errors_in(lines: Iterable[str]) -> str:
+    """The first and the last lines that report an error, as far as their wording shows it."""
+    short = (line[:_LONGEST_ERROR] for line in lines)
+    found = [line for line in short if _ERROR.search(line) and not _WARNING.search(line)]
+    half = _MOST_ERRORS // 2
+    return _text(found if len(found) <= _MOST_ERRORS else found[:half] + found[-half:])
 
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:
     """Known causes in a text, the most specific first, each with a remedy."""
     text = _text(lines)
-    return _causes(CAUSES, text) or _causes(GENERAL_CAUSES, text)
+    tables = (CAUSES, SCRIPT_CAUSES, GENERAL_CAUSES)
+    return next(filter(None, (_causes(table, text) for table in tables)), [])
 
 
 def _text(lines: Iterable[str]) -> str:

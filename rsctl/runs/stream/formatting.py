@@ -24,6 +24,7 @@ _HIDDEN = frozenset(
         "left",
         "lost",
         "exits",
+        "kept",
         "slots",
         "slot",
         "finding",

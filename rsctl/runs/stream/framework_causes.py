@@ -58,6 +58,7 @@ FRAMEWORK_CAUSES = (
     cause(
         "sharded-tensor",
         r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
+        r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
         r"|'weight' must be 2-D|[Cc]annot copy out of meta tensor"
         r"|NotImplementedError: [^\n]{0,80}meta tensor",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
@@ -65,6 +66,16 @@ FRAMEWORK_CAUSES = (
         "run the same modules in the same order on all ranks; work on whole parameters in the "
         "framework's own context (deepspeed.zero.GatheredParameters, "
         "summon_full_params, full_tensor()); update torch, accelerate and transformers together",
+    ),
+    cause(
+        "deepspeed-config",
+        r"DeepSpeed config values that mismatch|DeepSpeed(?:Zero)?\w{0,20}Config\n[^\n]{1,100}\n"
+        r"|fp16 and bf16 modes? cannot be simultaneously|[Bb]oth `?(?:fp16|bf16)`? and"
+        r"|DeepSpeed[^\n]{0,80}(?:config|json)[^\n]{0,60}(?:invalid|not (?:found|exist|valid))"
+        r"|async_io (?:requires|op is not)|ZeRO[^\n]{0,60}is (?:incompatible|not supported) with",
+        "DeepSpeed's configuration does not fit the training or this version of DeepSpeed",
+        "correct the key that the message names in DeepSpeed's configuration; with transformers, "
+        'write "auto" for the values that its arguments set',
     ),
     cause(
         "device-map",
@@ -113,7 +124,9 @@ FRAMEWORK_CAUSES = (
         "start-method",
         r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
         r"|before the\s{1,40}current process has finished its bootstrapping phase"
-        r"|[Cc]an't pickle (?:local object|<)|[Cc]annot pickle '([^'\n]{1,80})' object",
+        r"|[Cc]an't (?:pickle|get) (?:local object|<|\w{1,40} objects)|cannot be pickled"
+        r"|[Cc]annot pickle '([^'\n]{1,80})' object"
+        r"|(?:popen_(?:spawn|forkserver)|multiprocessing/spawn)[\s\S]{0,600}?EOFError",
         "a process of Python could not be started with the state that it needs: {names}",
         "use no CUDA in data sets, or the start method spawn; give processes only objects that "
         "pickle can copy; start them below `if __name__ == '__main__':`",
@@ -129,7 +142,8 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
-        r"RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
+        r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
+        r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
         r"|(?<!Local)EntryNotFoundError|HFValidationError"
         r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
         r"|does not appear to have a file named ([\w./-]{1,80})"
@@ -143,23 +157,36 @@ FRAMEWORK_CAUSES = (
     cause(
         "hub-version",
         r"[Dd]ataset scripts are no longer supported|Transformers does not recognize this arch"
-        r"|pass the argument `?trust_remote_code=True|Tokenizer class (\w{1,60}) does not exist",
+        r"|pass the argument `?trust_remote_code=True|Tokenizer class (\w{1,60}) does not exist"
+        r"|did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
+        r"|Unrecognized model in|Unrecognized configuration class",
         "this version of a library does not support the model or data set: {names}",
         "install the version that its page names in image.python; trust_remote_code=True lets it "
         "run code of its own",
     ),
     cause(
         "package-versions",
-        r"cannot import name ('\w{1,80}' from '[\w.]{1,120}')",
+        r"cannot import name ('\w{1,80}'(?: from '[\w.]{1,120}')?)",
         "the versions of packages do not fit each other: {names}",
         "install versions that belong together in image.python; a file of the source with the name "
         "of a package hides it",
     ),
     cause(
+        "grpc-peer",
+        r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
+        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError: |rendezvous\.cc:\d{1,5}\] This "
+        r"thread "
+        r"has been waiting|[Ee]xpected \d{1,5} threads to join the rendezvous",
+        "TensorFlow or JAX waited in vain for another task of the job",
+        "see the logs of the other replicas for the first failure; all tasks must start, reach "
+        "each "
+        "other's addresses (TF_CONFIG, the coordinator) and run the same operations",
+    ),
+    cause(
         "jax-peer",
         r"[Cc]oordination service[^\n]{0,200}(?:error|heartbeat|shut|unavailable|unhealthy|polled)"
         r"|(?:tasks are unhealthy|tasks have crashed|stopped sending heartbeats)"
-        r"|DEADLINE_EXCEEDED: Barrier timed out",
+        r"|DEADLINE_EXCEEDED: Barrier timed out|JAX distributed service detected fatal",
         "JAX's coordination service lost a process, or waited for one in vain",
         "see the logs of the other replicas for the first failure; all processes must call "
         "jax.distributed.initialize",
@@ -183,7 +210,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "rendezvous-lost",
-        r"Rendezvous(?:Closed|Connection|State)Error",
+        r"Rendezvous(?:Closed|Connection|State|Graceful\w{1,9})Error|Error waiting on exit barrier"
+        r"|Stop_waiting response is expected|recvValue failed on",
         "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
         "never listened",
         "see the logs of the other nodes for the first failure, above all that of worker-0",
@@ -204,27 +232,32 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "crash",
-        r"Segmentation fault|Caught signal 11|exitcode: -11\b",
-        "native code crashed",
+        r"Current thread 0x\w{1,20}[^\n]{0,60}:\n(?: *<no Python frame>\n)? *File "
+        r"(\"[^\"\n]{1,200}\", line \d{1,7} in [^\n]{1,80})"
+        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
+        r"signal 11\b"
+        r"|return code = -11\b",
+        "native code crashed: {names}",
         "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
     ),
     cause(
         "shared-memory",
-        r"exitcode: -7\b",
+        r"exitcode: -7\b|Signals\.SIGBUS|return code = -7\b",
         "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
         "use fewer data loader workers or raise the container's memory",
+    ),
+    cause(
+        "killed",
+        r"exitcode: -9\b|Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
+        "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
+        "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
+        "workers, and load the model on one rank of a node at a time, or raise the memory limit",
     ),
     cause(
         "group-twice",
         r"initialize the default process group twice",
         "the script, or a framework in it, sets up the process group a second time",
         "call init_process_group only where torch.distributed.is_initialized() is false",
-    ),
-    cause(
-        "ssh-nodes",
-        r"Host key verification failed|Permission denied \(publickey",
-        "a launcher could not log in to another node by ssh",
-        "set run.launcher: torchrun or mpi, with which rsctl starts the processes of all nodes",
     ),
     cause(
         "file-missing",
@@ -241,7 +274,9 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"CUDA error: ([^\n]{1,100})|(CU(?:BLAS|DNN|SOLVER|SPARSE|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
+        r"CUDA error: ([^\n]{1,100})|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
+        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE"
+        r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
         "CUDA, or one of its libraries, reported an error: {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "
         "support the GPU and its driver",
@@ -263,7 +298,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "slurm-step",
         r"(?:srun|slurmstepd): error: (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
-        r"|\*\*\*)([^\n]{1,160})",
+        r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
         "Slurm reported an error: {names}",
         "see `sacct -j` of the job, and the logs of the nodes",
     ),

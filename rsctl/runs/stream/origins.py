@@ -78,11 +78,6 @@ def find_origin(text: str) -> Origin:
     return Origin(rank, host, *_status(-number if number else _number(code)))
 
 
-def untagged(text: str) -> str:
-    """A line without mpirun's tag for its rank."""
-    return _TAG.sub("", text, count=1)
-
-
 def _host_of(rank: int, text: str) -> str | None:
     """The node in the tags of a rank's lines."""
     tags = (tag for tag in _TAG.finditer(text) if int(tag["rank"]) == rank)

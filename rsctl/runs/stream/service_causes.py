@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from rsctl.known_errors import OTHER_REGION, KnownError
 
 
 def cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
     """A row of the tables: a text in a log, what it means, and the remedy."""
-    return KnownError(code, remedy, pattern=re.compile(pattern), summary=summary)
+    return KnownError(code, remedy, pattern=pattern, summary=summary)
 
 
 SERVICE_CAUSES = (
@@ -17,6 +15,7 @@ SERVICE_CAUSES = (
         "storage-denied",
         r"does not have (storage\.(?:objects|buckets)\.\w+) access"
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
+        r"|PermissionError: (?:Forbidden|Access Denied)()|requester pays bucket()"
         r"|\((?:403|AccessDenied|Forbidden)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload)\w{0,30}) operation",
         "the job's account has no permission for this operation in the bucket: {names}",
@@ -54,7 +53,9 @@ SERVICE_CAUSES = (
     ),
     cause(
         "hub-access",
-        r"GatedRepoError|Cannot access gated repo|(?:401|403) Client Error[^\n]{0,200}huggingface"
+        r"GatedRepoError|[Aa]ccess (?:to )?(?:a )?gated repo|(?:401|403) Client Error"
+        r"[^\n]{0,200}huggingface|[Mm]ake sure to have access to it at|Invalid user token"
+        r"|Invalid credentials in Authorization header"
         r"|Access to model \S{1,200} is restricted",
         "the model hub does not give this model without permission",
         "accept the model's licence with your account, and set its token as a secret: HF_TOKEN in "
@@ -154,7 +155,11 @@ SERVICE_CAUSES = (
         "network",
         r"Temporary failure in name resolution|Could not resolve host"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
-        r"|Max retries exceeded with url|Name or service not known|getaddrinfo failed"
+        r"|Max retries exceeded with url|(?<!gai error: -2 - )Name or service not known"
+        r"|getaddrinfo failed"
+        r"|EndpointConnectionError|ServerDisconnectedError|ClientConnector\w{0,20}Error"
+        r"|ClientPayloadError|ChunkedEncodingError|IncompleteRead\(|RemoteDisconnected"
+        r"|httpx\.(?:Connect|Read|Remote)\w{1,20}|httpcore\.\w{1,30}(?:Error|Timeout)"
         r"|No address associated with hostname|\('Connection aborted\.'|Read timed out"
         r"|dial tcp[^\n]{0,100}(?:no such host|i/o timeout|connection refused)"
         r"|TLS handshake timeout",
@@ -171,7 +176,8 @@ GENERAL_SERVICE_CAUSES = (
         r"An error occurred \((\w{1,80}\) when calling the \w{1,80}) operation"
         r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
         r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
-        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})",
+        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})"
+        r"|(\d{3} (?:Client|Server) Error: [^\n]{1,160})",
         "a service refused a call of the job: {names}",
         "correct what the message names; 401 and 403 are credentials and permissions, 404 is a "
         "name, 429 and 5xx go away with retries",

@@ -33,6 +33,8 @@ class OutputScanner:
         self._exits = ExitReports({})
         self.restarted: list[str] = []
         """Nodes that have started their ranks again since the list was last emptied."""
+        self.kept: list[tuple[str, int]] = []
+        """Failed nodes that are kept, with their exit codes, since the list was last emptied."""
         self._findings: list[Finding] = []  # replicas tend to find the same
         self._stalls = StallReports()
         self.node_reports: list[NodeReport] = []
@@ -53,6 +55,8 @@ class OutputScanner:
             self._exits.announced(event)
             if failure := self._exits.read(event):
                 failures.append(failure)
+            if (code := self._exits.kept(event)) is not None:
+                self.kept.append((replica, code))
             if restarts_in_place(event):
                 failures = without_node(failures, replica)
                 self.restarted.append(replica)

@@ -29,6 +29,7 @@ class ReplicaProcess:
         self._progress_bar = ProgressBarFile(log)
         self.stopped_at: str | None = None  # when the supervisor asked it to end
         self.killed = False  # by the supervisor
+        self.kept = False  # its command has failed, and its node stays: limits.keep
         self._has_spoken = False
         self._selector = selector
         self.process = subprocess.Popen(

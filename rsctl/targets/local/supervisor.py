@@ -20,7 +20,7 @@ from rsctl.runs.stalls.findings import is_output, stall_failure, stall_finding, 
 from rsctl.runs.stalls.monitor import StallMonitor
 from rsctl.runs.stream.diagnosis import causes_in
 from rsctl.runs.stream.events import Attempt, now
-from rsctl.targets.local.backend import Backend, ReplicaCommand, reap_orphans
+from rsctl.targets.local.backend import Backend, ReplicaCommand, ReplicaExit, reap_orphans
 from rsctl.targets.local.exits import AttemptOutcome, ReplicaExits
 from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
@@ -143,6 +143,10 @@ class Supervisor:
     def _running(self) -> dict[str, ReplicaProcess]:
         return {name: r for name, r in self._replicas.items() if r.running}
 
+    def _kept(self) -> list[ReplicaProcess]:
+        """The replicas that have failed and have stayed, and perhaps still do."""
+        return [replica for replica in self._replicas.values() if replica.kept]
+
     def _step(self) -> None:
         """Wait for output, an end or a signal, and deal with it."""
         for key, _ in self._selector.select(self._wait_seconds()):
@@ -169,6 +173,9 @@ class Supervisor:
         while self._scanner.restarted:
             self._exits.restarted_in_place(self._scanner.restarted.pop())
         self._exits.add_reports(reports)
+        while self._scanner.kept:
+            name, code = self._scanner.kept.pop(0)
+            self._keep(self._replicas[name], code)
         if is_output(lines):
             self._stalls.output(monotonic())
         while self._scanner.node_reports:
@@ -179,12 +186,22 @@ class Supervisor:
                 other.journal.full = True
             self._recorder.disk_full()
 
+    def _keep(self, replica: ReplicaProcess, code: int) -> None:
+        """Record the failure of a node that stays. The others are not stopped before it ends: they
+        may be about to fail too, and are kept then.
+        """
+        if replica.name not in self._exits and not replica.stopped_at:
+            replica.kept = True
+            self._exits.add(replica, ReplicaExit(code))
+
     def _record_exits(self) -> None:
         for name, replica in self._replicas.items():
             if name not in self._exits and not replica.running:
                 self._exits.add(replica, self._backend.exit_of(name, replica.process.returncode))
         self._exits.judge()
-        self._stop(self._exits.no_longer_needed())
+        kept = self._kept()
+        if not kept or any(replica.stopped_at or not replica.running for replica in kept):
+            self._stop(self._exits.no_longer_needed())
 
     def _stop(self, names: Iterable[str]) -> None:
         """Ask running replicas to end, once; after their grace they are killed."""
@@ -203,12 +220,16 @@ class Supervisor:
             self._backend.stop({n: r.process.pid for n, r in replicas.items()}, hard)
 
     def _check_clock(self) -> None:
-        if self._exits.stop_state is None:
+        is_expired = self._deadline is not None and monotonic() > self._deadline
+        if self._kept():
+            if self._signals.is_cancelled or is_expired:
+                self._stop(self._replicas)  # the job has failed already
+        elif self._exits.stop_state is None:
             if self._signals.is_cancelled:
                 self._exits.stop_state = JobState.CANCELLED
                 self._recorder.state(JobState.CANCELLING)
                 self._stop(self._exits.first_to_end())
-            elif self._deadline and monotonic() > self._deadline:
+            elif is_expired:
                 self._exits.stop_state = JobState.EXPIRED
                 self._stop(self._exits.first_to_end())
         if self._kill_at and monotonic() > self._kill_at:

@@ -33,7 +33,8 @@ Report = Callable[..., None]
 
 
 class LogCollector:
-    """Reads the log of one job. `metrics` are the values read so far that have not been taken.
+    """Reads the log of one job. `metrics` are the values read so far that have not been taken,
+    `oldest` is the earliest time of the lines of the last read.
 
     `report` gets findings, `poll_now` is called when the job may have another state.
     """
@@ -58,6 +59,7 @@ class LogCollector:
         self._exits = ExitReports(progress.locks)
         self._opened: JobLog | None = None
         self.metrics: list[MetricEvent] = []
+        self.oldest = ""
 
     def read(self, pools: list[Pool], ended: str | None) -> bool:
         """Collect the next lines; whether there were any. `ended` is when the job ended, if it has.
@@ -69,9 +71,10 @@ class LogCollector:
             log.finish(ended)
         lines = lines_apart(log.read() or ())
         if not lines:
-            if ended is None:
+            if ended is None and self._progress.kept is None:  # others wait for a failed node
                 self._stalls.judge(pools)
             return False
+        self.oldest = min(line.time for line in lines)
         self._mirror.write(logged(lines))
         events = [event for line in measured(lines) if (event := self._examine(line))]
         for metrics in self._reader.read_all(events):
@@ -116,6 +119,8 @@ class LogCollector:
         self._exits.announced(event, max(1, self._progress.starts.get(line.replica, 0)))
         if failure := self._exits.read(event):
             self._attempts.add_failure(failure)
+        if (code := self._exits.kept(event)) is not None:
+            self._record_kept(line, code)
         if restarts_in_place(event):
             self._progress.failures = without_node(self._progress.failures, line.replica)
         if finding := runtime_finding(event):
@@ -129,6 +134,13 @@ class LogCollector:
             self._recorder.profile(profile)
         self._note(self._job.notice(event), line.replica)
         return event
+
+    def _record_kept(self, line: LogEvent, code: int) -> None:
+        """A node has failed, and stays: the job has failed, however it ends."""
+        self._recorder.state(JobState.FAILED, line.replica, code, time=line.time)
+        self._progress.kept = (
+            self._progress.kept or f"{line.replica} has failed with exit code {code}"
+        )
 
     def _note(self, noticed: Finding | None, replica: str) -> None:
         """Keep the facts that the cloud's own code found in a line, each code once."""

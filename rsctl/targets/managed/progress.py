@@ -28,6 +28,8 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
     that rsctl cancelled it for that. `running_since` is the time when its costs began, and
     `cost_too_much` says that rsctl cancelled it for its cost.
 
+    `kept` is the failure of a node that has stayed (`limits.keep`).
+
     `attempt` counts from 1, `attempts` are the attempts before it; `before` is the number of the
     run's starts in earlier placements, whose jobs had their own numbers. `restarts` is how often
     the job started again after it had run, `starts` how often each replica's container has started,
@@ -56,6 +58,7 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
     attempts: list[Attempt] = []
     restarted_too_often: bool = False
     before: int = 0
+    kept: Optional[str] = None
     ended_early: Optional[str] = None
     is_complete: bool = False
 
@@ -68,7 +71,7 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
 
     def begin(self, attempt: int) -> None:
         """Begin a new attempt, without the data of the former one."""
-        self.failures, self.running = [], []
+        self.failures, self.running, self.kept = [], [], None
         self.attempt, self.is_new_attempt = attempt, True
 
     def is_new(self, finding: Finding) -> bool:

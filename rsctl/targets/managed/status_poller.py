@@ -81,7 +81,12 @@ class StatusPoller:
             progress.cost_too_much = True
 
     def _with_limits(self, status: JobStatus) -> JobStatus:
-        """The status; expired, with the reason, if one of rsctl's limits has ended the job."""
+        """The status; expired, with the reason, if one of rsctl's limits has ended the job. A job
+        whose failed node was kept has failed, even if it is then cancelled.
+        """
+        if self._progress.kept and status.state in (JobState.CANCELLED, JobState.EXPIRED):
+            reason = self._progress.kept
+            return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)
         if self._progress.ended_early and status.state is JobState.CANCELLED:
             reason = f"ended by rsctl: {self._progress.ended_early}"
             return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)

@@ -120,6 +120,9 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
     if limits.grace is not None:
         yield from _grace(resolved.job)
     yield from cloud_stall_findings(resolved.job, "SageMaker")
+    if limits.keep is not None and not sagemaker_options(resolved.job).remote_debug:
+        message = "SageMaker opens a shell on a kept node only if the job allows it from its start"
+        yield warning("keep", message, f"set {_OPTIONS}.remote_debug: true", "limits.keep")
     if limits.restarts == "platform":
         message = "by default, SageMaker restarts a job only after an interruption of spot machines"
         yield note("restarts", message, None, "limits.restarts")

@@ -105,6 +105,7 @@ probe() { # EPOCH
         grep -v '^srun: ' "$RSCTL_LOGS/probe.err" >&2
         [ "$code" = 0 ] || {
             cat "$RSCTL_LOGS/probe.err" >&2
+            note_suspects
             finish 3 "$(sed -n 's/^rsctl-probe-failed \([^ ]*\) \(.*\)/node \1 \2/p' <<<"$lines" | head -n 1 | grep . || echo "the nodes of $name cannot start a task: see the log")"
         }
     done <<<"$RSCTL_STEPS"
@@ -135,11 +136,22 @@ note_suspects() {
         local -n nodes=NODES_$number
         all+=("${nodes[@]}")
     done
-    found=$(IFS=, && sinfo --noheader --Node --nodes="${all[*]}" --format='%N %T' |
-        sed -n 's/^\([^ ]*\) \([a-z]*\*\|down.*\|drain.*\|fail.*\|error.*\)$/\1 \2/p' | sort -u | head -n 20 | tr '\n' ';')
+    found=$({
+        (IFS=, && sinfo --noheader --Node --nodes="${all[*]}" --format='%N %T') |
+            sed -n 's/^\([^ ]*\) \([a-z]*\*\|down.*\|drain.*\|fail.*\|error.*\)$/\1 \2/p'
+        silent_nodes
+    } | sort -u -k 1,1 | head -n 20 | tr '\n' ';')
     [ -z "$found" ] || note suspects "${found%;}"
     found=$(grep -xE '[A-Za-z0-9_.-]+' "$RSCTL_LOGS/unhealthy" 2>/dev/null | sort -u | head -n 20 | tr '\n' ';')
     [ -z "$found" ] || note unhealthy "${found%;}"
+}
+
+# Nodes that srun could not reach. The controller notices a dead node minutes later (SlurmdTimeout).
+silent_nodes() {
+    local names
+    sed -n 's/^srun: error: \(Node failure on\|Task launch for .* failed on node\) \([^ :]*\).*/\2/p' \
+        "$RSCTL_LOGS"/*.step "$RSCTL_LOGS/probe.err" 2>/dev/null |
+        while read -r names; do scontrol show hostnames "$names" | sed 's/$/ silent/'; done
 }
 
 declare -A PID=() CODE=()

@@ -53,10 +53,6 @@ _CLEAN = (
 _MARK = "rsctl-part"
 
 
-class CommandsMissing(Exception):
-    """The machine has no command of Slurm."""
-
-
 def run_locally(program: str) -> subprocess.CompletedProcess[bytes]:
     """Run a program of `sh` on this machine. Raises Unreachable if it does not end."""
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -214,7 +210,7 @@ class CommandCluster:
 
     def _of_accounting(self, job: int) -> JobRecord | None:
         """The job by sacct; None if accounting is off, or does not know it."""
-        fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,Comment"
+        fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,JobName"
         program = (
             f"SLURM_TIME_FORMAT=%s sacct --jobs={job} --allocations --noheader --parsable2"
             f" --format={fields}\n"

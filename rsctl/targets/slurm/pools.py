@@ -56,11 +56,6 @@ class Allocation:
     steps: tuple[Step, ...]
 
     @property
-    def is_heterogeneous(self) -> bool:
-        """Whether the job has several components."""
-        return len(self.components) > 1
-
-    @property
     def world_size(self) -> int:
         """The ranks of all workers."""
         return sum(step.tasks * step.processes for step in self.steps if step.role == "worker")

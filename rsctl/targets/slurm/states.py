@@ -3,7 +3,7 @@
     TIME started CLUSTER/ID RESTART NODE
     TIME running EPOCH ROLE INDEX NODE ADDRESS PORT;…
     TIME failed EPOCH CODE          an attempt, after which another follows
-    TIME suspects NODE STATE;…      nodes that were out of service when the job failed
+    TIME suspects NODE STATE;…      nodes that were out of service or silent when the job failed
     TIME unhealthy NODE;…           nodes that have failed the job's checks
     TIME ended CODE REASON          REASON is done, time-limit, ended (by a signal), or a text
 
@@ -50,7 +50,7 @@ def read_states(text: str) -> States:
     for line in text.splitlines():
         time, word, *rest = [*line.split(" ", 2), ""][:3]
         fields = rest[0].split(" ")
-        if word == "started" and len(fields) == 3 and fields[1].isdigit():
+        if word == "started" and len(fields) == 3 and fields[1].isdecimal():
             states = States(fields[0], int(fields[1]), states.started or time)
         elif word == "running":
             nodes = rest[0].partition(" ")[2]
@@ -59,7 +59,7 @@ def read_states(text: str) -> States:
             states = states._replace(suspects=_suspects(rest[0]))
         elif word == "unhealthy":
             states = states._replace(unhealthy=_suspects(rest[0]))
-        elif word == "ended" and fields[0].isdigit():
+        elif word == "ended" and fields[0].isdecimal():
             states = states._replace(ended=Ended(time, int(fields[0]), " ".join(fields[1:])))
     return states
 

@@ -113,11 +113,14 @@ def status_of(
     """The status; None if neither Slurm nor the job's folder knows it."""
     if record is None:
         return _of_states(states)
+    ended = states.ended if states.restart == record.restarts else None
+    if record.state in _INFRASTRUCTURE and ended and (ended.code, ended.reason) == (0, "done"):
+        # A controller that was away at the end of the job takes its node for failed (24.11).
+        record = record._replace(state="COMPLETED", reason="", failed_node="")
     known = _STATES.get(
         record.state, _State(JobState.RUNNING, f"its state is {record.state[:60]!r}")
     )
     state, reason = known
-    ended = states.ended if states.restart == record.restarts else None
     if state is JobState.QUEUED:
         reason = _pending_reason(record, expected) or reason
     elif state is JobState.RUNNING and states.running is None and record.state == "RUNNING":
@@ -128,13 +131,11 @@ def status_of(
     elif state is JobState.FAILED and reason is None:
         reason = _failed_reason(record, states)
     loss = _loss(record, states)
-    if loss and loss.nodes:
-        reason = f"{_STATES[record.state].reason or 'a node failed'}: {', '.join(loss.nodes)}"
     return JobStatus(
         state=state,
         time=_since(record, state),
         started=event_time(record.started) if state is not JobState.QUEUED else None,
-        reason=reason,
+        reason=_lost_reason(record, loss) or reason,
         attempt=record.restarts + 1,
         facts=list(_facts(record, states, expected, loss)),
         findings=list(_findings(record, state, loss)),
@@ -172,9 +173,28 @@ def _of_states(states: States) -> JobStatus | None:
         reason = f"exit code {code}" if why == "done" else why
     else:
         state = JobState.SUCCEEDED
-    return JobStatus(
-        state=state, time=states.ended.time, started=started, reason=reason, attempt=attempt
+    number = str(states.owner).rpartition("/")[2]
+    record = JobRecord(
+        int(number) if number.isdecimal() else 0,
+        "FAILED" if state is JobState.FAILED else "",
+        restarts=states.restart,
     )
+    loss = _loss(record, states)
+    return JobStatus(
+        state=state,
+        time=states.ended.time,
+        started=started,
+        reason=_lost_reason(record, loss) or reason,
+        attempt=attempt,
+        facts=list(_facts(record, states, None, loss)),
+        findings=list(_findings(record, state, loss)),
+    )
+
+
+def _lost_reason(record: JobRecord, loss: _Loss | None) -> Optional[str]:
+    if loss is None or not loss.nodes:
+        return None
+    return f"{_STATES[record.state].reason or 'a node failed'}: {', '.join(loss.nodes)}"
 
 
 def _since(record: JobRecord, state: JobState) -> str:

@@ -85,6 +85,7 @@ INFO = TargetInfo(
         "limits.on_stall": _NO_LIMIT,
         "limits.stop_signal": Unsupported("it ends the command by SIGTERM", "leave it out"),
         "limits.restarts_in_place": _ONE_ATTEMPT,
+        "limits.keep": _NO_LAUNCHER,
         "limits.retries": _ONE_ATTEMPT,
         "limits.restarts": _ONE_ATTEMPT,
         "limits.cost": _NO_PRICE,

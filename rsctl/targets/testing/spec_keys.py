@@ -153,6 +153,7 @@ SAMPLES = (
     Sample("limits.grace", "1m", {"limits": {"timeout": "1h"}}),
     Sample("limits.stop_signal", "USR1"),
     Sample("limits.restarts_in_place", 2, _RANKS),
+    Sample("limits.keep", "10m"),
     Sample("limits.spot", True),
     Sample("limits.stall", "5m"),
     Sample("limits.on_stall", "fail"),

@@ -32,8 +32,15 @@ def job_findings(job: Job) -> Iterator[Finding]:
     """The mistakes that do not depend on the job's machines."""
     yield from _image(job)
     yield from _launch(job)
+    yield from _kept_shell(job)
     yield from _mounts(job)
     yield from _disk_names(job)
+
+
+def _kept_shell(job: Job) -> Iterator[Finding]:
+    if job.limits.keep is not None and not vertex_options(job).web_access:
+        message = "Vertex AI opens a shell on a kept node only if the job allows it from its start"
+        yield warning("keep", message, "set targets.vertex.web_access: true", "limits.keep")
 
 
 def worker_findings(job: Job, reducers: Optional[ReducerPool]) -> Iterator[Finding]:

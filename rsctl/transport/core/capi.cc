@@ -7,12 +7,15 @@
 #include "reducer.h"
 #include "rsctl_core.h"
 #include "sums.h"
+#include "tls.h"
 
 #define RSCTL_EXPORT extern "C" __attribute__((visibility("default")))
 
 using rsctl::Client;
 using rsctl::Code;
 using rsctl::Reducer;
+using rsctl::Tls;
+using rsctl::TlsContext;
 
 namespace {
 
@@ -34,6 +37,7 @@ void copy_text(char* to, const std::string& text) {
 
 Reducer* reducer_of(void* handle) { return static_cast<Reducer*>(handle); }
 Client* client_of(void* handle) { return static_cast<Client*>(handle); }
+Tls* tls_of(void* handle) { return static_cast<Tls*>(handle); }
 
 }  // namespace
 
@@ -43,8 +47,9 @@ RSCTL_EXPORT void* rsctl_reducer_start(const rsctl_group* group) {
   return guarded([&]() -> void* { return new Reducer(*group); });
 }
 
-RSCTL_EXPORT int rsctl_reducer_adopt(void* reducer, int fd, uint32_t rank) {
-  return guarded([&] { return reducer_of(reducer)->adopt(fd, rank), 1; });
+RSCTL_EXPORT int rsctl_reducer_adopt(void* reducer, int fd, void* tls, uint32_t rank) {
+  std::unique_ptr<Tls> owned(tls_of(tls));
+  return guarded([&] { return reducer_of(reducer)->adopt(fd, std::move(owned), rank), 1; });
 }
 
 RSCTL_EXPORT int rsctl_reducer_ending(void* reducer, uint32_t* code, char* text) {
@@ -75,8 +80,9 @@ RSCTL_EXPORT void rsctl_reducer_stop(void* reducer, uint32_t code, const char* m
 RSCTL_EXPORT void rsctl_reducer_free(void* reducer) { delete reducer_of(reducer); }
 
 RSCTL_EXPORT void* rsctl_client_start(const rsctl_membership* membership, const uint32_t* slots,
-                                      const uint32_t* windows, const int* fds) {
-  return guarded([&]() -> void* { return new Client(*membership, slots, windows, fds); });
+                                      const uint32_t* windows, const int* fds,
+                                      void* const* tls) {
+  return guarded([&]() -> void* { return new Client(*membership, slots, windows, fds, tls); });
 }
 
 RSCTL_EXPORT uint64_t rsctl_client_submit(void* client, void* data, uint64_t bytes,
@@ -125,6 +131,70 @@ RSCTL_EXPORT void rsctl_client_stop(void* client) {
 }
 
 RSCTL_EXPORT void rsctl_client_free(void* client) { delete client_of(client); }
+
+RSCTL_EXPORT const char* rsctl_tls_names(void) { return rsctl::openssl_names(); }
+
+RSCTL_EXPORT void rsctl_tls_use(void* const* functions) { rsctl::use_openssl(functions); }
+
+RSCTL_EXPORT void* rsctl_tls_context_start(const uint8_t* key, uint64_t key_bytes,
+                                           const uint8_t* certificate,
+                                           uint64_t certificate_bytes, int is_reducer) {
+  return guarded([&]() -> void* {
+    return new TlsContext(key, key_bytes, certificate, certificate_bytes, is_reducer != 0);
+  });
+}
+
+RSCTL_EXPORT void rsctl_tls_context_free(void* context) {
+  delete static_cast<TlsContext*>(context);
+}
+
+RSCTL_EXPORT void* rsctl_tls_start(const void* context) {
+  return guarded(
+      [&]() -> void* { return new Tls(*static_cast<const TlsContext*>(context)); });
+}
+
+RSCTL_EXPORT void rsctl_tls_free(void* tls) { delete tls_of(tls); }
+
+RSCTL_EXPORT int rsctl_tls_handshake(void* tls, char* reason) {
+  std::string text;
+  Tls::Step step = Tls::Step::kFailed;
+  guarded([&] { return step = tls_of(tls)->handshake(&text), 1; });
+  copy_text(reason, text);
+  return static_cast<int>(step);
+}
+
+RSCTL_EXPORT uint32_t rsctl_tls_binding(void* tls, uint8_t* to, uint32_t room) {
+  return guarded([&] { return static_cast<uint32_t>(tls_of(tls)->binding(to, room)); });
+}
+
+RSCTL_EXPORT int rsctl_tls_put(void* tls, const uint8_t* ciphertext, uint64_t bytes) {
+  return guarded([&] { return tls_of(tls)->put(ciphertext, bytes), 1; });
+}
+
+RSCTL_EXPORT uint64_t rsctl_tls_take(void* tls, uint8_t* ciphertext, uint64_t room) {
+  return guarded([&] {
+    size_t size;
+    const uint8_t* pending = tls_of(tls)->pending(&size);
+    size = std::min<size_t>(size, room);
+    std::memcpy(ciphertext, pending, size);
+    tls_of(tls)->sent(size);
+    return uint64_t{size};
+  });
+}
+
+RSCTL_EXPORT int rsctl_tls_write(void* tls, const uint8_t* plaintext, uint64_t bytes) {
+  return guarded([&] { return tls_of(tls)->write(plaintext, bytes), 1; });
+}
+
+RSCTL_EXPORT int64_t rsctl_tls_read(void* tls, uint8_t* plaintext, uint64_t room) {
+  int64_t count = -1;
+  guarded([&] { return count = static_cast<int64_t>(tls_of(tls)->read(plaintext, room)), 1; });
+  return count;
+}
+
+RSCTL_EXPORT void rsctl_tls_finish(void* tls) {
+  guarded([&] { return tls_of(tls)->finish(), 1; });
+}
 
 RSCTL_EXPORT void rsctl_reduce_blocks(const uint8_t* blocks, uint32_t ranks, uint64_t count,
                                       uint8_t dtype, uint8_t op, uint8_t* result) {

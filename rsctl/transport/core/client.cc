@@ -42,7 +42,7 @@ std::string message(const Failure& failure) {
 }
 
 Client::Client(const rsctl_membership& membership, const uint32_t* slots, const uint32_t* windows,
-               const int* fds)
+               const int* fds, void* const* tls)
     : membership_(membership),
       operations_(membership, std::vector<uint32_t>(slots, slots + membership.row)),
       progress_(now()),
@@ -50,7 +50,9 @@ Client::Client(const rsctl_membership& membership, const uint32_t* slots, const 
   const Check check{kKinds, membership.frame, membership.epoch, membership.job, kNoRank};
   for (uint32_t i = 0; i < membership.servers; ++i)
     servers_.push_back({i, windows[i], kNoRank,
-                        std::make_unique<Connection>(fds[i], membership.frame, check)});
+                        std::make_unique<Connection>(
+                            fds[i], std::unique_ptr<Tls>(static_cast<Tls*>(tls[i])),
+                            membership.frame, check)});
   thread_ = std::thread([this] { run(); });
 }
 
@@ -120,21 +122,21 @@ void Client::run() {
 // One round; false when this client is to stop.
 bool Client::turn() {
   std::vector<pollfd> polled{{wake_.fd(), POLLIN, 0}};
+  bool has_more = false;
   for (const Server& server : servers_) {
-    const bool busy = server.connection->busy();
-    polled.push_back(
-        {server.connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
+    polled.push_back(server.connection->polled());
+    has_more |= server.connection->has_more();
   }
   const bool news = std::any_of(servers_.begin(), servers_.end(),
                                 [this](const Server& server) { return is_behind(server); });
   const double quiet = std::min(membership_.silence / kHeartbeats / 2, timeout_.load() / 4);
   const double pause = news ? kPromptSeconds : quiet;
   bool goes_on = true;
-  if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
-    if (polled[0].revents) goes_on = take_submissions();
-    for (size_t i = 0; i < servers_.size(); ++i)
-      if (polled[i + 1].revents) serve(servers_[i], polled[i + 1].revents);
-  }
+  poll(polled.data(), polled.size(), has_more ? 0 : static_cast<int>(pause * 1000) + 1);
+  if (polled[0].revents) goes_on = take_submissions();
+  for (size_t i = 0; i < servers_.size(); ++i)
+    if (const short events = servers_[i].connection->events(polled[i + 1]))
+      serve(servers_[i], events);
   send_blocks();
   keep_alive();
   return goes_on;

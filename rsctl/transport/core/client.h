@@ -26,7 +26,7 @@ struct Failure {
 class Client {
  public:
   Client(const rsctl_membership& membership, const uint32_t* slots, const uint32_t* windows,
-         const int* fds);
+         const int* fds, void* const* tls);
   ~Client();
 
   uint64_t submit(void* data, uint64_t bytes, uint32_t chunk_bytes, uint8_t dtype, uint8_t op);

@@ -28,12 +28,26 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Connection::Connection(int fd, uint32_t frame, const Check& check)
-    : fd_(fd), reader_(frame, check), last_received_(now()), last_sent_(last_received_) {
+Connection::Connection(int fd, std::unique_ptr<Tls> tls, uint32_t frame, const Check& check)
+    : fd_(fd),
+      tls_(std::move(tls)),
+      has_more_(tls_ != nullptr),  // what has come with the end of the handshake
+      reader_(frame, check),
+      last_received_(now()),
+      last_sent_(last_received_) {
   unblock(fd);
 }
 
-Connection::~Connection() { close(fd_); }
+Connection::~Connection() {
+  if (tls_) {
+    out_.clear();  // blocks may be gone
+    try {
+      finish_sending();
+    } catch (const ConnectionClosed&) {
+    }
+  }
+  close(fd_);
+}
 
 void Connection::queue(const Header& header, const uint8_t* payload, Bytes owner) {
   out_.push_back({header, payload, std::move(owner)});
@@ -50,34 +64,84 @@ void Connection::queue_error(Header header, Code code, const std::string& text) 
 }
 
 void Connection::flush() {
+  if (tls_) return flush_tls();
   while (!out_.empty()) {
     iovec parts[2 * kMostFrames];
-    size_t count = 0, skip = sent_of_first_;
-    for (size_t i = 0; i < std::min(out_.size(), kMostFrames); ++i) {
-      Outgoing& frame = out_[i];
-      if (skip < sizeof(Header)) {
-        auto* header = reinterpret_cast<uint8_t*>(&frame.header);
-        parts[count++] = {header + skip, sizeof(Header) - skip};
-        skip = 0;
-      } else {
-        skip -= sizeof(Header);
-      }
-      if (frame.header.payload > skip)
-        parts[count++] = {const_cast<uint8_t*>(frame.payload) + skip, frame.header.payload - skip};
-      skip = 0;
-    }
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
-    if (sent < 0) {
-      if (would_block()) return;
-      throw ConnectionClosed(std::strerror(errno));
-    }
-    last_sent_ = now();
+    const ssize_t sent = send_some(parts, gather(parts));
+    if (sent < 0) return;
     bytes_out_.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
     drop(static_cast<size_t>(sent));
   }
+}
+
+// The first of what is to be sent, in at most two parts for each of kMostFrames; how many parts.
+size_t Connection::gather(iovec* parts) {
+  size_t count = 0, skip = sent_of_first_;
+  for (size_t i = 0; i < std::min(out_.size(), kMostFrames); ++i) {
+    Outgoing& frame = out_[i];
+    if (skip < sizeof(Header)) {
+      auto* header = reinterpret_cast<uint8_t*>(&frame.header);
+      parts[count++] = {header + skip, sizeof(Header) - skip};
+      skip = 0;
+    } else {
+      skip -= sizeof(Header);
+    }
+    if (frame.header.payload > skip)
+      parts[count++] = {const_cast<uint8_t*>(frame.payload) + skip, frame.header.payload - skip};
+    skip = 0;
+  }
+  return count;
+}
+
+// How many bytes the system has taken; -1 if it takes none now.
+ssize_t Connection::send_some(const iovec* parts, size_t count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);
+  message.msg_iovlen = count;
+  const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
+  if (sent < 0 && !would_block()) throw ConnectionClosed(std::strerror(errno));
+  if (sent >= 0) last_sent_ = now();
+  return sent;
+}
+
+// Encrypts no more before what is encrypted has been sent, so that memory stays bounded.
+void Connection::flush_tls() {
+  while (true) {
+    size_t size;
+    const uint8_t* data = tls_->pending(&size);
+    if (size > 0) {
+      const iovec part{const_cast<uint8_t*>(data), size};
+      const ssize_t sent = send_some(&part, 1);
+      if (sent < 0) return;
+      tls_->sent(static_cast<size_t>(sent));
+    } else if (!out_.empty()) {
+      encrypt();
+    } else {
+      return;
+    }
+  }
+}
+
+// Headers and blocks are put together first: each call of TLS would begin a record.
+void Connection::encrypt() {
+  thread_local std::vector<uint8_t> plaintext(kMostTlsBytes);
+  iovec parts[2 * kMostFrames];
+  const size_t count = gather(parts);
+  size_t size = 0;
+  for (size_t i = 0; i < count && size < kMostTlsBytes; ++i) {
+    const size_t taken = std::min(parts[i].iov_len, kMostTlsBytes - size);
+    std::memcpy(plaintext.data() + size, parts[i].iov_base, taken);
+    size += taken;
+  }
+  tls_->write(plaintext.data(), size);
+  bytes_out_.fetch_add(size, std::memory_order_relaxed);
+  drop(size);
+}
+
+bool Connection::has_ciphertext() const {
+  size_t size = 0;
+  if (tls_) tls_->pending(&size);
+  return size > 0;
 }
 
 void Connection::drop(size_t sent) {
@@ -90,28 +154,74 @@ void Connection::drop(size_t sent) {
 }
 
 bool Connection::read() {
-  const ssize_t count = recv(fd_, reader_.space(), reader_.room(), 0);
-  if (count < 0) {
-    if (would_block()) return false;
-    throw ConnectionClosed(std::strerror(errno));
+  size_t count = 0;
+  if (!tls_) {
+    count = static_cast<size_t>(std::max<ssize_t>(0, receive(reader_.space(), reader_.room())));
+    reader_.advance(count);
+  } else if ((count = decrypt()) == 0) {
+    thread_local std::vector<uint8_t> ciphertext(kMostTlsBytes);
+    const ssize_t come = receive(ciphertext.data(), ciphertext.size());
+    if (come <= 0) return false;
+    tls_->put(ciphertext.data(), static_cast<size_t>(come));
+    if ((count = decrypt()) == 0) expect_more();
   }
-  if (count == 0) throw ConnectionClosed("it closed the connection");
-  last_received_ = now();
-  bytes_in_.fetch_add(static_cast<uint64_t>(count), std::memory_order_relaxed);
-  reader_.advance(static_cast<size_t>(count));
-  return true;
+  bytes_in_.fetch_add(count, std::memory_order_relaxed);
+  return count > 0;
 }
 
-// Be woken when the rest of a block is there, and not by each of its packets.
+// How many bytes have come; -1 if there are none now.
+ssize_t Connection::receive(uint8_t* to, size_t room) {
+  const ssize_t count = recv(fd_, to, room, 0);
+  if (count == 0) throw ConnectionClosed("it closed the connection");
+  if (count < 0 && !would_block()) throw ConnectionClosed(std::strerror(errno));
+  if (count > 0) last_received_ = now();
+  return count;
+}
+
+// What of the ciphertext that is here can be read, as far as there is room. An end, or a fault, is
+// thrown when all before it has been read.
+size_t Connection::decrypt() {
+  size_t count = 0;
+  has_more_ = true;
+  try {
+    while (reader_.room() > 0) {
+      const size_t read = tls_->read(reader_.space(), reader_.room());
+      if (read == 0) {
+        has_more_ = false;
+        break;
+      }
+      reader_.advance(read);
+      count += read;
+    }
+  } catch (const ConnectionClosed&) {
+    if (count == 0) throw;
+  }
+  return count;
+}
+
+// Be woken when the rest of a block is there, or at least of a record, and not by each of its packets.
 void Connection::expect_more() {
   reader_.make_room();
-  if (reader_.missing() == expected_) return;
-  expected_ = reader_.missing();
+  size_t wanted = reader_.missing();
+  if (tls_) {
+    const size_t here = tls_->record_here();
+    wanted = std::max({wanted > here ? wanted - here : 1, tls_->record_left(), size_t{1}});
+  }
+  if (wanted == expected_) return;
+  expected_ = wanted;
   const int count = static_cast<int>(expected_);
   setsockopt(fd_, SOL_SOCKET, SO_RCVLOWAT, &count, sizeof count);
 }
 
-void Connection::finish_sending() { shutdown(fd_, SHUT_WR); }
+bool Connection::finish_sending() {
+  if (tls_) {
+    tls_->finish();
+    flush_tls();
+    if (has_ciphertext()) return false;
+  }
+  shutdown(fd_, SHUT_WR);
+  return true;
+}
 
 bool Connection::discard() {
   uint8_t waste[1 << 14];
@@ -133,10 +243,7 @@ void close_gracefully(const std::vector<Connection*>& connections) {
       bool done = finished[i], alive = true;
       try {
         if (!done) open[i]->flush();
-        if (!done && !open[i]->busy()) {
-          open[i]->finish_sending();
-          done = true;
-        }
+        if (!done && !open[i]->busy()) done = open[i]->finish_sending();
         alive = open[i]->discard();
       } catch (const ConnectionClosed&) {
         alive = false;

@@ -1,6 +1,10 @@
 // One connection of an engine: frames in, frames out, never blocking. The Python counterpart is connection.py.
 #pragma once
 
+#include <poll.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -8,6 +12,7 @@
 #include <vector>
 
 #include "frames.h"
+#include "tls.h"
 
 namespace rsctl {
 
@@ -33,13 +38,20 @@ constexpr double kWaitedSeconds = 0.25;  // WAITED_SECONDS of engine_interface.p
 
 class Connection {
  public:
-  Connection(int fd, uint32_t frame, const Check& check);
+  // With `tls`, whose handshake is done, the protocol travels inside it.
+  Connection(int fd, std::unique_ptr<Tls> tls, uint32_t frame, const Check& check);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   int fd() const { return fd_; }
-  bool busy() const { return !out_.empty(); }
+  bool busy() const { return !out_.empty() || has_ciphertext(); }
+  // Whether something can be read that has already come, of which poll knows nothing.
+  bool has_more() const { return has_more_; }
+  pollfd polled() const { return {fd_, static_cast<short>(busy() ? POLLIN | POLLOUT : POLLIN), 0}; }
+  short events(const pollfd& found) const {
+    return static_cast<short>(found.revents | (has_more_ ? POLLIN : 0));
+  }
   // Whether the rest of a frame is to come, until when poll shows nothing.
   bool has_partial_frame() const { return expected_ > 1; }
   size_t queued() const { return out_.size(); }
@@ -54,13 +66,22 @@ class Connection {
   bool read();               // one read; false if there was nothing; throws ConnectionClosed
   bool next(Header* header, const uint8_t** payload) { return reader_.next(header, payload); }
   void expect_more();        // to be called when `next` has returned false
-  void finish_sending();     // half-closes the connection
+  bool finish_sending();     // half-closes the connection; false if that must be tried again
   bool discard();            // reads and drops; false when the peer has closed
 
  private:
   void drop(size_t sent);
+  size_t gather(iovec* parts);
+  ssize_t send_some(const iovec* parts, size_t count);
+  void flush_tls();
+  void encrypt();
+  size_t decrypt();
+  ssize_t receive(uint8_t* to, size_t room);
+  bool has_ciphertext() const;
 
   int fd_;
+  std::unique_ptr<Tls> tls_;
+  bool has_more_;
   FrameReader reader_;
   std::deque<Outgoing> out_;
   size_t sent_of_first_ = 0;

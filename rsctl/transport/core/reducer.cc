@@ -26,17 +26,17 @@ Reducer::Reducer(const rsctl_group& group)
 
 Reducer::~Reducer() {
   stop(Code::kStopped, "the reducer was stopped");
-  for (const auto& arrival : arrivals_) close(arrival.first);
+  for (const auto& arrival : arrivals_) close(arrival.fd);
 }
 
-void Reducer::adopt(int fd, uint32_t rank) {
+void Reducer::adopt(int fd, std::unique_ptr<Tls> tls, uint32_t rank) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (ended_) {  // nobody would serve it
       close(fd);
       return;
     }
-    arrivals_.emplace_back(fd, rank);
+    arrivals_.push_back({fd, std::move(tls), rank});
   }
   wake_.notify();
 }
@@ -88,19 +88,19 @@ void Reducer::run() {
 void Reducer::turn() {
   std::vector<pollfd> polled{{wake_.fd(), POLLIN, 0}};
   std::vector<Member*> polled_members{nullptr};
+  bool has_more = false;
   for (auto& member : members_) {
     if (!member || !member->connection) continue;
-    const bool busy = member->connection->busy();
-    polled.push_back(
-        {member->connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
+    polled.push_back(member->connection->polled());
     polled_members.push_back(member.get());
+    has_more |= member->connection->has_more();
   }
   const double pause = has_unreported_ ? kPromptSeconds : group_.silence / kHeartbeats / 2;
-  if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
-    if (polled[0].revents) take_requests();
-    for (size_t i = 1; i < polled.size() && !ended_here_; ++i)
-      if (polled[i].revents) serve(*polled_members[i], polled[i].revents);
-  }
+  poll(polled.data(), polled.size(), has_more ? 0 : static_cast<int>(pause * 1000) + 1);
+  if (polled[0].revents) take_requests();
+  for (size_t i = 1; i < polled.size() && !ended_here_; ++i)
+    if (const short events = polled_members[i]->connection->events(polled[i]))
+      serve(*polled_members[i], events);
   if (!ended_here_) keep_alive();
 }
 
@@ -117,12 +117,13 @@ void Reducer::take_requests() {
 
 void Reducer::admit() {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [fd, rank] : arrivals_) {
-    const Check check{kKinds, group_.frame, group_.epoch, group_.job, rank};
+  for (Arrival& arrival : arrivals_) {
+    const Check check{kKinds, group_.frame, group_.epoch, group_.job, arrival.rank};
     auto member = std::make_unique<Member>();
-    member->rank = rank;
-    member->connection = std::make_unique<Connection>(fd, group_.frame, check);
-    members_[rank] = std::move(member);
+    member->rank = arrival.rank;
+    member->connection =
+        std::make_unique<Connection>(arrival.fd, std::move(arrival.tls), group_.frame, check);
+    members_[arrival.rank] = std::move(member);
   }
   arrivals_.clear();
 }

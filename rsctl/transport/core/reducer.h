@@ -18,7 +18,7 @@ class Reducer {
   explicit Reducer(const rsctl_group& group);
   ~Reducer();
 
-  void adopt(int fd, uint32_t rank);
+  void adopt(int fd, std::unique_ptr<Tls> tls, uint32_t rank);
   bool outcome(uint32_t* code, std::string* text);
   rsctl_reducer_stats stats();
   const Lateness& lateness(uint32_t rank) const { return pending_.lateness(rank); }
@@ -26,6 +26,11 @@ class Reducer {
   void stop(Code code, const std::string& message);
 
  private:
+  struct Arrival {
+    int fd;
+    std::unique_ptr<Tls> tls;
+    uint32_t rank;
+  };
   // A block, and the first rank that it lacks.
   struct Wait {
     uint64_t sequence = 0;
@@ -78,7 +83,7 @@ class Reducer {
   WakePipe wake_;
 
   std::mutex mutex_;  // guards what follows, and the list of members against `stats`
-  std::vector<std::pair<int, uint32_t>> arrivals_;
+  std::vector<Arrival> arrivals_;
   bool stop_requested_ = false;
   uint32_t stop_code_ = 0;
   std::string stop_text_;

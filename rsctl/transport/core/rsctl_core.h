@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define RSCTL_CORE_ABI 4
+#define RSCTL_CORE_ABI 5
 #define RSCTL_TEXT_BYTES 2048
 
 uint32_t rsctl_core_abi(void);
@@ -30,8 +30,8 @@ typedef struct {
 
 // All calls that may fail for want of memory or descriptors return NULL or 0.
 void* rsctl_reducer_start(const rsctl_group* group);
-// Takes the descriptor over.
-int rsctl_reducer_adopt(void* reducer, int fd, uint32_t rank);
+// Takes the descriptor over, and the TLS connection on it, or NULL.
+int rsctl_reducer_adopt(void* reducer, int fd, void* tls, uint32_t rank);
 // 1 when it has ended: `code` is 0 after everyone's goodbye; `text` has RSCTL_TEXT_BYTES.
 int rsctl_reducer_ending(void* reducer, uint32_t* code, char* text);
 // `late_mean` and `late_most`: `world` numbers each, in seconds.
@@ -72,9 +72,10 @@ typedef struct {
   char detail[RSCTL_TEXT_BYTES];
 } rsctl_failure;
 
-// `slots`: `row` numbers of reducers; `windows` and `fds`: one for each reducer. Takes fds over.
+// `slots`: `row` numbers of reducers; `windows`, `fds` and `tls`, which may be NULL, one for each
+// reducer. Takes fds and TLS connections over.
 void* rsctl_client_start(const rsctl_membership* membership, const uint32_t* slots,
-                         const uint32_t* windows, const int* fds);
+                         const uint32_t* windows, const int* fds, void* const* tls);
 // The memory must stay until the operation is finished or the client freed. Returns its sequence.
 uint64_t rsctl_client_submit(void* client, void* data, uint64_t bytes, uint32_t chunk_bytes,
                              uint8_t dtype, uint8_t op);
@@ -88,6 +89,26 @@ int rsctl_client_failure(void* client, rsctl_failure* failure);  // 1 if it has 
 void rsctl_client_read(void* client, rsctl_client_stats* stats);
 void rsctl_client_stop(void* client);  // waits until it has ended
 void rsctl_client_free(void* client);
+
+// TLS by the functions of OpenSSL with these names, separated by spaces, at addresses in their order.
+const char* rsctl_tls_names(void);
+void rsctl_tls_use(void* const* functions);
+// NULL if key and certificate, both DER, are not a pair.
+void* rsctl_tls_context_start(const uint8_t* key, uint64_t key_bytes, const uint8_t* certificate,
+                              uint64_t certificate_bytes, int is_reducer);
+void rsctl_tls_context_free(void* context);
+// A connection, for one thread at a time; NULL without memory.
+void* rsctl_tls_start(const void* context);
+void rsctl_tls_free(void* tls);
+// 0 when it is done, 1 if it needs more of the peer, 2 if it has failed, 3 for another certificate;
+// `reason` has RSCTL_TEXT_BYTES.
+int rsctl_tls_handshake(void* tls, char* reason);
+uint32_t rsctl_tls_binding(void* tls, uint8_t* to, uint32_t room);
+int rsctl_tls_put(void* tls, const uint8_t* ciphertext, uint64_t bytes);  // 0 if that failed
+uint64_t rsctl_tls_take(void* tls, uint8_t* ciphertext, uint64_t room);   // 0 if there is no more
+int rsctl_tls_write(void* tls, const uint8_t* plaintext, uint64_t bytes);  // 0 if that failed
+int64_t rsctl_tls_read(void* tls, uint8_t* plaintext, uint64_t room);  // 0: it needs more; -1: the end
+void rsctl_tls_finish(void* tls);
 
 // A worker's compression: `count` numbers become groups of 8 bits with a scale and back. `residual`
 // has as many numbers: it is added before, and keeps what rounding took away.

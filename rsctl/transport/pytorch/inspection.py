@@ -1,4 +1,4 @@
-"""Answers the node's launcher what this rank is doing, on demand; costs nothing until asked.
+"""Answers the node's launcher what this rank is doing, on demand.
 
 The launcher makes a folder that only its own user can read and names it in `RSCTL_DEBUG_DIR`. A
 rank that imports torch adds to it
@@ -15,6 +15,7 @@ NCCL and, from torch 2.13 on, those of gloo; the reducers' are counted by rsctl.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import functools
 import json
@@ -22,6 +23,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import weakref
 from collections.abc import Iterator, Mapping
@@ -29,12 +31,19 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from rsctl.transport.pytorch import report
+from rsctl.transport.pytorch.data_waits import report_waits
+
 DEBUG_DIR = "RSCTL_DEBUG_DIR"
 """The variable with the folder in which the ranks of a node can be asked what they do."""
 
 REDUCERS = "reducers"
 """The name under which an answer has what goes over reducers, beside the process groups."""
 
+LOOK_SECONDS = 1.0
+"""The pause between two looks at the steps of a script whose launcher has no sample yet."""
+
+_BEGAN = "forward_compute_time_start"
 _FRAMES = 40
 _ENTRIES = 40
 _RECORDED = "2000"
@@ -103,6 +112,7 @@ def _answer(kind: str) -> dict[str, Any]:
     if kind == "inspect":
         return inspect_rank()
     step, _Steps.last = _Steps.last, {}
+    _Steps.answered |= bool(step)
     _Steps.wanted.set()
     return {"groups": counters(), **step}
 
@@ -154,14 +164,20 @@ class _Steps:
     """The models whose steps DDP measures, and the last sample that was seen.
 
     DDP has a lock that a backward pass holds until the gradients have come. So a thread of its own
-    asks DDP, when a probe has come: `last` has the sample for the next probe.
+    asks DDP, when a probe has come: `last` has the sample for the next probe. `data` are the
+    seconds that the script has waited for its DataLoader, `read` when they were last read and how
+    many they were. A short script may end before a probe gets a sample: so the thread also looks by
+    itself until one is `answered`, and otherwise the script's end prints the last.
     """
 
     models: weakref.WeakSet[Any] = weakref.WeakSet()
     iteration = 0
     began = 0
+    data = 0.0
+    read = (0.0, 0.0)
     wanted = threading.Event()
     last: dict[str, Any] = {}
+    answered = False
     reader: threading.Thread | None = None
 
 
@@ -181,37 +197,58 @@ def _measure_steps() -> None:
         real(self, *args, **kwargs)
         _Steps.models.add(self)
         if _Steps.reader is None:
+            report_waits(_waited_for_data)
             _Steps.reader = threading.Thread(target=_read_steps, name="rsctl-steps", daemon=True)
             _Steps.reader.start()
+            atexit.register(_print_unanswered)
 
     model.__init__ = __init__
 
 
+def _waited_for_data(seconds: float, _prefetches: bool) -> None:
+    _Steps.data += seconds
+
+
 def _read_steps() -> None:
-    while _Steps.wanted.wait():
+    while True:
+        _Steps.wanted.wait(None if _Steps.answered else LOOK_SECONDS)
         _Steps.wanted.clear()
         with suppress(Exception):  # of another version of torch
             _Steps.last = step_times() or _Steps.last
 
 
+def _print_unanswered() -> None:
+    if _Steps.last and not _Steps.answered and _armed == [os.getpid()]:
+        report.emit("telemetry", {"ranks": [{"rank": report.rank(), **_Steps.last["step"]}]})
+
+
 def step_times() -> dict[str, Any]:
-    """The last step that DDP has timed: its length and its wait for gradients, in milliseconds.
+    """The last step that DDP has timed: its length and its waits for gradients and for a
+    DataLoader, in milliseconds, and the number of its gradient buckets.
 
     Empty if there is no new one. DDP times every hundredth step (torch 2.13, logger.cpp: kept in
     nanoseconds): what it exchanges after its backward pass has ended is a wait for other ranks and
-    for the network. Its length is the mean since the step that was timed before.
+    for the network. Its length is the mean since the step that was timed before, and the wait for
+    data has the part of it that it has of the time since then.
     """
     for model in list(_Steps.models):
         data = model._get_ddp_logging_data()
-        iteration, began = int(data.get("iteration", 0)), int(data["forward_compute_time_start"])
+        iteration, began = (int(data.get(name, 0)) for name in ("iteration", _BEGAN))
         before, began_before = _Steps.iteration, _Steps.began
         if iteration <= before or not began:
             continue
+        now = (time.monotonic(), _Steps.data)
+        (read, waited), _Steps.read = _Steps.read, now
         _Steps.iteration, _Steps.began = iteration, began
         wait = data["backward_comm_time"] - data["backward_compute_comm_overlap_time"]
         if before and began > began_before:
-            step = (began - began_before) / (iteration - before)
-            times = {"step_ms": step / 1e6, "wait_ms": max(0, wait) / 1e6}
+            step = (began - began_before) / (iteration - before) / 1e6
+            times = {}
+            if now[1]:  # it uses a DataLoader
+                times["data_ms"] = step * min(1.0, (now[1] - waited) / (now[0] - read))
+            if sizes := data.get("rebuilt_bucket_sizes") or data.get("bucket_sizes"):
+                times["buckets"] = len(str(sizes).split(","))
+            times |= {"step_ms": step, "wait_ms": max(0, wait) / 1e6}
             return {"step": {name: round(value, 3) for name, value in times.items()}}
     return {}
 

@@ -8,19 +8,17 @@ without a hook.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import GradBucket
 
 from rsctl.transport.pytorch.clock import clock_of
+from rsctl.transport.pytorch.data_waits import report_waits
 from rsctl.transport.pytorch.host_buffers import future_for
 from rsctl.transport.pytorch.report import emit, emit_finding, rank
 from rsctl.transport.pytorch.settings import MeasureSettings, read_measure_settings
@@ -94,7 +92,7 @@ class Recording:
 
     def _begin(self, model: object, device: torch.device) -> None:
         self._times, self._model = StepTimes(clock_of(device)), model
-        _replace_next(self._waited_for_data)
+        report_waits(self._waited_for_data)
 
     def _waited_for_data(self, seconds: float, prefetches: bool) -> None:
         self._begun.data_seconds += seconds
@@ -171,32 +169,6 @@ def end() -> None:
     """Print what has been recorded."""
     if _recording is not None:
         _recording.end()
-
-
-def _replace_next(waited: Callable[[float, bool], None]) -> None:
-    """Have DataLoader's iterators report how long their caller has waited for a batch.
-
-    Only a script that has imported DataLoader by the time of its first gradient is seen waiting.
-    """
-    loader: Any = sys.modules.get("torch.utils.data.dataloader")
-    if loader is None:
-        return
-    import time
-
-    iterator = loader._BaseDataLoaderIter
-    real = iterator.__next__
-    main = threading.main_thread()
-
-    @functools.wraps(real)
-    def __next__(self: Any) -> Any:
-        begin = time.perf_counter()
-        try:
-            return real(self)
-        finally:
-            if threading.current_thread() is main:
-                waited(time.perf_counter() - begin, getattr(self, "_num_workers", 0) > 0)
-
-    iterator.__next__ = __next__
 
 
 def _report_short(has_gradients: bool, recorded: int, wanted: int) -> None:

@@ -43,7 +43,10 @@ class ReducerSession:
         noun, verb = ("reducer", "sums") if self.reducers == 1 else ("reducers", "sum")
         phrases = [self.topology.describe(), f"{self.reducers} {noun} {verb} {share}"]
         phrases.append(f"{LANGUAGES[transport.engine]} engine")
-        return phrases + ["TLS"] * transport.encrypted
+        if transport.tls is not None:
+            is_relayed = transport.tls == "relay" and transport.engine == "core"
+            phrases.append("TLS by a relay (no OpenSSL for the core)" if is_relayed else "TLS")
+        return phrases
 
     def refusal(self, tensor: torch.Tensor) -> str | None:
         """Why this tensor cannot be reduced in this session; None if it can."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rsctl.estimate.costs.billing import HOUR, Billing, PlanCost, plan_cost
-from rsctl.estimate.costs.limit import cost_findings, dollars, limit_time
+from rsctl.estimate.costs.limit import cost_findings, dollars, keep_findings, limit_time
 from rsctl.job.job import Job, Limits, RunBlock
 from rsctl.job.units import Duration, Money
 
@@ -186,3 +186,11 @@ def test_pools_add_up_and_all_that_have_no_price_are_named() -> None:
         "the spot price of x1 is unknown; the spot price of an unknown machine is unknown"
     )
     assert plan_cost("vertex", [], billing, Limits()).unknown == "it has no machines"
+
+
+@pytest.mark.parametrize(("per_hour", "price"), [(12.0, "2.00 USD"), (None, "an unknown amount")])
+def test_the_cost_of_kept_nodes(per_hour: float | None, price: str) -> None:
+    cost = PlanCost(per_hour=per_hour, seconds=HOUR, spot=False)
+    (found,) = keep_findings(Limits(keep=Duration(600)), cost)
+    assert found.message == f"if a node fails, all machines are kept for 10m, at a cost of {price}"
+    assert list(keep_findings(Limits(), cost)) == []

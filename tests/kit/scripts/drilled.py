@@ -1,9 +1,10 @@
 """A training without torch for drills: `drilled.py VARIANT STEPS SECONDS_OF_A_STEP`.
 
 It keeps a checkpoint of each replica every second step, and saves when it is asked to end. Variants
-do one thing wrong: `none` keeps no checkpoint, `half-written` writes it in place, `wrong-step`
-resumes at a later step, `jump` forgets its weights, `early` ends with exit code 0 when asked,
-`short` saves only in the first half, `silent` reports no metric.
+do one thing wrong: `none` keeps no checkpoint, `half-written` writes it in place and is nearly
+always in the middle of that, `wrong-step` resumes at a later step, `jump` forgets its weights,
+`early` ends with exit code 0 when asked, `short` saves only in the first half, `silent` reports no
+metric.
 """
 
 import json
@@ -31,7 +32,7 @@ def save() -> None:
         with path.open("w") as file:
             file.write(text[:9])
             file.flush()
-            time.sleep(pause)
+            time.sleep(2 * pause)
             file.write(text[9:])
     elif variant != "none" and not (variant == "short" and step > steps // 2):
         draft = path.with_suffix(".partial")
@@ -50,4 +51,4 @@ while step < steps:
     if asked:
         save()
         sys.exit(0 if variant == "early" else 143)
-    time.sleep(pause)
+    time.sleep(0 if variant == "half-written" else pause)

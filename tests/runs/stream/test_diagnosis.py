@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -182,8 +183,7 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
         ),
         ("RuntimeError: torch.cuda.Stream requires CUDA support", "cpu-torch"),
         (
-            "worker-0:7:7 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using "
-            "internal implementation",
+            "worker-0:7:7 [0] net/plugin.cc:40 NCCL WARN Failed to initialize any NET plugin",
             "plugin",
         ),
         ("ModuleNotFoundError: No module named 'transformers.models'", "module"),
@@ -319,9 +319,10 @@ def test_nccl_names_what_its_own_error_is_an_effect_of() -> None:
 
 
 @pytest.mark.parametrize("one", real("log_lines"), ids=lambda one: one["text"][:50])
-def test_real_lines_have_a_cause(one: dict[str, str]) -> None:
-    (cause,) = known_causes(one["text"].splitlines(), 1, None)
-    assert cause.code == one["code"]
+def test_real_lines_have_a_cause(one: dict[str, Any]) -> None:
+    lines = one["text"].splitlines()
+    cause, *others = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code, *(other.code for other in others)] == [one["code"], *one.get("also", [])]
     assert cause.remedy
     if "named" in one:
         assert cause.message.endswith(f": {one['named']}")
@@ -351,3 +352,32 @@ def test_a_plugin_that_failed_is_not_said_to_be_missing() -> None:
         "algo-1:7:7 [1] NCCL INFO NET/Socket : Using [0]eth0:10.0.227.37<0>",
     ]
     assert [cause.code for cause in known_causes(lines, 1, None)] == ["ofi"]
+
+
+@pytest.mark.parametrize("one", real("harmless_lines"), ids=lambda one: one["text"][:50])
+def test_warnings_of_trainings_that_succeed_are_no_cause(one: dict[str, str]) -> None:
+    lines = one["text"].splitlines()
+    assert known_causes(failure_lines(lines), 1, None, earlier=lines) == []
+
+
+def test_the_warnings_of_nccl_before_a_traceback_say_why_it_failed() -> None:
+    lines = [
+        "algo-1:7:7 [1] misc/socket.cc:52 NCCL WARN Connect to 10.0.0.7<4711> failed : No route",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 3, in <module>',
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275, unhandled system "
+        "error, NCCL version 2.27.3",
+    ]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["nccl-network", "nccl"]
+
+
+def test_an_error_before_a_clear_exception_is_not_its_cause() -> None:
+    lines = ["HTTP Error 429: Too Many Requests", *CHAINED[8:]]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["exception"]
+
+
+def test_a_traceback_that_was_cut_off_gives_way_to_the_one_before() -> None:
+    cut = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in <module>']
+    assert failure_lines([*CHAINED[8:], *cut])[: len(CHAINED) - 8] == CHAINED[8:]

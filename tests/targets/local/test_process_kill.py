@@ -204,7 +204,9 @@ def test_an_end_that_no_disk_can_keep_is_an_error_and_no_wait(
 ) -> None:
     """A supervisor that is killed after the disk is full, down to the space kept for the end."""
     rsctl.home, rsctl.env["RSCTL_HOME"] = small_disk, str(small_disk)
-    job = rsctl.write_job(bash="echo begun; sleep 600")
+    job = rsctl.write_job(
+        bash="echo loss=1; echo begun; sleep 600", metrics={"loss": {"regex": "loss=([0-9.]+)"}}
+    )
     commands = {
         "status": ("status", "@last", "--watch"),
         "metrics": ("metrics", "@last", "--follow"),
@@ -213,6 +215,9 @@ def test_an_end_that_no_disk_can_keep_is_an_error_and_no_wait(
     if command != "bench":
         rsctl.detach(job)
     cli = rsctl.start(*commands[command])
+    assert cli.stdout is not None
+    if command != "bench":  # which starts the run itself
+        assert cli.stdout.readline()  # it follows the run: one that begins later sees it failed
     folder = small_disk / "runs"
     [run] = wait_until(lambda: [path.name for path in folder.glob("*")])
     rsctl.wait_for_log(run, "begun")

@@ -58,7 +58,10 @@ def checkpoints(rsctl: Rsctl, run: str) -> Path:
     return rsctl.home / "runs" / run / "checkpoints"
 
 
-def test_a_cancelled_job_saves_on_all_ranks(rsctl: Rsctl, job: str) -> None:
+def test_a_cancelled_job_saves_on_all_ranks(
+    rsctl: Rsctl, job: str, torch_forks: dict[str, str]
+) -> None:
+    rsctl.env.update(torch_forks)
     run = rsctl.detach(job)
     rsctl.wait_for_log(run, "training")
     assert rsctl("cancel", run).exit_code == 0

@@ -128,12 +128,10 @@ def test_torchrun_with_the_names_that_torch_tolerates(
                 "env": {"PYTHONPATH": str(source)} if search_path == "source" else {},
             },
             image={"source": str(source)},
-            workers={"count": 2},
         ),
     )
     assert done.exit_code == 0, done.stdout + done.stderr
-    for number in range(2):
-        assert f"worker-{number} | imported own own" in done.stdout
+    assert "worker-0 | imported own own" in done.stdout
 
 
 def test_the_binding_with_the_names_that_torch_tolerates(rsctl: Rsctl, tmp_path: Path) -> None:

@@ -62,6 +62,21 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     assert failure.lines[-1] == "RuntimeError: boom"
 
 
+@pytest.mark.parametrize("state", [JobState.CANCELLED, JobState.EXPIRED])
+@pytest.mark.parametrize(("key", "is_kept"), [("k", True), ("own", False)])
+def test_a_job_whose_failed_node_was_kept_has_failed(
+    cloud: FakeCloud, target: FakeTarget, run: str, state: JobState, key: str, is_kept: bool
+) -> None:
+    """Whatever ends it then; the job's own programs do not know the key."""
+    kept = f'{{"rsctl": "kept", "code": 3, "key": "{key}"}}'
+    cloud.lines = [line(18, "worker-1", NODE), line(21, "worker-1", kept)]
+    cloud.end(state)
+    events = reported(followed(target, run))
+    assert ("worker-1 failed" in events) == is_kept
+    why = "job failed (worker-1 has failed with exit code 3)" if is_kept else f"job {state.value}"
+    assert events[-1] == why
+
+
 @pytest.mark.parametrize(
     "printed",
     [

@@ -41,14 +41,14 @@ def test_the_source_runs(rsctl: Rsctl, kind: str) -> None:
     assert "worker-0 ['--lr', '0.1']" in lines(done, "worker-0")
 
 
-def test_it_trains_over_reducers(rsctl: Rsctl) -> None:
+def test_it_trains_over_reducers(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
     (rsctl.folder / "source").mkdir()
     shutil.copy(DDP_SCRIPT, rsctl.folder / "source" / "train.py")
     done = rehearse(
         rsctl,
         "process",
         image={"uri": BASE},
-        run={"script": "train.py", "env": {"CUDA_VISIBLE_DEVICES": ""}},
+        run={"script": "train.py", "env": {"CUDA_VISIBLE_DEVICES": "", **torch_forks}},
         workers={"count": 2},
         reducers={"count": 1},
     )

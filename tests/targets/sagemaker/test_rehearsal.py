@@ -64,8 +64,9 @@ def control(env: dict[str, str], method: str, path: str) -> Any:
     return answer.json()
 
 
-def test_the_quickstart_with_a_reducer_group(rsctl: Rsctl) -> None:
+def test_the_quickstart_with_a_reducer_group(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
     settings = ("workers.count=2", "reducers.count=1", "run.args.epochs=5")
+    settings += tuple(f"run.env.{name}={value}" for name, value in torch_forks.items())
     small = [word for setting in settings for word in ("--set", setting)]
     done = rsctl("submit", QUICKSTART, *PROCESSES, *small, "-o", "json")
     assert done.exit_code == 0, done.stderr

@@ -21,7 +21,7 @@ Submit = Callable[..., str]
 @pytest.fixture(scope="module")
 def forgetful() -> Iterator[SlurmCluster]:
     """A cluster that forgets a job two seconds after its end."""
-    with slurm_cluster(MIN_JOB_AGE="2") as cluster:
+    with slurm_cluster(MIN_JOB_AGE="2", SLURMD_TIMEOUT="120") as cluster:
         yield cluster
 
 
@@ -54,8 +54,9 @@ Keys = Callable[..., dict[str, Any]]
 
 def states(cluster: SlurmCluster, run: str) -> list[str]:
     """The file `states` of a run, without times."""
-    text = (cluster.shared / run / "states").read_text()
-    return [line.split(" ", 1)[1] for line in text.splitlines()]
+    file = cluster.shared / run / "states"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [line.split(" ", 1)[1] for line in lines]
 
 
 def job_of(rsctl: Rsctl, run: str) -> str:
@@ -127,13 +128,7 @@ def test_a_second_job_of_a_run_ends(rsctl: Rsctl, keys: Keys, forgetful: SlurmCl
 def test_a_job_that_slurm_has_forgotten(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
     """MinJobAge after its end only the job's own folder knows how it ended."""
     run = rsctl.detach(rsctl.write_job(**keys("echo begun; exit 7")))
-    wait_until(
-        lambda: (
-            (forgetful.shared / run / "states").exists()
-            and states(forgetful, run)[-1].startswith("ended")
-        ),
-        "the end",
-    )
+    wait_until(lambda: any(line.startswith("ended") for line in states(forgetful, run)), "the end")
     wait_until(lambda: not any(run in job for job in forgetful.jobs()), "Slurm to forget the job")
     status = rsctl.status(run)
     assert (status["state"], status["exit_code"]) == ("failed", 1)
@@ -237,22 +232,25 @@ def test_a_preemption(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, tmp_pat
 
 
 def test_a_node_that_dies(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
-    """The run fails, and the node is named for the next submission to leave it out."""
-    keys_of_job = keys("echo begun; sleep 600", workers={"count": 2})
-    run = rsctl.detach(rsctl.write_job(**keys_of_job))
-    rsctl.wait_for_log(run, "begun")
-    lost = rsctl.status(run)["facts"]["replica_nodes"]["worker-1"]
-    # Slurm mistrusts it first: its state must be known when the ranks have lost their peer.
-    forgetful.run("scontrol", "update", f"nodename={lost}", "state=drain", "reason=test")
-    forgetful.control("kill-node", lost)
+    """A node dies before the job's tasks start. srun notices before Slurm does: the run names the
+    node, for the next submission to leave it out.
+    """
+    is_dead = forgetful.shared / "a-node-is-dead"
+    setup = [*forgetful.setup, f"until [ -e {is_dead} ]; do sleep 0.1; done"]
+    run = rsctl.detach(
+        rsctl.write_job(**keys("true", workers={"count": 2}, slurm={"setup": setup}))
+    )
+    wait_until(lambda: states(forgetful, run), "the batch script")
+    forgetful.control("kill-node", "n1")
+    is_dead.touch()
     try:
-        wait_until(lambda: rsctl.status(run)["state"] == "failed", "the run's end")
+        wait_until(lambda: "ended" in states(forgetful, run)[-1], "the end of the batch script")
     finally:
-        forgetful.control("start-node", lost)
-        forgetful.run("scontrol", "update", f"nodename={lost}", "state=resume")
+        forgetful.control("start-node", "n1")
         idle = "sinfo", "-h", "-N", "-t", "idle", "-o", "%N"
-        wait_until(lambda: lost in forgetful.run(*idle), "the node's return")
-    assert rsctl.status(run)["reason"] == f"a node failed: {lost}"
+        wait_until(lambda: "n1" in forgetful.run(*idle), "the node's return")
+    wait_until(lambda: rsctl.status(run)["state"] == "failed", "the run's end")
+    assert rsctl.status(run)["reason"] == "a node failed: n1"
 
 
 @pytest.mark.parametrize(
@@ -273,6 +271,23 @@ def test_what_slurm_refuses(
     assert text in findings[0]["message"].lower()
     assert findings[0]["path"] == remedy
     assert findings[0]["remedy"]
+
+
+def test_a_full_spool(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """slurmctld cannot write the script of a job: the error names whose disk it is."""
+    # The controller, which is root, has a file in the place of each folder of scripts.
+    block = (
+        "for n in 0 1 2 3 4 5 6 7 8 9; do mkdir -p hash.$n; mv hash.$n kept.$n; : >hash.$n; done"
+    )
+    free = "for n in 0 1 2 3 4 5 6 7 8 9; do rm hash.$n; mv kept.$n hash.$n; done"
+    forgetful.run("sh", "-c", f"cd /var/spool/ctld; {block}")
+    try:
+        done = rsctl("submit", rsctl.write_job(**keys("true")), "-o", "json")
+    finally:
+        forgetful.run("sh", "-c", f"cd /var/spool/ctld; {free}")
+    [finding] = [event for event in done.events if event["type"] == "finding"]
+    assert (done.exit_code, finding["code"]) == (4, "spool"), done.stdout
+    assert "administrators" in finding["remedy"]
 
 
 def test_a_token_that_has_expired(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:

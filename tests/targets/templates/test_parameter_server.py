@@ -33,7 +33,10 @@ def test_each_server_has_its_part(rsctl: Rsctl) -> None:
     ]
 
 
-def test_a_killed_server_is_the_jobs_first_failure(rsctl: Rsctl) -> None:
+def test_a_killed_server_is_the_jobs_first_failure(
+    rsctl: Rsctl, torch_forks: dict[str, str]
+) -> None:
+    rsctl.env.update(torch_forks)
     assert rsctl("init", "parameter-server", "mine").exit_code == 0
     server = rsctl.folder / "mine" / "server.py"
     text = server.read_text()

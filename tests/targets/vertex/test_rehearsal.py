@@ -35,9 +35,10 @@ def end_of(run: dict[str, Any]) -> list[tuple[str, str, int | None]]:
     return [(r["replica"], r["state"], r["exit_code"]) for r in run["replicas"]]
 
 
-def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
+def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
     reducers = "reducers={count: 2, disk: 100GB, env: {A: b}}"
     settings = ("workers.count=2", reducers, "run.args.epochs=5")
+    settings += tuple(f"run.env.{name}={value}" for name, value in torch_forks.items())
     small = [word for setting in settings for word in ("--set", setting)]
     done = rsctl("submit", QUICKSTART, *REHEARSE, *small, "-o", "json")
     assert done.exit_code == 0, done.stderr

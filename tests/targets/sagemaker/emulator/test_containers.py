@@ -179,7 +179,7 @@ def test_a_failure_has_its_reason(real: Account) -> None:
     assert (ended["SecondaryStatus"], ended["FailureReason"]) == ("Failed", reason)
 
 
-def training(*command: str) -> Answer:
+def training(*command: str, **variables: str) -> Answer:
     """A job of rsctl's own kind, with the transport of its own."""
     algorithm = {
         "TrainingImage": "train:1",
@@ -192,6 +192,7 @@ def training(*command: str) -> Answer:
         "RSCTL_RUN": "j",
         "RSCTL_REDUCER_KIND": "rsctl",
         "RSCTL_TOKEN": "0" * 64,
+        **variables,
     }
     return {
         **{"AlgorithmSpecification": algorithm, "Environment": environment},
@@ -200,8 +201,8 @@ def training(*command: str) -> Answer:
 
 
 @pytest.mark.parametrize("kind", ["process"])
-def test_a_script_trains_over_reducers(real: Account) -> None:
-    real.create(**training("--python", "--", DDP_SCRIPT.name))
+def test_a_script_trains_over_reducers(real: Account, torch_forks: dict[str, str]) -> None:
+    real.create(**training("--python", "--", DDP_SCRIPT.name, **torch_forks))
     ended = end(real)
     assert ended["TrainingJobStatus"] == "Completed", (ended["FailureReason"], lines(real))
     said = lines(real)
@@ -217,11 +218,13 @@ def test_a_script_trains_over_reducers(real: Account) -> None:
 
 
 @pytest.mark.parametrize("kind", ["process"])
-def test_a_script_that_fails_is_named_and_its_reducers_end(real: Account, tmp_path: Path) -> None:
+def test_a_script_that_fails_is_named_and_its_reducers_end(
+    real: Account, tmp_path: Path, torch_forks: dict[str, str]
+) -> None:
     script = tmp_path / "fail.py"
     script.write_text("import os\nif os.environ['RANK'] == '1':\n    raise ValueError('no data')\n"
                       "import time; time.sleep(600)\n")  # fmt: skip
-    real.create(**training("--python", "--", str(script)))
+    real.create(**training("--python", "--", str(script), **torch_forks))
     ended = end(real)
     assert ended["SecondaryStatus"] == "Failed"
     assert ended["FailureReason"].startswith("AlgorithmError: worker-1, rank 1, ")

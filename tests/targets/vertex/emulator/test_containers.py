@@ -104,13 +104,16 @@ def test_a_crash_restarts_in_place(real: Project) -> None:
 
 
 @pytest.mark.parametrize("kind", ["process"])
-def test_a_script_trains_over_reducers_that_stand_in(real: Project) -> None:
+def test_a_script_trains_over_reducers_that_stand_in(
+    real: Project, torch_forks: dict[str, str]
+) -> None:
     args = ["--launcher", "torchrun", "--processes", "1", "--python"]
     ours = {
         "args": [*args, "--", DDP_SCRIPT.name],
         "env": [
             {"name": "RSCTL_TARGET", "value": "vertex"},
             {"name": "RSCTL_RUN", "value": "quickstart-abc123"},
+            *({"name": name, "value": value} for name, value in torch_forks.items()),
         ],
     }
     job, ended = run(real, pool(**ours), pool(**ours), pool(2, REDUCER_IMAGE))

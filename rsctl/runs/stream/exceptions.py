@@ -1,0 +1,211 @@
+"""The exception that ended a program, from the end of its log: what was raised, and where.
+
+It is the answer where no cause is known, so it covers what programs of a training print as they
+end: tracebacks of Python with chains, groups and those of other processes, exceptions of C++,
+panics of Rust, failed assertions, damaged heaps, and errors of shells.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Optional
+
+_LONGEST = 300
+_LONGEST_LINE = 4096
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)|^ *File \"[^\"]+\", line \d+")
+_PREFIX = re.compile(
+    r"(?:\[rank\d{1,6}\]: ?|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?|std(?:err|out): ?"
+    r"|\(\w{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\) ?|\d{1,5}: ?(?=[A-Z ]))"
+)
+_BOX = re.compile(r"[\u2500-\u257f]")
+_BOX_FRAME = re.compile(r" *(/[^:\n]{1,300}\.py):(\d{1,7}) in ([\w<>]{1,100})(?: |$)")
+_HEADER = "Traceback (most recent call last):"
+_MEMBER = re.compile(r" *\+[-+]{3,60} \d{1,4} -{3}")
+_GROUP_MARGIN = re.compile(r" *(?:\| ?|\+[-+ ]*(?:\d{1,4} -+)?)")
+_FRAME = re.compile(r' *File "([^"\n]{1,300})", line (\d{1,7})(?:, in ([^\n]{1,100}))?$')
+_RAISED = re.compile(r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80})(?:: ?(.{0,4096}))?$")
+_ENDS = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Iteration|Warning|Timeout|Fault|Failed|Group)$"
+)
+_IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
+_NOT_OWN = re.compile(
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/|pyx$|pxi$"
+)
+_MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
+_NATIVE = (
+    re.compile(
+        r"terminate called after throwing an instance of '([^'\n]{1,120})'"
+        r"(?:\s{1,20}what\(\): {1,4}([^\n]{1,400}))?"
+    ),
+    re.compile(
+        r"thread '([^'\n]{1,80})' (?:\(\d{1,9}\) )?panicked at ([^\n]{1,200}?):?\n([^\n]{1,300})"
+        r"|thread '[^'\n]{1,80}' panicked at '([^\n]{1,300})', ([\w./-]{1,200}:\d{1,7})"
+    ),
+    re.compile(
+        r"(?m:^)[^\n:]{1,120}: ([\w./+-]{1,200}:\d{1,7}): ([^\n]{1,300}?): "
+        r"(Assertion [`'][^\n]{1,200}' failed)"
+    ),
+    re.compile(
+        r"(double free or corruption[^\n]{0,40}|free\(\): [a-z ]{3,40}|malloc\(\): [a-z ]{3,60}"
+        r"|corrupted (?:size vs\. prev_size|double-linked list)[^\n]{0,40}|munmap_chunk\(\): [a-z "
+        r"]{3,40}"
+        r"|\*\*\* stack smashing detected \*\*\*)"
+    ),
+)
+_SHELL = re.compile(
+    r"(?m:^)((?:[\w./-]{1,200}|(?:ba|da|z)?sh): (?:-c: )?(?:line )?\d{1,6}: (?!.{0,80}"
+    r"(?:[Cc]ommand not found|not found$|Killed|Terminated))[^\n]{1,200}"
+    r"(?:syntax error|unbound variable|No such file|bad substitution|parameter (?:null|not set)"
+    r"|ambiguous redirect|numeric argument|too many arguments|unexpected)[^\n]{0,120})"
+)
+
+
+class Raised(NamedTuple):
+    """An exception: its text in one line, the position in the program's own code as
+    `train.py:9 in main`, and whether only code of packages or native code is known.
+    """
+
+    text: str
+    position: Optional[str]
+    is_native: bool = False
+
+
+def find_exception(lines: Sequence[str]) -> Optional[Raised]:
+    """The exception of Python that ended the program; None if the lines contain none.
+
+    Of a chain it is the last one with the first one as its origin; of a group its first member; of
+    an exception that another process raised, the one of that process.
+    """
+    clean = [_plain(line[:_LONGEST_LINE]) for line in lines]
+    chain = _raised(clean) or _from_error_file("\n".join(clean)) or _without_traceback(clean)
+    if not chain:
+        return None
+    group = next((i for i, each in enumerate(chain) if "sub-exception" in each.text), None)
+    if group is not None and group + 1 < len(chain):
+        chain = chain[: group + 2]
+    last, first = chain[-1], chain[0]
+    text = last.text
+    if first.text != last.text and _kind(first.text) not in text:
+        text = f"{text}; after {_short(first.text)}"
+    position = next((each.position for each in reversed(chain) if each.position), None)
+    return Raised(text, position)
+
+
+def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
+    """The error of native code or of a shell that ended the program; None if there is none."""
+    text = "\n".join(line[:_LONGEST_LINE] for line in lines)
+    for pattern in _NATIVE:
+        if match := pattern.search(text):
+            parts = [part.strip() for part in match.groups() if part]
+            return Raised(_short(": ".join(parts)), None, is_native=True)
+    if match := _SHELL.search(text):
+        return Raised(_short(match[1]), None)
+    return None
+
+
+def is_complete(lines: Sequence[str]) -> bool:
+    """Whether a traceback at the beginning of the lines ends with its exception."""
+    return bool(_raised([_plain(line[:_LONGEST_LINE]) for line in lines]))
+
+
+def _plain(line: str) -> str:
+    """A line without the marks that launchers, groups and terminals put before it."""
+    line = line.rstrip()
+    while match := _PREFIX.match(line):
+        line = line[match.end() :]
+    if _BOX.search(line[:3]):  # a traceback of rich
+        line = _BOX.sub("", line)
+        return _box_frame(line)
+    if _MEMBER.match(line):
+        return _HEADER
+    margin = _GROUP_MARGIN.match(line)
+    return line[margin.end() :] if margin and line.lstrip()[:1] in "|+" else line
+
+
+def _box_frame(line: str) -> str:
+    """A line of a traceback in a box as Python writes it, if it names a frame."""
+    match = _BOX_FRAME.match(line)
+    return f'  File "{match[1]}", line {match[2]}, in {match[3]}' if match else f"  {line.strip()}"
+
+
+def _without_traceback(lines: Sequence[str]) -> list[Raised]:
+    """The last line that has the form of an exception, of a log without its traceback."""
+    for line in reversed(lines):
+        match = _RAISED.match(line) if not line.startswith(("Error:", "Exception:")) else None
+        if match and match[2] and _ENDS.search(match[1]) and not match[1].endswith("Warning"):
+            return [Raised(_short(line), None)]
+    return []
+
+
+def _raised(lines: Sequence[str]) -> list[Raised]:
+    """The exceptions of all tracebacks in the order of the lines."""
+    found: list[Raised] = []
+    frames: list[tuple[str, str, str]] = []
+    inside = False
+    for number, line in enumerate(lines):
+        if "Traceback (most recent call last)" in line:
+            inside, frames = True, []
+        elif match := _FRAME.match(line):
+            inside = True
+            frames.append((match[1], match[2], match[3] or ""))
+        elif inside and line[:1].strip() and (match := _RAISED.match(line)):
+            kind, message = match[1], match[2] or ""
+            if not (_ENDS.search(kind) or frames):
+                continue
+            if in_worker := _IN_WORKER.match(message):
+                kind, message = in_worker[1], ""
+                inside = True  # its own traceback follows
+                found.append(Raised(kind, _position(frames)))
+                continue
+            if not message.strip() or _MISSING_TEXT.fullmatch(message):
+                message = _next_text(lines[number + 1 :])
+            found.append(
+                Raised(_short(f"{kind}: {message}" if message else kind), _position(frames))
+            )
+            inside, frames = False, []
+    return found
+
+
+def _next_text(lines: Sequence[str]) -> str:
+    """The first words of a message that begins on the next line."""
+    for line in lines[:3]:
+        if line.strip() and not line.startswith("Traceback") and not _FRAME.match(line):
+            return line.strip() if line[:1].isspace() else ""
+    return ""
+
+
+def _position(frames: Sequence[tuple[str, str, str]]) -> Optional[str]:
+    """The last frame in the program's own code, otherwise the last one."""
+    own = [frame for frame in frames if not _NOT_OWN.search(frame[0])]
+    if not frames:
+        return None
+    path, line, function = (own or frames)[-1]
+    name = f" in {function}" if function and function != "<module>" else ""
+    return f"{path}:{line}{name}"
+
+
+def _from_error_file(text: str) -> list[Raised]:
+    """The exception in the error file of PyTorch's elastic launcher, which it also prints."""
+    start = text.find('{\n  "message": {')
+    start = text.find('{"message": {') if start < 0 else start
+    if start < 0:
+        return []
+    try:
+        record, _ = json.JSONDecoder().raw_decode(text[start:])
+        message = record["message"]["message"]
+        stack = record["message"].get("extraInfo", {}).get("py_callstack", "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    inner = _raised(str(stack).splitlines())
+    return inner or [Raised(_short(str(message)), None)]
+
+
+def _kind(text: str) -> str:
+    return text.partition(":")[0]
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

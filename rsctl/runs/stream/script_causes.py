@@ -1,0 +1,291 @@
+"""Causes of failed jobs in scripts: packages that do not fit, damaged data, tensors of wrong kinds.
+
+Sources: texts of tests/fixtures/real; the messages in the code of torch, triton, transformers,
+datasets, webdataset, Pillow, pyarrow and CPython.
+"""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+SCRIPT_CAUSES = (
+    cause(
+        "gpu-binary",
+        r"'sm_(\d{2,3}a?)' is not a recognized processor|Unsupported gpu architecture '(\w{1,20})'"
+        r"|Value '(sm_\w{1,6})' is not defined for option 'gpu-name'"
+        r"|[Uu]nsupported (?:GPU|conversion)[^\n]{0,30}(sm_?\d{2,3})",
+        "the compiler of torch or Triton does not know the machine's GPU: {names}",
+        "use an image.base with a newer torch and CUDA, or another workers.accelerator",
+    ),
+    cause(
+        "gpu-binary",
+        r"([^\n:]{1,80}\brequires? (?:NVIDIA )?(?:Ampere|Hopper|Blackwell|Ada|sm_?\d|(?:CUDA "
+        r"|compute"
+        r" )capability)[^\n]{0,80})|([^\n:]{0,60}only supported on (?:CUDA )?(?:devices|GPUs|Ampere"
+        r"|Hopper)[^\n]{0,80})|(compute capability \d[\d.]{0,3} or higher[^\n]{0,60})",
+        "the machine's GPU does not have a feature that the program uses: {names}",
+        "use another workers.accelerator, a newer CUDA in image.base where the message names one, "
+        "or turn the feature (FP8, bf16, FlashAttention) off",
+    ),
+    cause(
+        "compile",
+        r"[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
+        r"|(?:OutOfResources|PTXASError|CompilationError): ([^\n]{1,160})|Triton Error "
+        r"\[\w{2,5}\]: "
+        r"([^\n]{1,100})|BackendCompilerFailed: backend='(\w{1,30})' raised"
+        r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException|TorchRuntimeError): "
+        r"([^\n]{1,160})|torch\._dynamo\.exc\.(\w{1,60}(?:: [^\n]{1,120})?)",
+        "torch.compile could not compile a part of the model: {names}",
+        "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
+        "works; install the Triton that belongs to torch, and a C compiler (image.apt: [gcc])",
+    ),
+    cause(
+        "numpy",
+        r"module compiled against A(?:PI|BI) version 0x\w{1,10} but this version of numpy"
+        r"|numpy\.core\.multiarray failed to import|RuntimeError: Numpy is not available"
+        r"|No module named 'numpy\._core"
+        r"|module 'numpy' has no attribute '(?:bool|int|float|object|str|complex|product|long|Inf"
+        r"|NaN|unicode_|float_|string_|in1d)8?_?'",
+        "a package, or the script, is for another version of NumPy than the one in the image",
+        "install a newer version of the package, or the older NumPy: numpy<2 in image.python "
+        "(numpy<1.24 for names such as np.bool)",
+    ),
+    cause(
+        "package-versions",
+        r"ImportError: ([^\n]{0,60}requires (?:the )?[`'\w][^\n]{1,120})"
+        r"|ImportError: (\S{1,80}[><=~!]=?[\w.,<>=!]{1,40} is required[^\n]{1,120})"
+        r"|(\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for|by) [^\n]{1,120})"
+        r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
+        r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
+        r"|AttributeError: (?:partially initialized )?(module '(?:torch\w{0,10}|numpy|pandas"
+        r"|pyarrow|dill|transformers|datasets|accelerate|diffusers|peft|triton|deepspeed|lightning|jax|wandb|cv2"
+        r"|pkgutil|collections|inspect)\b[\w.]{0,60}' has no attribute '\w{1,80}')"
+        r"|TypeError: (\w{0,60}(?:Trainer|Arguments|Config|Strategy|Plugin|Accelerator|Parallel)"
+        r"\.__init__\(\) got an unexpected keyword argument '\w{1,60}')"
+        r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
+        r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
+        r"|No module named '((?:pkg_resources|distutils|imp|torch\._six)\b[\w.]{0,40})'",
+        "the versions of packages do not fit each other, or the script: {names}",
+        "install versions that belong together in image.python, such as those of the script's own "
+        "requirements; a file of the source with the name of a package hides it; pkg_resources "
+        "comes with setuptools<81, distutils ended with Python 3.12",
+    ),
+    cause(
+        "extension-missing",
+        r"No module named '((?:flash_attn_\w{1,20}|amp_C|apex_C|fused_\w{1,40}|syncbn"
+        r"|\w{1,40}_cuda|xformers\._C\w{0,20}|scaled_\w{1,40})\b[\w.]{0,60})'"
+        r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
+        r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
+        r"|CUDA extension[^\n]{0,40}not (?:installed|available|built)()"
+        r"|in (_load_library)\n[^\n]{0,200}\nStopIteration"
+        r"|[Cc]ould not find (?:shared object|compiled|library) (?:file )?([^\n]{1,80})"
+        r"|Unable to (?:import|load) (?:the )?(?:custom|compiled|CUDA) ([^\n]{1,80})",
+        "a package was installed without its compiled part: {names}",
+        "install its build for the image's torch and CUDA, or build it there (an image.base with "
+        "the CUDA toolkit, pip's --no-build-isolation)",
+    ),
+    cause(
+        "relative-import",
+        r"attempted relative import (?:with no known parent package|beyond top-level package)",
+        "a file of a package was started as a script, so its relative imports do not work",
+        "start it as a module: command: [python, -m, PACKAGE.MODULE]",
+    ),
+    cause(
+        "syntax",
+        r'File "([^"\n]{1,200})", line \d{1,7}\n[^\n]{0,300}\n(?:[^\n]{0,200}\^[^\n]{0,100}\n)?'
+        r"(?:SyntaxError|IndentationError|TabError): ",
+        "Python cannot parse a file: {names}",
+        "correct the line, or use an image.base whose Python is as new as the file's syntax",
+    ),
+    cause(
+        "nodes-shards",
+        r"you need to add an explicit nodesplitter|need at least as many (?:shards|files)"
+        r"|fewer shards than workers|[Nn]o samples found in (?:the )?dataset"
+        r"|number of shards \(?\d{0,9}\)?[^\n]{0,40}(?:less|smaller|fewer)[^\n]{0,40}"
+        r"(?:workers|ranks|processes)",
+        "the shards of a data set cannot be divided among the ranks and their workers",
+        "give webdataset nodesplitter=wds.split_by_node, and make at least one shard for each "
+        "worker of each rank",
+    ),
+    cause(
+        "data-pipe",
+        r"\{'shell':\s{0,4}True[^\n]{0,60}\}\): exit (\d{1,3}) \(\w{1,10}\)"
+        r"|(?:gopen|Pipe)[^\n]{0,200}: exit (-?\d{1,3})\b"
+        r"|download failed: (?:s3|gs)://?(\S{1,160}) to - ",
+        "a command that webdataset reads a shard from failed: {names}",
+        "run the command in the image to see its own error: a program, a permission or a name; "
+        "let the pipeline skip or retry with handler=wds.warn_and_continue",
+    ),
+    cause(
+        "data-file",
+        r"cannot identify image file ([^\n]{1,160})|image file is truncated()|Truncated File Read()"
+        r"|tarfile\.ReadError: ([^\n]{1,80})|zlib\.error: ([^\n]{1,80})|BadZipFile: ([^\n]{1,80})"
+        r"|Compressed file ended before()|gzip\.BadGzipFile: ([^\n]{1,80})"
+        r"|pyarrow\.lib\.ArrowInvalid: ([^\n]{1,160})|ArrowInvalid: ([^\n]{1,160})"
+        r"|Parquet magic bytes not found()|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
+        r"|UnicodeDecodeError: ([^\n]{1,120})|IncompleteReadError|(Consistency check failed: "
+        r"[^\n]{1,80})"
+        r"|Unable to (?:synchronously )?open (?:file|object) \(([^\n]{1,100})",
+        "a data file is damaged, incomplete, or of another format than its name: {names}",
+        "find the file by the name in the traceback, and write or download it again; `mode: copy` "
+        "avoids files that are read while they are written",
+    ),
+    cause(
+        "checkpoint",
+        r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
+        r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input|SafetensorError: ([^\n]{1,100})"
+        r"|(?:HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeader\w{0,20})",
+        "a checkpoint or model is incomplete, or its format differs from its name: {names}",
+        "download or write it again; write checkpoints under another name and rename them",
+    ),
+    cause(
+        "checkpoint-missing",
+        r"Can't find a valid checkpoint at (\S{1,200})|No valid checkpoint found in output "
+        r"directory"
+        r" \(?(\S{1,200}?)\)?$|assert metadata is not None|[Uu]nable to find latest file at "
+        r"(\S{1,200})"
+        r"|zero checkpoints? (?:paths? )?(?:are|is) missing|Client provided checkpoint(?: tag)?"
+        r"[^\n]{0,60}(?:does not exist|not found)|No such file or directory: "
+        r"'([^'\n]{1,180}\.metadata)'"
+        r"|could not find the metadata file (\S{1,160})|checkpoint[^\n]{0,60}not found at "
+        r"(\S{1,160})"
+        r"|CheckpointException",
+        "there is no complete checkpoint where the script resumes: {names}",
+        "resume from the newest folder that all ranks have completed; the path must be the same "
+        "shared one on all nodes (checkpoints), and the format that the framework loads",
+    ),
+    cause(
+        "trainer",
+        r"(max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
+        r"|eval\w{0,6})"
+        r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss|does not have a padding token"
+        r"|chat_template is not set|cannot perform fine-tuning on purely quantized"
+        r"|[Tt]arget modules [^\n]{1,80} not found|already exists and is not empty"
+        r"|[Ee]valuation requires an eval_dataset|[Yy]ou cannot (?:use|train|set) [^\n]{1,100})",
+        "the framework does not accept the script's settings: {names}",
+        "correct the setting that the message names, in the script or in run.args",
+    ),
+    cause(
+        "torch-internal",
+        r"([^\n]{0,100}) ?INTERNAL ASSERT FAILED",
+        "PyTorch found its own state to be wrong: {names}",
+        "this is a fault of torch, or of code that changes modules or gradients behind its back "
+        "(adapters, checkpointing, unused parameters): use another version of torch, or leave "
+        "these out one by one",
+    ),
+    cause(
+        "tracker-failed",
+        r"wandb: ERROR ([^\n]{1,160})|wandb\.(?:sdk\.)?(?:[a-z.]{0,40})errors?\.(\w{1,40})"
+        r"|MlflowException: ([^\n]{1,160})|neptune\.\w{0,30}\.?exceptions\.(\w{1,60})"
+        r"|comet_ml\.exceptions\.(\w{1,60})|wandb\.(Error|CommError|UsageError)",
+        "the experiment tracker failed and ended the script: {names}",
+        "correct its key, project or network, or turn it off to see the rest work: "
+        "WANDB_MODE=offline or disabled, report_to=none",
+    ),
+    cause(
+        "helper-process",
+        r"[Bb]ackground workers? (?:is|are) no longer alive|BrokenProcessPool|process pool was "
+        r"terminated abruptly|process (?:\d{1,9} )?terminated with (?:exit code|signal) "
+        r"(-?\w{1,20})"
+        r"|A worker (?:process )?(?:has )?(?:died|exited) unexpectedly",
+        "a helper process of the script died: {names}",
+        "see its own error above; without one it was probably killed: compare the node's memory "
+        "in `rsctl metrics`, and use fewer processes",
+    ),
+    cause(
+        "file-lock",
+        r"\[Errno 37\] No locks available|flock\([^\n]{0,60}(?:failed|not supported)"
+        r"|[Uu]nable to (?:synchronously )?lock file|database is locked"
+        r"|[Ff]ile lock '([^'\n]{1,160})' could not be acquired"
+        r"|fcntl\.(?:flock|lockf)\([\s\S]{0,400}?OSError: \[Errno (?:5|11|37|38|95)\]",
+        "a file system, usually one on the network, does not give a lock: {names}",
+        "keep caches and locks on a local disk: HF_HOME, HF_DATASETS_CACHE, TRITON_CACHE_DIR and "
+        "TORCHINDUCTOR_CACHE_DIR below /tmp; HDF5_USE_FILE_LOCKING=FALSE for HDF5",
+    ),
+    cause(
+        "threads",
+        r"can't start new thread|pthread_create failed|Thread creation failed"
+        r"|fork: (?:retry: )?Resource temporarily unavailable"
+        r"|BlockingIOError: \[Errno 11\] Resource temporarily unavailable",
+        "the node's limit of processes and threads is reached",
+        "set OMP_NUM_THREADS=1 in run.env, use fewer data loader workers, or raise the limit of "
+        "the "
+        "container (pids) or the user (ulimit -u)",
+    ),
+    cause(
+        "name-resolution",
+        r"\[E[^\n]{0,80}network addresses of \((\S{1,100}), \d{1,5}\) cannot be retrieved",
+        "a rank cannot resolve the name of the chief: {names}",
+        "let rsctl set MASTER_ADDR; a name in run.env must be resolvable on all nodes, otherwise "
+        "use an address",
+    ),
+    cause(
+        "rank-number",
+        r"Invalid rank (\d{1,9}), rank should be in the interval|[Rr]ank (\d{1,9}) (?:is )?out of "
+        r"range|world_size \(?\d{1,9}\)? is less than|already (?:a )?rank (\d{1,9}) (?:is )?joined",
+        "a rank has a number that the number of ranks does not allow: {names}",
+        "use RANK and WORLD_SIZE of run.launcher: torchrun; the script must not compute them",
+    ),
+    cause(
+        "backend-device",
+        r"No backend type associated with device type (\w{1,20})|Tensors must be (CUDA and dense)"
+        r"|(?:Distributed package|PyTorch)[^\n]{0,30}doesn't have (\w{1,20}) (?:built|support)"
+        r"|Tensors must be (contiguous)|only Tensors of floating point dtype can require()",
+        "a collective operation got a tensor that its backend does not take: {names}",
+        "move tensors to the rank's GPU for NCCL, or make a process group with backend "
+        "'cpu:gloo,cuda:nccl'; call contiguous() on slices",
+    ),
+    cause(
+        "gradient",
+        r"modified by an inplace operation|does not require grad and does not have a grad_fn"
+        r"|backward through the graph a second time|doesn't have any parameters that require a "
+        r"gradient|optimizer got an empty parameter list|None of the inputs have requires_grad",
+        "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
+        "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
+        "forward one; with gradient checkpointing and frozen weights call "
+        "model.enable_input_require_grads()",
+    ),
+    cause(
+        "tensor-type",
+        r"expected (?:scalar type|m1 and m2 to have the same dtype)[^\n]{0,80}|[Ee]xpected "
+        r"[^\n]{0,40}dtype[^\n]{0,60}but got|must have the same dtype|Input type \([\w.]{1,40}\) "
+        r"and "
+        r"(?:weight|bias) type|not implemented for '(Half|BFloat16|Float8\w{0,10}|Long|Int|Bool)'"
+        r"|cannot be converted to type at::\w{1,10} without overflow",
+        "an operation got tensors of a type that it does not take: {names}",
+        "use one type for the model and its inputs, or torch.autocast; some operations exist only "
+        "on GPUs, or only in float32",
+    ),
+    cause(
+        "tensor-shape",
+        r"(shapes cannot be multiplied \(\S{1,40} and \S{1,40}\))"
+        r"|(shape '\[[^\n]{1,60}\]' is invalid for input of size \d{1,15})"
+        r"|(size of tensor a \(\d{1,12}\) must match the size of tensor b \(\d{1,12}\))"
+        r"|(Sizes of tensors must match except in dimension \d{1,3})"
+        r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
+        r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"
+        r"|(Expected \d{1,3}D[^\n]{1,80}but got[^\n]{0,60})",
+        "tensors have shapes that an operation does not accept: {names}",
+        "print the shapes before the script's line in the traceback; a last batch that is smaller "
+        "needs drop_last=True",
+    ),
+    cause(
+        "index",
+        r"index out of range in self|Token id out of range|Target (-?\d{1,12}) is out of bounds"
+        r"|Assertion `srcIndex <",
+        "an index is out of range: a token beyond the vocabulary, or a label beyond the classes",
+        "compare the tokenizer's size with the model's embeddings (resize_token_embeddings), and "
+        "the labels with the number of classes",
+    ),
+    cause(
+        "nan-loss",
+        r"[Ll]oss is (nan|inf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
+        r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
+        r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}",
+        "the loss or a gradient is not a finite number, and the script stopped",
+        "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
+        "of "
+        "that step",
+    ),
+)
+"""In the order in which they are shown, the most specific first."""

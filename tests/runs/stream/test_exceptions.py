@@ -1,0 +1,208 @@
+"""What ended a program, in one line: exceptions of Python in all their forms, and native errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from rsctl.runs.stream.diagnosis import failure_lines, known_causes
+from rsctl.runs.stream.exceptions import find_exception, find_native_error
+
+SIMPLE = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 9, in <module>
+    main()
+  File "/opt/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1, in _call_impl
+    return forward_call(*args, **kwargs)
+KeyError: 'loss'"""
+
+IN_WORKER = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 9, in <module>
+    for batch in loader:
+  File "/opt/lib/python3.11/site-packages/torch/_utils.py", line 733, in reraise
+    raise exception
+IndexError: Caught IndexError in DataLoader worker process 0.
+Original Traceback (most recent call last):
+  File "/opt/lib/python3.11/site-packages/torch/utils/data/_utils/worker.py", line 349, in _loop
+    data = fetcher.fetch(index)
+  File "/app/data.py", line 12, in __getitem__
+    return self.x[i]
+IndexError: list index out of range"""
+
+ERROR_FILE = """\
+ERROR:torch.distributed.elastic.multiprocessing.errors.error_handler:{
+  "message": {
+    "message": "ValueError: bad lr",
+    "extraInfo": {
+      "py_callstack": "Traceback (most recent call last):\\n  File \\"/app/train.py\\", line 155, \
+in main\\n    f()\\nValueError: bad lr\\n",
+      "timestamp": "1629"
+    }
+  }
+}"""
+
+BOX = """\
+╭─────────────────────────────── Traceback (most recent call last) ────────────────────────────────╮
+│ /app/train.py:477 in <module>                                                                    │
+│                                                                                                  │
+│   476 │   if True:                                                                               │
+│ ❱ 477 │   │   train(args)                                                                        │
+╰──────────────────────────────────────────────────────────────────────────────────────────────────╯
+ValueError: bad lr"""
+
+SEVERAL_LINES = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 8, in work
+    parse(text)
+config.errors.Invalid:
+  the rate is negative"""
+
+RAY = """\
+(train pid=12, ip=10.0.0.1) Traceback (most recent call last):
+(train pid=12, ip=10.0.0.1)   File "/app/train.py", line 8, in work
+(train pid=12, ip=10.0.0.1)     x
+(train pid=12, ip=10.0.0.1) ValueError: bad lr"""
+
+
+@pytest.mark.parametrize(
+    ("text", "raised", "position"),
+    [
+        (SIMPLE, "KeyError: 'loss'", "/app/train.py:9"),
+        (SIMPLE.replace("\n", "\n[rank3]: "), "KeyError: 'loss'", "/app/train.py:9"),
+        (SIMPLE.replace("\n", "\n[1,3]<stderr>:"), "KeyError: 'loss'", "/app/train.py:9"),
+        (IN_WORKER, "IndexError: list index out of range", "/app/data.py:12 in __getitem__"),
+        (ERROR_FILE, "ValueError: bad lr", "/app/train.py:155 in main"),
+        (BOX, "ValueError: bad lr", "/app/train.py:477"),
+        (RAY, "ValueError: bad lr", "/app/train.py:8 in work"),
+        (
+            SEVERAL_LINES,
+            "config.errors.Invalid: the rate is negative",
+            "/app/train.py:8 in work",
+        ),
+        ("RuntimeError: torch.cat(): no tensors", "RuntimeError: torch.cat(): no tensors", None),
+    ],
+)
+def test_the_exception_and_its_place_in_the_script(
+    text: str, raised: str, position: str | None
+) -> None:
+    found = find_exception(text.splitlines())
+    assert found is not None
+    assert (found.text, found.position) == (raised, position)
+
+
+def test_a_frame_in_a_package_is_better_than_none() -> None:
+    found = find_exception(SIMPLE.replace("/app/", "/opt/lib/python3.11/").splitlines())
+    assert found is not None
+    assert found.position == (
+        "/opt/lib/python3.11/site-packages/torch/nn/modules/module.py:1 in _call_impl"
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["UserWarning: a thing", "loss: 3", "Epoch: 4", "Note: Error", "INFO: ValueError"]
+)
+def test_other_lines_are_no_exceptions(line: str) -> None:
+    assert find_exception(["step 1", line, "step 2"]) is None
+
+
+def _written(script: str) -> list[str]:
+    """What this Python writes as a script fails."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+    )
+    return done.stderr.splitlines()
+
+
+def test_a_chain_names_its_origin() -> None:
+    lines = _written("""
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            raise RuntimeError("no data") from error
+    """)
+    found = find_exception(lines)
+    assert found is not None
+    assert found.text == "RuntimeError: no data; after ZeroDivisionError: division by zero"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups came with Python 3.11")
+def test_a_group_gives_its_first_member() -> None:
+    lines = _written('raise ExceptionGroup("two", [ValueError("a"), TypeError("b")])')
+    found = find_exception(lines)
+    assert found is not None
+    assert found.text == "ValueError: a; after ExceptionGroup: two (2 sub-exceptions)"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "terminate called after throwing an instance of 'std::runtime_error'\n"
+            "  what():  bad thing happened\nAborted (core dumped)",
+            "std::runtime_error: bad thing happened",
+        ),
+        (
+            "thread '<unnamed>' panicked at src/lib.rs:10:5:\nindex out of bounds: the len is 3",
+            "<unnamed>: src/lib.rs:10:5: index out of bounds: the len is 3",
+        ),
+        (
+            "python: /src/csrc/aio.cpp:159: void stop(): Assertion `0 == n' failed.",
+            "/src/csrc/aio.cpp:159: void stop(): Assertion `0 == n' failed",
+        ),
+        ("double free or corruption (!prev)", "double free or corruption (!prev)"),
+        ("run.sh: line 4: DATA: unbound variable", "run.sh: line 4: DATA: unbound variable"),
+        (
+            "/app/run.sh: line 9: syntax error near unexpected token `fi'",
+            "/app/run.sh: line 9: syntax error near unexpected token `fi'",
+        ),
+    ],
+)
+def test_errors_of_native_code_and_of_shells(text: str, error: str) -> None:
+    found = find_native_error(["step 1", *text.splitlines()])
+    assert found is not None
+    assert found.text == error
+
+
+def test_the_exception_is_the_cause_where_none_is_known() -> None:
+    lines = SIMPLE.splitlines()
+    (cause,) = known_causes(failure_lines(lines), 1, None)
+    assert (cause.code, cause.message) == (
+        "exception",
+        "the program raised an exception: KeyError: 'loss', at /app/train.py:9",
+    )
+    assert cause.remedy
+
+
+def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
+    (cause,) = known_causes(SIMPLE.splitlines(), 139, "SIGSEGV")
+    assert cause.code == "crash"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "reported", "codes"),
+    [(127, [], ["command"]), (1, ["AlgorithmError: , exit code: 1"], []), (1, [], ["exception"])],
+)
+def test_the_way_it_ended_says_more_than_a_line_without_its_traceback(
+    exit_code: int, reported: list[str], codes: list[str]
+) -> None:
+    lines = [] if reported else ["CommandError: it failed"]
+    causes = known_causes(lines, exit_code, None, reported=reported)
+    assert [cause.code for cause in causes] == codes
+
+
+def test_a_long_exception_takes_one_line_of_bounded_length() -> None:
+    found = find_exception([*SIMPLE.splitlines()[:-1], "ValueError: " + "x" * 5000])
+    assert found is not None
+    assert len(found.text) == 300
+    assert found.text.endswith("...")
+
+
+def test_hostile_lines_do_not_take_long() -> None:
+    lines = ["Traceback (most recent call last):", '  File "' + "a" * 100_000]
+    lines += ["A." * 50_000, "│" * 100_000, "[rank1]: " * 20_000, "a: line 1: " * 10_000] * 20
+    assert find_exception(lines) is None
+    assert find_native_error(lines) is None
