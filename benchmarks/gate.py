@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -306,8 +306,8 @@ def _noises() -> Iterator[Design]:
 SIZES = (-0.06, -0.08, -0.10, -0.15, -0.20, -0.30, -0.40, -0.50, -0.60)
 
 
-def _power(trials: int, seed: int) -> None:
-    """Regressions found by their size, goal and number of runs: none of them ever falls.
+def _power(trials: int, seed: int, runs_of_a_side: Sequence[int] = (3, 5, 10)) -> None:
+    """Regressions found by their size, goal and number of runs.
 
     All sizes have the same draws.
     """
@@ -316,7 +316,7 @@ def _power(trials: int, seed: int) -> None:
     for draw in NOISES:
         noise = NOISES[draw](_NOISE_SIZES.get(draw, 0.03))
         for goal in ("max", "min"):
-            for runs in (3, 5, 10):
+            for runs in runs_of_a_side:
                 found = [
                     f"{100 * power(noise, size, runs, goal, trials, f'{seed} {draw}'):.0f} %"
                     for size in SIZES
@@ -451,6 +451,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--in-turn", action="store_true", help="only the table of runs in turn")
+    parser.add_argument("--runs", type=int, nargs="+", default=[3, 5, 10], help="of --sizes")
     parser.add_argument("--sizes", action="store_true", help="only the table of power by size")
     parser.add_argument("--packed", action="store_true", help="only the table of packed jobs")
     options = parser.parse_args()
@@ -458,7 +459,7 @@ def main() -> None:
         _packed(options.trials, options.seed)
         return
     if options.sizes:
-        _power(options.trials, options.seed)
+        _power(options.trials, options.seed, options.runs)
         return
     if options.in_turn:
         _in_turn(options.trials, options.seed)

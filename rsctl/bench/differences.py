@@ -47,7 +47,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 def value_text(value: Any) -> str:
     """A value as a difference shows it."""
-    return "unknown" if value is None else str(value)
+    return "unknown" if value is None else str(value) or "''"
 
 
 def differences(

@@ -14,6 +14,7 @@ import msgspec
 
 from rsctl.bench.differences import (
     ALTERNATIVES,
+    NOT_SET,
     Difference,
     argument_differences,
     differences,
@@ -34,6 +35,7 @@ _OF_THE_MACHINE = ("cpu", "cores", "clock", "gpu", "gpu_clock")
 _CLOCK = re.compile(r", [0-9.]+ [MG]Hz(?: and [0-9]+ MHz)*")
 _RUNS_OWN_ENV = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR", "RSCTL_RUN", "RSCTL_CLUSTER")
 _ARGUMENTS = "arguments"
+_ENV = "env."
 _SECRET = "(secret)"  # noqa: S105
 
 
@@ -135,7 +137,17 @@ def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Dif
                 {name: value for name, value in side.items() if not name.startswith(kind)}
                 for side in (before, after)
             )
-    return differences(before, after)
+    both_know = all(any(name.startswith(_ENV) for name in side) for side in (before, after))
+    found = differences(before, after)
+    return [_or_not_set(one) if both_know else one for one in found]
+
+
+def _or_not_set(one: Difference) -> Difference:
+    """The plan of a run has all its variables: one that it does not have is not set."""
+    if not one.name.startswith(_ENV):
+        return one
+    sides = (NOT_SET if value is None else value for value in (one.baseline, one.candidate))
+    return Difference(one.name, *sides)
 
 
 def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -154,7 +166,7 @@ def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, A
     image: Mapping[str, Any] = run.plan.get("image") or {}
     shown |= {**others, "image": image.get("tag"), "transport": image.get("transport")}
     shown |= _environment(run.plan.get("env") or {})
-    return fixed, {name: value for name, value in shown.items() if value}
+    return fixed, {n: value for n, value in shown.items() if value or n.startswith(_ENV)}
 
 
 def plan_print(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +246,7 @@ def _is_texts(value: Any) -> bool:
 
 def _environment(env: Mapping[str, Optional[str]]) -> dict[str, str]:
     return {
-        f"env.{name}": _SECRET if value is None else value
+        f"{_ENV}{name}": _SECRET if value is None else value
         for name, value in sorted(env.items())
         if name not in _RUNS_OWN_ENV
     }

@@ -27,6 +27,8 @@ PARTS = {
 BUCKETS = "step.buckets"
 """The number of gradient buckets that a step exchanges."""
 
+_TITLES = {**PARTS, BUCKETS: "number of gradient buckets"}
+
 NO_STEPS = (
     "the parts of a step are not recorded: DistributedDataParallel times each hundredth step, and "
     "run.env: {RSCTL_RECORD_STEPS: 1} records all"
@@ -61,7 +63,7 @@ class Moved(msgspec.Struct, kw_only=True, frozen=True):
         return self.candidate - self.baseline
 
     def __str__(self) -> str:
-        title = PARTS.get(self.name, self.name)
+        title = _TITLES.get(self.name, self.name)
         title += "" if self.rank is None else f" of rank {self.rank}"
         title += f" ({self.aggregate})" if self.aggregate else ""
         text = f"{title}: {self._text(self.baseline)} -> {self._text(self.candidate)}"

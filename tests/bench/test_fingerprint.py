@@ -143,6 +143,26 @@ def test_what_a_change_may_change_is_shown(store: Store, make_run: MakeRun) -> N
     }
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ({"A": "1", "X": ""}, {"A": "1", "X": "2"}, "env.X: '' -> 2"),
+        ({"A": "1"}, {"A": "1", "X": ""}, "env.X: not set -> ''"),
+        ({"A": "1", "X": "2"}, {"A": "1"}, "env.X: 2 -> not set"),
+        ({}, {"X": "2"}, "env.X: unknown -> 2"),
+    ],
+)
+def test_a_variable_that_is_empty_or_not_set(
+    store: Store, make_run: MakeRun, before: dict[str, str], after: dict[str, str], text: str
+) -> None:
+    """Only a side without any variables, such as an old baseline, may not know them."""
+    sides = [
+        Fingerprint(shown=run_print(store, make_run(run=run, plan={"env": env}))[1])
+        for run, env in (("job-a", before), ("job-b", after))
+    ]
+    assert [str(one) for one in shown_differences(*sides)] == [text]
+
+
 def test_the_definition_of_a_metric() -> None:
     found = definitions({"loss": MetricSpec("loss=(.*)", goal="min")})
     assert (found["loss"]["regex"], found["loss"]["goal"]) == ("loss=(.*)", "min")

@@ -111,7 +111,7 @@ def test_a_slow_data_loader(store: Store, recorded: Recorded) -> None:
 def test_smaller_gradient_buckets(store: Store, recorded: Recorded) -> None:
     after = recorded({"seconds": 0.13}, ((100, 0.01, 0.02),) * 20, (50, 50))
     cause = "exchange of gradients: 20 ms -> 50 ms (+30 ms, +150%)"
-    buckets = "step.buckets: 2 -> 20 (+18, +900%)"
+    buckets = "number of gradient buckets: 2 -> 20 (+18, +900%)"
     assert moved(store, recorded(), after) == ([cause, buckets], cause)
 
 

@@ -27,7 +27,8 @@ def print_gate(gate: Gate, output: str) -> None:
         if check.reason:
             print_message(sanitize_text(f"{check.title}: {check.reason}"))
     for part in gate.moved:
-        print_message(sanitize_text(f"longer in each step: {part}"))
+        kind = "longer in each step" if part.unit == "s" else "in each step"
+        print_message(sanitize_text(f"{kind}: {part}"))
     if gate.missing_steps:
         print_message(f"what became longer is unknown: {gate.missing_steps}")
     for difference in gate.refused:
