@@ -69,8 +69,8 @@ def check_local_steps(job: Job) -> Iterator[Finding]:
     if comm.quorum is not None:
         yield from _check_quorum(job, comm.quorum)
         message += (
-            f"; an exchange waits for {comm.quorum} ranks, and who counts in it depends on timing, "
-            "so that no two runs are equal"
+            f"; an exchange waits for {comm.quorum} of the ranks, and who counts in it depends on "
+            "timing, so that no two runs are equal"
         )
     remedy = (
         "compare the loss with local_steps: 1 (rsctl compare), and hold it by rsctl gate with a "
@@ -86,6 +86,9 @@ def _check_quorum(job: Job, quorum: int) -> Iterator[Finding]:
     if ranks is not None and quorum > ranks:
         message = f"an exchange cannot wait for {quorum} ranks: the job has {ranks}"
         yield error("comm", message, f"set a number from 1 to {ranks}", "comm.quorum")
+    if workers.accelerator is not None:
+        message = "an exchange that does not wait for all ranks works with models on the CPU so far"
+        yield error("comm", message, "remove comm.quorum", "comm.quorum")
     if comm.backend == "rsctl":
         message = "the script's own collectives would meet exchanges that late ranks have not left"
         yield error("comm", message, "set comm.backend: auto, or remove the quorum", "comm.quorum")
