@@ -13,7 +13,6 @@ from rsctl.runs.home import private_folder
 from rsctl.runs.placements import PlacementEnd
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.stream.events import now
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
@@ -80,7 +79,7 @@ class RunWatcher:
         return self._is_over()
 
     def collect(self) -> None:
-        """Collect what the job has printed so far; after the job's end until the log is complete.
+        """Collect until there is nothing new; after the job's end until the log is complete.
 
         Does nothing if another process collects. Raises RsctlError.
         """
@@ -154,16 +153,14 @@ class RunWatcher:
 
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
-    """Until no line from before this call arrives: a job may print without a pause."""
-    called, quiet_since = now(), monotonic()
+    quiet_since = monotonic()
     while not collector.is_over and collector.end_of_placement is None:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
-        has_lines = collector.step()
-        if has_lines and (collector.has_ended or collector.oldest_line <= called):
+        if collector.step():
             quiet_since = monotonic()
         elif monotonic() - quiet_since > longest * time_scale:
             return
-        elif not has_lines:
+        else:
             sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * time_scale))
 
 

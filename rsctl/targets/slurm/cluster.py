@@ -23,7 +23,8 @@ class JobRecord(NamedTuple):
     """A job as slurmctld knows it. Times are seconds since 1970, None if Slurm names none.
 
     Of a heterogeneous job it is the first component, with the states of the `others`. `nodes` is
-    Slurm's expression, `exit_code` the code and the signal as `1:0`.
+    Slurm's expression, `exit_code` the code and the signal as `1:0`. `is_forgotten` stands for a
+    job that only accounting knows.
     """
 
     id: int

@@ -71,8 +71,7 @@ _KNOWN = (
         r"|Requested node configuration is not available"
         r"|Requested partition configuration not available"
         r"|Memory specification can not be satisfied",
-        "`sinfo -N -o '%N %P %T %c %m %G'` shows the CPUs, memory and GPUs of each node: ask for "
-        "fewer nodes, ask for less of each node, or exclude fewer nodes",
+        "`sinfo` shows the nodes of the partitions: ask for fewer nodes, or less of each",
         "workers.count",
     ),
     _Known(
@@ -106,18 +105,6 @@ _KNOWN = (
         "scontrol token",
     ),
     _Known(
-        "dependency",
-        r"Job dependency problem",
-        "`squeue --me` lists your jobs: --dependency must name one that exists",
-        "targets.slurm.sbatch",
-    ),
-    _Known(
-        "option",
-        r"unrecognized option.*--segment",
-        "remove it: --segment needs Slurm 23.11",
-        "targets.slurm.segment",
-    ),
-    _Known(
         "option",
         r"unrecognized option|invalid option|ambiguous|Invalid --",
         "remove the option, which this version of Slurm does not have",
@@ -133,13 +120,13 @@ _KNOWN = (
 
 def refusal(text: str, doing: str) -> RsctlError:
     """The error for a text of Slurm, with what is known of it. `doing` is what was asked for."""
+    shown = first_line(text)
     for known in _KNOWN:
-        if match := re.search(known.pattern, text):
-            start = text.rfind("\n", 0, match.start()) + 1
-            message = f"Slurm refused to {doing}: {first_line(text[start:].partition(chr(10))[0])}"
+        if re.search(known.pattern, text):
+            message = f"Slurm refused to {doing}: {shown}"
             finding = error(known.code, message, known.remedy, known.path)
             return RsctlError(ExitCode.REFUSED, finding)
-    finding = error("slurm", f"Slurm refused to {doing}: {first_line(text)}", None)
+    finding = error("slurm", f"Slurm refused to {doing}: {shown}", None)
     return RsctlError(ExitCode.REFUSED, finding)
 
 

@@ -100,10 +100,12 @@ class SlurmJob:
         """
         number = self._address.id
         cluster, _, owner = (states.owner or "").rpartition("/")
-        if cluster and owner.isdecimal() and cluster in (self._address.cluster, "slurm"):
+        if cluster and owner.isdigit() and cluster in (self._address.cluster, "slurm"):
             number = int(owner)
         record = self._cluster.job(number)
-        is_ours = record and record.comment.split(",")[0] == f"{COMMENT}{self._address.run}"
+        if record is None or not record.comment:
+            return record
+        is_ours = record.comment.split(",")[0] == f"{COMMENT}{self._address.run}"
         return record if is_ours else None
 
     def _sees_files(self) -> bool:

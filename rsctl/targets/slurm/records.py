@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Optional
 
 from rsctl.targets.slurm.cluster import JobRecord
-from rsctl.targets.slurm.directives import COMMENT
 
 _FIELD = re.compile(r"(?:^| )([A-Z][A-Za-z/:]*)=")
 
@@ -48,18 +47,15 @@ def record_of_scontrol(text: str, job: int) -> JobRecord | None:
 
 
 def record_of_sacct(text: str, job: int) -> JobRecord | None:
-    """The job of `sacct`: State, ExitCode, Submit, Start, End, NodeList, Restarts, JobName.
-
-    Accounting has the comment only with AccountingStoreFlags=job_comment; the name is the run's ID.
-    """
-    line = next((line for line in text.splitlines() if line.count("|") >= 7), None)
+    """The job of `sacct`: State, ExitCode, Submit, Start, End, NodeList, Restarts, Comment."""
+    line = next((line for line in text.splitlines() if line.count("|") >= 6), None)
     if line is None:
         return None
-    state, code, submitted, started, ended, nodes, restarts, name = line.split("|", 7)
+    state, code, submitted, started, ended, nodes, restarts = line.split("|")[:7]
     return JobRecord(
         id=job,
         state=state.partition(" ")[0],  # CANCELLED by 1000
-        comment=f"{COMMENT}{name}",
+        comment=line.split("|", 7)[7] if line.count("|") > 6 else "",
         nodes=nodes,
         submitted=_seconds(submitted),
         started=_seconds(started),
