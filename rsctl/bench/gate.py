@@ -266,10 +266,7 @@ def make_gate(
             baseline.fingerprint, candidate.fingerprint, check.cell, check.metric
         )
     ]
-    regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
-    regressed.sort(key=lambda check: -abs(check.effect or 0.0))
-    cells = [check.cell for check in regressed if check.cell is not None]
-    both = [[_step_medians(side, cell) for side in (baseline, candidate)] for cell in cells]
+    both = _regressed_steps(baseline, candidate, checks)
     steps = [sides for sides in both if all(sides)]
     return Gate(
         verdict=verdict,
@@ -282,11 +279,21 @@ def make_gate(
         failures=[code for cell in runs for code in cell.failures],
         confirmation=fresh.label if fresh else None,
         moved=next(filter(None, (causes(moved_values(*sides)) for sides in steps)), []),
-        lacks_steps=bool(regressed)
+        lacks_steps=bool(both)
         and not steps
         and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
         rehearsed=candidate.is_rehearsed,
     )
+
+
+def _regressed_steps(
+    baseline: Results, candidate: Results, checks: Sequence[Check]
+) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """The parts of a step on both sides, of each cell that regressed, the worst first."""
+    regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
+    regressed.sort(key=lambda check: -abs(check.effect or 0.0))
+    cells = [check.cell for check in regressed if check.cell is not None]
+    return [(_step_medians(baseline, cell), _step_medians(candidate, cell)) for cell in cells]
 
 
 def _step_medians(side: Results, cell: Cell) -> dict[str, float]:

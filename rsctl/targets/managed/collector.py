@@ -106,6 +106,11 @@ class Collector:
         """Whether the job has ended, as of the last poll."""
         return self._progress.state is not None and self._progress.state.is_final
 
+    @property
+    def oldest_line(self) -> str:
+        """The earliest time of the lines of the last step that had any."""
+        return self._log.oldest
+
     def step(self) -> bool:
         """Make the requests that are due, at most a few; returns whether log lines arrived.
 

@@ -33,7 +33,8 @@ Report = Callable[..., None]
 
 
 class LogCollector:
-    """Reads the log of one job. `metrics` are the values read so far that have not been taken.
+    """Reads the log of one job. `metrics` are the values read so far that have not been taken,
+    `oldest` is the earliest time of the lines of the last read.
 
     `report` gets findings, `poll_now` is called when the job may have another state.
     """
@@ -58,6 +59,7 @@ class LogCollector:
         self._exits = ExitReports(progress.locks)
         self._opened: JobLog | None = None
         self.metrics: list[MetricEvent] = []
+        self.oldest = ""
 
     def read(self, pools: list[Pool], ended: str | None) -> bool:
         """Collect the next lines; whether there were any. `ended` is when the job ended, if it has.
@@ -72,6 +74,7 @@ class LogCollector:
             if ended is None and self._progress.kept is None:  # others wait for a failed node
                 self._stalls.judge(pools)
             return False
+        self.oldest = min(line.time for line in lines)
         self._mirror.write(logged(lines))
         events = [event for line in measured(lines) if (event := self._examine(line))]
         for metrics in self._reader.read_all(events):

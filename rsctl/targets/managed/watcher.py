@@ -13,6 +13,7 @@ from rsctl.runs.home import private_folder
 from rsctl.runs.placements import PlacementEnd
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
+from rsctl.runs.stream.events import now
 from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
@@ -79,7 +80,7 @@ class RunWatcher:
         return self._is_over()
 
     def collect(self) -> None:
-        """Collect until there is nothing new; after the job's end until the log is complete.
+        """Collect what the job has printed so far; after the job's end until the log is complete.
 
         Does nothing if another process collects. Raises RsctlError.
         """
@@ -153,14 +154,16 @@ class RunWatcher:
 
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
-    quiet_since = monotonic()
+    """Until no line from before this call arrives: a job may print without a pause."""
+    called, quiet_since = now(), monotonic()
     while not collector.is_over and collector.end_of_placement is None:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
-        if collector.step():
+        has_lines = collector.step()
+        if has_lines and (collector.has_ended or collector.oldest_line <= called):
             quiet_since = monotonic()
         elif monotonic() - quiet_since > longest * time_scale:
             return
-        else:
+        elif not has_lines:
             sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * time_scale))
 
 

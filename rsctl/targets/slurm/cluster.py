@@ -23,12 +23,12 @@ class JobRecord(NamedTuple):
     """A job as slurmctld knows it. Times are seconds since 1970, None if Slurm names none.
 
     Of a heterogeneous job it is the first component, with the states of the `others`. `nodes` is
-    Slurm's expression, `exit_code` the code and the signal as `1:0`. `is_forgotten` stands for a
-    job that only accounting knows.
+    Slurm's expression, `exit_code` the code and the signal as `1:0`.
     """
 
     id: int
     state: str
+    name: str = ""
     reason: str = ""
     comment: str = ""
     nodes: str = ""

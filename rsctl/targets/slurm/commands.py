@@ -210,7 +210,7 @@ class CommandCluster:
 
     def _of_accounting(self, job: int) -> JobRecord | None:
         """The job by sacct; None if accounting is off, or does not know it."""
-        fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,Comment"
+        fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,JobName"
         program = (
             f"SLURM_TIME_FORMAT=%s sacct --jobs={job} --allocations --noheader --parsable2"
             f" --format={fields}\n"

@@ -71,7 +71,8 @@ _KNOWN = (
         r"|Requested node configuration is not available"
         r"|Requested partition configuration not available"
         r"|Memory specification can not be satisfied",
-        "`sinfo` shows the nodes of the partitions: ask for fewer nodes, or less of each",
+        "`sinfo -N -o '%N %P %T %c %m %G'` shows the CPUs, memory and GPUs of each node: ask for "
+        "fewer nodes, ask for less of each node, or exclude fewer nodes",
         "workers.count",
     ),
     _Known(
@@ -105,6 +106,18 @@ _KNOWN = (
         "scontrol token",
     ),
     _Known(
+        "dependency",
+        r"Job dependency problem",
+        "`squeue --me` lists your jobs: --dependency must name one that exists",
+        "targets.slurm.sbatch",
+    ),
+    _Known(
+        "option",
+        r"unrecognized option.*--segment",
+        "remove it: --segment needs Slurm 23.11",
+        "targets.slurm.segment",
+    ),
+    _Known(
         "option",
         r"unrecognized option|invalid option|ambiguous|Invalid --",
         "remove the option, which this version of Slurm does not have",
@@ -120,13 +133,13 @@ _KNOWN = (
 
 def refusal(text: str, doing: str) -> RsctlError:
     """The error for a text of Slurm, with what is known of it. `doing` is what was asked for."""
-    shown = first_line(text)
     for known in _KNOWN:
-        if re.search(known.pattern, text):
-            message = f"Slurm refused to {doing}: {shown}"
+        if match := re.search(known.pattern, text):
+            start = text.rfind("\n", 0, match.start()) + 1
+            message = f"Slurm refused to {doing}: {first_line(text[start:].partition(chr(10))[0])}"
             finding = error(known.code, message, known.remedy, known.path)
             return RsctlError(ExitCode.REFUSED, finding)
-    finding = error("slurm", f"Slurm refused to {doing}: {shown}", None)
+    finding = error("slurm", f"Slurm refused to {doing}: {first_line(text)}", None)
     return RsctlError(ExitCode.REFUSED, finding)
 
 

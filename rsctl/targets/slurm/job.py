@@ -96,16 +96,18 @@ class SlurmJob:
     def _record(self, states: States) -> JobRecord | None:
         """The job of this run: a second submission's ends at once, in favour of the first one.
 
-        A job with another comment is another cluster's, or came after the IDs had started again.
+        A job with another comment is another cluster's, or came after the IDs had started again;
+        so is one without a comment that has another name.
         """
         number = self._address.id
         cluster, _, owner = (states.owner or "").rpartition("/")
-        if cluster and owner.isdigit() and cluster in (self._address.cluster, "slurm"):
+        if cluster and owner.isdecimal() and cluster in (self._address.cluster, "slurm"):
             number = int(owner)
         record = self._cluster.job(number)
-        if record is None or not record.comment:
-            return record
-        is_ours = record.comment.split(",")[0] == f"{COMMENT}{self._address.run}"
+        if record is None:
+            return None
+        run, comment = self._address.run, record.comment.split(",")[0]
+        is_ours = comment == f"{COMMENT}{run}" if comment else record.name in ("", run)
         return record if is_ours else None
 
     def _sees_files(self) -> bool:

@@ -33,6 +33,7 @@ def record_of_scontrol(text: str, job: int) -> JobRecord | None:
     return JobRecord(
         id=job,
         state=own[0].get("JobState", ""),
+        name=own[0].get("JobName", ""),
         reason=_value(own[0], "Reason"),
         comment=_value(own[0], "Comment"),
         nodes=",".join(each for each in nodes if each and each != "(null)"),
@@ -47,15 +48,18 @@ def record_of_scontrol(text: str, job: int) -> JobRecord | None:
 
 
 def record_of_sacct(text: str, job: int) -> JobRecord | None:
-    """The job of `sacct`: State, ExitCode, Submit, Start, End, NodeList, Restarts, Comment."""
-    line = next((line for line in text.splitlines() if line.count("|") >= 6), None)
+    """The job of `sacct`: State, ExitCode, Submit, Start, End, NodeList, Restarts, JobName.
+
+    Accounting has the comment only with AccountingStoreFlags=job_comment.
+    """
+    line = next((line for line in text.splitlines() if line.count("|") >= 7), None)
     if line is None:
         return None
-    state, code, submitted, started, ended, nodes, restarts = line.split("|")[:7]
+    state, code, submitted, started, ended, nodes, restarts, name = line.split("|", 7)
     return JobRecord(
         id=job,
         state=state.partition(" ")[0],  # CANCELLED by 1000
-        comment=line.split("|", 7)[7] if line.count("|") > 6 else "",
+        name=name,
         nodes=nodes,
         submitted=_seconds(submitted),
         started=_seconds(started),

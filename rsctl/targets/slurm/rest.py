@@ -162,6 +162,7 @@ def _record(row: dict[str, Any], others: list[dict[str, Any]]) -> JobRecord:
     return JobRecord(
         id=int(row["job_id"]),
         state=_state(row),
+        name=str(row.get("name") or ""),
         reason="" if reason == "None" else reason,
         comment=str(row.get("comment") or ""),
         nodes=",".join(filter(None, nodes)),

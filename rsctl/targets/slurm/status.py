@@ -113,11 +113,14 @@ def status_of(
     """The status; None if neither Slurm nor the job's folder knows it."""
     if record is None:
         return _of_states(states)
+    ended = states.ended if states.restart == record.restarts else None
+    if record.state in _INFRASTRUCTURE and ended and (ended.code, ended.reason) == (0, "done"):
+        # A controller that was away at the end of the job takes its node for failed (24.11).
+        record = record._replace(state="COMPLETED", reason="", failed_node="")
     known = _STATES.get(
         record.state, _State(JobState.RUNNING, f"its state is {record.state[:60]!r}")
     )
     state, reason = known
-    ended = states.ended if states.restart == record.restarts else None
     if state is JobState.QUEUED:
         reason = _pending_reason(record, expected) or reason
     elif state is JobState.RUNNING and states.running is None and record.state == "RUNNING":

@@ -9,7 +9,7 @@ import pytest
 from rsctl.findings import JobState, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
-from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent
+from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent, now
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.service import JobStatus
@@ -170,3 +170,22 @@ def test_lines_of_any_kind_survive(cloud: FakeCloud, target: FakeTarget, run: st
     assert begin.removesuffix(mark) + rest == "x" * 300_000
     assert begin.endswith(mark)
     assert seen[:4] == ["", "\x1b[31mred\x1b[0m", "a\rb", "\\udcff"]
+
+
+class Busy(FakeCloud):
+    """The job prints a line before each read of its log."""
+
+    def call(self, name: str) -> None:
+        super().call(name)
+        if name == "log":
+            self.lines.append(LogEvent(now(), "worker-0", str(len(self.lines)), "stdout", "more"))
+
+
+def test_the_log_of_a_job_that_prints_without_a_pause(run: str) -> None:
+    """`rsctl logs` shows what the job had printed when it was called, and ends."""
+    cloud = Busy()
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(0))
+    cloud.lines = [line(second, "worker-0", f"line {second}") for second in range(1, 11)]
+    batches = FakeTarget(cloud).events(run, {}, follow=False)
+    texts = [e.text for batch in batches for e in batch if isinstance(e, LogEvent)]
+    assert texts[:10] == [f"line {second}" for second in range(1, 11)]

@@ -79,6 +79,32 @@ def test_six_cells_with_bad_nodes(rsctl: Rsctl, cluster: SlurmCluster, drained: 
     assert avoid_n2[-1]
 
 
+def test_a_packed_bench(rsctl: Rsctl, cluster: SlurmCluster, drained: str) -> None:
+    """All runs of six cells, twice, in one allocation, which does not get the drained node."""
+    rsctl.env |= {**os.environ, "RSCTL_HOME": str(rsctl.home)}
+    bash = "echo node=$SLURMD_NODENAME; for s in 1 2 3; do echo step=$s speed=$((100 + CELL)); done"
+    file = rsctl.write_job(
+        name="packed",
+        run={"command": ["bash", "-c", bash], "launcher": "once", "env": {"CELL": 0}},
+        target="slurm",
+        workers={"count": 2},
+        limits={"timeout": "2m"},
+        metrics={"speed": {"regex": r"step=(?P<step>\d+) speed=(?P<value>\d+)", "goal": "max"}},
+        matrix={"run.env.CELL": [1, 2, 3, 4, 5, 6]},
+        bench={"pack": True},
+        targets={"slurm": {"shared": str(cluster.shared), "setup": cluster.setup}},
+    )
+    done = rsctl("bench", "run", file, "--repeat", "2", "-o", "json")
+    assert done.exit_code == 0, done.stderr + done.stdout
+    values = [cell["metrics"]["speed"]["values"] for cell in done.result["cells"]]
+    assert values == [[100.0 + number] * 2 for number in range(1, 7)]
+    [job] = [job for job in cluster.jobs() if " packed-" in job]
+    assert "COMPLETED" in job
+    nodes = {e["text"] for e in done.events if e["type"] == "log" and "node=" in e["text"]}
+    assert len(nodes) == 2
+    assert f"node={drained}" not in nodes
+
+
 def _on_n2(cluster: SlurmCluster) -> list[str]:
     rows = cluster.run("squeue", "-h", "-t", "R", "-o", "%A %j %N").splitlines()
     return next((row.split()[:2] for row in rows if row.endswith(" n2")), [])

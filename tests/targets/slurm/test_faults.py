@@ -273,6 +273,23 @@ def test_what_slurm_refuses(
     assert findings[0]["remedy"]
 
 
+def test_a_full_spool(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
+    """slurmctld cannot write the script of a job: the error names whose disk it is."""
+    # The controller, which is root, has a file in the place of each folder of scripts.
+    block = (
+        "for n in 0 1 2 3 4 5 6 7 8 9; do mkdir -p hash.$n; mv hash.$n kept.$n; : >hash.$n; done"
+    )
+    free = "for n in 0 1 2 3 4 5 6 7 8 9; do rm hash.$n; mv kept.$n hash.$n; done"
+    forgetful.run("sh", "-c", f"cd /var/spool/ctld; {block}")
+    try:
+        done = rsctl("submit", rsctl.write_job(**keys("true")), "-o", "json")
+    finally:
+        forgetful.run("sh", "-c", f"cd /var/spool/ctld; {free}")
+    [finding] = [event for event in done.events if event["type"] == "finding"]
+    assert (done.exit_code, finding["code"]) == (4, "spool"), done.stdout
+    assert "administrators" in finding["remedy"]
+
+
 def test_a_token_that_has_expired(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
     """slurmrestd refuses it: the error says how to get another one."""
     with forgetful.rest() as url:

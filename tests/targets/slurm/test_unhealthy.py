@@ -37,6 +37,18 @@ def test_a_dead_node_of_a_job_that_slurm_has_forgotten() -> None:
     assert [finding.code for finding in status.findings] == ["node-failed"]
 
 
+def test_a_job_that_has_ended_while_the_controller_was_away() -> None:
+    """Slurm 24.11 takes its node for failed, but the job has written down that it is complete."""
+    states = read_states(STATES.replace("unhealthy gpu-2;$(id)", "x").replace("75", "0"))
+    record = JobRecord(7, "NODE_FAIL", reason="NodeDown", failed_node="gpu-1")
+    status = status_of(record, states)
+    assert status is not None
+    assert (status.state, status.reason, status.findings) == ("succeeded", None, [])
+    requeued = status_of(record._replace(restarts=1), states)
+    assert requeued is not None
+    assert requeued.reason == "a node failed: gpu-1"
+
+
 def test_an_earlier_start_of_the_job_does_not_count() -> None:
     states: States = read_states(STATES)
     status = status_of(JobRecord(7, "FAILED", restarts=1), states)

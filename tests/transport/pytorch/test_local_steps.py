@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -216,7 +217,8 @@ def test_a_lost_worker_ends_the_others_at_the_next_exchange(
     (finding,) = ended.printed("finding")
     assert (finding["severity"], finding["code"]) == ("error", "worker-lost")
     assert "rank 1" in finding["message"]
-    assert "operation 2" in finding["message"]
+    # The first exchange, if the worker was gone before rank 0 had its result.
+    assert re.search(r"operation [12]\b", finding["message"])
 
 
 def test_a_thousand_steps_keep_no_memory(run: Run) -> None:
