@@ -287,9 +287,9 @@ def make_gate(
 
 
 def _regressed_steps(
-    baseline: Results, candidate: Results, checks: Sequence[Check]
+    baseline: Results, candidate: Results, checks: Sequence[MetricCheck]
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
-    """The parts of a step on both sides, of each cell that regressed, the worst first."""
+    """The medians of a step's parts on both sides in each cell that regressed, worst first."""
     regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
     regressed.sort(key=lambda check: -abs(check.effect or 0.0))
     cells = [check.cell for check in regressed if check.cell is not None]
