@@ -5,8 +5,8 @@
 A file of the user's, such as `random.py` or a folder `rsctl/`, never takes the place of a module
 that rsctl imports. `python -m` searches the working directory first, and `python -P` exists only
 since 3.11, so Python starts this file by its path. The file lies beside the package and not in it,
-since `import rsctl` may find a folder of the user's. It must run on Python 3.7, see
-rsctl/node/interpreter.py, and imports only modules that every Python has already loaded.
+since `import rsctl` may find a folder of the user's. It must run on Python 3.6, which the rest
+does not parse on, and imports only modules that every Python has already loaded.
 """
 
 import os
@@ -169,6 +169,9 @@ class _Finder:
 
 
 def _main() -> None:
+    if sys.version_info < (3, 7):  # older than rsctl/node/interpreter.py parses on
+        found = ".".join(map(str, sys.version_info[:3]))
+        sys.exit(f"rsctl: {sys.executable} is Python {found}, but rsctl's runtime needs 3.10")
     if sys.path[0] in (_ROOT, os.path.dirname(os.path.realpath(__file__))):
         del sys.path[0]  # the folder of the script
     sys.modules["rsctl_start"] = sys.modules["__main__"]  # not one of another version

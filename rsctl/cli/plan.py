@@ -104,14 +104,22 @@ def plan_text(plan: Plan, cells: list[dict[str, Any]], packed: str | None = None
     return "\n".join(lines) + "\n\n" + _yaml({"env": plan.env}) + "\n" + _request(plan.request)
 
 
+_ALIKE = "# Everything below is the same in every job.\n"
+"""The line of a batch script that ends what belongs to the job."""
+
+
 def _request(request: dict[str, Any]) -> str:
-    """The request; for identical replicas only the first one, and the differences of the others."""
+    """The request; for identical replicas only the first one, and the differences of the others; of
+    a script only what belongs to this job.
+    """
     if "commands" in request:
         first, alike = _first_of_each(request["commands"])
         return _yaml({"commands": first}) + alike
     if isinstance(script := request.get("script"), str):
         others = {name: value for name, value in request.items() if name != "script"}
-        return f"{_yaml(others)}\n{script}"
+        own, mark, alike = script.partition(_ALIKE)
+        more = f"# {alike.count(chr(10))} lines; `rsctl plan JOB -o script` prints them\n"
+        return f"{_yaml(others)}\n{own}{mark}{more if mark else ''}"
     services = request.get("compose", {}).get("services")
     if not services:
         return _yaml(request)

@@ -270,3 +270,16 @@ def test_a_rehearsal_needs_no_values_of_an_account(rsctl: Cli, tmp_path: Path) -
     assert "per hour on demand" in done.out
     assert "this rehearsal uses: targets.vertex.project: rehearsal" in done.err
     assert rsctl("plan", str(job), "--rehearse", "--target", "process").code == 2
+
+
+def test_a_batch_script_in_words(rsctl: Cli) -> None:
+    """What belongs to the job is shown, and how to see the rest."""
+    slurm = JOB + "limits: {timeout: 1h}\ntargets: {slurm: {shared: /shared}}\n"
+    shown = rsctl("plan", rsctl.write(slurm), "-t", "slurm").out.splitlines()
+    assert "#SBATCH --time=60" in shown
+    mark, more = shown[-2:]
+    assert mark == "# Everything below is the same in every job."
+    count, _, said = more.removeprefix("# ").partition(" ")
+    assert said == "lines; `rsctl plan JOB -o script` prints them"
+    script = rsctl("plan", rsctl.write(slurm), "-t", "slurm", "-o", "script").out.splitlines()
+    assert len(script) - script.index(mark) - 1 == int(count)

@@ -11,6 +11,9 @@ The task then writes a file, and prints the replica that it is and free ports of
 Ports are below those that Linux gives to outgoing connections, so that no connection takes them
 before the job listens there. The batch script chooses one that no other replica at the same address
 has.
+
+The proof includes that this Python can run the job's part of rsctl. The file parses on Python 3.7,
+see interpreter.py.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+
+from rsctl.node import interpreter
 
 _SEEN_SECONDS = 90.0
 """An NFS client may hold the attributes of a folder for 60 s (nfs(5), acdirmax)."""
@@ -33,7 +38,7 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
     """Prove the folder and print the line; returns the exit code."""
     role, first, folder, token = arguments
     node = environ.get("SLURMD_NODENAME") or socket.gethostname()
-    problem = _problem(folder, token, node)
+    problem = _python_problem() or _problem(folder, token, node)
     if problem is not None:
         print(f"rsctl-probe-failed {node} {problem}", flush=True)
         return 1
@@ -41,6 +46,21 @@ def main(arguments: list[str], environ: Mapping[str, str]) -> int:
     ports = " ".join(map(str, free_ports(_OFFERED)))
     print(f"rsctl-probe {role} {index} {node} {ports}", flush=True)
     return 0
+
+
+def _python_problem() -> str | None:
+    """Why this Python cannot run a task; None if it can."""
+    found = interpreter.too_old()
+    if found is None:
+        try:
+            from rsctl.node import node  # noqa: F401
+            from rsctl.node.platforms import slurm_task  # noqa: F401
+        except ImportError as error:
+            found = interpreter.incomplete(error)
+    if found is None:
+        return None
+    remedy = "load another one in targets.slurm.setup, or use another image"
+    return f"has an unfit Python: {found['message']}; {remedy}"
 
 
 def _problem(folder: str, token: str, node: str) -> str | None:

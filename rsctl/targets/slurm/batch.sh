@@ -106,7 +106,7 @@ probe() { # EPOCH
         [ "$code" = 0 ] || {
             cat "$RSCTL_LOGS/probe.err" >&2
             note_suspects
-            finish 3 "$(sed -n 's/^rsctl-probe-failed \([^ ]*\) \(.*\)/node \1 \2/p' <<<"$lines" | head -n 1 | grep . || echo "the nodes of $name cannot start a task: see the log")"
+            finish 3 "$(sed -n 's/^rsctl-probe-failed \([^ ]*\) \(.*\)/node \1 \2/p' <<<"$lines" | head -n 1 | grep . || sed -n 's/^rsctl: //p' "$RSCTL_LOGS/probe.err" | head -n 1 | grep . || echo "the nodes of $name cannot start a task: see the log")"
         }
     done <<<"$RSCTL_STEPS"
     rm -f "$RSCTL_LOGS/probe.err"

@@ -310,6 +310,16 @@ def test_a_folder_that_is_not_shared(rsctl: Rsctl, keys: Keys, forgetful: SlurmC
     assert "which the batch script wrote" in done.stdout
 
 
+def test_a_node_without_a_python_for_the_job(
+    rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
+) -> None:
+    """The nodes have python3-minimal; the node and the remedy are named before a task starts."""
+    done = rsctl("submit", rsctl.write_job(**keys("true", slurm={"setup": []})), "-o", "json")
+    assert done.exit_code == 1
+    assert "/usr/bin/python3 cannot import a module that rsctl's runtime needs" in done.stdout
+    assert "load another one in targets.slurm.setup" in done.stdout
+
+
 def test_a_token_that_expires_while_a_job_runs(
     rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
 ) -> None:
