@@ -83,8 +83,10 @@ def _print_table(metrics: Iterator[MetricEvent], run: RunRecord, nodes: bool) ->
         tally.add(metric)
     summary: dict[str, dict[str, Any]] = tally.summary(nodes=True)
     if not summary:
+        yet = "" if run.state.is_final else " yet"
+        define = "" if run.metrics_spec else "; define them in the job file, under metrics"
         more = "" if nodes else "; to see the telemetry of its nodes: --nodes"
-        typer.echo(f"{run.run} has no metrics yet{more}", err=True)
+        typer.echo(f"{run.run} has no metrics{yet}{define}{more}", err=True)
         return
     width = max(map(len, summary))
     for name, statistics in summary.items():

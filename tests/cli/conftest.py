@@ -111,6 +111,9 @@ def at(second: float) -> str:
     return f"2026-01-31T12:00:{second:09.6f}Z"
 
 
+LOSS = MetricSpec("loss=(.*)", goal="min", unit="nats")
+
+
 class MadeRun:
     """A run in the store and on the disk as a supervisor leaves it, with times of our choice."""
 
@@ -121,6 +124,7 @@ class MadeRun:
         second: float = 0,
         target: str = "process",
         spec: str | None = None,
+        has_metrics: bool = True,
     ) -> None:
         self.run = run
         self.replicas = [f"worker-{index}" for index in range(workers)]
@@ -140,7 +144,7 @@ class MadeRun:
                 created=at(second),
                 plan={"run": run, "pools": [pool]},
                 spec=spec,
-                metrics_spec={"loss": MetricSpec("loss=(.*)", goal="min", unit="nats")},
+                metrics_spec={"loss": LOSS} if has_metrics else {},
             )
         )
 
@@ -200,7 +204,7 @@ def make_run(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Callable[..., MadeR
     for target in (process.TARGET, compose.TARGET):
         monkeypatch.setattr(target, "_cancelled", {})
 
-    def make(run: str = "job-aaaaaa", workers: int = 2, second: float = 0, **how: str) -> MadeRun:
+    def make(run: str = "job-aaaaaa", workers: int = 2, second: float = 0, **how: Any) -> MadeRun:
         made = MadeRun(run, workers, second, **how)
         made.state(second + 1, JobState.RUNNING)
         return made

@@ -88,13 +88,19 @@ def test_values_as_they_come(rsctl: Cli, made: MadeRun) -> None:
 def test_no_metrics(rsctl: Cli, make_run: Make) -> None:
     make_run().succeed(2)
     done = rsctl("metrics", "@last")
-    told = "job-aaaaaa has no metrics yet; to see the telemetry of its nodes: --nodes\n"
+    told = "job-aaaaaa has no metrics; to see the telemetry of its nodes: --nodes\n"
     assert (done.code, done.out, done.err) == (0, "", told)
-    assert rsctl("metrics", "@last", "--nodes").err == "job-aaaaaa has no metrics yet\n"
+    assert rsctl("metrics", "@last", "--nodes").err == "job-aaaaaa has no metrics\n"
     done = rsctl("metrics", "@last", "--plot")
-    assert (done.code, done.out, done.err) == (0, "", "no metrics to draw yet\n")
+    assert (done.code, done.out, done.err) == (0, "", "no metrics to draw\n")
     done = rsctl("metrics", "@last", "-o", "json")
     assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_no_metrics_of_a_job_that_defines_none(rsctl: Cli, make_run: Make) -> None:
+    make_run(has_metrics=False).succeed(2)
+    told = "job-aaaaaa has no metrics; define them in the job file, under metrics\n"
+    assert rsctl("metrics", "@last", "--nodes").err == told
 
 
 def test_a_chart_fits_a_narrow_terminal_and_has_no_escape_codes(rsctl: Cli, made: MadeRun) -> None:

@@ -37,7 +37,7 @@ def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]
     for metric in metrics:
         series.setdefault(metric.name, []).append(metric)
     if not series:
-        typer.echo("no metrics to draw yet", err=True)
+        typer.echo("no metrics to draw", err=True)
     for name, events in series.items():
         spec = specs.get(name)
         typer.echo(_chart(name, events, spec.unit if spec else None))

@@ -107,20 +107,28 @@ _NEVER = {
 """Reasons for which a job pends until its request changes, with the remedy and the key."""
 
 
+_DONE = (0, "done")
+"""The code and the reason with which the batch script of a run that has succeeded ends."""
+
+_NO_LOG = "53"
+"""The signal that Slurm reports if a node cannot create a job's log (seen with 24.11; SckyzO's
+slurm_exporter, issue 171)."""
+
+
 def status_of(
     record: JobRecord | None, states: States, expected: Optional[float] = None
 ) -> JobStatus | None:
     """The status; None if neither Slurm nor the job's folder knows it."""
     if record is None:
         return _of_states(states)
-    ended = states.ended if states.restart == record.restarts else None
-    if record.state in _INFRASTRUCTURE and ended and (ended.code, ended.reason) == (0, "done"):
-        # A controller that was away at the end of the job takes its node for failed (24.11).
-        record = record._replace(state="COMPLETED", reason="", failed_node="")
-    known = _STATES.get(
+    state, reason = _STATES.get(
         record.state, _State(JobState.RUNNING, f"its state is {record.state[:60]!r}")
     )
-    state, reason = known
+    if state is not JobState.RUNNING and states.ended and states.ended[1:] == _DONE:
+        # A controller that was away at the job's end takes its node for failed, or queues the job
+        # again (seen with 24.11), and such a start of it does nothing, see batch.sh.
+        return _of_states(states)
+    ended = states.ended if states.restart == record.restarts else None
     if state is JobState.QUEUED:
         reason = _pending_reason(record, expected) or reason
     elif state is JobState.RUNNING and states.running is None and record.state == "RUNNING":
@@ -229,6 +237,11 @@ def _failed_reason(record: JobRecord, states: States) -> str:
     if record.reason == _LAUNCH_FAILED:
         return "Slurm could not start it"
     code, _, signal = record.exit_code.partition(":")
+    if signal == _NO_LOG and states.started is None:
+        return (
+            "its first node could not create the job's log: targets.slurm.shared is not there, or "
+            "you may not write to it"
+        )
     return f"signal {signal}" if signal not in ("", "0") else f"exit code {code}"
 
 

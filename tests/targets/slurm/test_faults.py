@@ -137,14 +137,20 @@ def test_a_job_that_slurm_has_forgotten(rsctl: Rsctl, keys: Keys, forgetful: Slu
 
 
 def test_a_restart_of_the_controller(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
-    """slurmctld is killed while a job runs, and comes back: nothing of the job is lost."""
-    script = "for i in 1 2 3 4 5 6; do echo line $i; sleep 1; done"
+    """slurmctld is killed while a job runs, and comes back: nothing of the job is lost.
+
+    It saves a job's state up to five seconds later, and ends a job that it has saved as pending.
+    """
+    script = "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done"
     run = rsctl.detach(rsctl.write_job(**keys(script)))
     rsctl.wait_for_log(run, "line 1")
+    states = str(forgetful.shared / run / "states")
+    saved = ("find", "/var/spool/ctld/job_state", "-newer", states)
+    wait_until(lambda: bool(forgetful.run(*saved)), "the controller's record of the job")
     following = rsctl.start("logs", "--follow", run)
     forgetful.control("restart-controller")
     output, _ = following.communicate(timeout=90)
-    assert output.splitlines() == [f"worker-0 | line {number}" for number in range(1, 7)]
+    assert output.splitlines() == [f"worker-0 | line {number}" for number in range(1, 9)]
     assert rsctl.status(run)["state"] == "succeeded"
 
 

@@ -44,9 +44,18 @@ def test_a_job_that_has_ended_while_the_controller_was_away() -> None:
     status = status_of(record, states)
     assert status is not None
     assert (status.state, status.reason, status.findings) == ("succeeded", None, [])
-    requeued = status_of(record._replace(restarts=1), states)
-    assert requeued is not None
-    assert requeued.reason == "a node failed: gpu-1"
+    queued = status_of(JobRecord(7, "PENDING", restarts=1), states)
+    assert queued == status
+
+
+def test_a_node_that_cannot_create_the_log() -> None:
+    """Slurm reports a signal; the job's folder says nothing, for it is not there."""
+    status = status_of(JobRecord(7, "FAILED", exit_code="0:53"), read_states(""))
+    assert status is not None
+    assert status.reason == (
+        "its first node could not create the job's log: targets.slurm.shared is not there, or you "
+        "may not write to it"
+    )
 
 
 def test_an_earlier_start_of_the_job_does_not_count() -> None:
