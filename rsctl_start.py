@@ -169,7 +169,7 @@ class _Finder:
 
 
 def _main() -> None:
-    if sys.version_info < (3, 7):  # older than rsctl/node/interpreter.py parses on
+    if sys.version_info < (3, 7):  # noqa: UP036 - where the rest does not parse
         found = ".".join(map(str, sys.version_info[:3]))
         sys.exit(f"rsctl: {sys.executable} is Python {found}, but rsctl's runtime needs 3.10")
     if sys.path[0] in (_ROOT, os.path.dirname(os.path.realpath(__file__))):
