@@ -239,8 +239,8 @@ def _failed_reason(record: JobRecord, states: States) -> str:
     code, _, signal = record.exit_code.partition(":")
     if signal == _NO_LOG and states.started is None:
         return (
-            "its first node could not create the job's log: targets.slurm.shared is not there, or "
-            "you may not write to it"
+            "its first node could not create the job's log: targets.slurm.shared does not exist "
+            "there, or you may not write to it"
         )
     return f"signal {signal}" if signal not in ("", "0") else f"exit code {code}"
 

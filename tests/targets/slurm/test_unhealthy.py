@@ -53,8 +53,8 @@ def test_a_node_that_cannot_create_the_log() -> None:
     status = status_of(JobRecord(7, "FAILED", exit_code="0:53"), read_states(""))
     assert status is not None
     assert status.reason == (
-        "its first node could not create the job's log: targets.slurm.shared is not there, or you "
-        "may not write to it"
+        "its first node could not create the job's log: targets.slurm.shared does not exist there, "
+        "or you may not write to it"
     )
 
 
