@@ -11,7 +11,7 @@ from rsctl.installation import install_command
 
 
 def test_the_command_names_packages_and_never_our_own_name() -> None:
-    assert install_command("local") == f"{sys.executable} -m pip install numpy 'torch>=2.4'"
+    assert install_command("local") == f"{sys.executable} -m pip install numpy 'torch>=2.5'"
     assert "rsctl" not in install_command("sdk").removeprefix(sys.executable)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import rsctl_start
 from tests.kit import fork_server
 
 if TYPE_CHECKING:
@@ -213,8 +214,9 @@ def torchrun(environ: dict[str, str]) -> Callable[..., Ended]:
 
     def torchrun(script: str, *arguments: str, **comm: str) -> Ended:
         program = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        wrapper = rsctl_start.command("rsctl.node.run_with_binding")[1:] if _is_old() else []
         return ended(
-            [*program, "--nproc-per-node", "2", str(SCRIPTS / script), *arguments],
+            [*program, "--nproc-per-node", "2", *wrapper, str(SCRIPTS / script), *arguments],
             {**environ, **comm},
         )
 
@@ -230,9 +232,17 @@ def alone(environ: dict[str, str]) -> Callable[..., Ended]:
         ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
         ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
         ranks |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}
-        return ended([sys.executable, "-c", program], {**environ, **ranks, **comm})
+        loaded = "import torch, rsctl_start; rsctl_start.autoload()\n" if _is_old() else ""
+        return ended([sys.executable, "-c", loaded + program], {**environ, **ranks, **comm})
 
     return alone
+
+
+def _is_old() -> bool:
+    """Whether this torch loads no binding by itself, as 2.4: see rsctl/node/run_with_binding.py."""
+    import torch
+
+    return not hasattr(torch, "_import_device_backends")
 
 
 def rendezvous() -> TCPStore:
