@@ -14,10 +14,12 @@ ACCELERATOR_CAUSES = (
     cause(
         "efa",
         r"NET/OFI Only EFA provider is supported"
-        r"|fi_getinfo: provider efa (?:output empty list|returned -\d)",
+        r"|fi_getinfo: provider efa (?:output empty list|returned -\d)"
+        r"|fi_getinfo\(\) call failed: No data|NET/OFI [^\n]{0,80}No eligible provider",
         "aws-ofi-nccl found no EFA device",
-        "use a machine type with EFA and security groups that allow all traffic among the nodes, "
-        "or remove the EFA transport from the image",
+        "use a machine type with EFA, whose devices the container is given (/dev/infiniband), and "
+        "security groups that allow all traffic among the nodes, or remove the EFA transport from "
+        "the image",
     ),
     cause(
         "efa-fork",
@@ -46,12 +48,12 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "ofi",
-        r"(?<!NCCL INFO )NET/OFI (?!Only EFA|Unable to register memory)[^\n]{0,200}?"
-        r"(?:[Ff]ailed|[Ff]ailure|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable"
-        r"|[Nn]o (?:eligible|valid))"
+        r"(?<!NCCL INFO )NET/OFI ((?!Only EFA|Unable to register memory|OFI fi_getinfo)"
+        r"[^\n]{0,200}?(?:[Ff]ailed|[Ff]ailure|[Ee]rror|[Cc]ould ?n[o']t|[Cc]annot|[Uu]nable"
+        r"|[Nn]o (?:valid))[^\n]{0,120})"
         r"|Libfabric EFA provider has encountered an|Unable to write to EQ: Missing"
         r"|prov_errno: [^\n]{0,60}prov/efa/",
-        "aws-ofi-nccl, NCCL's plugin for EFA, failed on the network between the nodes",
+        "aws-ofi-nccl, NCCL's plugin for EFA, failed: {names}",
         "use matching versions of EFA's installer, aws-ofi-nccl and NCCL in the image "
         "(image.transport: efa); let the security group allow all traffic within itself; see "
         "which node failed first: a lost peer gives this, too",
@@ -68,6 +70,7 @@ ACCELERATOR_CAUSES = (
     cause(
         "neuron-device",
         r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d"
+        r"|TDRV:tdrv_init_mla_phase1\W[^\n]{0,40}Could not open the device"
         r"|NERR_RESOURCE_NC|[Ii]nsuffici?ent NCs|NRT_LOAD_NOT_ENOUGH_NC"
         r"|Neuron ?Core\(s\) not available|Neuron runtime cannot be initialized",
         "a process found no free Neuron device",
@@ -157,7 +160,8 @@ GENERAL_ACCELERATOR_CAUSES = (
     ),
     cause(
         "nccl",
-        r"NCCL WARN (?!Failed to open lib|Failed to find CUDA library)|Test NCCL failure",
+        r"NCCL WARN (?!Failed to open lib|Failed to find CUDA library|NET/IB : Got async event : "
+        r"(?:client|SM|LID|GID|P_Key|port active))|NCCL failure \S{1,60}:\d",
         "NCCL failed; its warnings in the log say why",
         "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
     ),

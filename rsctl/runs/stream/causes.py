@@ -104,7 +104,8 @@ CAUSES = (
     cause(
         "gpu-hardware",
         r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|CUDA_ERROR_(?:ECC|NVLINK)"
-        r"|GPU is lost|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
+        r"|GPU is lost|NVRM: [^\n]{1,40}RmInitAdapter failed"
+        r"|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
         r"|Xid \(PCI[^\n)]{1,40}\): (?:48|62|63|64|74|79|9[245]|1(?:19|20|40|43|44|45|46|50))\b",
         "a GPU failed, not the script",
         "submit again; with limits.retries and checkpoints, a job resumes automatically",
@@ -119,8 +120,10 @@ CAUSES = (
     cause(
         "driver",
         r"NVIDIA driver on your system is too old|Driver/library version mismatch"
+        r"|API call is not supported in the installed CUDA driver"
         r"|CUDA driver version is insufficient|forward compatibility was attempted on non supported"
-        r"|unsatisfied condition: (?:cuda|driver)|PTX was compiled with an unsupported toolchain",
+        r"|unsatisfied condition: (?:cuda|driver|brand|arch)"
+        r"|PTX was compiled with an unsupported toolchain",
         "CUDA in the image and the driver of the machine are not compatible",
         "use an image.base with an older CUDA",
     ),
@@ -140,8 +143,18 @@ CAUSES = (
         "starts with `version https://git-lfs` needs `git lfs pull`",
     ),
     cause(
+        "shared-memory-denied",
+        r"shm_open[^\n]{0,60}Permission denied|/dev/shm[^\n]{0,200}Permission denied"
+        r"|Permission denied[^\n]{0,60}/dev/shm",
+        "the job's user may not use the shared memory (/dev/shm)",
+        "let the administrator of the node or the image permit it: its mode is 1777; another "
+        "user's segments of an earlier run may have to go",
+    ),
+    cause(
         "shared-memory",
-        r"insufficient shared memory|[Bb]us error|(?:creating|attaching to) shared memory segment",
+        r"insufficient shared memory|[Bb]us error|(?:creating|attaching to) shared memory segment"
+        rf"|SemLock\([\s\S]{{0,400}}?(?:{NO_SPACE})|/dev/shm[^\n]{{0,200}}(?:{NO_SPACE})"
+        rf"|(?:{NO_SPACE})[^\n]{{0,20}}/dev/shm",
         "the shared memory of the container is full",
         "use fewer data loader workers or raise the container's memory",
     ),
@@ -149,6 +162,7 @@ CAUSES = (
         "memory",
         rf"(?m:^)(?![^\n]{{0,300}}NET/OFI)[^\n]*?(?:{NO_MEMORY})"
         r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
+        r"|killed due to memory pressure|Task was killed due to the node running low on memory"
         r"|ran out[ -]of[ -]memory and exited|oom[_-]kill event|(?:OOM|out of memory) ?[Kk]illed"
         r"|(?:Out of memory|[Mm]emory cgroup out of memory): Killed? process"
         r"|srun: error: \S{1,100}: tasks? [\d,-]{1,60}: Out Of Memory",
@@ -184,7 +198,19 @@ CAUSES = (
         r"|gloo/transport/tcp/[^\n]{1,80}: Connection refused|RendezvousTimeoutError"
         r"|store->get\('?0'?\) got error|Socket Timeout|gloo/context\.cc:\d{1,4}\] rank < size",
         "not all ranks connected at the start",
-        "see the logs of the replicas that are missing",
+        "see the logs of the replicas that are missing; if all have started, the nodes do not "
+        "reach each other: set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env to their "
+        "common interface, and let all ports between them be open and their names resolvable",
+    ),
+    cause(
+        "name-resolution",
+        r"ValueError: host not found: (?:Name or service|Temporary|nodename)[^\n]{0,60}"
+        r"|(?:TCPStore\(|_rendezvous_handler"
+        r"|init_process_group)[^\n]{0,200}\n(?:[^\n]{0,200}\n){0,4}"
+        r"[^\n]{0,60}gaierror: ",
+        "a rank cannot resolve the name of the chief (MASTER_ADDR)",
+        "let rsctl set MASTER_ADDR; a name in run.env must be resolvable on all nodes, otherwise "
+        "use an address",
     ),
     cause(
         "launcher",
@@ -208,7 +234,14 @@ CAUSES = (
     ),
     cause(
         "unused-parameters",
+        r"Since `find_unused_parameters=True` is enabled",
+        "outputs of the model's forward were not part of the loss",
+        "let all of them take part in it, if only as 0 * output.sum(), or return fewer",
+    ),
+    cause(
+        "unused-parameters",
         r"Expected to have finished reduction in the prior iteration"
+        r"(?![^\n]{0,400}find_unused_parameters=True` is enabled)"
         r"|parameters that were not used in producing the loss",
         "some parameters of the model were not part of the loss",
         "use all parameters, or DistributedDataParallel(..., find_unused_parameters=True)",
@@ -216,7 +249,8 @@ CAUSES = (
     cause(
         "nccl-network",
         r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45})<\d{1,5}> failed"
-        r"|NCCL WARN [^\n]{0,120}(No route to host|Connection (?:refused|timed out))",
+        r"|NCCL WARN (?!Call to ibv)[^\n]{0,120}(No route to host|Connection (?:refused"
+        r"|timed out))",
         "NCCL uses a network interface that cannot reach the other nodes: {names}",
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
         "exclude others such as docker0 and lo with ^docker0,lo",
@@ -233,11 +267,20 @@ CAUSES = (
     ),
     cause(
         "nccl-ib",
-        r"Call to (ibv_\w{1,40}) failed|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
+        r"Call to (ibv_\w{1,40}) failed|mlx5: \S{1,100}: (got completion with error)"
+        r"|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
         "NCCL failed on InfiniBand or RoCE: {names}",
         "check with `ibv_devinfo` in the container that its devices exist and are active; "
-        "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; the limit of locked "
-        "memory must be high; a lost node gives this, too; NCCL_IB_DISABLE=1 uses sockets instead",
+        "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; where each port reaches "
+        "only its own rail, set NCCL_CROSS_NIC=0; the limit of locked memory must be high; a lost "
+        "node gives this, too; NCCL_IB_DISABLE=1 uses sockets instead",
+    ),
+    cause(
+        "ucx",
+        r"(Transport retry count exceeded on \S{1,60})|UCX {1,2}ERROR ([^\n]{1,160})",
+        "UCX, the transport of MPI, failed on the network between the nodes: {names}",
+        "see which node failed first: a lost peer gives this, too; name the devices that reach all "
+        "nodes in UCX_NET_DEVICES, or set UCX_TLS=tcp,self,sm to see the rest work",
     ),
     cause(
         "nccl-version",
@@ -251,13 +294,22 @@ CAUSES = (
         r"cannot be larger than the device count|CUDA error: invalid device ordinal"
         r"|Duplicate GPU detected|But your machine only has: \["
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
-        "a node has more ranks than GPUs, or two ranks use the same GPU",
+        "a rank uses a GPU that its node does not have, or that another rank uses",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
+    ),
+    cause(
+        "gpu-peer",
+        r"peer access is not supported between these two|failed to open CUDA IPC handle"
+        r"|[Pp]eer-to-peer [^\n]{0,40}not (?:supported|available)[^\n]{0,40}(?:device|GPU)",
+        "two GPUs of a node cannot access each other's memory",
+        "set NCCL_P2P_DISABLE=1 in run.env, and turn custom all-reduce kernels off; give each rank "
+        "all GPUs of the node (CUDA_VISIBLE_DEVICES) and choose by LOCAL_RANK",
     ),
     cause(
         NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
-        r"|NCCL [Ee]rror (?:in: |\d).*(?:unhandled \w+ error|internal error|invalid (?:usage"
+        r"|NCCL [Ee]rror(?:: | in:? | \d)[^\n]{0,300}?(?:unhandled \w+ error|internal error"
+        r"|invalid (?:usage"
         r"|argument))",
         "NCCL failed",
         "see the lines with NCCL WARN (NCCL_DEBUG=INFO in run.env shows more): a system error is "
@@ -286,6 +338,8 @@ CAUSES = (
         "gpu-container",
         r"could not select device driver \S{1,40} with capabilities"
         r"|nvidia-container-cli: (?!requirement error)|unknown or invalid runtime name: nvidia"
+        r"|Unknown runtime specified nvidia|nvidia-container-runtime\W{1,4}(?:no such file"
+        r"|permission denied|executable file not found)"
         r"|Failed to initialize NVML: Unknown Error|NVML: Driver Not Loaded",
         "the container engine cannot give a container the machine's GPUs",
         "install NVIDIA's driver and the nvidia-container-toolkit on the machine, configure the "
@@ -300,7 +354,9 @@ CAUSES = (
     cause(
         "module",
         r"ModuleNotFoundError: No module named '(?!smdistributed)([\w.]+)'"
-        r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)",
+        r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
+        r"|ImportError: No module named ([\w.]{1,80})"
+        r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
         "a Python module is missing: {names}",
         "add it to image.python; on target process, install it in the environment of rsctl",
     ),
@@ -315,7 +371,8 @@ CAUSES = (
     cause(
         "cuda-library",
         rf"Could not load library ({_CUDA_LIBRARY})"
-        rf"|({_CUDA_LIBRARY}): cannot open shared object file",
+        rf"|({_CUDA_LIBRARY}): cannot open shared object file"
+        r"|CUDA Setup failed despite GPU being available()|CUDA SETUP: Setup Failed()",
         "a package was built for a CUDA library that the image does not have: {names}",
         "install a build of the package for the CUDA of the image, or use an image.base with the "
         "required CUDA version",
@@ -355,6 +412,12 @@ CAUSES = (
         r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
         "the script does not exist: {names}",
         "give its path relative to image.source, and check that .dockerignore does not exclude it",
+    ),
+    cause(
+        "script-lines",
+        r": line \d{1,6}: (--?\w[^\s:]{0,100}): command not found",
+        "a shell ran options as commands, as the lines before them are not continued: {names}",
+        "end each line but the last of the command with a backslash, and nothing after it",
     ),
     cause(
         "arguments",
@@ -478,10 +541,11 @@ CAUSES = (
         r'|exec: \\{0,4}"(?!rsctl-launch\\{0,4}"|python3\\{0,4}")([^"\\\n]{1,200})\\{0,4}": '
         r"(?:executable file not found|(?:stat|lstat) [^:\n]{1,200}: no such file)"
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: No such file"
-        r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): "
+        r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:-][^\s:]{0,200}): "
         r"(?:command )?not found"
         r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
-        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:]{1,200}): (?:command )?not found",
+        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:-][^\s:]{0,200}): "
+        r"(?:command )?not found",
         "the image does not contain the command to run: {names}",
         "correct run.command, or add the program to the image (image.apt, image.python); on "
         "SageMaker an image without a command is started as `train`",
@@ -539,9 +603,9 @@ CAUSES = (
 GENERAL_CAUSES = (
     cause(
         "start",
-        r"Termination reason: StartError|failed to create (?:containerd|shim) task|"
-        r"OCI runtime create failed|could not be started: ",
-        "the container could not be started",
+        r"OCI runtime create failed: ([^\n]{1,400})|could not be started: ([^\n]{1,200})"
+        r"|Termination reason: StartError|failed to create (?:containerd|shim) task",
+        "the container could not be started: {names}",
         "see the message: usually the command, its permissions or the image's architecture are "
         "wrong",
     ),

@@ -7,6 +7,32 @@ from __future__ import annotations
 
 from rsctl.runs.stream.service_causes import cause
 
+PLATFORM_CAUSES = (
+    cause(
+        "slurm-step",
+        r"slurmstepd: error: \*\*\* [^\n]{1,160} CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*",
+        "Slurm ended the job: {names}",
+        "after TIME LIMIT raise limits.timeout; after PREEMPTION, JOB REQUEUE or NODE FAILURE "
+        "submit again, or set limits.retries",
+    ),
+)
+"""Ends of all processes, so that their own errors follow from it."""
+
+SETUP_CAUSES = (
+    cause(
+        "environment",
+        r"Unable to locate a modulefile for '([^'\n]{1,100})'"
+        r"|following module\(s\) are unknown:\s{0,9}\"([^\"\n]{1,100})\""
+        r"|Lmod has detected the following error:(?!\s{1,9}The following)\s{0,9}([^\n]{1,120})"
+        r"|Could not find conda environment: ([^\n]{1,100})|EnvironmentNameNotFound: ([^\n]{1,100})"
+        r"|(activate: No such file)|(CondaError: [^\n]{1,100})|(conda: command not found)",
+        "the environment of the job could not be set up: {names}",
+        "correct the name of the environment or module, and load what it depends on before; batch "
+        "scripts need the shell's set-up of conda (`source .../etc/profile.d/conda.sh`)",
+    ),
+)
+"""Errors that explain why a module or a program is missing later."""
+
 CLUSTER_CAUSES = (
     cause(
         "slurm-step",
@@ -20,7 +46,7 @@ CLUSTER_CAUSES = (
         "slurm-launch",
         r"Task launch for StepId=\S{1,40} failed on node ([\w.-]{1,100})"
         r"|Application launch failed: ([^\n]{1,100})"
-        r"|slurmstepd: error: execve\(\): (\S{1,200}: [^\n]{1,80})"
+        r"|error: execve\(\): (\S{1,200}: [^\n]{1,80})"
         r"|slurmstepd: error: (couldn't chdir to [^\n]{1,160})"
         r"|Unable to contact slurm controller()|slurm_load_\w{1,20} error: ([^\n]{1,100})",
         "Slurm could not start the job's tasks on the nodes: {names}",
@@ -43,11 +69,23 @@ CLUSTER_CAUSES = (
         "option no-container-entrypoint",
     ),
     cause(
+        "container-image",
+        r"importing docker image: (\S{1,200})\n(?=(?:[^\n]{0,300}\n){0,4}[^\n]{0,80}"
+        r"failed to import)"
+        r"|pyxis: failed to import docker image(?:[\s\S]{0,1500}?\[ERROR\] ([^\n]{1,160})"
+        r"|[\s\S]{0,900}? log file[^\n]{0,9}\n[^\n]{0,60}pyxis: {2,9}(?![ \[])([^\n]{1,160}))?",
+        "the node could not import the image: {names}",
+        "see the lines of enroot above: a name or login that the registry refuses (401), a full "
+        "disk or a folder that the user may not write (ENROOT_CACHE_PATH, ENROOT_RUNTIME_PATH); a "
+        "file of an image needs a path with / or ./",
+    ),
+    cause(
         "container-start",
-        r"pyxis: (?:failed to import docker image|couldn't start container|container start failed)"
+        r"pyxis: (?:couldn't start container|container start failed)"
         r"(?![\s\S]{0,600}(?:failed to execute: |Command not found: nvidia))"
         r"|(?:pyxis|enroot)[^\n]{0,60}\[ERROR\] ([^\n]{1,160})"
-        r"|FATAL:\s{1,4}(?!stat )([^\n]{1,160})",
+        r"|error: pyxis: (couldn't (?!start)[^\n]{1,160})"
+        r"|FATAL:\s{1,4}(?!stat )([^\n]{1,400})",
         "the node could not start the container: {names}",
         "see the lines of enroot or apptainer above: a hook of the node, an image that cannot be "
         "pulled or unpacked, a full disk (ENROOT_CACHE_PATH), or a mount that does not exist",
@@ -95,6 +133,20 @@ CLUSTER_CAUSES = (
         "OMPI_MCA_btl_tcp_if_include",
     ),
     cause(
+        "mpi-version",
+        r"Data unpack (?:would read past end of buffer|had inadequate space)",
+        "the nodes have different versions of Open MPI or PMIx",
+        "use the same image on all nodes; set run.launcher: mpi, with which no MPI of a host "
+        "starts that of a container",
+    ),
+    cause(
+        "mpi-network",
+        r"At least one pair of MPI processes are unable to reach each other",
+        "the ranks of MPI cannot reach each other",
+        "name the interface that all nodes share (OMPI_MCA_btl_tcp_if_include in run.env), so that "
+        "MPI uses no bridge of docker or libvirt, and let all ports between the nodes be open",
+    ),
+    cause(
         "mpi-start",
         r"An error occurred in (MPI_Init\w{0,8})|abort before (MPI_INIT) completed"
         r"|(ompi_mpi_init: [^\n]{1,80}failed)|(PML add procs failed)"
@@ -136,7 +188,8 @@ CLUSTER_CAUSES = (
         "node-lost",
         r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
         r"([\w.-]{1,253})|(?:ORTE|PRTE) daemon has unexpectedly failed|(?:ORTE|PRTE) has lost "
-        r"communication|srun: error: Node failure on ([\w.-]{1,253})",
+        r"communication|srun: error: Node failure on ([\w.-]{1,253})"
+        r"|actor is dead because its node has died()",
         "a node was lost: {names}",
         "see that node's log: its machine may have run out of memory, or may have been preempted",
     ),

@@ -10,7 +10,15 @@ from typing import NamedTuple, Optional
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_errors
 from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY, NCCL
-from rsctl.runs.stream.exceptions import Raised, find_exception, find_native_error, is_complete
+from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
+from rsctl.runs.stream.exceptions import (
+    Raised,
+    find_error_line,
+    find_exception,
+    find_native_error,
+    is_complete,
+    unwrapped,
+)
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 from rsctl.runs.stream.structured import is_structured
 
@@ -24,16 +32,40 @@ _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
-_EFFECTS = {NCCL, "mpi-daemons"}
+_EFFECTS = {NCCL, "mpi-daemons", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|DistBackendError|AcceleratorError|AssertionError$)"
 )
 _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
-    r"|[Cc]annot|[Rr]efused|[Dd]enied"
+    r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
+    r"|No such|got completion with|[Kk]illed|OOM|oom[_-]kill|exceeded"
+)
+_NCCL_WARNING = re.compile(
+    r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
+    r"(?!Failed to (?:open|find)|Cuda failure 'peer)([^\n]{1,160})"
 )
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
+_EXPLAINED_BY: Mapping[str, frozenset[str]] = {
+    "network": frozenset({"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"}),
+    "hub-access": frozenset({"hub-write"}),
+    "ray-worker": frozenset({"node-lost"}),
+    "tls": frozenset({"certificate", "clock"}),
+    "certificate": frozenset({"clock"}),
+    "credentials-invalid": frozenset({"clock"}),
+    "storage-denied": frozenset({"credentials"}),
+    "disk": frozenset({"shared-memory"}),
+    "shared-memory": frozenset({"shared-memory-denied"}),
+    "file-permission": frozenset({"container-image", "shared-memory-denied"}),
+    "container-start": frozenset({"container-image"}),
+    "peer": frozenset({"container-image"}),
+    "toolkit-program": frozenset({"module"}),
+    "hub-version": frozenset({"module"}),
+}
+"""The causes that explain each cause, and replace it."""
+_MISSING = {"module", "command"}
+_WITHOUT_COMMAND = frozenset({126, 127})
 _FAULT_HANDLER = (
     "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash"
 )
@@ -159,14 +191,19 @@ def known_causes(
     """
     killer = killer or Killer()
     texts = [_text(lines), _text(reported)]
+    if ended := _causes(PLATFORM_CAUSES, _text(earlier or lines)):
+        return ended
     found = [_ended_by(killer.command)] if killer.command else []
     found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
     if found and {cause.code for cause in found} <= _EFFECTS:  # the reason stands before them
         found = _causes(CAUSES, _errors_in(earlier)) or found
+    found = _most_specific(found, exit_code)
+    if not found or {each.code for each in found} & _MISSING:
+        found = _causes(SETUP_CAUSES, _text(earlier or lines)) + found
     if found:
-        return found
+        return [_with_warning(each, earlier or lines) for each in found]
     signal = signal or _signal_of(exit_code)
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
@@ -175,7 +212,29 @@ def known_causes(
         found = _causes(CAUSES, _errors_in(earlier))
     found = found or next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
     known = _ENDINGS.get(signal or exit_code)
+    found = [_with_warning(each, earlier or lines) for each in found]
     return found or _unknown(lines, reported, earlier, signal, known)
+
+
+def _most_specific(found: list[Finding], exit_code: int) -> list[Finding]:
+    """The causes without those that another one explains, and without a command that was not found
+    while the script continued.
+    """
+    codes = {each.code for each in found}
+    kept = [each for each in found if not codes & _EXPLAINED_BY.get(each.code, frozenset())]
+    kept.sort(key=lambda each: each.code in _EFFECTS)
+    if exit_code in _WITHOUT_COMMAND:
+        return kept
+    return [each for each in kept if each.code != "command"] or kept
+
+
+def _with_warning(cause: Finding, lines: Iterable[str]) -> Finding:
+    """NCCL's failure with its first warning."""
+    if cause.code != NCCL:
+        return cause
+    warnings = (match[1] for line in lines if (match := _NCCL_WARNING.search(line[:_LONGEST_LINE])))
+    warning = next(warnings, None)
+    return note(NCCL, f"{cause.message}: {warning}", cause.remedy) if warning else cause
 
 
 def _unknown(
@@ -196,7 +255,17 @@ def _unknown(
         raised = find_exception(_before_torchrun(earlier)) or raised
     if raised and signal is None and (raised.position or not (known or reported)):
         return [_exception(raised)]
-    return [known] if known else []
+    is_guess = known is None or known.code == "arguments"
+    error = find_error_line(earlier or lines) if is_guess and not signal else None
+    return [_error(error)] if error else [known] if known else []
+
+
+def _error(text: str) -> Finding:
+    return note(
+        "error",
+        f"the log reports an error near its end: {text}",
+        "correct what it names; `rsctl logs RUN` shows the lines around it",
+    )
 
 
 def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
@@ -232,7 +301,7 @@ def _native(raised: Raised, known: Finding | None) -> Finding:
 
 def _is_vague(raised: Raised | None) -> bool:
     """Whether an exception, or none, says only that something else failed."""
-    return raised is None or _VAGUE.match(raised.text) is not None
+    return raised is None or raised.is_cut or _VAGUE.match(raised.text) is not None
 
 
 def _errors_in(lines: Iterable[str]) -> str:
@@ -251,7 +320,8 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 
 
 def _text(lines: Iterable[str]) -> str:
-    return "\n".join(line[:_LONGEST_LINE] for line in lines)  # hostile lines can make a regex slow
+    short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
+    return "\n".join(unwrapped(short))
 
 
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:

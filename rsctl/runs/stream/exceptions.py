@@ -31,9 +31,55 @@ _ENDS = re.compile(
 )
 _IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
 _NOT_OWN = re.compile(
-    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/|pyx$|pxi$"
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/|/tensorflow_core/"
+    r"|pyx$|pxi$"
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
+_RAISES = re.compile(r"\s*raise ((?:\w{1,60}\.){0,8}[A-Z]\w{0,80})\(f?([\"'])([^\n]{1,300}?)\2")
+_NO_END = "its text is missing, as the log ends in its traceback"
+_MOST_LINES = 8
+_RECORD = re.compile(
+    r"\[?\d{2,4}[-/:]\d\d[-/:]\d\d|[DIWEF]\d{4} |\[[DIWEF] ?\d{0,4} |\[?(?:ERROR|WARNING|WARN|INFO"
+    r"|DEBUG|CRITICAL)\b|[\w.-]{1,40}: (?:error|warning|ERROR|WARNING)\b|[=\-*]{8}"
+)
+_MARKED = re.compile(
+    r'([^"\n]{1,120}?)(?=Traceback \(most recent call last\)|  File "[^"\n]{1,300}", line \d)'
+)
+_DIGITS = re.compile(r"\d+")
+_MOST_MARKS = 5
+_NEAR_END = 40
+_TOGETHER = 5
+_ERROR_LINE = re.compile(
+    r"(?:^|[\]\s])error: |(?:^|[\s\[(|>:])(?:ERROR|FATAL|CRITICAL|[Ff]atal(?: error)?"
+    r"|E\d{4} [\d:.]{8,20})(?:[\]):| ]|$)"
+    r"|^\s*(?:An? )?[Ee]rror(?:[: ]|$)|(?:^|\s)[\w./+-]{1,60}: (?:fatal |internal )?[Ee]rror:? "
+    r"|_ERROR_LOG: |\b[A-Z]\w{1,40}(?:Error|Exception)\b: |^\S{0,60}: (?:cannot|failed to) "
+    r"|^(?:[\w. ]{1,40} )?[Ff]ailed (?:to |\d{1,3} times)|[Ff]ailed \d{1,3} times"
+)
+_HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
+_NO_FAILURE = re.compile(
+    r"(?i:warning|will be (?:used instead|ignored)|lower performance|primary job|child job"
+    r"|mpirun (?:detected|noticed))"
+)
+_SENTENCE = re.compile(
+    r"\b(?:must be|must have|cannot|can not|could not|couldn't|can't|unable to|not found"
+    r"|does not exist|not supported|is required|is missing|[Ii]nvalid|[Aa]bort(?:ed|ing)"
+    r"|[Dd]enied|[Rr]efused)\b"
+)
+_NO_SENTENCE = re.compile(
+    r"^bash: |INFO|[Pp]lugin|if |hook|help message|MCA parameter"
+    r"|Setting|[Uu]sing|[Ff]alling back"
+    r"|[Dd]efault|[Ii]gnor|[Pp]roceed|[Ss]kip|instead"
+)
+_LAST_LINES = 3
+_NO_ERROR_LINE = re.compile(
+    r"[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
+    r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
+    r"|return(?:ed)? (?:code|non-zero)|(?:slurmstepd|srun): |make(?:\[\d{1,3}\])?: \*\*\*"
+    r"|not a git repository|cannot set terminal process|elastic/|\b(?:0|no|without) errors?\b"
+    r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
+)
+_MARKS = re.compile(r"[\s~^]*$")
 _NATIVE = (
     re.compile(
         r"terminate called after throwing an instance of '([^'\n]{1,120})'"
@@ -64,12 +110,14 @@ _SHELL = re.compile(
 
 class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
-    `train.py:9 in main`, and whether only code of packages or native code is known.
+    `train.py:9 in main`, whether only code of packages or native code is known, and whether its
+    traceback has no end.
     """
 
     text: str
     position: Optional[str]
     is_native: bool = False
+    is_cut: bool = False
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -78,10 +126,11 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     Of a chain it is the last one with the first one as its origin; of a group its first member; of
     an exception that another process raised, the one of that process.
     """
-    clean = [_plain(line[:_LONGEST_LINE]) for line in lines]
+    clean = [_plain(line) for line in unwrapped([line[:_LONGEST_LINE] for line in lines])]
+    clean = _unmarked(clean)
     chain = _raised(clean) or _from_error_file("\n".join(clean)) or _without_traceback(clean)
     if not chain:
-        return None
+        return _cut_off(clean)
     group = next((i for i, each in enumerate(chain) if "sub-exception" in each.text), None)
     if group is not None and group + 1 < len(chain):
         chain = chain[: group + 2]
@@ -105,9 +154,80 @@ def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
     return None
 
 
+def find_error_line(lines: Sequence[str]) -> Optional[str]:
+    """The first of the errors that the end of a log reports together, with the lines that
+    continue it; None if its end reports none. Errors of launchers, which follow another, and
+    warnings do not count.
+    """
+    end = _unmarked([_plain(line[:_LONGEST_LINE]) for line in lines[-_NEAR_END:]])
+    text = "\n".join(end) + "\n"
+    for match in _HELP_MESSAGE.finditer(text):
+        if not _NO_FAILURE.search(match[1]):
+            return _short(match[1].split("\n\n")[0])
+    end = _HELP_MESSAGE.sub("", text).splitlines()
+    errors = [number for number, line in enumerate(end) if _reports_error(line)]
+    if not errors:
+        last = (line for line in end[-_LAST_LINES:] if _is_sentence(line))
+        return next((_short(line) for line in last), None)
+    first = errors.pop()
+    while errors and first - errors[-1] <= _TOGETHER:
+        first = errors.pop()
+    text = end[first].strip()
+    for line in end[first + 1 : first + _MOST_LINES]:
+        if not line.strip() or _RECORD.match(line) or _reports_error(line):
+            break
+        text = f"{text} {line.strip()}"
+    return _short(text)
+
+
+def _is_sentence(line: str) -> bool:
+    """Whether a line of a program says that something is wrong."""
+    return bool(_SENTENCE.search(line)) and not (
+        _NO_ERROR_LINE.search(line) or _RECORD.match(line) or _NO_SENTENCE.search(line)
+    )
+
+
+def _reports_error(line: str) -> bool:
+    return _ERROR_LINE.search(line) is not None and not _NO_ERROR_LINE.search(line)
+
+
+def unwrapped(lines: Sequence[str]) -> list[str]:
+    """The lines with each message below a traceback of rich in one line, which rich wraps at the
+    width of its box.
+    """
+    found: list[str] = []
+    width = 0
+    is_open = False
+    for line in lines:
+        bare = _PREFIX.sub("", line.rstrip(), count=1)
+        if bare.startswith("\u2570"):  # the box ends
+            width, is_open = len(bare), True
+            found.append(line)
+        elif is_open and width and found[-1].rstrip() and not found[-1].startswith("\u2570"):
+            is_open = len(bare) >= width * 2 // 3 and len(found[-1]) < _LONGEST_LINE
+            found[-1] = f"{found[-1].rstrip()} {bare}"
+        else:
+            is_open = is_open and len(bare) >= width * 2 // 3
+            found.append(line)
+    return found
+
+
+def _unmarked(lines: Sequence[str]) -> list[str]:
+    """The lines without what a logger puts before each line of a traceback."""
+    marks = dict.fromkeys(
+        _DIGITS.sub(r"\\d+", re.escape(match[1]))
+        for line in lines
+        if (match := _MARKED.match(line)) and match[1].strip()
+    )
+    for mark in list(marks)[:_MOST_MARKS]:
+        pattern = re.compile(mark)
+        lines = [line[m.end() :] if (m := pattern.match(line)) else line for line in lines]
+    return list(lines)
+
+
 def is_complete(lines: Sequence[str]) -> bool:
     """Whether a traceback at the beginning of the lines ends with its exception."""
-    return bool(_raised([_plain(line[:_LONGEST_LINE]) for line in lines]))
+    return bool(_raised(_unmarked([_plain(line[:_LONGEST_LINE]) for line in lines])))
 
 
 def _plain(line: str) -> str:
@@ -132,10 +252,11 @@ def _box_frame(line: str) -> str:
 
 def _without_traceback(lines: Sequence[str]) -> list[Raised]:
     """The last line that has the form of an exception, of a log without its traceback."""
-    for line in reversed(lines):
+    for number, line in reversed(list(enumerate(lines))):
         match = _RAISED.match(line) if not line.startswith(("Error:", "Exception:")) else None
         if match and match[2] and _ENDS.search(match[1]) and not match[1].endswith("Warning"):
-            return [Raised(_short(line), None)]
+            following = lines[number + 1 : number + 1 + _MOST_LINES]
+            return [Raised(_short(_whole_text(line, following)), None)]
     return []
 
 
@@ -160,7 +281,9 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 found.append(Raised(kind, _position(frames)))
                 continue
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
-                message = _next_text(lines[number + 1 :])
+                message = _next_text(lines[number + 1 :], has_colon=match[2] == "")
+            else:
+                message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
             found.append(
                 Raised(_short(f"{kind}: {message}" if message else kind), _position(frames))
             )
@@ -168,12 +291,41 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
     return found
 
 
-def _next_text(lines: Sequence[str]) -> str:
+def _next_text(lines: Sequence[str], has_colon: bool) -> str:
     """The first words of a message that begins on the next line."""
     for line in lines[:3]:
         if line.strip() and not line.startswith("Traceback") and not _FRAME.match(line):
-            return line.strip() if line[:1].isspace() else ""
+            is_more = line[:1].isspace() or (has_colon and not _RECORD.match(line))
+            return line.strip() if is_more else ""
     return ""
+
+
+def _whole_text(message: str, following: Sequence[str]) -> str:
+    """A message with the lines that continue it: indented ones, those between them, and what
+    stands after a colon at its end.
+    """
+    parts = [message]
+    for line, after in zip(following, (*following[1:], ""), strict=False):
+        if not line.strip() or "Traceback" in line or _FRAME.match(line) or _RECORD.match(line):
+            break
+        is_between = len(parts) > 1 and after[:1].isspace() and after.strip() != ""
+        if not (line[:1].isspace() or is_between or parts[-1].rstrip().endswith(":")):
+            break
+        parts.append("" if _MARKS.fullmatch(line) else line.strip())
+    return " ".join(filter(None, parts))
+
+
+def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
+    """A traceback without its exception, at the end of a log that ends in it."""
+    starts = [number for number, line in enumerate(lines) if _HEADER in line] or [len(lines)]
+    frames = [match for line in lines[starts[-1] :] if (match := _FRAME.match(line))]
+    if not frames:
+        return None
+    position = _position([(m[1], m[2], m[3] or "") for m in frames])
+    last = next(line for line in reversed(lines) if line.strip())
+    if raises := _RAISES.match(last):
+        return Raised(f"{raises[1]}: {raises[3]}", position)
+    return Raised(_NO_END, position, is_cut=True)
 
 
 def _position(frames: Sequence[tuple[str, str, str]]) -> Optional[str]:

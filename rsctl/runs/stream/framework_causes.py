@@ -24,7 +24,7 @@ FRAMEWORK_CAUSES = (
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"
         r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
-        r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file",
+        r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file|(nvcc fatal[^\n]{1,120})",
         "code of a package could not be compiled in the job: {names}",
         "use an image.base that has compilers, ninja and the CUDA toolkit (a `devel` image) of "
         "torch's own version, or install a build of the package while the image is built",
@@ -262,9 +262,9 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "file-missing",
         r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'",
-        "a file does not exist in the job: {names}",
+        "a file, or a program, does not exist in the job: {names}",
         "use the paths of inputs and outputs, or one relative to image.source, and check that "
-        ".dockerignore does not exclude it",
+        ".dockerignore does not exclude it; add a program to the image (image.apt)",
     ),
     cause(
         "variable-unset",
@@ -296,8 +296,17 @@ GENERAL_FRAMEWORK_CAUSES = (
         "each other on all ports",
     ),
     cause(
+        "package-build",
+        r"Building wheel for ([\w.-]{1,60}) \([^\n]{1,40}\) \.{3} ?error"
+        r"|Failed to build ([\w.-]{1,60})|Failed building wheel for ([\w.-]{1,60})"
+        r"|error: subprocess-exited-with-error()",
+        "pip could not build a package from its source: {names}",
+        "install a wheel of it that fits the image's Python, torch and CUDA; to build it, the "
+        "image needs what pip's output names: torch (--no-build-isolation), nvcc, a C compiler",
+    ),
+    cause(
         "slurm-step",
-        r"(?:srun|slurmstepd): error: (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
+        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
         r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
         "Slurm reported an error: {names}",
         "see `sacct -j` of the job, and the logs of the nodes",

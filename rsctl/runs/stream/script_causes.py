@@ -13,7 +13,8 @@ SCRIPT_CAUSES = (
         "gpu-binary",
         r"'sm_(\d{2,3}a?)' is not a recognized processor|Unsupported gpu architecture '(\w{1,20})'"
         r"|Value '(sm_\w{1,6})' is not defined for option 'gpu-name'"
-        r"|[Uu]nsupported (?:GPU|conversion)[^\n]{0,30}(sm_?\d{2,3})",
+        r"|[Uu]nsupported (?:GPU|conversion)[^\n]{0,30}(sm_?\d{2,3})"
+        r"|Found ([^\n{]{1,80}) which is too old to be supported by",
         "the compiler of torch or Triton does not know the machine's GPU: {names}",
         "use an image.base with a newer torch and CUDA, or another workers.accelerator",
     ),
@@ -32,16 +33,20 @@ SCRIPT_CAUSES = (
         r"[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
         r"|(?:OutOfResources|PTXASError|CompilationError): ([^\n]{1,160})|Triton Error "
         r"\[\w{2,5}\]: "
-        r"([^\n]{1,100})|BackendCompilerFailed: backend='(\w{1,30})' raised"
+        r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
+        r"|BackendCompilerFailed: backend='(\w{1,30})' raised"
         r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException|TorchRuntimeError): "
-        r"([^\n]{1,160})|torch\._dynamo\.exc\.(\w{1,60}(?:: [^\n]{1,120})?)",
+        r"([^\n]{1,160})|torch\._dynamo\.exc\.((?!BackendCompilerFailed)\w{1,60}(?:: [^\n]{1,12"
+        r"0})?)",
         "torch.compile could not compile a part of the model: {names}",
         "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
         "works; install the Triton that belongs to torch, and a C compiler (image.apt: [gcc])",
     ),
     cause(
         "numpy",
-        r"module compiled against A(?:PI|BI) version 0x\w{1,10} but this version of numpy"
+        r"ImportError: {0,2}\n{0,2}A module that was compiled using NumPy"
+        r"|was removed in the NumPy 2\.0 release|module compiled against A(?:PI"
+        r"|BI) version 0x\w{1,10} but this version of numpy"
         r"|numpy\.core\.multiarray failed to import|RuntimeError: Numpy is not available"
         r"|No module named 'numpy\._core"
         r"|module 'numpy' has no attribute '(?:bool|int|float|object|str|complex|product|long|Inf"
@@ -58,7 +63,8 @@ SCRIPT_CAUSES = (
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
         r"|AttributeError: (?:partially initialized )?(module '(?:torch\w{0,10}|numpy|pandas"
-        r"|pyarrow|dill|transformers|datasets|accelerate|diffusers|peft|triton|deepspeed|lightning|jax|wandb|cv2"
+        r"|pyarrow|dill|transformers|datasets|accelerate|diffusers|peft|triton|deepspeed|lightning"
+        r"|jax|wandb|cv2"
         r"|pkgutil|collections|inspect)\b[\w.]{0,60}' has no attribute '\w{1,80}')"
         r"|TypeError: (\w{0,60}(?:Trainer|Arguments|Config|Strategy|Plugin|Accelerator|Parallel)"
         r"\.__init__\(\) got an unexpected keyword argument '\w{1,60}')"
@@ -117,11 +123,22 @@ SCRIPT_CAUSES = (
         "let the pipeline skip or retry with handler=wds.warn_and_continue",
     ),
     cause(
+        "data-types",
+        r"Arrow(?:Invalid|TypeError|NotImplementedError|CapacityError): "
+        r"(?!Not an? |[^\n]{0,40}[Mm]agic|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b))"
+        r"([^\n]{1,200})|(?:datasets\.\w{1,20}\.)CastError: ([^\n]{1,160})",
+        "pyarrow cannot represent the data: {names}",
+        "correct what the message names: rows or files with other types or columns than declared, "
+        "a block size, or more than 2 GiB of text in one batch (writer_batch_size, more shards)",
+    ),
+    cause(
         "data-file",
-        r"cannot identify image file ([^\n]{1,160})|image file is truncated()|Truncated File Read()"
+        r"ArrowInvalid: (Not an? [^\n]{1,160}|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
+        r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b)[^\n]{0,100})"
+        r"|cannot identify image file ([^\n]{1,160})|image file is truncated()"
+        r"|Truncated File Read()"
         r"|tarfile\.ReadError: ([^\n]{1,80})|zlib\.error: ([^\n]{1,80})|BadZipFile: ([^\n]{1,80})"
         r"|Compressed file ended before()|gzip\.BadGzipFile: ([^\n]{1,80})"
-        r"|pyarrow\.lib\.ArrowInvalid: ([^\n]{1,160})|ArrowInvalid: ([^\n]{1,160})"
         r"|Parquet magic bytes not found()|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
         r"|UnicodeDecodeError: ([^\n]{1,120})|IncompleteReadError|(Consistency check failed: "
         r"[^\n]{1,80})"

@@ -46,7 +46,8 @@ SERVICE_CAUSES = (
     cause(
         "denied",
         r"Permission '?((?!storage\.)[a-z]\w{1,40}\.\w{1,60}\.\w{1,60})'? denied (?:on|for) "
-        r"|is not authorized to perform:? ([a-z][\w-]{1,40}:\w{1,60})",
+        r"|is not authorized to perform:? ([a-z][\w-]{1,40}:\w{1,60})"
+        r"|Required '([a-z]\w{1,40}\.\w{1,60}(?:\.\w{1,60})?)' permission for",
         "the job's account has no permission for this: {names}",
         "give it that permission: to the job's service account on Google Cloud "
         "(roles/aiplatform.user has those of aiplatform), to the role on AWS",
@@ -58,8 +59,17 @@ SERVICE_CAUSES = (
         r"|Invalid credentials in Authorization header"
         r"|Access to model \S{1,200} is restricted",
         "the model hub does not give this model without permission",
-        "accept the model's licence with your account, and set its token as a secret: HF_TOKEN in "
-        "run.env by `${{HF_TOKEN}}`",
+        "correct its name: the hub answers the same for one that does not exist, and a folder that "
+        "is missing is taken for a name; otherwise accept its licence with your account, and set "
+        "its token as a secret: HF_TOKEN in run.env by `${{HF_TOKEN}}`",
+    ),
+    cause(
+        "hub-write",
+        r"403 Client Error[^\n]{0,200}huggingface\.co/api/repos/create"
+        r"|You don't have the rights to create",
+        "the model hub does not let this account write",
+        "set a token that may write as the secret HF_TOKEN in run.env, and name a repository of "
+        "your own or of an organization that lets you write",
     ),
     cause(
         "hub-limit",
@@ -98,10 +108,18 @@ SERVICE_CAUSES = (
     cause(
         "credentials",
         r"Unable to locate credentials|NoCredentialsError|Your default credentials were not found"
-        r"|Could not automatically determine credentials",
+        r"|Could not automatically determine credentials|[Aa]nonymous caller does not have",
         "the job has no credentials for a cloud service",
         "on that cloud, a job uses the credentials of its service account or role; elsewhere, "
         "provide them as secrets in run.env",
+    ),
+    cause(
+        "clock",
+        r"Signature (?:expired|not yet current)[^\n]{0,60}is (?:now|still) (?:earlier|later) than"
+        r"|RequestTimeTooSkewed|Token used too early|certificate is not yet valid"
+        r"|difference between the request time and the (?:current|server)",
+        "the clock of the machine is wrong",
+        "synchronise it (chrony, ntp): services refuse requests that are minutes off",
     ),
     cause(
         "credentials-invalid",
@@ -121,6 +139,15 @@ SERVICE_CAUSES = (
         "SSL_CERT_FILE in run.env",
     ),
     cause(
+        "tls",
+        r"SSLError\(\d{1,3}, '([^'\n]{1,120})'"
+        r"|\bSSLError: (\[[^\n]{1,120})|SSLEOFError\w{0,9}\W{1,2}([^\n]{1,80})"
+        r"|(SSL_ERROR_\w{1,40})",
+        "an encrypted connection (TLS) to a server failed: {names}",
+        "a proxy on the way, or an old OpenSSL of the image, may break it: set HTTPS_PROXY and "
+        "NO_PROXY in run.env as your network wants, and use a newer image.base; try again later",
+    ),
+    cause(
         "service-unavailable",
         r"(?<!\d)50[0234] (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
@@ -138,8 +165,7 @@ SERVICE_CAUSES = (
         "file-permission",
         r"\[Errno (?:13|30)\] (?:Permission denied|Read-only file system): '([^'\n]{1,200})'"
         r"|cannot create directory '?\u2018?([^'\u2019\n]{1,200})'?\u2019?: (?:Permission denied"
-        r"|Read-only)"
-        r"|trying to write in your cache folder \(([^)\n]{1,200})",
+        r"|Read-only)",
         "the job's user may not read or write this path: {names}",
         "write into the outputs or below /tmp; set HF_HOME, XDG_CACHE_HOME and TRITON_CACHE_DIR in "
         "run.env for caches; check the user of the image and the owner of mounted folders",
@@ -150,6 +176,12 @@ SERVICE_CAUSES = (
         "a mounted bucket is no longer available: gcsfuse, or a similar program, has ended",
         "check that the node has free memory; let fewer processes read at the same time, or set "
         "mode: copy for the input",
+    ),
+    cause(
+        "proxy",
+        r"ProxyError\('([^'\n]{1,100})|Tunnel connection failed: ([^\n'\"]{1,100})",
+        "the proxy on the way to a server cannot be used: {names}",
+        "correct HTTPS_PROXY, HTTP_PROXY and NO_PROXY in run.env, or in the image",
     ),
     cause(
         "network",
@@ -184,8 +216,8 @@ GENERAL_SERVICE_CAUSES = (
     ),
     cause(
         "script-failed",
-        r"ExecuteUserScriptError",
-        "SageMaker's toolkit says that the script failed, and not why",
+        r"ExecuteUserScriptError(?:[\s\S]{0,300}?ErrorMessage \"([^\n\"]{1,200}))?",
+        "SageMaker's toolkit says only that the script failed: {names}",
         "see the script's own error before it: `rsctl logs RUN` of the replica that failed first",
     ),
 )

@@ -381,3 +381,47 @@ def test_an_error_before_a_clear_exception_is_not_its_cause() -> None:
 def test_a_traceback_that_was_cut_off_gives_way_to_the_one_before() -> None:
     cut = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in <module>']
     assert failure_lines([*CHAINED[8:], *cut])[: len(CHAINED) - 8] == CHAINED[8:]
+
+
+@pytest.mark.parametrize(
+    ("lines", "exit_code", "codes"),
+    [
+        (
+            ["requests: Max retries exceeded with url", "CERTIFICATE_VERIFY_FAILED"],
+            1,
+            ["certificate"],
+        ),
+        (["bash: nvidia-smi: command not found", "CUDA out of memory"], 1, ["gpu-memory"]),
+        (["bash: train: command not found"], 127, ["command"]),
+        (["bash: train: command not found"], 1, ["command"]),
+        (
+            [
+                "Connection reset by peer",
+                "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT "
+                "2026-01-31T12:00:00 DUE TO TIME LIMIT ***",
+            ],
+            1,
+            ["slurm-step"],
+        ),
+        (
+            ["Could not find conda environment: train", "ModuleNotFoundError: No module named 'a'"],
+            1,
+            ["environment", "module"],
+        ),
+        (["step 1", "error: the shard is empty"], 2, ["error"]),
+    ],
+)
+def test_of_several_causes_the_one_that_explains_the_others(
+    lines: list[str], exit_code: int, codes: list[str]
+) -> None:
+    assert [cause.code for cause in known_causes(lines, exit_code, None, earlier=lines)] == codes
+
+
+def test_the_first_warning_of_nccl_says_why_it_failed() -> None:
+    lines = [
+        "n1:7:7 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]",
+        "n1:7:7 [0] init.cc:52 NCCL WARN Cuda failure 'out of order'",
+        "ncclUnhandledCudaError: Call to CUDA function failed.",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.message == "NCCL failed: Cuda failure 'out of order'"

@@ -9,7 +9,13 @@ import textwrap
 import pytest
 
 from rsctl.runs.stream.diagnosis import failure_lines, known_causes
-from rsctl.runs.stream.exceptions import find_exception, find_native_error
+from rsctl.runs.stream.exceptions import (
+    Raised,
+    find_error_line,
+    find_exception,
+    find_native_error,
+    unwrapped,
+)
 
 SIMPLE = """\
 Traceback (most recent call last):
@@ -206,3 +212,88 @@ def test_hostile_lines_do_not_take_long() -> None:
     lines += ["A." * 50_000, "│" * 100_000, "[rank1]: " * 20_000, "a: line 1: " * 10_000] * 20
     assert find_exception(lines) is None
     assert find_native_error(lines) is None
+
+
+LOGGED = """\
+2026-01-31 12:00:01,123 ERROR app | Traceback (most recent call last):
+2026-01-31 12:00:01,124 ERROR app |   File "/app/train.py", line 8, in work
+2026-01-31 12:00:01,125 ERROR app |     x
+2026-01-31 12:00:01,126 ERROR app | ValueError: bad lr"""
+
+CONTINUED = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 8, in work
+    load(model)
+RuntimeError: Error(s) in loading state_dict for Net:
+\tsize mismatch for head: torch.Size([10]), torch.Size([12]).
+2026-01-31 12:00:01 INFO done"""
+
+
+@pytest.mark.parametrize(
+    ("text", "raised"),
+    [
+        (LOGGED, "ValueError: bad lr"),
+        (
+            CONTINUED,
+            "RuntimeError: Error(s) in loading state_dict for Net: size mismatch for head: "
+            "torch.Size([10]), torch.Size([12]).",
+        ),
+    ],
+)
+def test_an_exception_with_marks_or_more_lines_is_read_as_a_whole(text: str, raised: str) -> None:
+    assert find_exception(text.splitlines()) == Raised(raised, "/app/train.py:8 in work")
+
+
+def test_a_traceback_without_an_end_shows_its_place() -> None:
+    cut = SIMPLE.splitlines()[:4]
+    assert find_exception(cut) == Raised(
+        "its text is missing, as the log ends in its traceback",
+        "/app/train.py:9",
+        False,
+        True,
+    )
+    cut.append('    raise ReadError("unexpected end of data")')
+    assert find_exception(cut) == Raised("ReadError: unexpected end of data", "/app/train.py:9")
+
+
+def test_what_rich_wrapped_below_its_box_is_one_line() -> None:
+    wide = "ValueError: " + "a " * 44
+    *box, _ = BOX.splitlines()
+    assert unwrapped([*box, wide, "last words", "step 2"])[-2:] == [
+        f"{wide.rstrip()} last words",
+        "step 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("step 1\nERROR: no data\n  in shard 3\n\nstep 2", "ERROR: no data in shard 3"),
+        ("error: first\nerror: second", "error: first"),
+        ("There must be at least one chain", "There must be at least one chain"),
+        ("bash: cannot set terminal process group", None),
+        ("WARNING: the cache cannot be read", None),
+        ("x was not found. Setting it to empty.", None),
+        ("slurmstepd: error: Detected 1 task", None),
+        ("finished with 0 errors", None),
+        ("step 1\nstep 2", None),
+    ],
+)
+def test_the_first_of_the_last_errors(text: str, error: str | None) -> None:
+    assert find_error_line(text.splitlines()) == error
+
+
+def test_a_message_of_open_mpi_is_an_error_unless_it_warns() -> None:
+    rule = "-" * 74
+    message = [rule, "No slots are left", "on node 1.", "", "  more", rule]
+    warning = [rule, "WARNING: no device was found", rule]
+    assert find_error_line([*warning, *message]) == "No slots are left on node 1."
+    assert find_error_line(warning) is None
+
+
+def test_hostile_ends_of_logs_do_not_take_long() -> None:
+    texts = ("--- ", "error ", "a.b:", "x: File ", "\u2570", "warning ", "a" * 40 + ": ")
+    lines = [text * 25_000 for text in texts] * 10
+    assert len(find_error_line(lines) or "") == 300
+    assert find_error_line(["-" * 60] * 40) is None
+    assert len(unwrapped(lines)) <= len(lines)
