@@ -12,7 +12,8 @@ The rules, the first that applies decides:
    guilty. Where all that are waited for wait themselves, they wait in a circle.
 4. Where no rank's calls are known, a rank that is inside `torch.distributed` waits for those that
    are not.
-5. The script of a rank has ended and its threads have not, and the other ranks have ended.
+5. The script of a rank has ended and its threads have not. The other ranks have ended, or their
+   transport waits at their end for this rank's end.
 6. All that were called have been called by all: what sums or carries them has stopped.
 """
 
@@ -307,9 +308,10 @@ def _absent(job: JobView, waiting: list[int], ranks: list[int]) -> Verdict:
 def _not_ended(job: JobView) -> Verdict | None:
     """Rule 5."""
     alive = [report for report in job.ranks.values() if report.state not in (MISSING, "X")]
-    if not alive or any(report.inside != "exit" for report in alive):
+    guilty = sorted(report.rank for report in alive if report.inside == "exit")
+    others = [report for report in alive if report.inside != "exit"]
+    if not guilty or any(report.at or pending_calls(report) for report in others):
         return None
-    guilty = sorted(report.rank for report in alive)
     message = f"{job.named(guilty)} {conjugated(guilty, 'do')} not end: {job.at_exit(guilty[0])}"
     return Verdict(
         kind="exit", message=message, guilty=tuple(guilty), replicas=job.replicas(guilty)

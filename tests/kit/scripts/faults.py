@@ -49,8 +49,12 @@ def hold_lock() -> None:
 
 
 def hold_lock_asleep() -> None:
-    """The same without the use of a processor: `PyDLL` keeps the lock during a call."""
-    ctypes.PyDLL(None).sleep(600)
+    """The same without the use of a processor: `PyDLL` keeps the lock during a call, and no signal
+    ends the wait for a mutex.
+    """
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(mutex)
 
 
 def misbehave(kind: str, model: DistributedDataParallel) -> None:

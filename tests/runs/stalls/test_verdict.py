@@ -71,6 +71,7 @@ def test_a_rank_whose_threads_do_not_end_is_guilty_if_the_others_have_ended() ->
         "rank 0 (worker-0) does not end: its script has ended, and a thread of it has not, at "
         "train.py:7 watch",
     )
+    assert verdict(at_exit, done(4, inside="collective")).guilty == (0,)
     assert verdict(at_exit, done(4, at="train.py:8 test")).guilty == ()
 
 
