@@ -24,6 +24,7 @@ _MORE = (
     "advise",
     "armed",
     "checks",
+    "hangs",
     "preemptions",
     "slurm",
 )  # by name only: they need more than a Python, or minutes

@@ -80,6 +80,7 @@ QUICK = {
     "advise": Quick({"is_kept": False}, needs=(shaped_network, torch)),
     "armed": Quick({"steps": 10}, needs=(linux, torch)),
     "checks": Quick({}, needs=(linux,)),
+    "hangs": Quick({"kinds": ("a killed reducer",)}, needs=(linux, torch)),
     "gate": Quick(program=("--trials", "2")),
     "convergence": Quick(program=("--quick",), needs=(shaped_network, torch)),
     "transport": Quick(program=("n4m4-1000", "--runs", "1"), needs=(shaped_network, torch)),

@@ -27,7 +27,7 @@ from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.runs.stragglers import RANK, Straggler, slowest_rank
+from rsctl.runs.stragglers import RANK, Straggler, steady_straggler
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.gradients import Gradients
@@ -239,9 +239,11 @@ class Run:
             return gradients_of(store, self.record)
 
     def slowest_rank(self) -> Straggler | None:
-        """The rank that the others wait for, by the last steps; None if that is not known."""
+        """The rank that the others wait for, by the last timed steps; None if no rank is the
+        slowest in more of them than by chance.
+        """
         with closing(Store()) as store:
-            return slowest_rank(store.latest(self.id, RANK))
+            return steady_straggler(store.values(self.id, f"{RANK}*"))
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """For each metric its `last` value, the `count` of all replicas' values, its `best` by the

@@ -81,8 +81,7 @@ def _details(found: Run) -> list[tuple[str, str]]:
         rows.append(("restarts", f"{restarts} in place, of all ranks"))
     if travel := found.gradients():
         rows.append(("gradients", travel.format()))
-    slowest = found.slowest_rank()
-    if slowest is not None and slowest.is_one:
+    if slowest := found.slowest_rank():
         rows.append(("slowest rank", slowest.describe()))
     rows += [
         (f"placement {number}", format_placement(placement))

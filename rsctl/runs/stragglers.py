@@ -8,8 +8,9 @@ what the slowest costs it. What the slowest itself waits is the network's.
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import comb
 from statistics import median
 from typing import NamedTuple, Optional
 
@@ -33,6 +34,9 @@ _OF_ROUNDS = 4
 """The number of these rounds in which one rank must be the straggler before it is reported."""
 _LEAST_SECONDS = 300.0
 _KEPT = 100
+_LOOKED_AT = 60
+_MOST_CHANCE = 0.0001
+"""The most probability that a rank is the slowest so often although all ranks are alike."""
 
 
 class Straggler(msgspec.Struct, kw_only=True, frozen=True):
@@ -119,11 +123,6 @@ def rank_times(latest: Latest) -> dict[int, RankTimes]:
     }
 
 
-def slowest_rank(latest: Latest) -> Straggler | None:
-    """The slowest rank by the last values of all; None with fewer than two ranks."""
-    return slowest_of(rank_times(latest))
-
-
 def slowest_of(times: Mapping[int, RankTimes]) -> Straggler | None:
     """The slowest of these ranks; None with fewer than two."""
     if len(times) < 2:
@@ -155,6 +154,12 @@ class _Rounds:
 
     def read(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, Straggler]]:
         """Take values; the time of each round, and its slowest rank."""
+        for time, times in self.times(metrics):
+            if slowest := slowest_of(times):
+                yield time, slowest
+
+    def times(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, dict[int, RankTimes]]]:
+        """Take values; the time of each round, and the times of its ranks."""
         for metric in metrics:
             if not metric.name.startswith(RANK) or not _NAME.fullmatch(metric.name):
                 continue
@@ -165,8 +170,7 @@ class _Rounds:
             self._known.add(metric.name)
             if self._fresh == self._known and len(self._known) >= 4:
                 self._fresh = set()
-                if slowest := slowest_rank(self._values):
-                    yield metric.time, slowest
+                yield metric.time, rank_times(self._values)
 
 
 def waits_of(metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, float]]:
@@ -175,6 +179,43 @@ def waits_of(metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, float]]:
     """
     for time, slowest in _Rounds().read(metrics):
         yield time, min(1.0, slowest.cost_ms / slowest.step_ms) if slowest.is_one else 0.0
+
+
+def steady_straggler(metrics: Iterable[MetricEvent]) -> Straggler | None:
+    """The rank that was the slowest more often than by chance in the last rounds, with the median
+    times of these rounds; None if there is no such rank.
+
+    Ranks whose steps only scatter take turns, and one of them is the slowest in each step.
+    """
+    rounds = deque(_Rounds().times(metrics), maxlen=_LOOKED_AT)
+    slowest = [found for _, times in rounds if (found := slowest_of(times))]
+    if not slowest:
+        return None
+    rank, count = Counter(each.rank for each in slowest).most_common(1)[0]
+    ranks = len(rounds[-1][1])
+    if ranks * _at_least(count, len(slowest), 1 / ranks) > _MOST_CHANCE:
+        return None
+    found = slowest_of(_medians([times for _, times in rounds]))
+    return found if found is not None and found.rank == rank and found.is_one else None
+
+
+def _at_least(count: int, of: int, chance: float) -> float:
+    """The probability of so many successes or more in `of` trials."""
+    return sum(comb(of, n) * chance**n * (1 - chance) ** (of - n) for n in range(count, of + 1))
+
+
+def _medians(rounds: Sequence[Mapping[int, RankTimes]]) -> dict[int, RankTimes]:
+    """The median times of each rank of the last round."""
+    found = {}
+    for rank, last in rounds[-1].items():
+        own = [times[rank] for times in rounds if rank in times]
+        data = [each.data for each in own if each.data is not None]
+        found[rank] = last._replace(
+            step=median(each.step for each in own),
+            wait=median(each.wait for each in own),
+            data=median(data) if data else None,
+        )
+    return found
 
 
 class StragglerMonitor:

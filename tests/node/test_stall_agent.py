@@ -14,6 +14,7 @@ import pytest
 from rsctl.node.cluster import LOCAL, Cluster
 from rsctl.node.stall import agent
 from rsctl.node.stall.evidence import Evidence
+from rsctl.node.stall.ranks import ArmedRank
 from rsctl.node.stall.reachability import start_reaching
 from rsctl.node.structured_lines import LINE_BYTES, line
 from rsctl.runs.stalls.reports import StallReports
@@ -116,6 +117,27 @@ def test_many_process_groups_of_a_rank_go_over_several_lines() -> None:
     assert {name: group.called for name, group in rank.groups.items()} == {
         name: group["called"] for name, group in groups.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("inner", "inside"),
+    [
+        (["torch/utils/data/dataloader.py:9 get"], "data"),
+        (["torch/distributed/distributed_c10d.py:9 barrier"], "collective"),
+        (["rsctl/transport/pytorch/hook.py:9 exchange"], "collective"),
+        (["threading.py:9 _shutdown"], "exit"),
+        ([], None),
+    ],
+)
+def test_the_innermost_library_call_is_the_one_that_a_rank_waits_in(
+    tmp_path: Path, inner: list[str], inside: str | None
+) -> None:
+    """rsctl's own wrapper of the DataLoader is no collective."""
+    loader = ["rsctl/transport/pytorch/data_waits.py:30 __next__", "torch/utils/data/x.py:3 f"]
+    frames = [f"/x/site-packages/{frame}" for frame in [*inner, *(loader if inner else [])]]
+    content = {"stack": [*frames, "train.py:9 main"], "groups": {}}
+    [report] = Evidence(str(tmp_path), "").of_ended([(ArmedRank(1, 2, 0, 0), content)])
+    assert (report["inside"], report["at"]) == (inside, "train.py:9 main")
 
 
 def test_a_refused_connection_is_an_answer_and_a_name_without_address_is_none() -> None:

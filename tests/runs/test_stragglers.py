@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from rsctl.runs.stragglers import StragglerMonitor, slowest_rank
+from rsctl.runs.stragglers import (
+    Straggler,
+    StragglerMonitor,
+    rank_times,
+    slowest_of,
+    steady_straggler,
+)
 from rsctl.runs.stream.events import MetricEvent
 
 Latest = dict[str, dict[str, float]]
@@ -18,6 +25,10 @@ def steps(step: float, *waits: float) -> Latest:
         f"worker-{rank}": {f"node.rank{rank}.step_ms": step, f"node.rank{rank}.wait_ms": wait}
         for rank, wait in enumerate(waits)
     }
+
+
+def slowest_rank(latest: Latest) -> Straggler | None:
+    return slowest_of(rank_times(latest))
 
 
 def test_the_rank_that_waits_least_is_the_slowest() -> None:
@@ -59,23 +70,61 @@ def test_ranks_that_all_wait_for_the_network_have_no_straggler() -> None:
     assert not found.is_one
 
 
-def reports(compute: Callable[[int], float], ranks: int, rounds: int, seconds: int) -> list[str]:
-    """The findings of a job whose ranks compute for so long; a report every so many seconds."""
-    monitor, found = StragglerMonitor(), []
-    for turn in range(rounds):
-        times = [compute(rank) for rank in range(ranks)]
+def rounds(
+    compute: Callable[[int, int], float], ranks: int, count: int, seconds: int = 10
+) -> Iterator[list[MetricEvent]]:
+    """The metrics of a job whose ranks compute for so long; a round every so many seconds."""
+    for turn in range(count):
+        times = [compute(rank, turn) for rank in range(ranks)]
         slowest, clock = max(times), turn * seconds
         stamp = f"2026-01-01T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}.000000Z"
-        for rank, own in enumerate(times):
-            named = {"step_ms": slowest + 5, "wait_ms": slowest + 5 - own}
-            events = [
-                MetricEvent(
-                    time=stamp, replica=f"worker-{rank}", name=f"node.rank{rank}.{key}", value=value
-                )
-                for key, value in named.items()
-            ]
-            found += [f"{where}: {finding.message}" for finding, where in monitor.read(events)]
-    return found
+        yield [
+            MetricEvent(
+                time=stamp, replica=f"worker-{rank}", name=f"node.rank{rank}.{key}", value=value
+            )
+            for rank, own in enumerate(times)
+            for key, value in {"step_ms": slowest + 5, "wait_ms": slowest + 5 - own}.items()
+        ]
+
+
+def reports(compute: Callable[[int], float], ranks: int, count: int, seconds: int) -> list[str]:
+    """The findings of such a job."""
+    monitor = StragglerMonitor()
+    return [
+        f"{where}: {finding.message}"
+        for events in rounds(lambda rank, _: compute(rank), ranks, count, seconds)
+        for finding, where in monitor.read(events)
+    ]
+
+
+NOISES: dict[str, Callable[[random.Random, int, int], float]] = {
+    "jitter": lambda noise, *_: noise.uniform(80, 120),
+    "normal": lambda noise, *_: max(1.0, noise.gauss(100, 20)),
+    "heavy tail": lambda noise, *_: 80 + 20 * noise.paretovariate(1.5),
+    "warm-up": lambda noise, _, turn: noise.gauss(100, 5) * (10 if turn < 3 else 1),
+    "one pause": lambda noise, rank, turn: noise.gauss(100, 5) + 2000 * ((rank, turn) == (1, 20)),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_ranks_that_only_scatter_have_no_slowest(name: str) -> None:
+    """Whenever one looks: in each step one of them is the slowest."""
+    for ranks, seed in itertools.product((2, 4), range(5)):
+        noise = random.Random(seed)
+        seen: list[MetricEvent] = []
+        for events in rounds(lambda *of: NOISES[name](noise, *of), ranks, 60):  # noqa: B023
+            seen += events
+            assert steady_straggler(seen) is None
+
+
+@pytest.mark.parametrize("scatter", [2.0, 20.0])
+def test_a_slow_rank_is_found_among_ranks_that_scatter(scatter: float) -> None:
+    noise = random.Random(3)
+    slow = lambda rank, _: noise.uniform(-scatter, scatter) + (118 if rank == 3 else 100)  # noqa: E731
+    found = steady_straggler([event for events in rounds(slow, 4, 60) for event in events])
+    assert found is not None
+    assert (found.rank, found.replica) == (3, "worker-3")
+    assert found.slower == pytest.approx(0.18, abs=0.06)
 
 
 def test_a_straggler_is_reported_once_and_after_five_minutes() -> None:

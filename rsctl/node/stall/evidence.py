@@ -42,6 +42,8 @@ Such a thread has about 600, fewer on a busy machine; a thread without processor
 """
 _USUAL_RAS_ADDRESS = "localhost:28028"
 _STATES = {1: "established", 2: "connecting", 6: "time-wait", 8: "close-wait", 10: "listening"}
+_AT_EXIT = (" _shutdown", " _exit_function")
+"""The functions of `threading` and `multiprocessing.util` that wait at a program's exit."""
 _LIBRARIES = (
     *("/site-packages/", "/dist-packages/", "/lib/python3"),
     *("/rsctl/transport/", "/rsctl/node/"),
@@ -171,10 +173,19 @@ def is_library(frame: str) -> bool:
 
 
 def _inside(library: list[str]) -> str | None:
-    """The kind of library call that the script waits in: `collective` or `data`."""
-    if any("/torch/distributed/" in frame or "/rsctl/transport/" in frame for frame in library):
-        return "collective"
-    return "data" if any("/torch/utils/data/" in frame for frame in library) else None
+    """The kind of library call that the script waits in, the innermost: `collective`, `data`, or
+    `exit` for the end of its threads and processes.
+
+    rsctl's own wrapper of the DataLoader is outside of its frames.
+    """
+    for frame in library:
+        if "/torch/utils/data/" in frame:
+            return "data"
+        if "/torch/distributed/" in frame or "/rsctl/transport/" in frame:
+            return "collective"
+        if frame.endswith(_AT_EXIT):
+            return "exit"
+    return None
 
 
 def _shortened(frame: str) -> str:

@@ -22,6 +22,9 @@ _STATES = {
 }
 
 
+_INSIDE = {"data": "waits for the data loader", "exit": "waits for its threads to end"}
+
+
 class JobView:
     """The reports of a job, by rank. `absent` are the replicas without a report."""
 
@@ -108,7 +111,15 @@ class JobView:
             return f"; native code holds Python's lock{at}"
         if report.inside == "data":
             return f"; it waits for the data loader{at}"
+        if report.inside == "exit":
+            return f"; {self.at_exit(rank)}"
         return f"; it is{at}" if at else ""
+
+    def at_exit(self, rank: int) -> str:
+        """Say that the script of a rank has ended, and a thread has not."""
+        report = self.ranks[rank]
+        at = f", at {report.at}" if report.at else ""
+        return f"its script has ended, and a thread of it has not{at}"
 
     def line(self, report: RankReport) -> str:
         """One rank, for the list of all."""
@@ -118,8 +129,8 @@ class JobView:
         pending = pending_calls(report)
         calls = f"waits in {pending[0].describe()}" if pending else "waits in a collective"
         does = state or (calls if report.waits else "")
-        if not does and report.inside == "data":
-            does = "waits for the data loader"
+        if not does and report.inside in _INSIDE:
+            does = _INSIDE[report.inside]
         parts = [self.where(report.rank), does, report.at and f"at {report.at}"]
         return ", ".join(filter(None, parts))
 

@@ -70,7 +70,7 @@ class RankReport(msgspec.Struct, frozen=True):
 
     `locked` says that its thread gets processor time and not the interpreter's lock, which native
     code holds. Another rank that does not answer may only be slow. `inside` is what the script
-    waits in: a collective, or the data loader.
+    waits in: a collective, the data loader, or the end of its threads at its exit.
     """
 
     number: _Count
@@ -81,7 +81,7 @@ class RankReport(msgspec.Struct, frozen=True):
     locked: bool = False
     groups: dict[str, Group] = {}
     at: Optional[str] = None
-    inside: Optional[Literal["collective", "data"]] = None
+    inside: Optional[Literal["collective", "data", "exit"]] = None
     stack: list[str] = []
     replica: str = ""
 

@@ -12,7 +12,9 @@ The rules, the first that applies decides:
    guilty. Where all that are waited for wait themselves, they wait in a circle.
 4. Where no rank's calls are known, a rank that is inside `torch.distributed` waits for those that
    are not.
-5. All that were called have been called by all: what sums or carries them has stopped.
+5. The script of a rank has ended and its threads have not. The other ranks have ended, or their
+   transport waits at their end for this rank's end.
+6. All that were called have been called by all: what sums or carries them has stopped.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from rsctl.runs.stalls.job_view import (
+    MISSING,
     REDUCERS,
     JobView,
     conjugated,
@@ -47,6 +50,7 @@ def find_verdict(nodes: Iterable[NodeReport], expected: Iterable[str]) -> Verdic
         or _waited_for(job)
         or _by_stacks(job)
         or _silent(job)
+        or _not_ended(job)
         or _beyond_ranks(job)
     )
     if verdict is None:
@@ -301,8 +305,21 @@ def _absent(job: JobView, waiting: list[int], ranks: list[int]) -> Verdict:
     )
 
 
-def _beyond_ranks(job: JobView) -> Verdict | None:
+def _not_ended(job: JobView) -> Verdict | None:
     """Rule 5."""
+    alive = [report for report in job.ranks.values() if report.state not in (MISSING, "X")]
+    guilty = sorted(report.rank for report in alive if report.inside == "exit")
+    others = [report for report in alive if report.inside != "exit"]
+    if not guilty or any(report.at or pending_calls(report) for report in others):
+        return None
+    message = f"{job.named(guilty)} {conjugated(guilty, 'do')} not end: {job.at_exit(guilty[0])}"
+    return Verdict(
+        kind="exit", message=message, guilty=tuple(guilty), replicas=job.replicas(guilty)
+    )
+
+
+def _beyond_ranks(job: JobView) -> Verdict | None:
+    """Rule 6."""
     waiting = tuple(sorted(r.rank for r in job.ranks.values() if r.waits))
     held = [n for n, node in job.nodes.items() if not node.trains and node.held]
     if held and waiting:

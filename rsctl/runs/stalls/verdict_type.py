@@ -8,7 +8,8 @@ import msgspec
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job does not progress.
 
-    `kind` is `mismatch`, `missing`, `circle`, `silent`, `reducer`, `network`, `idle` or `unknown`.
+    `kind` is `mismatch`, `missing`, `circle`, `silent`, `exit`, `reducer`, `network`, `idle` or
+    `unknown`.
     `guilty` are ranks, `replicas` the nodes that they are on, or the nodes that are guilty
     themselves; both are empty where the evidence does not suffice. `lines` have each rank.
     """

@@ -111,9 +111,8 @@ class LogCollector:
             return None
         rank, text = take_mark(line.replica, line.text)
         event = replace(line, text=text, rank=rank) if rank else line
-        if self._attempts.examine(event):
-            self._poll_now()
-        if line.replica not in self._progress.running:
+        is_start = self._take_start(event)
+        if line.replica not in self._progress.running and (is_start or self._is_current(line)):
             self._progress.running.append(line.replica)
             self._recorder.state(JobState.RUNNING, line.replica, time=line.time)
         self._exits.announced(event, max(1, self._progress.starts.get(line.replica, 0)))
@@ -134,6 +133,20 @@ class LogCollector:
             self._recorder.profile(profile)
         self._note(self._job.notice(event), line.replica)
         return event
+
+    def _take_start(self, line: LogEvent) -> bool:
+        """Whether the line is the first one of a container; it may begin an attempt."""
+        before = self._progress.starts.get(line.replica, 0)
+        if self._attempts.examine(line):
+            self._poll_now()
+        return self._progress.starts.get(line.replica, 0) > before
+
+    def _is_current(self, line: LogEvent) -> bool:
+        """Whether a line is from a container of the present attempt: the log may be later than the
+        state. Not every container says when it starts.
+        """
+        starts = self._progress.starts.get(line.replica, 0)
+        return not starts or starts >= self._progress.attempt
 
     def _record_kept(self, line: LogEvent, code: int) -> None:
         """A node has failed, and stays: the job has failed, however it ends."""

@@ -254,10 +254,16 @@ def step_times() -> dict[str, Any]:
 
 
 def main_stack() -> list[str]:
-    """The frames of the main thread, the innermost first: `FILE:LINE FUNCTION`."""
-    main = threading.main_thread().ident
-    frame = sys._current_frames().get(main) if main is not None else None
-    return list(_frames(frame))[:_FRAMES]
+    """The frames of the main thread, the innermost first: `FILE:LINE FUNCTION`. If it waits for
+    another thread at the exit of the program, the frames of that thread follow.
+    """
+    frames = sys._current_frames()
+    main = threading.main_thread()
+    stack = list(_frames(frames.get(main.ident or 0)))[:_FRAMES]
+    if stack and stack[-1].endswith(" _shutdown"):
+        others = [each for each in threading.enumerate() if not each.daemon and each is not main]
+        stack += [line for each in others[:1] for line in _frames(frames.get(each.ident or 0))]
+    return stack[:_FRAMES]
 
 
 def _frames(frame: FrameType | None) -> Iterator[str]:

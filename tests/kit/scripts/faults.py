@@ -1,10 +1,12 @@
 """Trains by DistributedDataParallel on four ranks, of which rank 2 does what the argument says."""
 
+import ctypes
 import itertools
 import os
 import re
 import signal
 import sys
+import threading
 import time
 
 import torch
@@ -37,20 +39,35 @@ def spin() -> None:
         number += 1
 
 
+def sleep() -> None:
+    time.sleep(600)
+
+
 def hold_lock() -> None:
     """Native code that never gives the interpreter's lock back."""
     re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+def hold_lock_asleep() -> None:
+    """The same without the use of a processor: `PyDLL` keeps the lock during a call, and no signal
+    ends the wait for a mutex.
+    """
+    mutex = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(mutex)
 
 
 def misbehave(kind: str, model: DistributedDataParallel) -> None:
     if kind == "loop":
         spin()
     elif kind == "sleep":
-        time.sleep(600)
+        sleep()
     elif kind == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
     elif kind == "lock":
         hold_lock()
+    elif kind == "asleep":
+        hold_lock_asleep()
     elif kind == "operation":
         dist.broadcast(torch.ones(5), 0)
     elif kind == "shape":
@@ -61,10 +78,13 @@ def misbehave(kind: str, model: DistributedDataParallel) -> None:
         with model.no_sync():
             model(torch.randn(4, 8)).sum().backward()
         dist.barrier()
+    elif kind == "exit":
+        threading.Thread(target=sleep).start()
 
 
 def main() -> None:
     kind, rank = sys.argv[1], int(os.environ["RANK"])
+    print(f"rank {rank} starts", flush=True)
     if kind == "absent" and rank == FAULTY:
         time.sleep(600)  # absent
     dist.init_process_group("gloo")
@@ -80,6 +100,8 @@ def main() -> None:
             time.sleep(0.05)
         if rank == FAULTY and step == STEPS:
             misbehave(kind, model)
+        if kind == "exit" and step == STEPS:
+            break
         model(batch).sum().backward()
         if kind in ("operation", "shape", "large"):
             dist.all_reduce(torch.ones(5))

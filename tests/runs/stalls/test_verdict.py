@@ -61,6 +61,29 @@ def verdict(
     return find_verdict([*nodes, *extra], expected)
 
 
+def test_a_rank_whose_threads_do_not_end_is_guilty_if_the_others_have_ended() -> None:
+    at_exit = done(4, inside="exit", at="train.py:7 watch")
+    found = verdict(at_exit, missing={0: [1, 2, 3]})
+    assert (found.kind, found.guilty, found.replicas, found.message) == (
+        "exit",
+        (0,),
+        ("worker-0",),
+        "rank 0 (worker-0) does not end: its script has ended, and a thread of it has not, at "
+        "train.py:7 watch",
+    )
+    assert verdict(at_exit, done(4, inside="collective")).guilty == (0,)
+    assert verdict(at_exit, done(4, at="train.py:8 test")).guilty == ()
+
+
+def test_a_rank_at_its_end_that_others_wait_for_is_guilty() -> None:
+    found = verdict(waits(5), done(4, inside="exit"), waits(5))
+    assert (found.guilty, found.message) == (
+        (1,),
+        "rank 1 (worker-1) has not called all_reduce of [8] Float (collective 5), for which ranks "
+        "0 and 2 wait; its script has ended, and a thread of it has not",
+    )
+
+
 def test_the_rank_that_has_called_less_is_guilty_and_the_others_wait() -> None:
     found = verdict(waits(5), waits(5), done(4, at="train.py:7 step"), waits(5))
     assert (found.kind, found.guilty, found.replicas, found.waiting) == (

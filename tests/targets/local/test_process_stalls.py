@@ -67,7 +67,9 @@ def line_of(text: str) -> str:
 
 
 def test_the_guilty_rank_of_a_hang_is_named(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
-    runs = {fault: submit(rsctl, fault, torch_forks) for fault in ("absent", "stop", "lock")}
+    runs = {
+        fault: submit(rsctl, fault, torch_forks) for fault in ("absent", "stop", "lock", "exit")
+    }
     runs["skip"] = submit(rsctl, "skip", torch_forks, reducers={"count": 1})
     found = {fault: stall(rsctl, run) for fault, run in runs.items()}
     for run in runs.values():
@@ -81,6 +83,9 @@ def test_the_guilty_rank_of_a_hang_is_named(rsctl: Rsctl, torch_forks: dict[str,
     assert f"has been stopped by a signal; ranks 0-1, 3 wait in {DDP}" in why["stop"]
     assert "does not answer; native code holds Python's lock at train.py:" in why["lock"]
     assert f"hold_lock; ranks 0-1, 3 wait in {DDP}" in why["lock"]
+    assert why["exit"].startswith(
+        "rank 2 (worker-1) does not end: its script has ended, and a thread of it has not, at "
+    )
     assert why["skip"].startswith("rank 2 (worker-1) waits in barrier of the default process group")
     assert "ranks 0 and 1 wait in all_reduce of [641] float32 over the reducers" in why["skip"]
     kept = rsctl.home / "runs" / runs["lock"] / "worker-1" / "evidence"

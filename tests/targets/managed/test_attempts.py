@@ -10,6 +10,7 @@ from rsctl.findings import JobState
 from rsctl.node.structured_lines import lock_of
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.stream.events import StateEvent
 from rsctl.targets.base import replica_names
 from rsctl.targets.managed.service import JobStatus
 
@@ -136,7 +137,10 @@ def test_a_log_that_is_later_than_the_state_still_explains_the_attempt(
         next(events)
     cloud.lines += [line(3, "worker-0", died(3)), line(11, "worker-0", NODE)]
     cloud.end(JobState.SUCCEEDED)
-    list(events)
+    seen += [event for batch in events for event in batch]
+    runs = [e for e in seen if isinstance(e, StateEvent) and e.replica == "worker-0"]
+    running = [(e.attempt, e.time) for e in runs if e.state is JobState.RUNNING]
+    assert running == [(1, at(1)), (2, at(11))]
     assert (stored(run).attempt, stored(run).first_failure) == (2, None)
     assert attempts(run) == [(1, "worker-0 failed with exit code 139", 139)]
 
