@@ -22,6 +22,9 @@ _SILENT_SECONDS = 60.0
 """How long a node may print nothing, telemetry included, and still be alive: its lines come late.
 """
 
+_START = '{"rsctl": "node"'
+"""The first line of a container."""
+
 
 class StallCollector:
     """One job's reports. `report` takes a finding and the replica that it is about.
@@ -49,6 +52,9 @@ class StallCollector:
         self._printed[line.replica] = max(line.time, self._printed.get(line.replica, ""))
         if is_output(line.text.encode(errors="replace")):
             self._output = max(self._output, line.time)
+        if line.text.startswith(_START):  # a killed one has not said that its stall is over
+            self._quiet.pop(line.replica, None)
+            self._is_judged = False
         report = self._reports.read(line)
         if report is None or report.asked is not None or report.ended:
             return
