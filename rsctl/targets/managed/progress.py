@@ -8,6 +8,7 @@ import msgspec
 
 from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import Locks
+from rsctl.runs.stalls.findings import CODE as STALL
 from rsctl.runs.stream.events import Attempt, Failure
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class CollectorProgress(msgspec.Struct, kw_only=True):
         return True
 
     def begin(self, attempt: int) -> None:
-        """Begin a new attempt, without the data of the former one."""
+        """Begin a new attempt, without the data of the former one: it can stall as that one did."""
+        self.reported = [finding for finding in self.reported if finding.code != STALL]
         self.failures, self.running, self.kept = [], [], None
         self.attempt, self.is_new_attempt = attempt, True
 
