@@ -186,7 +186,7 @@ GENERAL_SERVICE_CAUSES = (
         "script-failed",
         r"ExecuteUserScriptError",
         "SageMaker's toolkit says that the script failed, and not why",
-        "see the script's own error before it: `rsctl logs RUN` of the replica that failed first",
+        "see the script's own error before it, in the log of the replica that failed first",
     ),
 )
 """For texts without any other cause."""
