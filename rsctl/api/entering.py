@@ -25,7 +25,7 @@ def node_command(
     if run.is_rehearsed or not isinstance(target, Enterable):
         what = "a rehearsed cloud" if run.is_rehearsed else f"target {name}"
         message = f"rsctl cannot run commands on the nodes of {what}"
-        remedy = "use target process or compose, or the pages of the service: rsctl open RUN"
+        remedy = f"use target process or compose, or the pages of the service: rsctl open {run.id}"
         raise RsctlError(ExitCode.USAGE, error("unsupported", message, remedy))
     chosen = _chosen(run, replica)
     found = target.enter(run.id, chosen, list(command), is_terminal)

@@ -223,7 +223,7 @@ class Run:
 
     def findings(self) -> list[Finding]:
         """Warnings and errors that came up while it ran, each once."""
-        return findings_of(self.id)
+        return findings_of(self.id, self.state.is_final)
 
     def restarts_in_place(self) -> int:
         """How often torchrun has started the ranks of all nodes again."""

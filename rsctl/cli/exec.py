@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
@@ -36,11 +37,21 @@ def command(
     """
     handle = find_run(run)
     replica = words[0] if words[0] in handle.replicas else None
+    if replica is None and _is_like_one(words[0], handle.replicas):
+        message = f"{handle.id} has no replica {words[0]}"
+        remedy = f"its replicas are {', '.join(handle.replicas)}"
+        raise RsctlError(ExitCode.USAGE, error("replica", message, remedy))
     argv = words if replica is None else words[1:]
     if not argv:
         remedy = f"rsctl exec {handle.id} {replica} -- COMMAND, or rsctl shell {handle.id}"
         raise RsctlError(ExitCode.USAGE, error("command", "there is no command to run", remedy))
     run_here(handle.node_command(argv, replica, is_terminal=is_terminal()))
+
+
+def _is_like_one(word: str, replicas: Sequence[str]) -> bool:
+    """Whether a word is the name of a replica that a run of these replicas could have."""
+    role, _, number = word.rpartition("-")
+    return number.isdigit() and role in {name.rpartition("-")[0] for name in replicas}
 
 
 def is_terminal() -> bool:

@@ -56,6 +56,10 @@ def command(
         print_json({"run": handle.id, "profiles": [each.to_dict() for each in profiles]})
     else:
         for each in profiles:
+            if not each.samples:
+                debug = f"rsctl debug {handle.id}"
+                typer.echo(f"rank {each.rank}: no samples, because it slept; see where: {debug}")
+                continue
             shown = f"{each.communication:.0%} in torch.distributed"
             typer.echo(f"rank {each.rank}: {each.samples:,} samples, {shown}; {each.file}")
             for name, part in each.top:

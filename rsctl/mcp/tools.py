@@ -245,5 +245,7 @@ def call(session: Session, name: str, given: dict[str, Any], stop: Event) -> Any
     try:
         converted = msgspec.convert(given, tool.arguments)
     except msgspec.ValidationError as problem:
-        raise RsctlError(ExitCode.USAGE, error("mcp", f"{name}: {problem}")) from None
+        names = ", ".join(tool.arguments.__struct_fields__)
+        finding = error("mcp", f"{name}: {problem}", f"arguments: {names}")
+        raise RsctlError(ExitCode.USAGE, finding) from None
     return tool.run(session, converted, stop)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import NamedTuple
 
 TOP = 10
 """Functions of a summary at most."""
 
-_COMMUNICATION = ("/torch/distributed/", "/rsctl/transport/")
+_COMMUNICATION = re.compile(
+    r"/torch/distributed/|/rsctl/transport/(?!pytorch/)|/rsctl/transport/pytorch/[^;]*$"
+)
+"""Frames of communication. rsctl's wrappers of PyTorch's functions, such as the one that watches
+`backward`, count only where they are the innermost function.
+"""
 
 
 class StackSummary(NamedTuple):
@@ -38,7 +44,7 @@ def summarize_stacks(path: str) -> StackSummary:
             count = int(number)
             total += count
             inner[stack.rpartition(";")[2]] += count
-            if any(part in stack for part in _COMMUNICATION):
+            if _COMMUNICATION.search(stack):
                 communicating += count
     top = [(name, count / total) for name, count in inner.most_common(TOP)]
     return StackSummary(total, communicating / total if total else 0.0, top)

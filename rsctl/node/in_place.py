@@ -88,7 +88,7 @@ class Meetings:
         if is_first:
             count = f"restart {self.number} of {self._limit}"
             message = f"{reason}: rsctl restarts the ranks of all nodes in place ({count})"
-            remedy = "see why it failed: rsctl logs RUN --grep Error"
+            remedy = "the log has the error of the ranks before this"
             finding = {"severity": "warning", "code": "restart-in-place", "message": message}
             emit("finding", {**finding, "remedy": remedy})
         return True

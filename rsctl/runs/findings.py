@@ -21,11 +21,17 @@ RESTART_IN_PLACE = "restart-in-place"
 NO_CAUSES = frozenset({RESTART_IN_PLACE, "profile"})
 """Codes of findings of the runtime that do not explain a failure."""
 
+KEPT = "kept"
+"""The code of the finding that a failed node is kept; see `limits.keep`."""
+
 _MARK = b'"type":"finding"'
 
 
-def findings_of(run: str) -> list[Finding]:
-    """The warnings and errors of a run, each once, in their order."""
+def findings_of(run: str, has_ended: bool = False) -> list[Finding]:
+    """The warnings and errors of a run, each once, in their order.
+
+    A run that has ended keeps no node, so the finding about a kept node is left out.
+    """
     decoder = msgspec.json.Decoder(StateEvent | FindingEvent)
     findings: list[Finding] = []
     try:
@@ -35,4 +41,6 @@ def findings_of(run: str) -> list[Finding]:
                     findings.append(decoder.decode(line).finding)
     except (OSError, msgspec.DecodeError, AttributeError):  # an unfinished last line
         pass
-    return list(dict.fromkeys(each for each in findings if each.severity != "note"))
+    left_out = KEPT if has_ended else ""
+    shown = (each for each in findings if each.severity != "note" and each.code != left_out)
+    return list(dict.fromkeys(shown))

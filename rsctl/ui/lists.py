@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rsctl.api import Store
 from rsctl.bench.records import Benches, BenchRecord
-from rsctl.bench.summary import done
+from rsctl.bench.summary import done, format_cell
 from rsctl.results.report.charts import counted
 from rsctl.results.report.html import Child, Markup, element, join, paragraph
 from rsctl.results.report.result_section import state_mark
@@ -71,12 +71,13 @@ def run_list(store: Store, query: Query) -> Markup:
     pages = max(1, -(-len(chosen) // ROWS))
     number = min(query.page, pages)
     shown = chosen[(number - 1) * ROWS : number * ROWS]
+    trials = _trials(store, [run.run for run in shown])
     if not known:
         return join([_nothing("No run yet", "rsctl submit JOB starts one; it then appears here.")])
     return join(
         [
             _chips("/", query, groups.values()),
-            _rows(_run_row(store, run) for run in shown)
+            _rows(_run_row(store, run, trials.get(run.run)) for run in shown)
             if shown
             else _nothing("No run matches", "Change the text or the state above."),
             _pages("/", query, len(chosen), number, pages),
@@ -143,7 +144,21 @@ def _rows(rows: Iterable[Markup]) -> Markup:
     return element("ul", *rows, class_="rows")
 
 
-def _run_row(store: Store, run: RunSummary) -> Markup:
+def _trials(store: Store, runs: Iterable[str]) -> dict[str, Markup]:
+    """The cell and the bench, with a link, of each run that belongs to a bench."""
+    benches = Benches(store)
+    names = benches.by_run()
+    found: dict[str, Markup] = {}
+    for name in {names[run] for run in runs if run in names}:
+        if (bench := benches.get(name)) is not None:
+            link = element("a", name, href=f"/bench/{quote(name, safe='')}")
+            for trial in bench.trials:
+                cell = f"{format_cell(bench.cells[trial.cell])} #{trial.repetition + 1} of "
+                found[trial.run] = join([cell, link])
+    return found
+
+
+def _run_row(store: Store, run: RunSummary, trial: Markup | None) -> Markup:
     values: dict[str, float] = {}
     with suppress(KeyError):
         values = store.last_values(run.run)
@@ -152,6 +167,8 @@ def _run_row(store: Store, run: RunSummary) -> Markup:
         for name, value in list(values.items())[:_METRICS]
     ]
     attempt = f" · attempt {run.attempt}" if run.attempt > 1 else ""
+    about = run.reason or run.target + attempt
+    more = join([about, " · ", trial]) if trial else about
     return element(
         "li",
         element(
@@ -160,7 +177,7 @@ def _run_row(store: Store, run: RunSummary) -> Markup:
             class_="pick",
             title="Compare this run",
         ),
-        _name(f"/run/{quote(run.run, safe='')}", run.run, run.reason or run.target + attempt),
+        _name(f"/run/{quote(run.run, safe='')}", run.run, more),
         state_mark(run.state.value),
         element("span", *metrics, class_="values"),
         _time(run.created, run.ended),
@@ -185,7 +202,7 @@ def _bench_row(bench: BenchRecord) -> Markup:
     )
 
 
-def _name(link: str, name: str, more: str) -> Markup:
+def _name(link: str, name: str, more: Child) -> Markup:
     return element(
         "span",
         element("a", name, href=link),

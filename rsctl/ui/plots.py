@@ -142,10 +142,7 @@ def _symbol(kind: str) -> str:
 def _rows(chart: BarChart | DotChart | IntervalChart) -> dict[str, Any]:
     plot: dict[str, Any] = {"kind": "rows", "dense": is_dense(chart), "x": short(chart.x)}
     if isinstance(chart, DotChart):
-        rows = [
-            {"label": short(label, 56), "dots": _finite(values), "text": _median_text(values)}
-            for label, values in chart.rows[: most_rows(chart)]
-        ]
+        rows = [_dots(label, values) for label, values in chart.rows[: most_rows(chart)]]
         return {**plot, "rows": rows}
     bars = chart.bars[: most_rows(chart)]
     is_interval = isinstance(chart, IntervalChart)
@@ -165,9 +162,11 @@ def _rows(chart: BarChart | DotChart | IntervalChart) -> dict[str, Any]:
     }
 
 
-def _median_text(values: Sequence[float]) -> str:
+def _dots(label: str, values: Sequence[float]) -> dict[str, Any]:
     known = _finite(values)
-    return format_number(median(known)) if known else "no data"
+    middle = median(known) if known else None
+    text = "no data" if middle is None else format_number(middle)
+    return {"label": short(label, 56), "dots": known, "median": middle, "text": text}
 
 
 def _finite(values: Iterable[float]) -> list[float]:

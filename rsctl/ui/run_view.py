@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -46,7 +47,7 @@ def run_frame(run: Run, parameters: dict[str, str]) -> str:
     stream = address(f"/events/run/{quoted}", parameters)
     return page(
         run.id,
-        _heading(run.id, run.state.value, _links(run)),
+        _heading(run.id, run.state.value, [*_bench_link(run), *_links(run)]),
         part("outdated"),
         *(part(name) for name in _PARTS),
         _log(run, parameters),
@@ -87,6 +88,15 @@ def _heading(name: str, state: str, links: Sequence[Child]) -> Markup:
         element("nav", *links, button("Cancel", id="cancel", class_="danger", hidden="")),
         class_="heading",
     )
+
+
+def _bench_link(run: Run) -> Iterator[Child]:
+    with closing(Store()) as store:
+        bench = Benches(store).of_run(run.id)
+    if bench is not None:
+        title = f"The bench of this run: {bench.bench}"
+        link = f"/bench/{quote(bench.bench, safe='')}"
+        yield element("a", "Bench", href=link, title=title, class_="button")
 
 
 def _links(run: Run) -> list[Child]:
@@ -205,7 +215,7 @@ def _tile(replica: Replica, step: int | None, use: float | None) -> Markup:
 
 def bench_view(store: Store, bench: Bench) -> View:
     """A bench as it is now, with links to its runs. Raises StoreError."""
-    live = LivePage()
+    live = LivePage(heading=f"Bench {bench.id}")
     add_overview(live, store, [bench.record])
     parts = {"bench": str(join(live.sections)), "trials": str(_trials(bench))}
     return View(parts, live.plots, bench.state.value, bench.state.is_final)

@@ -81,6 +81,7 @@ class _Clock:
     def __init__(self, make: Callable[[], View]) -> None:
         self._make = make
         self._due = 0.0
+        self.is_final = False
         self._changes = _Changes()
 
     def events(self) -> Iterator[bytes]:
@@ -92,7 +93,9 @@ class _Clock:
         """An event at once."""
         began = perf_counter()
         try:
-            return self._changes.of(self._make())
+            view = self._make()
+            self.is_final = view.is_final
+            return self._changes.of(view)
         except RsctlError as problem:
             return event("problem", _why(problem))
         finally:
@@ -119,7 +122,8 @@ def run_events(keeper: Keeper, run: Run, parameters: Mapping[str, str]) -> Itera
     except RsctlError as problem:
         yield event("problem", _why(problem))
     while not keeper.stop.is_set():  # the end is recorded after the last line
-        yield clock.now()
+        if not clock.is_final:
+            yield clock.now()
         if run.state.is_final:
             yield event("end", {})
             return
@@ -127,11 +131,17 @@ def run_events(keeper: Keeper, run: Run, parameters: Mapping[str, str]) -> Itera
 
 
 def _log(run: Run, parameters: Mapping[str, str]) -> Iterator[dict[str, Any] | None]:
-    """The lines that are due, and how many were left out before them; None if there are none."""
+    """The lines that are due, and how many were left out before them; None if there are none.
+
+    The first lines tell whether the log has `earlier` ones.
+    """
     chosen, is_shown = _filter(parameters)
     waiting: list[LogEvent] = []
     left, due, is_first = 0, 0.0, True
-    for batch in run.log_batches(chosen, tail=LINES, follow=True):
+    for batch in run.log_batches(chosen, tail=LINES + 1, follow=True):
+        if is_first and len(batch) > LINES:
+            yield {"left": 0, "lines": [], "earlier": f"earlier lines: rsctl logs {run.id}"}
+            batch = batch[1:]
         waiting += filter(is_shown, batch)
         left += max(0, len(waiting) - LINES)
         waiting = waiting[-LINES:]

@@ -57,6 +57,28 @@ def test_a_running_job_is_profiled(rsctl: Cli) -> None:
     assert "its running ranks: 0, 1" in done.err
 
 
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_the_ranks_of_torchrun_are_profiled(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "train.py").write_text(TRAIN)
+    job = JOB.replace("command: [python3, train.py], launcher: once", "script: train.py")
+    assert rsctl("submit", rsctl.write(job), "--detach", "-q").code == 0
+    wait_until(lambda: rsctl("logs", "@last").out.count("started") == 2)
+    done = rsctl("profile", "@last", "--seconds", "1", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    assert ["busy_step" in profile["top"][0][0] for profile in done.json["profiles"]] == [True] * 2
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+def test_a_rank_that_sleeps_has_no_samples(rsctl: Cli) -> None:
+    sleep = "import time\nprint('started', flush=True)\ntime.sleep(600)\n"
+    (rsctl.folder / "src" / "train.py").write_text(sleep)
+    assert rsctl("submit", rsctl.write(JOB), "--detach", "-q").code == 0
+    wait_until(lambda: rsctl("logs", "@last").out.count("started") == 2)
+    done = rsctl("profile", "@last", "--seconds", "1", "--rank", "0")
+    run = rsctl("list", "-o", "json").json["runs"][0]["run"]
+    assert done.out == f"rank 0: no samples, because it slept; see where: rsctl debug {run}\n"
+
+
 def test_an_ended_job_has_no_ranks(rsctl: Cli, make_run: Make) -> None:
     make_run().succeed(2)
     done = rsctl("profile", "@last")

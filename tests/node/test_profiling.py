@@ -106,5 +106,13 @@ def test_stacks_are_summarized_by_their_innermost_function(tmp_path: Path) -> No
     found = summarize_stacks(str(file))
     assert (found.samples, found.communication) == (40, 0.25)
     assert found.top == [("step (a.py:9)", 0.75), ("wait (b.py:2)", 0.25)]
+    inside = "/x/rsctl/transport"
+    file.write_text(
+        f"main (a.py:1);noting ({inside}/pytorch/lost_peers.py:153);backward (/x/torch/b.py:1) 70\n"
+        f"main (a.py:1);noting ({inside}/pytorch/data_waits.py:3);load (a.py:4) 10\n"
+        f"main (a.py:1);hook ({inside}/pytorch/ddp.py:3) 15\n"
+        f"main (a.py:1);send ({inside}/connection.py:3);sendmsg (/x/socket.py:4) 5\n"
+    )
+    assert summarize_stacks(str(file)).communication == 0.2  # not what rsctl only watches
     file.write_text("")
     assert summarize_stacks(str(file)) == (0, 0.0, [])

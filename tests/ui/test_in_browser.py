@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.ui.server import Served
+from rsctl.ui.server import Served, serve
 from tests.cli.conftest import Cli
 from tests.kit.browser import needs_browser
 from tests.kit.live_browser import Tab, browser
@@ -78,6 +78,26 @@ def test_a_hostile_job_is_shown_and_cancelled(rsctl: Cli, served: Served, tmp_pa
     assert rsctl("status", run, "-o", "json").json["state"] == "cancelled"
 
 
+def test_a_page_says_why_it_is_not_connected(make_run: Make, tmp_path: Path) -> None:
+    live = "document.getElementById('live').textContent"
+    made = make_run()
+    with browser(tmp_path / "profile") as tab:
+        with serve() as first:
+            log_in(tab, first)
+            port = int(first.address.rstrip("/").rpartition(":")[2])
+            tab.until(f"{live} === 'live'")
+        tab.until(f"{live} === 'not connected: is rsctl ui still running?'")
+        with serve(port) as second:
+            expected = "rsctl ui was started again: open the address that it printed"
+            tab.until(f"{live} === '{expected}'")
+            log_in(tab, second)
+            tab.open(f"{second.address}run/{made.run}")
+            tab.until(f"{READY} && location.pathname !== '/'")
+            made.store.forget(made.run)
+            tab.value("isEnded = false; connect()")
+            tab.until(f"{live} === 'no longer exists'")
+
+
 def test_64_replicas_and_a_comparison(
     rsctl: Cli, make_run: Make, served: Served, tmp_path: Path
 ) -> None:
@@ -94,7 +114,13 @@ def test_64_replicas_and_a_comparison(
     with browser(tmp_path / "profile") as tab:
         tab.look(390, 844)
         log_in(tab, served)
-        tab.value("document.querySelectorAll('[data-compare]').forEach(box => box.click())")
+        box = "document.querySelector('[data-compare=\"job-aaaaaa\"]')"
+        tab.value(f"{box}.focus()")
+        make_run("job-cccccc", 1)
+        tab.until("document.querySelectorAll('[data-compare]').length === 3")
+        assert tab.value(f"document.activeElement === {box}")  # it is another element now
+        for name in ("job-aaaaaa", "job-bbbbbb"):
+            tab.value(f"document.querySelector('[data-compare=\"{name}\"]').click()")
         link = tab.until("document.querySelector('#compare a')?.getAttribute('href')")
         assert sorted(re.findall(r"of=([\w-]+)", link)) == ["job-aaaaaa", "job-bbbbbb"]
         tab.open(f"{served.address}run/job-aaaaaa")

@@ -15,9 +15,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
+from rsctl.runs.store import Store
 from rsctl.ui.server import Served
-from tests.cli.conftest import Cli, MadeRun
+from rsctl.ui.streams import LINES
+from tests.cli.conftest import Cli, MadeRun, at
 from tests.results.report.conftest import Make
 
 
@@ -175,6 +178,51 @@ def test_what_is_saved_of_a_job_stays_out(browser: Browser, make_run: Make) -> N
     browser.log_in()
     for path in (f"/run/{made.run}", f"/events/run/{made.run}", "/"):
         assert b"hunter2" not in browser(path).read1(1 << 20)
+
+
+def test_runs_of_a_bench_show_their_cell_and_link_to_it(browser: Browser, make_run: Make) -> None:
+    bench = BenchRecord(
+        bench="job-bench-aaaaaa", name="job", target="process", definition="x", created=at(0),
+        ended=at(9), state=JobState.SUCCEEDED, repeat=3, cells=[{"run.args.<lr>": 1}],
+        spec={"run": {"env": {"A": "hunter2"}}},
+    )  # fmt: skip
+    benches = Benches(Store())
+    benches.claim(bench)
+    for repetition, loss in enumerate((1.0, 2.0, 4.0)):
+        made = make_run(f"job-{repetition}aaaaa", 1)
+        made.metric(2, "loss", loss)
+        made.succeed(5 + repetition)
+        trial = Trial(cell=0, repetition=repetition, run=made.run, state=JobState.SUCCEEDED)
+        benches.begin(bench.bench, trial)
+    browser.log_in()
+    link = '<a href="/bench/job-bench-aaaaaa">job-bench-aaaaaa</a>'
+    assert f"run.args.&lt;lr&gt;=1 #3 of {link}" in browser("/").read().decode()
+    assert 'href="/bench/job-bench-aaaaaa"' in browser("/run/job-0aaaaa").read().decode()
+    _, view = next(events(browser("/events/bench/job-bench-aaaaaa")))
+    assert isinstance(view, dict)
+    assert "hunter2" not in str(view)  # the page has no job file
+    assert "Bench job-bench-aaaaaa" not in view["parts"]["bench"]  # the heading says it
+    dots = [p["rows"][0] for p in view["plots"].values() if "dots" in str(p)]
+    assert {"dots": [1.0, 2.0, 4.0], "median": 2.0}.items() <= dots[0].items()
+    of = "of=job-0aaaaa&of=job-1aaaaa"
+    _, view = next(events(browser(f"/events/compare?{of}")))
+    assert isinstance(view, dict)
+    assert '<a href="/run/job-0aaaaa">job-0aaaaa</a>' in view["parts"]["comparison"]
+
+
+def test_a_long_log_says_that_it_has_earlier_lines(browser: Browser, make_run: Make) -> None:
+    made = make_run(workers=1)
+    for number in range(LINES):
+        made.log(2 + number / 1000, f"line {number}")
+    made.succeed(9)
+    browser.log_in()
+    found = [text for name, text in events(browser(f"/events/run/{made.run}")) if name == "log"]
+    assert "earlier" not in str(found)
+    made.log(3, "the last")
+    found = [text for name, text in events(browser(f"/events/run/{made.run}")) if name == "log"]
+    assert found[0] == {"left": 0, "lines": [], "earlier": f"earlier lines: rsctl logs {made.run}"}
+    shown = [line[3] for batch in found for line in batch["lines"]]  # type: ignore[index, attr-defined]
+    assert (len(shown), shown[0], shown[-1]) == (LINES, "line 1", "the last")
 
 
 def test_the_command_prints_its_address_and_ends_with_ctrl_c(rsctl: Cli) -> None:

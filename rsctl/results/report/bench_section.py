@@ -18,8 +18,7 @@ from rsctl.results.report.bench_charts import (
     scaling_charts,
 )
 from rsctl.results.report.charts import counted
-from rsctl.results.report.documents import document
-from rsctl.results.report.html import Child, details, element, facts, paragraph, preformatted, table
+from rsctl.results.report.html import Child, element, facts, paragraph, preformatted, table
 from rsctl.results.report.page import Page
 from rsctl.results.report.result_section import card, state_mark, with_unit
 from rsctl.runs.stream.formatting import format_number
@@ -56,7 +55,7 @@ def add_bench(page: Page, data: BenchData) -> None:
                 *(("image", image) for image in bench.images.values()),
             ]
         ),
-        details("Job file, with the overrides of --set", document(bench.spec)),
+        page.job_file(bench.spec),
     )
 
 

@@ -250,7 +250,7 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
     rows = []
     for curve in curves:
         run = curve.run
-        row: list[str | None] = [curve.label, state_mark(run.state.value)]
+        row: list[str | None] = [page.run_name(curve.label), state_mark(run.state.value)]
         for name in shown:
             last, best = last_and_best(run, curve.headlines, name)
             row += [last, best, _known(curve.samples.get(name))]

@@ -100,7 +100,7 @@ def collect(
         samples=readings.samples.samples(store),
         gradients=gradients_of(store, run),
         versions=versions_of(store, run.run),
-        findings=findings_of(run.run),
+        findings=findings_of(run.run, run.state.is_final),
         fixed=fixed,
         shown=shown,
         locations=locations,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rsctl.results.report import palette
 from rsctl.results.report.chart_tables import data_table
@@ -19,6 +20,7 @@ from rsctl.results.report.charts import (
     rows_beyond,
     single_values,
 )
+from rsctl.results.report.documents import document
 from rsctl.results.report.drawing import chart_svg, line_style
 from rsctl.results.report.html import (
     Child,
@@ -86,6 +88,14 @@ class Page:
             self.table_of(chart),
             class_=wide_class,
         )
+
+    def run_name(self, run: str) -> Child:
+        """The name of a run in a table."""
+        return run
+
+    def job_file(self, spec: Mapping[str, Any]) -> Markup | None:
+        """The job file of a bench, folded."""
+        return details("Job file, with the overrides of --set", document(spec))
 
     def drawn(self, chart: Chart) -> list[Markup]:
         """The drawings of the chart that was added last."""

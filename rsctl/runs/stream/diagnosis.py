@@ -280,7 +280,7 @@ def _exception(raised: Raised) -> Finding:
     return note(
         "exception",
         f"the program raised an exception: {raised.text}{where}",
-        "correct the program there, or what it names; `rsctl logs RUN` shows the lines before it",
+        "correct the program there, or what it names; the log has the lines before it",
     )
 
 

@@ -218,7 +218,7 @@ GENERAL_SERVICE_CAUSES = (
         "script-failed",
         r"ExecuteUserScriptError(?:[\s\S]{0,300}?ErrorMessage \"([^\n\"]{1,200}))?",
         "SageMaker's toolkit says only that the script failed: {names}",
-        "see the script's own error before it: `rsctl logs RUN` of the replica that failed first",
+        "see the script's own error before it, in the log of the replica that failed first",
     ),
 )
 """For texts without any other cause."""

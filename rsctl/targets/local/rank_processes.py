@@ -9,6 +9,8 @@ from typing import NamedTuple
 from rsctl.node.process_tree import parse_stat
 from rsctl.targets.local.backend import processes_of
 
+_WRAPPER = b"/rsctl/node/rank.py"
+
 
 class RankProcess(NamedTuple):
     """The process of a rank, and the replica that it belongs to."""
@@ -21,20 +23,27 @@ class RankProcess(NamedTuple):
 def rank_processes(run: str) -> list[RankProcess]:
     """The process of each rank that runs on this machine, by rank; needs /proc.
 
-    Processes that a rank has started, such as those of a data loader, are left out.
+    Processes that a rank has started, such as those of a data loader, are left out, and so is
+    rsctl's own process that starts the script and waits for it.
     """
     found = {}
     for pid in processes_of(run):
         with suppress(OSError, ValueError):
             variables = _variables(pid)
             rank = variables.get("RANK") or variables.get("NODE_RANK", "")  # with launcher once
-            if rank.isdigit():
+            if rank.isdigit() and not _is_wrapper(pid):
                 replica = variables.get("RSCTL_REPLICA", "")
                 parent = parse_stat(Path(f"/proc/{pid}/stat").read_text()).parent
                 found[pid] = RankProcess(int(rank), replica, pid), parent
     first = [rank for rank, parent in found.values()
              if parent not in found or found[parent][0].rank != rank.rank]  # fmt: skip
     return sorted(first)
+
+
+def _is_wrapper(pid: int) -> bool:
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    own = words[: words.index(b"--")] if b"--" in words else []
+    return any(word.endswith(_WRAPPER) for word in own)
 
 
 def _variables(pid: int) -> dict[str, str]:

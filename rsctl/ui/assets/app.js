@@ -8,12 +8,15 @@ let source = null, isEnded = false, drawnWidth = 0;
 
 // ---- parts: the server has escaped every text in them, and the page may run no inline script.
 
+// What the element with the keyboard's focus is recognized by when its part is replaced.
+const identity = (element) => element.dataset.replica || element.dataset.compare || element.getAttribute("href") || element.textContent;
+
 function setPart(name, text) {
   const place = byId(`part-${name}`);
   if (!place) return;
   const open = new Set([...place.querySelectorAll("details[open] > summary")].map((s) => s.textContent));
   const scrolled = [...place.querySelectorAll(".scroll, pre")].map((s) => [s.scrollLeft, s.scrollTop]);
-  const focused = place.contains(document.activeElement) && document.activeElement.dataset.replica;
+  const focused = place.contains(document.activeElement) && identity(document.activeElement);
   const drawn = new Map([...place.querySelectorAll(".plot")].map((p) => [p.dataset.plot, p]));
   const parsed = new DOMParser().parseFromString(text, "text/html");
   for (const plot of parsed.querySelectorAll(".plot")) {
@@ -23,7 +26,7 @@ function setPart(name, text) {
   place.replaceChildren(...parsed.body.childNodes);
   for (const summary of place.querySelectorAll("details > summary")) if (open.has(summary.textContent)) summary.parentElement.open = true;
   place.querySelectorAll(".scroll, pre").forEach((s, i) => scrolled[i] && ([s.scrollLeft, s.scrollTop] = scrolled[i]));
-  if (focused) [...place.querySelectorAll("[data-replica]")].find((t) => t.dataset.replica === focused)?.focus();
+  if (focused) [...place.querySelectorAll("a, button, input, summary")].find((each) => identity(each) === focused)?.focus();
 }
 
 function drawAll(changed) {
@@ -57,9 +60,10 @@ function setState(state, isFinal) {
 // ---- the log
 
 function onLog(event) {
-  const place = byId("log"), { left, lines } = JSON.parse(event.data);
+  const place = byId("log"), { left, lines, earlier } = JSON.parse(event.data);
   const isAtEnd = byId("log-follow").checked;
   const made = document.createDocumentFragment();
+  if (earlier) made.append(logText("p", "left", `… ${earlier}`));
   if (left) made.append(logText("p", "left", `… ${left.toLocaleString("en")} lines left out`));
   for (const [time, where, isError, text] of lines) {
     const line = document.createElement("p");
@@ -118,8 +122,16 @@ function connect() {
   source.addEventListener("end", () => { isEnded = true; source.close(); show("ended", ""); });
   source.addEventListener("error", () => {
     show("not connected: is rsctl ui still running?", "off");
-    if (source?.readyState === EventSource.CLOSED) setTimeout(() => !document.hidden && connect(), 3000);
+    if (source?.readyState === EventSource.CLOSED) explain();
   });
+}
+
+// Why the server has refused the stream: the page itself gets the same answer.
+async function explain() {
+  const answer = await fetch(location.href).catch(() => null);
+  if (answer?.status === 404) return show("no longer exists", "off");
+  if (answer?.status === 403) show("rsctl ui was started again: open the address that it printed", "off");
+  setTimeout(() => !document.hidden && connect(), 3000);
 }
 
 // A browser opens six connections to a server at most: a page that cannot be seen gives its own back.

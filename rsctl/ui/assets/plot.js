@@ -187,8 +187,11 @@ const Plots = (() => {
     plot.rows.forEach((row, i) => {
       label(svg, plot, row, i, at);
       const y = at.middle(i);
-      if (row.dots) for (const v of row.dots) node(svg, "circle", { cx: x(v), cy: y, r: plot.dense ? 2.4 : 3.6, fill: color("c1"), opacity: 0.7 });
-      else if (row.value === null) node(svg, "text", { x: x(0) + 4, y: y + 4, class: "faintly" }, row.text);
+      if (row.dots?.length) {
+        const tall = plot.dense ? 4 : 7;
+        node(svg, "path", { d: `M${x(row.median)} ${y - tall}v${2 * tall}`, class: "line", stroke: color("ink") });
+        for (const v of row.dots) node(svg, "circle", { cx: x(v), cy: y, r: plot.dense ? 2.4 : 3.6, fill: color("c1"), opacity: 0.7 });
+      } else if (row.dots || row.value === null) node(svg, "text", { x: x(0) + 4, y: y + 4, class: "faintly" }, row.text);
       else if (plot.bars) {
         node(svg, "rect", { x: Math.min(x(0), x(row.value)), y: y - at.thick / 2, width: Math.abs(x(row.value) - x(0)), height: at.thick, fill: color("c1") });
         node(svg, "text", { x: Math.max(x(0), x(row.value)) + 5, y: y + 3.5, class: plot.dense ? "small" : "" }, row.text);

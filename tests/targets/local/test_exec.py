@@ -43,6 +43,11 @@ def test_a_command_has_the_variables_and_the_folder_of_its_node(rsctl: Rsctl) ->
         2,
         "error: cannot run no-such-program: No such file or directory",
     )
+    wrong = rsctl("exec", run, "worker-7", "--", "true")
+    assert (wrong.exit_code, wrong.stderr) == (
+        2,
+        f"error: {run} has no replica worker-7\n    -> its replicas are worker-0, worker-1\n",
+    )
     other = rsctl("shell", run, "worker-7")
     assert other.stderr.splitlines()[0] == f"error: {run} has no replica worker-7"
 

@@ -33,7 +33,7 @@ def test_a_failed_node_stays_until_the_run_is_cancelled(rsctl: Rsctl, image: str
 
     rsctl("cancel", run)
     ended = rsctl.status(run)
-    assert (ended["state"], ended["exit_code"]) == ("failed", 1)
+    assert (ended["state"], ended["exit_code"], ended["findings"]) == ("failed", 1, [])
     assert (ended["first_failure"]["replica"], ended["first_failure"]["exit_code"]) == (
         "worker-1",
         3,
