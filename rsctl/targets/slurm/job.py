@@ -19,6 +19,7 @@ from rsctl.targets.slurm.states import States, pools_of, read_states
 from rsctl.targets.slurm.status import event_time, status_of
 
 _MOST_STATES = 1 << 18
+_GOING = ("PENDING", "CONFIGURING", "RUNNING")
 
 
 class SlurmJob:
@@ -30,8 +31,10 @@ class SlurmJob:
 
     def status(self) -> JobStatus:
         """See CloudJob."""
-        states, record = self._states(), None
+        states = self._states()
         record = self._record(states)
+        if states.ended is None and (record is None or record.state not in _GOING):
+            states = self._states()  # what the job has written since before its end
         expected = None
         if record is not None and record.state == "PENDING":
             expected = self._cluster.expected_start(record.id)

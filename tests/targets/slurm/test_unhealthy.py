@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from rsctl.targets.slurm.cluster import JobRecord
+from collections.abc import Sequence
+from typing import cast
+
+from rsctl.targets.slurm.cluster import Cluster, JobRecord, Part
+from rsctl.targets.slurm.job import SlurmJob
+from rsctl.targets.slurm.job_address import JobAddress
 from rsctl.targets.slurm.states import States, read_states
 from rsctl.targets.slurm.status import status_of
 
@@ -24,6 +29,30 @@ def test_the_node_is_a_fact_and_the_remedy_excludes_it() -> None:
     [finding] = [f for f in status.findings if f.code == "node-failed"]
     assert finding.message == "the cluster ended the job on gpu-2: it has failed the job's checks"
     assert finding.remedy == "submit it again with targets.slurm.exclude: gpu-2"
+
+
+class EndsInBetween:
+    """A cluster whose job ends after its file has been read."""
+
+    def __init__(self) -> None:
+        self._rows = STATES.splitlines(keepends=True)
+        self._shown = 2
+
+    def has_files(self, folder: str) -> bool:
+        return bool(folder)
+
+    def read(self, folder: str, parts: Sequence[Part]) -> dict[str, bytes]:
+        assert folder
+        return {part.path: "".join(self._rows[: self._shown]).encode() for part in parts}
+
+    def job(self, job: int) -> JobRecord:
+        self._shown = len(self._rows)
+        return JobRecord(job, "FAILED", name="t-1", exit_code="75:0")
+
+
+def test_a_job_that_ends_while_rsctl_asks() -> None:
+    job = SlurmJob(JobAddress("local", "c", 7, "/s/t-1"), cast("Cluster", EndsInBetween()))
+    assert [finding.code for finding in job.status().findings] == ["node-failed"]
 
 
 def test_a_dead_node_of_a_job_that_slurm_has_forgotten() -> None:
