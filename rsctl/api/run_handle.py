@@ -243,7 +243,7 @@ class Run:
         slowest in more of them than by chance.
         """
         with closing(Store()) as store:
-            return steady_straggler(store.values(self.id, f"{RANK}*"))
+            return steady_straggler(store.values(self.id, f"{RANK}*", newest_first=True))
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """For each metric its `last` value, the `count` of all replicas' values, its `best` by the

@@ -24,7 +24,7 @@ from rsctl.runs.reader import StateReader
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stalls import findings as stalls
 from rsctl.runs.store import Store
-from rsctl.runs.stragglers import RANK, waits_of
+from rsctl.runs.stragglers import RANK, STEP_GLOBS, waits_of
 from rsctl.runs.stream.events import FindingEvent, MetricEvent
 from rsctl.runs.stream.headline import is_chief
 from rsctl.runs.timeline import SECOND, moment, spans_of
@@ -95,7 +95,7 @@ def _evidence(store: Store, run: RunRecord, findings: list[FindingEvent]) -> Evi
     copies: list[Interval] = []
     checkpoints: list[Interval] = []
     ranks: list[MetricEvent] = []
-    for metric in store.values(run.run, "input.*.seconds", *CHECKPOINTS, f"{RANK}*"):
+    for metric in store.values(run.run, "input.*.seconds", *CHECKPOINTS, *STEP_GLOBS):
         if metric.name.startswith(RANK):
             ranks.append(metric)
         elif metric.name not in CHECKPOINTS:

@@ -165,11 +165,14 @@ class Store(Database):
         rows = self._rows(f"{query} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", *values)
         return next((row for (row,) in rows), 0)
 
-    def values(self, run: str, *globs: str) -> Iterator[MetricEvent]:
+    def values(self, run: str, *globs: str, newest_first: bool = False) -> Iterator[MetricEvent]:
         """The values of the metrics whose names match one of these globs, as they arrived."""
+        order = "DESC" if newest_first else "ASC"
         chosen = " OR ".join("name GLOB ?" for _ in globs)
         columns = "time, replica, name, value"
-        query = f"SELECT {columns} FROM metrics WHERE run=? AND ({chosen}) ORDER BY rowid"  # noqa: S608
+        query = (
+            f"SELECT {columns} FROM metrics WHERE run=? AND ({chosen}) ORDER BY rowid {order}"  # noqa: S608
+        )
         for time, replica, name, stored in self._rows(query, run, *globs):
             if (value := _number(stored)) is not None:
                 yield MetricEvent(time=time, replica=replica, name=name, value=value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import comb
 from statistics import median
 from typing import NamedTuple, Optional
@@ -24,8 +25,10 @@ RANK = "node.rank"
 CODE = "straggler"
 
 _NAME = re.compile(r"node\.rank(\d{1,5})\.(step_ms|wait_ms|data_ms|buckets)")
-_TIMES = (".step_ms", ".wait_ms")
-"""The ends of the names of what each report of a rank has, the others before these."""
+_TIMES = frozenset(("step_ms", "wait_ms"))
+"""What each report of a rank has, the others before these."""
+STEP_GLOBS = tuple(f"{RANK}*.{key}" for key in sorted(_TIMES))
+"""Globs that match the names of these metrics of all ranks."""
 
 _LEAST_PART = 0.05
 """The least part by which a straggler is slower than the median, and which it costs of a step."""
@@ -104,12 +107,26 @@ Latest = Mapping[str, Mapping[str, float]]
 
 def rank_times(latest: Latest) -> dict[int, RankTimes]:
     """The times of each rank by the last values of all; ranks with one of the two are left out."""
-    found: dict[int, tuple[str, dict[str, float]]] = {}
+    found: dict[int, _Values] = {}
     for replica, values in latest.items():
         for name, value in values.items():
-            match = _NAME.fullmatch(name if name.startswith(RANK) else RANK + name)
-            if match:
-                found.setdefault(int(match[1]), (replica, {}))[1][match[2]] = value
+            if parts := _parse(name if name.startswith(RANK) else RANK + name):
+                found.setdefault(parts[0], (replica, {}))[1][parts[1]] = value
+    return _times(found)
+
+
+_Values = tuple[str, dict[str, float]]
+"""The replica of a rank, and its last values."""
+
+
+@lru_cache(maxsize=65536)
+def _parse(name: str) -> tuple[int, str] | None:
+    """The rank and the last part of the name of a metric that a node reports of a rank."""
+    match = _NAME.fullmatch(name)
+    return (int(match[1]), match[2]) if match else None
+
+
+def _times(found: Mapping[int, _Values]) -> dict[int, RankTimes]:
     return {
         rank: RankTimes(
             replica.partition("/")[0],
@@ -119,7 +136,7 @@ def rank_times(latest: Latest) -> dict[int, RankTimes]:
             int(of.get("buckets", 0)),
         )
         for rank, (replica, of) in sorted(found.items())
-        if {"step_ms", "wait_ms"} <= of.keys()
+        if _TIMES <= of.keys()
     }
 
 
@@ -145,12 +162,16 @@ def slowest_of(times: Mapping[int, RankTimes]) -> Straggler | None:
 
 
 class _Rounds:
-    """Finds the slowest rank each time when all ranks have reported again."""
+    """Finds the slowest rank each time when all ranks have reported again.
 
-    def __init__(self) -> None:
-        self._values: dict[str, dict[str, float]] = {}
-        self._known: set[str] = set()
-        self._fresh: set[str] = set()
+    A round has at least the ranks that `known` metrics are of.
+    """
+
+    def __init__(self, known: Iterable[MetricEvent] = ()) -> None:
+        self._values: dict[int, _Values] = {}
+        parsed = (_parse(metric.name) for metric in known)
+        self._known = {parts for parts in parsed if parts and parts[1] in _TIMES}
+        self._fresh: set[tuple[int, str]] = set()
 
     def read(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, Straggler]]:
         """Take values; the time of each round, and its slowest rank."""
@@ -161,16 +182,21 @@ class _Rounds:
     def times(self, metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, dict[int, RankTimes]]]:
         """Take values; the time of each round, and the times of its ranks."""
         for metric in metrics:
-            if not metric.name.startswith(RANK) or not _NAME.fullmatch(metric.name):
+            parts = _parse(metric.name)
+            if parts is None:
                 continue
-            self._values.setdefault(metric.replica, {})[metric.name] = metric.value
-            if not metric.name.endswith(_TIMES):
+            rank, key = parts
+            values = self._values.get(rank)
+            if values is None or values[0] != metric.replica:
+                values = self._values[rank] = (metric.replica, {})
+            values[1][key] = metric.value
+            if key not in _TIMES:
                 continue
-            self._fresh.add(metric.name)
-            self._known.add(metric.name)
-            if self._fresh == self._known and len(self._known) >= 4:
+            self._fresh.add(parts)
+            self._known.add(parts)
+            if len(self._fresh) == len(self._known) >= 4:
                 self._fresh = set()
-                yield metric.time, rank_times(self._values)
+                yield metric.time, _times(self._values)
 
 
 def waits_of(metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, float]]:
@@ -181,13 +207,15 @@ def waits_of(metrics: Iterable[MetricEvent]) -> Iterator[tuple[str, float]]:
         yield time, min(1.0, slowest.cost_ms / slowest.step_ms) if slowest.is_one else 0.0
 
 
-def steady_straggler(metrics: Iterable[MetricEvent]) -> Straggler | None:
+def steady_straggler(newest_first: Iterable[MetricEvent]) -> Straggler | None:
     """The rank that was the slowest more often than by chance in the last rounds, with the median
     times of these rounds; None if there is no such rank.
 
-    Ranks whose steps only scatter take turns, and one of them is the slowest in each step.
+    Ranks whose steps only scatter take turns, and one of them is the slowest in each step. Values
+    before these rounds are not read.
     """
-    rounds = deque(_Rounds().times(metrics), maxlen=_LOOKED_AT)
+    metrics = _last_reports(newest_first)
+    rounds = deque(_Rounds(metrics).times(metrics), maxlen=_LOOKED_AT)
     slowest = [found for _, times in rounds if (found := slowest_of(times))]
     if not slowest:
         return None
@@ -197,6 +225,17 @@ def steady_straggler(metrics: Iterable[MetricEvent]) -> Straggler | None:
         return None
     found = slowest_of(_medians([times for _, times in rounds]))
     return found if found is not None and found.rank == rank and found.is_one else None
+
+
+def _last_reports(newest_first: Iterable[MetricEvent]) -> list[MetricEvent]:
+    """The values of the last rounds, oldest first, and a part of the round before them."""
+    metrics, counts = [], Counter[str]()
+    for metric in newest_first:
+        metrics.append(metric)
+        counts[metric.name] += 1
+        if counts[metric.name] > _LOOKED_AT + 1:
+            break
+    return metrics[::-1]
 
 
 def _at_least(count: int, of: int, chance: float) -> float:

@@ -114,17 +114,32 @@ def test_ranks_that_only_scatter_have_no_slowest(name: str) -> None:
         seen: list[MetricEvent] = []
         for events in rounds(lambda *of: NOISES[name](noise, *of), ranks, 60):  # noqa: B023
             seen += events
-            assert steady_straggler(seen) is None
+            assert steady_straggler(reversed(seen)) is None
 
 
 @pytest.mark.parametrize("scatter", [2.0, 20.0])
 def test_a_slow_rank_is_found_among_ranks_that_scatter(scatter: float) -> None:
     noise = random.Random(3)
     slow = lambda rank, _: noise.uniform(-scatter, scatter) + (118 if rank == 3 else 100)  # noqa: E731
-    found = steady_straggler([event for events in rounds(slow, 4, 60) for event in events])
+    seen = [event for events in rounds(slow, 4, 60) for event in events]
+    found = steady_straggler(reversed(seen))
     assert found is not None
     assert (found.rank, found.replica) == (3, "worker-3")
     assert found.slower == pytest.approx(0.18, abs=0.06)
+
+
+def test_a_long_run_is_judged_by_its_last_reports_alone() -> None:
+    """They are the same, wherever in a round the reading of them ends."""
+    slow = lambda rank, turn: 130 if rank == (3 if turn >= 500 else 1) else 100  # noqa: E731
+    seen = [event for events in rounds(slow, 4, 600) for event in events]
+    unread = iter(reversed(seen))
+    found = steady_straggler(unread)
+    assert found is not None
+    assert (found.rank, found.cost_ms, found.step_ms) == (3, 30, 135)
+    assert len(list(unread)) > len(seen) * 0.89
+    for cut in range(1, 8):
+        again = steady_straggler(reversed(seen[:-cut]))
+        assert again == found
 
 
 def test_a_straggler_is_reported_once_and_after_five_minutes() -> None:
