@@ -137,6 +137,7 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import CellSummary as CellSummary
     from rsctl.bench.summary import cell_statistics as cell_statistics
     from rsctl.bench.summary import format_cell as format_cell
+    from rsctl.bench.summary import format_trial as format_trial
     from rsctl.bench.verdict import Verdict as Verdict
     from rsctl.estimate.advice.communication import Communication as Communication
     from rsctl.estimate.advice.recommendation import Advice as Advice
@@ -251,7 +252,13 @@ _MODULES = {
     "rsctl.bench.results": ("Results", "Series"),
     "rsctl.bench.rules": ("GateRules",),
     "rsctl.bench.run": ("Stop",),
-    "rsctl.bench.summary": ("CellStatistic", "CellSummary", "cell_statistics", "format_cell"),
+    "rsctl.bench.summary": (
+        "CellStatistic",
+        "CellSummary",
+        "cell_statistics",
+        "format_cell",
+        "format_trial",
+    ),
     "rsctl.bench.verdict": ("Verdict",),
     "rsctl.api.catalog": ("machines", "price_tables", "refresh_prices"),
     "rsctl.estimate.catalog.price_table": ("PriceTable",),

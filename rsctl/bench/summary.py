@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Optional
 
 import msgspec
@@ -76,6 +76,11 @@ def format_cell(values: Cell) -> str:
     """`workers.count=2 comm.backend=gloo`; a bench without a matrix has one cell."""
     shown = [f"{key}={format_value(value)}" for key, value in values.items()]
     return " ".join(shown) or "the job"
+
+
+def format_trial(cells: Sequence[Cell], trial: Trial) -> str:
+    """A trial among those of a bench: `workers.count=2 #3` is the third repetition of a cell."""
+    return f"{format_cell(cells[trial.cell])} #{trial.repetition + 1}"
 
 
 def counts(bench: BenchRecord, cell: int) -> dict[JobState, int]:

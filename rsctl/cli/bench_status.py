@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from rsctl import api
-from rsctl.api import Bench, JobState, format_cell
+from rsctl.api import Bench, JobState, format_trial
 from rsctl.cli import options
 from rsctl.cli.bench_common import how_to_go_on, state_of, table
 from rsctl.cli.command import make_command
@@ -57,7 +57,7 @@ def _head(bench: Bench) -> list[str]:
 def _failures(bench: Bench) -> list[str]:
     """The runs that have not succeeded, so that the user can find their logs."""
     return [
-        f"{trial.state.value}: {format_cell(bench.cells[trial.cell])} #{trial.repetition + 1}"
+        f"{trial.state.value}: {format_trial(bench.cells, trial)}"
         f"  {trial.run}" + (f"  {trial.reason}" if trial.reason else "")
         for trial in bench.record.latest().values()
         if trial.state.is_final and trial.state is not JobState.SUCCEEDED

@@ -170,9 +170,7 @@ class Store(Database):
         order = "DESC" if newest_first else "ASC"
         chosen = " OR ".join("name GLOB ?" for _ in globs)
         columns = "time, replica, name, value"
-        query = (
-            f"SELECT {columns} FROM metrics WHERE run=? AND ({chosen}) ORDER BY rowid {order}"  # noqa: S608
-        )
+        query = f"SELECT {columns} FROM metrics WHERE run=? AND ({chosen}) ORDER BY rowid {order}"  # noqa: S608
         for time, replica, name, stored in self._rows(query, run, *globs):
             if (value := _number(stored)) is not None:
                 yield MetricEvent(time=time, replica=replica, name=name, value=value)

@@ -136,7 +136,7 @@ def _times(found: Mapping[int, _Values]) -> dict[int, RankTimes]:
             int(of.get("buckets", 0)),
         )
         for rank, (replica, of) in sorted(found.items())
-        if _TIMES <= of.keys()
+        if of.keys() >= _TIMES
     }
 
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rsctl.api import Store
 from rsctl.bench.records import Benches, BenchRecord
-from rsctl.bench.summary import done, format_cell
+from rsctl.bench.summary import done, format_trial
 from rsctl.results.report.charts import counted
 from rsctl.results.report.html import Child, Markup, element, join, paragraph
 from rsctl.results.report.result_section import state_mark
@@ -153,7 +153,7 @@ def _trials(store: Store, runs: Iterable[str]) -> dict[str, Markup]:
         if (bench := benches.get(name)) is not None:
             link = element("a", name, href=f"/bench/{quote(name, safe='')}")
             for trial in bench.trials:
-                cell = f"{format_cell(bench.cells[trial.cell])} #{trial.repetition + 1} of "
+                cell = f"{format_trial(bench.cells, trial)} of "
                 found[trial.run] = join([cell, link])
     return found
 

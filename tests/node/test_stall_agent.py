@@ -132,7 +132,7 @@ def test_many_process_groups_of_a_rank_go_over_several_lines() -> None:
 def test_the_innermost_library_call_is_the_one_that_a_rank_waits_in(
     tmp_path: Path, inner: list[str], inside: str | None
 ) -> None:
-    """rsctl's own wrapper of the DataLoader is no collective."""
+    """rsctl's own wrapper of the DataLoader does not count as a collective."""
     loader = ["rsctl/transport/pytorch/data_waits.py:30 __next__", "torch/utils/data/x.py:3 f"]
     frames = [f"/x/site-packages/{frame}" for frame in [*inner, *(loader if inner else [])]]
     content = {"stack": [*frames, "train.py:9 main"], "groups": {}}

@@ -8,7 +8,13 @@ from itertools import product
 from rsctl.bench.records import BenchRecord, Cell
 from rsctl.bench.samples import Sample, quantile
 from rsctl.bench.stats import CellSides, effect, interval
-from rsctl.bench.summary import CellStatistic, cell_statistics, format_cell, format_value
+from rsctl.bench.summary import (
+    CellStatistic,
+    cell_statistics,
+    format_cell,
+    format_trial,
+    format_value,
+)
 from rsctl.results.report.charts import (
     Bar,
     Chart,
@@ -216,7 +222,7 @@ def phases_chart(data: BenchData) -> Timeline:
     rows = []
     for trial in data.bench.latest().values():
         if found := data.samples.get(trial.run):
-            label = f"{format_cell(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
+            label = format_trial(data.bench.cells, trial)
             rows.append(phase_row(label, found, data.runs.get(trial.run)))
     return Timeline("Queue, start, first metric, training", rows)
 

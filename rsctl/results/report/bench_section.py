@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rsctl.bench.samples import quantile
-from rsctl.bench.summary import counts, done, format_cell
+from rsctl.bench.summary import counts, done, format_cell, format_trial
 from rsctl.findings import JobState
 from rsctl.results.report.bench_charts import (
     BenchData,
@@ -144,7 +144,7 @@ def _failures(data: BenchData) -> list[Child]:
     for trial in lost[:FAILURES]:
         run = data.runs.get(trial.run)
         failure = run.first_failure if run else None
-        where = f"{format_cell(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
+        where = format_trial(data.bench.cells, trial)
         title = element("strong", f"{trial.run} ({where}): ")
         head = paragraph(title, trial.reason or trial.state.value)
         lines = preformatted(failure.lines[-8:]) if failure and failure.lines else None

@@ -112,6 +112,8 @@ class LogCollector:
         rank, text = take_mark(line.replica, line.text)
         event = replace(line, text=text, rank=rank) if rank else line
         is_start = self._take_start(event)
+        if is_start:
+            self._stalls.resume(line.replica)
         if line.replica not in self._progress.running and (is_start or self._is_current(line)):
             self._progress.running.append(line.replica)
             self._recorder.state(JobState.RUNNING, line.replica, time=line.time)

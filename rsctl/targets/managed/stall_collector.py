@@ -22,9 +22,6 @@ _SILENT_SECONDS = 60.0
 """How long a node may print nothing, telemetry included, and still be alive: its lines come late.
 """
 
-_START = '{"rsctl": "node"'
-"""The first line of a container."""
-
 
 class StallCollector:
     """One job's reports. `report` takes a finding and the replica that it is about.
@@ -52,17 +49,20 @@ class StallCollector:
         self._printed[line.replica] = max(line.time, self._printed.get(line.replica, ""))
         if is_output(line.text.encode(errors="replace")):
             self._output = max(self._output, line.time)
-        if line.text.startswith(_START):  # a killed one has not said that its stall is over
-            self._quiet.pop(line.replica, None)
-            self._is_judged = False
         report = self._reports.read(line)
         if report is None or report.asked is not None or report.ended:
             return
         if report.over:
-            self._quiet.pop(line.replica, None)
-            self._is_judged = False
+            self.resume(line.replica)
         else:
             self._quiet[line.replica] = report
+
+    def resume(self, replica: str) -> None:
+        """A node works: its stall is over, or its container has started. A killed container has not
+        said that its stall is over.
+        """
+        self._quiet.pop(replica, None)
+        self._is_judged = False
 
     def read_metrics(self, metrics: list[MetricEvent]) -> None:
         """Report the rules of `watch` that hold with these values."""

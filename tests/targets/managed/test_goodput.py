@@ -1,7 +1,7 @@
 """The goodput of whole jobs that are started twice, next to the times of their log and phases.
 
-A line's time is when the platform has received it, as in the clouds. How long a busy machine takes
-to carry a line there, or to wake an emulator, is no part of what is looked at.
+A line has the time at which the platform received it, as in the clouds. The tests do not measure
+how long a busy machine needs to deliver a line, or to wake an emulator.
 """
 
 from __future__ import annotations
