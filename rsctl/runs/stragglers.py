@@ -26,7 +26,7 @@ CODE = "straggler"
 
 _NAME = re.compile(r"node\.rank(\d{1,5})\.(step_ms|wait_ms|data_ms|buckets)")
 _TIMES = frozenset(("step_ms", "wait_ms"))
-"""What each report of a rank has, the others before these."""
+"""Values in each report of a rank, the others before these."""
 STEP_GLOBS = tuple(f"{RANK}*.{key}" for key in sorted(_TIMES))
 """Globs that match the names of these metrics of all ranks."""
 

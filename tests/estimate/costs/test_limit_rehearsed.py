@@ -56,7 +56,13 @@ def test_a_run_is_ended_when_it_has_cost_its_limit(tmp_path: Path) -> None:
     run = submit(job, target="vertex", rehearse=Rehearsal(runner="process"))
     result = run.wait(timeout=60)
     assert (result.state.value, result.exit_code) == ("expired", 6)
-    assert run.record.reason == "it has run for as long as its limits.cost of 2.00 USD allows"
+    assert (
+        run.record.reason
+        in (  # the emulator's time limit, or rsctl's own watch on a busy machine
+            "it has run for as long as its limits.cost of 2.00 USD allows",
+            "it has reached its limits.cost of 2.00 USD: ended by rsctl",
+        )
+    )
     assert result.cost is None  # a rehearsal costs nothing
     pid = next(int(line.text.split()[1]) for line in run.logs() if line.text.startswith("pid "))
     with pytest.raises(ProcessLookupError):
