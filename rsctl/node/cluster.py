@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from rsctl.node.errors import USAGE, LaunchError
+from rsctl.node.platforms import LOCAL as LOCAL
 from rsctl.node.settings import number
 
 DEFAULT_PORT = 29500
@@ -17,9 +18,6 @@ DEFAULT_PORT = 29500
 
 REDUCER_PORT = 29600
 """Where a reducer listens, unless the platform says otherwise."""
-
-LOCAL = "local"
-"""The platform of rsctl's own targets, and of containers that were started by hand."""
 
 REMEDY = "rsctl sets it; do not set it in run.env or in the image."
 """For a variable of rsctl's own that makes no sense."""

@@ -20,6 +20,8 @@ LINE_BYTES = 4096
 
 _BEHIND_TEXT = re.compile(rb'(?<=[^\n])(?=\{"rsctl": "(?!metrics")[a-z]+", [^\n]*\}\r?(?:\n|\Z))')
 
+_UNSAFE = re.compile(r'[\x00-\x1f"\\]')
+
 _write: list[Callable[[int, bytes], int]] = [os.write]
 
 
@@ -56,9 +58,19 @@ def apart(lines: bytes) -> bytes:
 
 def line(kind: str, fields: Mapping[str, object]) -> bytes:
     """The structured line of this kind with these fields, newline included."""
-    import json  # which a plan, that imports this too, does not need
+    record = {"rsctl": kind, **fields}
+    try:
+        import json  # which a plan, that imports this too, does not need
+    except ImportError:  # python3-minimal, of which interpreter.py makes a finding
+        texts = ", ".join(f"{_quoted(name)}: {_quoted(str(record[name]))}" for name in record)
+        return f"{{{texts}}}\n".encode()
+    return json.dumps(record).encode() + b"\n"
 
-    return json.dumps({"rsctl": kind, **fields}).encode() + b"\n"
+
+def _quoted(text: str) -> str:
+    """A text in JSON."""
+    escaped = _UNSAFE.sub(lambda match: "\\u%04x" % ord(match[0]), text)  # noqa: UP031
+    return f'"{escaped}"'
 
 
 def lock_of(key: str) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from rsctl.node.cluster import LOCAL, Cluster
-from rsctl.node.platforms.contract import Platform
+if TYPE_CHECKING:  # slurm_probe.py is loaded where Python may lack what they need
+    from rsctl.node.cluster import Cluster
+    from rsctl.node.platforms.contract import Platform
+
+LOCAL = "local"
+"""The platform of rsctl's own targets, and of containers that were started by hand."""
 
 PLATFORMS: Mapping[str, str] = {
     LOCAL: "rsctl.node.platforms.local",

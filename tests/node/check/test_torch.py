@@ -144,7 +144,7 @@ def test_an_old_python_is_told(
 def test_the_way_to_that_finding_parses_on_an_old_python() -> None:
     names = ["__init__", *(f"node/{name}" for name in ("__init__", "launch"))]
     names += [f"node/{name}" for name in ("errors", "interpreter", "structured_lines")]
-    names.append("node/platforms/slurm_probe")
+    names += ["node/platforms/__init__", "node/platforms/slurm_probe"]
     for path in [*(ROOT / "rsctl" / f"{name}.py" for name in names), ROOT / "rsctl_start.py"]:
         ast.parse(path.read_text(), feature_version=(3, 7))
 
