@@ -90,7 +90,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """Run multi-node GPU training on Vertex AI, SageMaker or this machine from one job file.
+    """Run multi-node GPU training on Vertex AI, SageMaker, Slurm or this machine from one job file.
 
     Start with `rsctl init ddp`, then `rsctl submit ddp/job.yaml`.
     """
