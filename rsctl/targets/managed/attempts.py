@@ -34,11 +34,12 @@ class AttemptTracker:
         self._folder, self._job = folder, job
         self._progress, self._recorder = progress, recorder
         self._limit = _restart_limit(folder)
+        self._restarted: str | None = None
         recorder.attempt = progress.before + progress.attempt
 
     def count(self, status: JobStatus) -> JobStatus:
         """The status with the number of its attempt. Raises Unreachable and RsctlError."""
-        progress = self._progress
+        progress, self._restarted = self._progress, status.restarted
         if progress.state is JobState.RUNNING and status.state in _BEING_STARTED:
             progress.restarts += 1
         number = max(status.attempt, 1 + progress.restarts, progress.attempt)
@@ -79,7 +80,7 @@ class AttemptTracker:
     def _begin(self, number: int, time: str, reason: str | None) -> None:
         """Record the end of the present attempt, which another one follows."""
         progress = self._progress
-        why = reason or (_AGAIN_ON_SPOT if self._is_spot else _AGAIN)
+        why = self._restarted or reason or (_AGAIN_ON_SPOT if self._is_spot else _AGAIN)
         ended = Attempt(attempt=progress.before + progress.attempt, ended=time, reason=why)
         progress.attempts.append(ended)
         self._explain(ended, progress.failures)

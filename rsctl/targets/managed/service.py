@@ -74,7 +74,8 @@ class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
     `time` is the time when it entered the state, `started` when it began to run, if it has.
-    `reason` is a text for people, such as why it is still queued. `failed` are the replicas that
+    `reason` is a text for people, such as why it is still queued, `restarted` one that says why an
+    attempt ends that another one follows, where that is always the same. `failed` are the replicas that
     failed by the cloud's report, not the ones that were stopped as a result; their `lines` are the
     report on each, their `causes` come from other sources. `unnamed` is a failed replica that the
     cloud does not name: its log identifies it. The chief of a succeeded job, and all replicas of
@@ -87,6 +88,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
     started: Optional[str] = None
     reason: Optional[str] = None
     attempt: int = 1
+    restarted: Optional[str] = None
     failed: list[Failure] = []
     unnamed: Optional[UnnamedFailure] = None
     ended_roles: tuple[str, ...] = ("worker",)

@@ -49,6 +49,9 @@ _STATES = {
 }
 
 _INFRASTRUCTURE = frozenset({"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "PREEMPTED"})
+_SHOWN = 8
+"""The most replicas whose nodes are named to people; `-o json` has all."""
+
 _LAUNCH_FAILED = "JobLaunchFailure"
 """The reason of a job in state FAILED whose batch script did not start (squeue(1))."""
 
@@ -145,6 +148,7 @@ def status_of(
         started=event_time(record.started) if state is not JobState.QUEUED else None,
         reason=_lost_reason(record, loss) or reason,
         attempt=record.restarts + 1,
+        restarted="Slurm has requeued it",
         facts=list(_facts(record, states, expected, loss)),
         findings=list(_findings(record, state, loss)),
     )
@@ -261,7 +265,9 @@ def _facts(
         yield Fact(FAILED_NODE, f"failed: {nodes}", nodes)
     if states.nodes:
         value = dict(states.nodes)
-        yield Fact("replica_nodes", f"worker-0 on {value.get('worker-0')}", value)
+        shown = [f"{replica} on {node}" for replica, node in states.nodes]
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        yield Fact("replica_nodes", ", ".join(shown[:_SHOWN]) + more, value)
 
 
 def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterator[Finding]:

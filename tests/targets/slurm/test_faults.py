@@ -234,7 +234,9 @@ def test_a_preemption(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, tmp_pat
     lines = [text for worker, _, text in texts if worker == "worker-0"]
     own = [line for line in lines if line.startswith(("from", "saved", "done"))]
     assert own == ["from step 0", "saved", "from step 50", "done"]
-    assert rsctl.status(run)["state"] == "succeeded"
+    status = rsctl.status(run)
+    assert status["state"] == "succeeded"
+    assert status["attempts"][0]["reason"] == "Slurm has requeued it"
 
 
 def test_a_node_that_dies(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:

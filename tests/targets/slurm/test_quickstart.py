@@ -27,3 +27,7 @@ def test_quickstart(rsctl: Rsctl, cluster: SlurmCluster) -> None:
     nodes = status["facts"]["replica_nodes"]
     assert sorted(nodes) == ["reducer-0", "reducer-1", "worker-0", "worker-1"]
     assert len(set(nodes.values())) == 4
+    shown = next(line for line in rsctl("status", "@last").stdout.splitlines() if "on n0" in line)
+    assert sorted(shown.split("replica nodes")[1].strip().split(", ")) == [
+        f"{replica} on {node}" for replica, node in sorted(nodes.items())
+    ]
