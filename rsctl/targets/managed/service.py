@@ -75,12 +75,13 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
     `time` is the time when it entered the state, `started` when it began to run, if it has.
     `reason` is a text for people, such as why it is still queued, `restarted` one that says why an
-    attempt ends that another one follows, where that is always the same. `failed` are the replicas that
-    failed by the cloud's report, not the ones that were stopped as a result; their `lines` are the
-    report on each, their `causes` come from other sources. `unnamed` is a failed replica that the
-    cloud does not name: its log identifies it. The chief of a succeeded job, and all replicas of
-    the `ended_roles`, have ended by themselves. `findings` are reported once each, such as a quota
-    that is full. `is_settled` is false for an ended job until the cloud has reported the reason.
+    attempt ends that another one follows, where that is always the same. `failed` are the replicas
+    that failed by the cloud's report, not the ones that were stopped as a result; their `lines` are
+    the report on each, their `causes` come from other sources. `unnamed` is a failed replica that
+    the cloud does not name: its log identifies it. The chief of a succeeded job, and all replicas
+    of the `ended_roles`, have ended by themselves. `findings` are reported once each, such as a
+    quota that is full. `is_settled` is false for an ended job until the cloud has reported the
+    reason.
     """
 
     state: JobState
