@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -78,13 +79,19 @@ def command(
 
     if is_command(arguments):
         from rsctl.job.command_text import job_text
+        from rsctl.job.from_clusters import on_this_cluster
 
         program = in_folder(read_command(arguments), Path())
         missing = missing_module(program, Path())
+        next_command = "rsctl submit job.yaml"
+        if program.keys.get("target") == "slurm":
+            program = on_this_cluster(program, os.environ)
+            folder = shlex.quote(program.keys["targets.slurm.shared"])
+            next_command = f"mkdir -p {folder} && {next_command}"
         show_findings([note("command", remark) for remark in program.remarks])
         show_findings([missing] if missing else [])
         text = job_text(program, Path())
-        _write(Path(), {"job.yaml": text.encode()}, "rsctl submit job.yaml")
+        _write(Path(), {"job.yaml": text.encode()}, next_command)
     else:
         templates = ", ".join(template_names())
         remedy = f"use one of: {templates}; or give your script, such as train.py"

@@ -17,17 +17,19 @@ from rsctl.job.secret_names import is_secret_name
 _ARGUMENT = r"[A-Za-z][A-Za-z0-9_.-]*"
 _BASE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"
 _WIDTH = 98
+_TARGETS = ("process", "compose", "slurm", "vertex", "sagemaker")
 
 
 def job_text(command: Launched, folder: Path) -> str:
     """A job file for a command that is started in a folder, named after it."""
     keys, ranks = dict(command.keys), command.processes or "auto"
+    target = keys.pop("target", "process")
+    others = [name for name in _TARGETS if name != target]
     remarks = [line for remark in command.remarks for line in wrap(remark, _WIDTH)]
     lines = [
         *(f"# {line}" for line in remarks),
         f"name: {_name(keys.pop('name', folder.resolve().name))}",
-        f"target: {keys.pop('target', 'process'):<23} # or compose, vertex, sagemaker; "
-        "--target overrides it",
+        f"target: {target:<23} # or {', '.join(others)}; --target overrides it",
         "",
         *_image(keys, (folder / "requirements.txt").is_file()),
         "",

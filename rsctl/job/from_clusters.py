@@ -8,9 +8,12 @@ https://slurm.schedmd.com/srun.html.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rsctl.job.launcher_options import Launched, Options, per_node, spec, unsupported
@@ -188,14 +191,31 @@ def srun(arguments: list[str], read: Read) -> Launched:
     else:
         launched = launched._replace(processes=each)
         remarks.append("srun sets SLURM_PROCID and SLURM_LOCALID; rsctl sets RANK, LOCAL_RANK")
-    keys = _slurm_keys(options)
+    keys = _slurm_keys(options, nodes, each)
+    if "limits.timeout" not in keys:
+        keys["limits.timeout"] = "1h"
+        remarks.append("srun: without --time, which Slurm plans by: limits.timeout is 1h")
+    remarks += [f"srun: omitted --gres={other}: no key for it" for other in _gres(options)[1]]
     remarks += options.remarks(_SRUN_OURS)
     env = keys.pop("env")
     return launched._replace(nodes=nodes).within(env, keys, remarks)
 
 
-def _slurm_keys(options: Options) -> dict[str, Any]:
-    keys: dict[str, Any] = {"env": {}}
+def on_this_cluster(command: Launched, environ: Mapping[str, str]) -> Launched:
+    """The command of `srun` with what its job needs beside it: a folder that all nodes see, as
+    homes are on most clusters, and the Python that this shell finds.
+    """
+    home = environ.get("HOME", "")
+    keys: dict[str, Any] = {"targets.slurm.shared": f"{home}/rsctl"}
+    python = shutil.which("python", path=environ.get("PATH", ""))
+    if "targets.slurm.container" not in command.keys and python is not None:
+        keys["targets.slurm.setup"] = [f"export PATH={quote(os.path.dirname(python))}:$PATH"]
+    remark = "targets.slurm.shared is a folder that all nodes see, or the job ends as it starts"
+    return command._replace(keys={**command.keys, **keys}, remarks=(*command.remarks, remark))
+
+
+def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
+    keys: dict[str, Any] = {"target": "slurm", "env": {}}
     for name, key in _SLURM_KEYS.items():
         if value := options.text(name):
             keys[f"targets.slurm.{key}"] = value
@@ -211,26 +231,43 @@ def _slurm_keys(options: Options) -> dict[str, Any]:
         keys["name"] = name
     if image := options.text("container_image"):
         keys |= {"image.uri": image.replace("#", "/"), "targets.slurm.container": "pyxis"}
-    for each in options.text("export").split(","):
-        name, separator, value = each.partition("=")
+    for setting in options.text("export").split(","):
+        name, separator, value = setting.partition("=")
         if name not in ("", "ALL", "NONE", "NIL"):
             keys["env"][name] = value if separator else None
-    gpus = options.text("gpus_per_node") or _gres(options.text("gres"))
-    if re.fullmatch(r"[\w.-]+:\d+", gpus):
-        keys["workers.accelerator"] = gpus
+    kind, gpus = _gpus(options, nodes, each)
+    if gpus:
+        keys["workers.accelerator"] = f"{kind or 'gpu'}:{gpus}"
+    if kind:
+        keys["targets.slurm.gpu_type"] = kind
     further = [
         f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")
         for name, values in options.rest(without=_SRUN_OURS)
     ]
-    if gpus and "workers.accelerator" not in keys:
-        further.append(f"--gpus-per-node={gpus}")
     if further:
         keys["targets.slurm.srun"] = further
     return keys
 
 
-def _gres(text: str) -> str:
-    return text.removeprefix("gpu:") if text.startswith("gpu:") else ""
+def _gpus(options: Options, nodes: int, each: int) -> tuple[str, int]:
+    """The type of the GPUs, empty if none is named, and their number on each node."""
+    of_node = options.text("gpus_per_node") or next(iter(_gres(options)[0]), "")
+    in_all, of_task = options.text("gpus"), options.text("gpus_per_task")
+    kind, _, count = (of_node or in_all or of_task).rpartition(":")
+    if not count:
+        return "", 0
+    kind, number = (kind, int(count)) if count.isdigit() else (count, 1)
+    if of_node:
+        return kind, number
+    return kind, -(-number // nodes) if in_all else number * each
+
+
+def _gres(options: Options) -> tuple[list[str], list[str]]:
+    """The GPUs of `--gres`, as `TYPE:COUNT`, and its other resources."""
+    each = [text for text in options.text("gres").split(",") if text]
+    gpus = [text for text in each if text.partition(":")[0] == "gpu"]
+    others = [text for text in each if text not in gpus]
+    return [text.partition(":")[2] or "1" for text in gpus], others
 
 
 def _seconds(text: str) -> int:

@@ -100,7 +100,7 @@ def test_next_to_a_script_only_a_job_file_is_written(rsctl: Cli) -> None:
         (rsctl.folder / "job.yaml").read_text()
         == """\
 name: work
-target: process                 # or compose, vertex, sagemaker; --target overrides it
+target: process                 # or compose, slurm, vertex, sagemaker; --target overrides it
 
 image:                          # `process` uses your Python environment instead
   base: pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime
@@ -385,3 +385,21 @@ def test_what_other_launchers_do_that_a_job_file_cannot_say(
     done = rsctl("init", *words.split())
     assert done.code == 2
     assert message in " ".join(done.err.split())
+
+
+def test_a_command_of_srun_becomes_a_job_for_slurm(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all that Slurm needs, so that the next command works."""
+    (rsctl.folder / "train.py").touch()
+    monkeypatch.setenv("HOME", str(rsctl.folder / "my home"))
+    options = ("-N", "2", "--ntasks-per-node=8", "--gpus-per-node=8")
+    done = rsctl("init", "srun", *options, "python", "train.py")
+    shared = f"{rsctl.folder}/my home/rsctl"
+    assert done.err.splitlines()[-1] == f"next: mkdir -p '{shared}' && rsctl submit job.yaml"
+    assert "note: targets.slurm.shared is a folder that all nodes see, or the job ends" in done.err
+    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
+    assert job["target"] == "slurm"
+    assert job["workers"] == {"count": 2, "processes": 8, "accelerator": "gpu:8"}
+    assert job["targets"]["slurm"]["shared"] == shared
+    assert "error" not in rsctl("validate", "job.yaml").err

@@ -11,11 +11,13 @@ import pytest
 from rsctl.findings import RsctlError
 from rsctl.job.command_text import job_text
 from rsctl.job.document import read
+from rsctl.job.from_clusters import on_this_cluster
 from rsctl.job.from_command import read_command
 from rsctl.job.launcher_options import Launched
 
 MPI: dict[str, Any] = {"run.launcher": "mpi", "image.apt": ["openmpi-bin"]}
 NODES = {"target": "compose"}
+SLURM = {"target": "slurm", "limits.timeout": "1h"}
 RETRIES = {"limits.retries": 2}
 
 
@@ -49,11 +51,11 @@ def found(line: str) -> Launched:
         ("mpirun --timeout 60 -np 2 train.py", 1, 2, MPI | {"limits.timeout": "60s"}),
         ("horovodrun -np 8 -H a:4,b:4 python train.py", 2, 4, MPI | NODES),
         ("python -m horovod.runner.launch -np 2 train.py", 1, 2, MPI),
-        ("srun -N2 --ntasks-per-node=4 python train.py", 2, 4, {}),
-        ("srun -n 8 -N 2 python train.py", 2, 4, {}),
-        ("srun -n8 --ntasks-per-node 4 train.py", 2, 4, {}),
-        ("srun -N 2 torchrun --nnodes 2 --nproc-per-node 4 train.py", 2, 4, {}),
-        ("srun -N 2 accelerate launch --num_machines 2 --num_processes 4 train.py", 2, 2, {}),
+        ("srun -N2 --ntasks-per-node=4 python train.py", 2, 4, SLURM),
+        ("srun -n 8 -N 2 python train.py", 2, 4, SLURM),
+        ("srun -n8 --ntasks-per-node 4 train.py", 2, 4, SLURM),
+        ("srun -N 2 torchrun --nnodes 2 --nproc-per-node 4 train.py", 2, 4, SLURM),
+        ("srun -N 2 accelerate launch --num_machines 2 --num_processes 4 train.py", 2, 2, SLURM),
         ("torchx run -s slurm dist.ddp -j 2x4 --script train.py", 2, 4, {}),
         ("torchx run dist.ddp --script train.py --name a/b", 1, 1, {"name": "b"}),
         ("torchx run dist.ddp -j 1:3x2 --script train.py", 3, 2, {}),
@@ -105,6 +107,7 @@ def test_slurm_s_options() -> None:
     line += "--comment=x --container-image=nvcr.io#nvidia/pytorch:1 --label train.py"
     command = found(line)
     assert command.keys == {
+        "target": "slurm",
         "targets.slurm.partition": "gpu",
         "targets.slurm.account": "me",
         "targets.slurm.qos": "high",
@@ -114,9 +117,53 @@ def test_slurm_s_options() -> None:
         "image.uri": "nvcr.io/nvidia/pytorch:1",
         "targets.slurm.container": "pyxis",
         "workers.accelerator": "a100:4",
+        "targets.slurm.gpu_type": "a100",
         "targets.slurm.srun": ["--comment=x"],
     }
     assert "srun: omitted --label: rsctl does this itself" in command.remarks
+
+
+@pytest.mark.parametrize(
+    ("options", "accelerator", "kind"),
+    [
+        ("--gpus-per-node=8", "gpu:8", None),
+        ("--gpus-per-node=h100:8", "h100:8", "h100"),
+        ("--gres=gpu:4", "gpu:4", None),
+        ("--gres=gpu:l40s:2,nvme:1", "l40s:2", "l40s"),
+        ("--gres=gpu", "gpu:1", None),
+        ("-G 16", "gpu:4", None),
+        ("--gpus=v100:6", "v100:2", "v100"),
+        ("--gpus-per-task=1", "gpu:2", None),
+        ("--gres=nvme:1", None, None),
+    ],
+)
+def test_slurm_s_gpus_are_those_of_a_node(
+    options: str, accelerator: str | None, kind: str | None
+) -> None:
+    """Options of `srun` alone would ask for GPUs that the job has not got."""
+    command = found(f"srun -N 4 --ntasks-per-node 2 {options} train.py")
+    keys = command.keys
+    assert (keys.get("workers.accelerator"), keys.get("targets.slurm.gpu_type")) == (
+        accelerator,
+        kind,
+    )
+    assert keys["limits.timeout"] == "1h"  # which Slurm plans by
+    remark = "srun: omitted --gres=nvme:1: no key for it"
+    assert (remark in command.remarks) == ("nvme" in options)
+
+
+def test_a_job_of_srun_has_what_it_needs_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "python").touch(mode=0o755)
+    environ = {"HOME": "/home/me", "PATH": f"/nowhere:{tmp_path}"}
+    command = on_this_cluster(found("srun -N 2 train.py"), environ)
+    assert command.keys == {
+        "target": "slurm",
+        "limits.timeout": "1h",
+        "targets.slurm.shared": "/home/me/rsctl",
+        "targets.slurm.setup": [f"export PATH={tmp_path}:$PATH"],
+    }
+    text = "srun -N 2 --container-image=nvcr.io#nvidia/pytorch:1 train.py"
+    assert "targets.slurm.setup" not in on_this_cluster(found(text), environ).keys
 
 
 @pytest.mark.parametrize(
@@ -124,7 +171,7 @@ def test_slurm_s_options() -> None:
     [("30", 1800), ("10:30", 630), ("1:00:00", 3600), ("2-3", 183600), ("1-02:03", 93780)],
 )
 def test_slurm_s_times(text: str, seconds: int) -> None:
-    assert found(f"srun -t {text} train.py").keys == {"limits.timeout": f"{seconds}s"}
+    assert found(f"srun -t {text} train.py").keys["limits.timeout"] == f"{seconds}s"
 
 
 def test_a_secret_is_not_written() -> None:
