@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 from rsctl.installation import install_command
+from rsctl.node.binding import FIRST_AUTOLOAD
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_the_command_names_packages_and_never_our_own_name() -> None:
@@ -23,3 +28,16 @@ def test_where_rsctl_is_not_installed_its_checkout_is_named(
 
     monkeypatch.setattr(metadata, "requires", not_found)
     assert install_command("local") == "pip install '.[local]' in a checkout of rsctl"
+
+
+def test_the_oldest_torch_is_the_same_everywhere() -> None:
+    """Where a version is a link's text, the link leads to the section that this looks at."""
+    (needed,) = re.findall(r'"torch>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert needed == ".".join(map(str, FIRST_AUTOLOAD))
+    page = (ROOT / "docs/start/install.md").read_text()
+    section = page.partition("## Versions of PyTorch")[2].partition("\n## ")[0]
+    assert f"rsctl needs torch {needed} or later" in section
+    assert f"| before {needed} | supports `comm.backend: smddp`" in section
+    script = (ROOT / ".ci/torch-versions").read_text()
+    (smddp,) = re.findall(r"^smddp=([\d.]+)\.\*", script, re.MULTILINE)
+    assert f"CI tests {smddp}, {needed}, the version in `constraints/base.txt`" in section

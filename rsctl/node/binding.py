@@ -9,7 +9,9 @@ from collections.abc import Mapping
 import rsctl_start
 from rsctl.node.errors import CONFIGURATION, ENVIRONMENT, LaunchError
 
-_FIRST_AUTOLOAD = (2, 5)
+FIRST_AUTOLOAD = (2, 5)
+"""The first version of torch that loads the binding: the oldest in pyproject.toml."""
+
 _PYTHON = [sys.executable, "-u"]
 
 
@@ -58,7 +60,7 @@ def _wants_smddp(environ: Mapping[str, str]) -> bool:
 
 
 def _is_old(version: str) -> bool:
-    return tuple(map(int, re.findall(r"\d+", version)[:2])) < _FIRST_AUTOLOAD
+    return tuple(map(int, re.findall(r"\d+", version)[:2])) < FIRST_AUTOLOAD
 
 
 def _torch_version() -> str:

@@ -121,7 +121,7 @@ def _idle_cause(comm: CommSettings) -> tuple[str, str]:
     if "deepspeed" in sys.modules and not ddp.wrapped_models:
         return "DeepSpeed reduces them by itself", f"Train with DistributedDataParallel, {_WITHOUT}"
     if sharded.was_noticed:
-        remedy = f"Use all_reduce_hook between nodes, {_WITHOUT}"
+        remedy = f"Use hybrid sharding or, from torch 2.7 on, all_reduce_hook, {_WITHOUT}"
         return "sharded gradients (FSDP) are exchanged without reducers", remedy
     if ddp.wrapped_models:
         remedy = f"Remove the hook, set comm.backend: rsctl, {_WITHOUT}"

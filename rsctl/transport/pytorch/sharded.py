@@ -18,7 +18,8 @@ from rsctl.transport.pytorch.wrapping import warn_if_deprecated
 if TYPE_CHECKING:
     from rsctl.transport.pytorch.work import ReducerWork
 
-_FSDP = "torch.distributed.fsdp."
+_FSDP = ("torch.distributed.fsdp.", "torch.distributed._composable.fsdp.")
+"""The packages of FSDP, and of FSDP2 before torch 2.6."""
 _HYBRID = "sharded gradients (FSDP), all-reduce between nodes"
 was_noticed = False
 """Whether the script has reduced sharded gradients."""
@@ -108,8 +109,8 @@ def all_reduce_hook() -> Callable[[torch.Tensor], None]:
     """A hook for FSDP2's `set_all_reduce_hook`, where each node holds all shards.
 
     It averages what FSDP has reduced inside the node over all nodes, by the reducers. All workers
-    must call this together, after `init_process_group`. Raises BindingError if the environment
-    names no reducers.
+    must call this together, after `init_process_group`. FSDP2 has `set_all_reduce_hook` from torch
+    2.7 on. Raises BindingError if the environment names no reducers.
     """
     # What reducers need is not imported in programs that use none.
     from rsctl.transport.pytorch.intra_node import WholeGradient

@@ -231,7 +231,7 @@ def alone(environ: dict[str, str]) -> Callable[..., Ended]:
         store = rendezvous()
         ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
         ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
-        ranks |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}
+        ranks |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
         loaded = "import torch, rsctl_start; rsctl_start.autoload()\n" if _is_old() else ""
         return ended([sys.executable, "-c", loaded + program], {**environ, **ranks, **comm})
 

@@ -72,11 +72,6 @@ def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
     ("comm", "message", "remedy"),
     [
         (
-            {"RSCTL_COMM_BACKEND": "nccl"},
-            "comm.backend: this build of torch has no NCCL",
-            "Set comm.backend: gloo, or use an image with a CUDA build of torch.",
-        ),
-        (
             {"RSCTL_COMM_BACKEND": "smddp"},
             "comm.backend: SageMaker's data parallel library cannot be loaded: "
             "No module named 'smdistributed'",
@@ -92,10 +87,6 @@ def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
 def test_what_cannot_be_done_is_an_error(
     run: Run, comm: dict[str, str], message: str, remedy: str
 ) -> None:
-    import torch
-
-    if "NCCL" in message and torch.distributed.is_nccl_available():
-        pytest.skip("this build of torch has NCCL")
     ended = run("train.py", "--steps", "1", ranks=1, **comm)
     assert ended.code == 1
     assert ended.printed("finding") == [
@@ -108,6 +99,22 @@ def test_what_cannot_be_done_is_an_error(
         }
     ]
     assert f"BindingError: {message}. {remedy}" in ended.err
+
+
+def test_a_build_of_torch_without_nccl_is_told(alone: Callable[..., Any]) -> None:
+    program = (
+        "import torch.distributed as dist\n"
+        "dist.is_nccl_available = lambda: False\n"
+        "dist.init_process_group()"
+    )
+    ended = alone(program, RSCTL_COMM_BACKEND="nccl")
+    assert ended.code == 1
+    [finding] = ended.printed("finding")
+    assert (finding["code"], finding["message"], finding["remedy"]) == (
+        "comm-unapplied",
+        "comm.backend: this build of torch has no NCCL",
+        "Set comm.backend: gloo, or use an image with a CUDA build of torch.",
+    )
 
 
 def test_an_impossible_environment_stops_training_but_not_torch(
@@ -151,8 +158,6 @@ def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
 ) -> None:
     from torch.distributed import distributed_c10d as c10d
 
-    if not hasattr(c10d, "_TORCHCOMM_AVAILABLE"):
-        pytest.skip("this version of torch has no torchcomms")
     program = (
         "import torch.distributed as dist\n"
         "dist.distributed_c10d._TORCHCOMM_AVAILABLE = True\n"
@@ -160,7 +165,8 @@ def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
     )
     comm = {"RSCTL_COMM_BACKEND": "rsctl"}
     ended = alone(program, **comm, TORCH_DISTRIBUTED_USE_TORCHCOMMS="1")
-    if hasattr(c10d, "_torchcomms_handles_backend"):
+    has_torchcomms = hasattr(c10d, "_TORCHCOMM_AVAILABLE")
+    if not has_torchcomms or hasattr(c10d, "_torchcomms_handles_backend"):
         assert (ended.code, ended.out) == (0, "rsctl\n"), ended.err
         return
     assert ended.code == 1

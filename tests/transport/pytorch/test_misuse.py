@@ -146,7 +146,13 @@ def test_a_callback_awaits_collectives_of_its_own(
 def test_what_is_right_goes_on_as_with_gloo(
     misuse: Misuse, run: Callable[..., Any], case: str, expected: list[Any]
 ) -> None:
-    assert found(run("misuse.py", case, "gloo", nodes=2, ranks=1)) == expected
+    import torch.distributed as dist
+
+    of_gloo = expected
+    if case == "timely" and "std::__exception_ptr" in str(dist.Work.exception.__doc__):
+        # PyTorch 2.4 and 2.5 cannot convert what gloo's `exception` returns; that of rsctl returns.
+        of_gloo = [[3.0, "TypeError", 3.0]] * 2
+    assert found(run("misuse.py", case, "gloo", nodes=2, ranks=1)) == of_gloo
     ended = misuse(case)
     assert (ended.code, found(ended)) == (0, expected)
 

@@ -8,7 +8,12 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+try:
+    from torch.distributed.fsdp import fully_shard
+except ImportError:  # before PyTorch 2.6
+    from torch.distributed._composable.fsdp import fully_shard
 
 options = argparse.ArgumentParser()
 options.add_argument("api", choices=("fsdp1", "fsdp2"))

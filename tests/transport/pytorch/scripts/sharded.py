@@ -6,10 +6,14 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 from rsctl.transport.pytorch.sharded import all_reduce_hook
+
+try:
+    from torch.distributed.fsdp import fully_shard
+except ImportError:  # before PyTorch 2.6
+    from torch.distributed._composable.fsdp import fully_shard
 
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
