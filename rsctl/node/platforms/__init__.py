@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # slurm_probe.py is loaded where Python may lack what they need
+if TYPE_CHECKING:  # slurm_probe.py also runs where Python lacks modules that these need
     from rsctl.node.cluster import Cluster
     from rsctl.node.platforms.contract import Platform
 
