@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_errors
-from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY, NCCL
+from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.exceptions import (
     Raised,
@@ -19,6 +19,8 @@ from rsctl.runs.stream.exceptions import (
     is_complete,
     unwrapped,
 )
+from rsctl.runs.stream.gpu_causes import NCCL
+from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 from rsctl.runs.stream.structured import is_structured
 
