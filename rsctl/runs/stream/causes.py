@@ -44,7 +44,7 @@ CAUSES = (
     ),
     cause(
         "port",
-        r"EADDRINUSE|[Aa]ddress already in use",
+        r"EADDRINUSE|port is already allocated|[Aa]ddress already in use",
         "a port is already in use",
         "let torchrun choose MASTER_PORT; do not set one in the script",
     ),
@@ -65,6 +65,8 @@ GENERAL_CAUSES = (
     cause(
         "start",
         r"OCI runtime create failed: ([^\n]{1,400})|could not be started: ([^\n]{1,200})"
+        r"|(?:crun|runc)(?: \w{1,20} failed)?: ([^\n]{1,300}OCI [^\n]{1,60})"
+        r"|Error response from daemon: ([^\n]{1,300})"
         r"|Termination reason: StartError|failed to create (?:containerd|shim) task",
         "the container could not be started: {names}",
         "see the message: usually the command, its permissions or the image's architecture are "

@@ -43,12 +43,22 @@ CLUSTER_CAUSES = (
         "set limits.retries; a step cannot use more than the job asked for",
     ),
     cause(
+        "slurm-request",
+        r"(?:Unable to allocate resources|Batch job submission failed): ([^\n]{1,120})"
+        r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})",
+        "Slurm refuses what the job asks for: {names}",
+        "correct the account, partition, time, nodes or GPUs; `sinfo` and `sacctmgr show assoc` "
+        "show what the user may ask for",
+    ),
+    cause(
         "slurm-launch",
         r"Task launch for StepId=\S{1,40} failed on node ([\w.-]{1,100})"
         r"|Application launch failed: ([^\n]{1,100})"
         r"|error: execve\(\): (\S{1,200}: [^\n]{1,80})"
         r"|slurmstepd: error: (couldn't chdir to [^\n]{1,160})"
-        r"|Unable to contact slurm controller()|slurm_load_\w{1,20} error: ([^\n]{1,100})",
+        r"|(Socket timed out on send/recv operation|Zero Bytes were transmitted or received"
+        r"|Communication connection failure)|Unable to contact slurm controller()"
+        r"|slurm_load_\w{1,20} error: ([^\n]{1,100})",
         "Slurm could not start the job's tasks on the nodes: {names}",
         "a node that does not answer is the cluster's fault: submit again, and exclude it with "
         "sbatch's option exclude; a program or folder must exist on all nodes",

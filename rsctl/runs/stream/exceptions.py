@@ -31,7 +31,8 @@ _ENDS = re.compile(
 )
 _IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
 _NOT_OWN = re.compile(
-    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/|/tensorflow_core/"
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/"
+    r"|/tensorflow_core/"
     r"|pyx$|pxi$"
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
@@ -93,6 +94,7 @@ _NATIVE = (
         r"(?m:^)[^\n:]{1,120}: ([\w./+-]{1,200}:\d{1,7}): ([^\n]{1,300}?): "
         r"(Assertion [`'][^\n]{1,200}' failed)"
     ),
+    re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),
     re.compile(
         r"(double free or corruption[^\n]{0,40}|free\(\): [a-z ]{3,40}|malloc\(\): [a-z ]{3,60}"
         r"|corrupted (?:size vs\. prev_size|double-linked list)[^\n]{0,40}|munmap_chunk\(\): [a-z "
