@@ -66,7 +66,8 @@ CONTAINER_CAUSES = (
         r"|failed to create (?:user|mount) namespace"
         r"|(?:requires?|needs?|without|disabled)[^\n]{0,40} unprivileged user namespaces?"
         r"|unshare[^\n]{0,40}operation not permitted|cannot (?:clone|set up namespace)"
-        r"|write(?:-_)?uid_map|setgroups[^\n]{0,40}not permitted)"
+        r"|write(?:-_)?uid_map|setgroups[^\n]{0,40}not permitted"
+        r"|(?:CLONE_NEWUSER|setns)[^\n]{0,40}not permitted)"
         r"|--fakeroot (?:requires|used)|requires (?:root privileges|setuid)|starter-suid",
         "the node does not let the job's user create containers (user namespaces)",
         "let the node's administrator permit them: sysctl user.max_user_namespaces, "

@@ -48,7 +48,7 @@ _OF_LAUNCHER = re.compile(
 _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
-    r"|No such|got completion with|[Kk]illed|OOM|oom[_-]kill|exceeded"
+    r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
 )
 _NCCL_WARNING = re.compile(
     r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
@@ -66,6 +66,8 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "disk": frozenset({"shared-memory"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
+    "mpi-start": frozenset({"mpi-pmi"}),
+    "mpi-call": frozenset({"mpi-daemons", "mpi-network", "mpi-pmi", "mpi-start", "mpi-version"}),
     "command": frozenset({"container-engine", "gpu-container"}),
     "container-start": frozenset(
         {"container-image", "container-mount", "container-storage", "container-engine"}
@@ -221,7 +223,9 @@ def known_causes(
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
     if not found and _is_vague(find_exception(lines)):
-        found = _causes(CAUSES, _errors_in(earlier))
+        errors = _errors_in(earlier)
+        found = _causes(CAUSES, errors)
+        texts.append(errors)
     found = found or next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
     known = _ENDINGS.get(signal or exit_code)
     found = [_with_warning(each, earlier or lines) for each in found]

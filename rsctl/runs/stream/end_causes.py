@@ -24,6 +24,8 @@ _FIRST_FAILURE = re.compile(
     r"Root Cause \(first observed failure\):[^\n]*\n((?:(?!={9})[^\n]*\n?){1,12})"
 )
 
+_ENDED_BY_TORCHRUN = re.compile(r"exitcode {1,3}: -\d[^\n]*|Signal \d{1,2} \([^\n]*")
+
 
 def _by_signal(number: int, name: str, words: str) -> str:
     """The pattern of reports that a signal ended a process; `words` is how shells name it."""
@@ -138,7 +140,9 @@ def first_report(lines: Sequence[str]) -> str:
     """
     text = "\n".join(line[:_LONGEST_LINE] for line in lines[-_MOST_LINES:])
     match = _FIRST_FAILURE.search(text)
-    return match[1] if match and _is_report(match[1]) else text
+    if match is None:
+        return text
+    return match[1] if _is_report(match[1]) else _ENDED_BY_TORCHRUN.sub("", text)
 
 
 def _is_report(text: str) -> bool:

@@ -59,7 +59,7 @@ _ERROR_LINE = re.compile(
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(
-    r"(?i:warning|will be (?:used instead|ignored)|lower performance|primary job|child job"
+    r"(?i:warning|exitcode|will be (?:used instead|ignored)|lower performance|primary job|child job"
     r"|mpirun (?:detected|noticed))"
 )
 _SENTENCE = re.compile(
@@ -319,7 +319,11 @@ def _whole_text(message: str, following: Sequence[str]) -> str:
 
 def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     """A traceback without its exception, at the end of a log that ends in it."""
-    starts = [number for number, line in enumerate(lines) if _HEADER in line] or [len(lines)]
+    starts = [number for number, line in enumerate(lines) if _HEADER in line]
+    if not starts and any(_FRAME.match(line) for line in lines[-_LAST_LINES:]):
+        starts = [0]  # its head is missing, too
+    elif not starts:
+        return None
     frames = [match for line in lines[starts[-1] :] if (match := _FRAME.match(line))]
     if not frames:
         return None

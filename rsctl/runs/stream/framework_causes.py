@@ -216,7 +216,8 @@ GENERAL_FRAMEWORK_CAUSES = (
         "rendezvous-lost",
         r"Rendezvous(?:Closed|Connection|State|Graceful\w{1,9})Error|Error waiting on exit barrier"
         r"|Stop_waiting response is expected|recvValue failed on"
-        r"|waitForInput, poolFD failed|\[c10d\] (?:send|recv)\w{1,9} failed on",
+        r"|possible application crash on rank \d{1,6} or a network|waitForInput, poolFD failed"
+        r"|\[c10d\] (?:send|recv)\w{1,9} failed on",
         "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
         "never listened",
         "see the logs of the other nodes for the first failure, above all that of worker-0",

@@ -10,7 +10,8 @@ from rsctl.runs.stream.service_causes import cause
 MPI_CAUSES = (
     cause(
         "mpi-pmi",
-        r"PMI2?_Init failed|not built with SLURM's PMI support|[Ii]nvalid MPI (?:plugin|type)"
+        r"PMI2?_Init (?:failed|returned [1-9-])|[Ee]rror: {1,3}mpi/pmix\w{0,8}: "
+        r"|not built with SLURM's PMI support|[Ii]nvalid MPI (?:plugin|type)"
         r"|[Cc]annot find mpi plugin|mpi/pmix\w{0,8}:[^\n]{0,60}ERROR"
         r"|PMIX ERROR: (?!PMIX_SUCCESS)\w|PMIx_Init[^\n]{0,60}fail",
         "MPI and Slurm have no PMI in common",
