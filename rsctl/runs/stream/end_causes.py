@@ -127,7 +127,7 @@ REPORT_CAUSES = (
         r"\*\*\* JOB \d{1,12} ON \S{1,100} CANCELLED AT \S{1,30} \*\*\*"
         r"|Force Terminated job",
         "the job was cancelled, and did not fail itself",
-        "see `sacct -j` of the job for who cancelled it: a user, an administrator or a limit",
+        "`sacct -j` shows the user that cancelled it: the owner of the job, or an administrator",
     ),
 )
 """Ends that say nothing about their reason."""

@@ -23,14 +23,14 @@ MPI_CAUSES = (
         r"There are not enough slots available in the system|Your job failed to map"
         r"|rmaps-base:alloc-error|All nodes which are allocated for this job are already filled"
         r"|There are no allocated resources for the application|more processes than the ppr for"
-        r"|[Nn]ot enough (?:slots|node entries)[^\n]{0,60}(?:available|given)"
+        r"|(?i:not) enough (?:slots|node entries)[^\n]{0,60}(?:available|given)"
         r"|No nodes are available for this job|More processes were requested than there are",
         "mpirun was asked for more processes than the nodes have slots for",
         "ask for as many as there are GPUs (or cores), or give mpirun --oversubscribe",
     ),
     cause(
         "mpi-mapping",
-        r"(A request was made to (?:bind|map)[^\n]{0,60})|(?:PRR?TE|ORTE|Open MPI)[^\n]{0,30} "
+        r"(A request was made to (?:bind|map)[^\n]{0,60})|(?:PRTE|PRRTE|ORTE|Open MPI)[^\n]{0,30} "
         r"tried to (bind[^\n]{1,60})(?=[\s\S]{0,200}(?:killed|abort))"
         r"|(while computing bindings[^\n]{0,60}|found no available cpus on)"
         r"|(?:The (?:mapping|binding) request contains an (unrecognized[^\n]{1,60}))"
@@ -98,8 +98,9 @@ MPI_CAUSES = (
     ),
     cause(
         "mpi-daemons",
-        r"(?:ORTE|PRR?TE|prterun|mpirun|mpiexec) was unable to reliably start one or more daemons"
-        r"|An? (?:ORTE|PRR?TE) daemon has unexpectedly failed after launch and before"
+        r"(?:ORTE|PRTE|PRRTE|prterun|mpirun|mpiexec) was unable to reliably start one or more "
+        r"daemons"
+        r"|An? (?:ORTE|PRTE|PRRTE) daemon has unexpectedly failed after launch and before"
         r"|HYD\w{1,40} [^\n]{0,60}unable to (?:connect|get host address|run bstrap_proxy"
         r"|spawn process)|(?:HYDT_|hydra)\w{0,40}[^\n]{0,60}launcher cannot"
         r"|unable to (?:run|launch) (?:the )?(?:bstrap_|hydra_|pmi_)?proxy|check exit codes error"
@@ -205,7 +206,7 @@ MPI_CAUSES = (
     cause(
         "node-lost",
         r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
-        r"([\w.-]{1,253})|(?:ORTE|PRR?TE) has lost "
+        r"([\w.-]{1,253})|(?:ORTE|PRTE|PRRTE) has lost "
         r"communication|srun: error: Node failure on ([\w.-]{1,253})"
         r"|actor is dead because its node has died()",
         "a node was lost: {names}",
