@@ -141,6 +141,7 @@ _EXCEPTIONS = {
     "rsctl.runs.stream.accelerator_causes": "remedies of known causes",
     "rsctl.runs.stream.causes": "remedies of known causes",
     "rsctl.runs.stream.service_causes": "remedies of known causes",
+    "rsctl.runs.stream.start_causes": "remedies of known causes",
     "rsctl.targets.local.info": "why a key is refused",
     "rsctl.targets.slurm.connections": "a Slurm cluster of Vertex AI",
     "rsctl.targets.slurm.info": "why a key is refused",

@@ -61,7 +61,8 @@ ACCELERATOR_CAUSES = (
     cause(
         "nccl-topology",
         r"(?:xml|topo|paths|search)\.(?:h|cc):\d{1,5} NCCL WARN (?!Could not find a path for)"
-        r"|NCCL WARN [^\n]{0,60}?(?:XML|[Tt]opology|of node \w{1,20} not found)",
+        r"|NCCL WARN [^\n]{0,60}?(?:XML|[Tt]opology|of node \w{1,20} not found)"
+        r"|Attribute \w{1,20} of node \w{1,20} not found",
         "NCCL does not understand the topology of the machine",
         "remove NCCL_TOPO_FILE and NCCL_GRAPH_FILE from run.env, the image and /etc/nccl.conf; "
         "update NCCL and aws-ofi-nccl, whose file for the machine may be outdated; use all GPUs "

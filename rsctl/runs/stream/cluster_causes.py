@@ -1,6 +1,6 @@
-"""Causes of failed jobs in clusters: Slurm, pyxis and enroot, MPI and Horovod, logins to nodes.
+"""Causes of failed jobs in clusters: Slurm, and the environment of its jobs.
 
-Sources: texts of tests/fixtures/real; messages in the code of Slurm, pyxis, Open MPI and Horovod.
+Sources: texts of tests/fixtures/real; messages in the code of Slurm.
 """
 
 from __future__ import annotations
@@ -43,155 +43,25 @@ CLUSTER_CAUSES = (
         "set limits.retries; a step cannot use more than the job asked for",
     ),
     cause(
+        "slurm-request",
+        r"(?:Unable to allocate resources|Batch job submission failed): ([^\n]{1,120})"
+        r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})",
+        "Slurm refuses what the job asks for: {names}",
+        "correct the account, partition, time, nodes or GPUs; `sinfo` and `sacctmgr show assoc` "
+        "show what the user may ask for",
+    ),
+    cause(
         "slurm-launch",
         r"Task launch for StepId=\S{1,40} failed on node ([\w.-]{1,100})"
         r"|Application launch failed: ([^\n]{1,100})"
         r"|error: execve\(\): (\S{1,200}: [^\n]{1,80})"
         r"|slurmstepd: error: (couldn't chdir to [^\n]{1,160})"
-        r"|Unable to contact slurm controller()|slurm_load_\w{1,20} error: ([^\n]{1,100})",
+        r"|(Socket timed out on send/recv operation|Zero Bytes were transmitted or received"
+        r"|Communication connection failure)|Unable to contact slurm controller()"
+        r"|slurm_load_\w{1,20} error: ([^\n]{1,100})",
         "Slurm could not start the job's tasks on the nodes: {names}",
         "a node that does not answer is the cluster's fault: submit again, and exclude it with "
         "sbatch's option exclude; a program or folder must exist on all nodes",
-    ),
-    cause(
-        "gpu-container",
-        r"Command not found: nvidia-container-cli|Auto-detected mode as .legacy."
-        r"[\s\S]{0,200}?nvidia-container-cli",
-        "the node cannot give a container its GPUs: nvidia-container-cli is missing or failed",
-        "exclude the node, and ask its administrators to install the nvidia-container-toolkit; "
-        "without GPUs, set NVIDIA_VISIBLE_DEVICES=void in run.env",
-    ),
-    cause(
-        "container-command",
-        r"enroot-switchroot: failed to execute: ([^\n:]{1,120})",
-        "the container does not have the program that starts it: {names}",
-        "use an image that contains bash and the program, or let its entrypoint out with srun's "
-        "option no-container-entrypoint",
-    ),
-    cause(
-        "container-image",
-        r"importing docker image: (\S{1,200})\n(?=(?:[^\n]{0,300}\n){0,4}[^\n]{0,80}"
-        r"failed to import)"
-        r"|pyxis: failed to import docker image(?:[\s\S]{0,1500}?\[ERROR\] ([^\n]{1,160})"
-        r"|[\s\S]{0,900}? log file[^\n]{0,9}\n[^\n]{0,60}pyxis: {2,9}(?![ \[])([^\n]{1,160}))?",
-        "the node could not import the image: {names}",
-        "see the lines of enroot above: a name or login that the registry refuses (401), a full "
-        "disk or a folder that the user may not write (ENROOT_CACHE_PATH, ENROOT_RUNTIME_PATH); a "
-        "file of an image needs a path with / or ./",
-    ),
-    cause(
-        "container-start",
-        r"pyxis: (?:couldn't start container|container start failed)"
-        r"(?![\s\S]{0,600}(?:failed to execute: |Command not found: nvidia))"
-        r"|(?:pyxis|enroot)[^\n]{0,60}\[ERROR\] ([^\n]{1,160})"
-        r"|error: pyxis: (couldn't (?!start)[^\n]{1,160})"
-        r"|FATAL:\s{1,4}(?!stat )([^\n]{1,400})",
-        "the node could not start the container: {names}",
-        "see the lines of enroot or apptainer above: a hook of the node, an image that cannot be "
-        "pulled or unpacked, a full disk (ENROOT_CACHE_PATH), or a mount that does not exist",
-    ),
-    cause(
-        "mpi-pmi",
-        r"PMI2?_Init failed|not built with SLURM's PMI support|[Ii]nvalid MPI (?:plugin|type)"
-        r"|[Cc]annot find mpi plugin|mpi/pmix\w{0,8}:[^\n]{0,60}ERROR"
-        r"|PMIX ERROR: (?!PMIX_SUCCESS)\w|PMIx_Init[^\n]{0,60}fail",
-        "MPI and Slurm have no PMI in common",
-        "set run.launcher: mpi, or give srun a type of `srun --mpi=list` that the image's MPI was "
-        "built with",
-    ),
-    cause(
-        "mpi-slots",
-        r"There are not enough slots available in the system|Your job failed to map",
-        "mpirun was asked for more processes than the nodes have slots for",
-        "ask for as many as there are GPUs (or cores), or give mpirun --oversubscribe",
-    ),
-    cause(
-        "mpi-root",
-        r"mpirun has detected an attempt to run as root",
-        "mpirun refuses to run as root",
-        "set run.launcher: mpi, with which rsctl permits it, or set OMPI_ALLOW_RUN_AS_ROOT=1 and "
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 in run.env",
-    ),
-    cause(
-        "ssh-nodes",
-        r"ssh: connect to host (\S{1,100}) port \d{1,5}: (?:Connection|No route|Operation)"
-        r"|ssh: Could not resolve hostname (\S{1,100}):|Host key verification failed"
-        r"|Permission denied \(publickey",
-        "a launcher could not log in to another node by ssh: {names}",
-        "set run.launcher: torchrun or mpi, with which rsctl starts the processes of all nodes",
-    ),
-    cause(
-        "mpi-daemons",
-        r"(?:ORTE|PRTE) was unable to reliably start one or more daemons"
-        r"|(?:orted|prted): (?:command not found|not found|No such file)"
-        r"|unable to complete a TCP connection|(?:was )?unable to (?:establish|find) (?:a |any )?"
-        r"(?:TCP connection|usable|reachable)[^\n]{0,60}(?:MPI|peer|interface|pair)"
-        r"|Open MPI failed an? (?:OFI|TCP)|tcp_peer_send_blocking|oob_tcp[^\n]{0,80}fail",
-        "mpirun could not start its daemons on the other nodes, or they cannot connect back",
-        "set run.launcher: mpi, with which rsctl starts them; the same Open MPI must be in the "
-        "image of all nodes; name the common interface in OMPI_MCA_oob_tcp_if_include and "
-        "OMPI_MCA_btl_tcp_if_include",
-    ),
-    cause(
-        "mpi-version",
-        r"Data unpack (?:would read past end of buffer|had inadequate space)",
-        "the nodes have different versions of Open MPI or PMIx",
-        "use the same image on all nodes; set run.launcher: mpi, with which no MPI of a host "
-        "starts that of a container",
-    ),
-    cause(
-        "mpi-network",
-        r"At least one pair of MPI processes are unable to reach each other",
-        "the ranks of MPI cannot reach each other",
-        "name the interface that all nodes share (OMPI_MCA_btl_tcp_if_include in run.env), so that "
-        "MPI uses no bridge of docker or libvirt, and let all ports between the nodes be open",
-    ),
-    cause(
-        "mpi-start",
-        r"An error occurred in (MPI_Init\w{0,8})|abort before (MPI_INIT) completed"
-        r"|(ompi_mpi_init: [^\n]{1,80}failed)|(PML add procs failed)"
-        r"|MPI_Init\w{0,8} was (?:already )?(called[^\n]{1,60})",
-        "MPI could not start in a rank: {names}",
-        "start the ranks with run.launcher: mpi, and with the Open MPI that the program, mpi4py or "
-        "Horovod was built for; see MPI's own message above for a transport that is missing",
-    ),
-    cause(
-        "mpi-folder",
-        r"unable to create the desired directory|orte_session_dir|opal_os_dirpath_create"
-        r"|session directory[^\n]{0,80}(?:fail|unable|could not)"
-        r"|not enough space for the shared memory backing file",
-        "MPI could not make its folder for a session, usually below /tmp",
-        "set TMPDIR in run.env to a local folder of each node that its user may write, with free "
-        "space; start again if several jobs of one user began at the same time on a node",
-    ),
-    cause(
-        "ray-worker",
-        r"(RayActorError|ActorDiedError|WorkerCrashedError|NodeDiedError|LocalRayletDiedError"
-        r"|OwnerDiedError)\b|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"
-        r"|[Aa] worker died or was killed while executing|ray\.exceptions\.(OutOfMemoryError)",
-        "a process of Ray's was killed or crashed: {names}",
-        "see the log of that worker for an earlier error; compare the node's memory in "
-        "`rsctl metrics`: Ray kills workers as memory runs out (RAY_memory_usage_threshold)",
-    ),
-    cause(
-        "horovod",
-        r"(Horovod has not been (?:initialized|built)[^\n]{0,80}|Mismatched (?:allreduce|allgather"
-        r"|broadcast|alltoall|data types|ROOT)[^\n]{0,100}|Extension horovod\.\w{1,20} has not "
-        r"been "
-        r"built[^\n]{0,60})",
-        "Horovod refuses the operation: {names}",
-        "call hvd.init() first; let all ranks run the same operations on tensors of the same "
-        "shape; "
-        "build Horovod in the image for its torch and NCCL (HOROVOD_WITH_PYTORCH=1)",
-    ),
-    cause(
-        "node-lost",
-        r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
-        r"([\w.-]{1,253})|(?:ORTE|PRTE) daemon has unexpectedly failed|(?:ORTE|PRTE) has lost "
-        r"communication|srun: error: Node failure on ([\w.-]{1,253})"
-        r"|actor is dead because its node has died()",
-        "a node was lost: {names}",
-        "see that node's log: its machine may have run out of memory, or may have been preempted",
     ),
 )
 """In the order in which they are shown."""

@@ -9,8 +9,9 @@ from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_errors
-from rsctl.runs.stream.causes import CAUSES, DATA_WORKER, GENERAL_CAUSES, LESS_MEMORY, NCCL
+from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
+from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
 from rsctl.runs.stream.exceptions import (
     Raised,
     find_error_line,
@@ -19,6 +20,8 @@ from rsctl.runs.stream.exceptions import (
     is_complete,
     unwrapped,
 )
+from rsctl.runs.stream.gpu_causes import NCCL
+from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 from rsctl.runs.stream.structured import is_structured
 
@@ -32,15 +35,20 @@ _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
-_EFFECTS = {NCCL, "mpi-daemons", "ray-worker"}
+_EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|DistBackendError|AcceleratorError|AssertionError$)"
 )
+_OF_LAUNCHER = re.compile(
+    r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"
+    r"|CalledProcessError: Command \W{0,3}[^' ]{0,200}(?:python[\d.]{0,5}|torchrun|accelerate"
+    r"|deepspeed|mpirun|mpiexec|srun|bash|sh)(?:\.exe)?[' ])"
+)
 _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
-    r"|No such|got completion with|[Kk]illed|OOM|oom[_-]kill|exceeded"
+    r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
 )
 _NCCL_WARNING = re.compile(
     r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
@@ -58,7 +66,13 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "disk": frozenset({"shared-memory"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
-    "container-start": frozenset({"container-image"}),
+    "mpi-start": frozenset({"mpi-pmi"}),
+    "mpi-call": frozenset({"mpi-daemons", "mpi-network", "mpi-pmi", "mpi-start", "mpi-version"}),
+    "command": frozenset({"container-engine", "gpu-container"}),
+    "container-start": frozenset(
+        {"container-image", "container-mount", "container-storage", "container-engine"}
+        | {"container-cgroup", "container-network", "user-namespaces"}
+    ),
     "peer": frozenset({"container-image"}),
     "toolkit-program": frozenset({"module"}),
     "hub-version": frozenset({"module"}),
@@ -209,7 +223,9 @@ def known_causes(
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
     if not found and _is_vague(find_exception(lines)):
-        found = _causes(CAUSES, _errors_in(earlier))
+        errors = _errors_in(earlier)
+        found = _causes(CAUSES, errors)
+        texts.append(errors)
     found = found or next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
     known = _ENDINGS.get(signal or exit_code)
     found = [_with_warning(each, earlier or lines) for each in found]
@@ -221,7 +237,12 @@ def _most_specific(found: list[Finding], exit_code: int) -> list[Finding]:
     while the script continued.
     """
     codes = {each.code for each in found}
-    kept = [each for each in found if not codes & _EXPLAINED_BY.get(each.code, frozenset())]
+    once = {each.code: each for each in reversed(found)}  # the first of each code
+    kept = [
+        each
+        for each in found
+        if once[each.code] is each and not codes & _EXPLAINED_BY.get(each.code, frozenset())
+    ]
     kept.sort(key=lambda each: each.code in _EFFECTS)
     if exit_code in _WITHOUT_COMMAND:
         return kept
@@ -253,11 +274,20 @@ def _unknown(
     raised = find_exception(lines) or find_exception(reported)
     if _is_vague(raised):
         raised = find_exception(_before_torchrun(earlier)) or raised
-    if raised and signal is None and (raised.position or not (known or reported)):
+    is_launcher = raised is not None and _is_of_launcher(raised)
+    report = first_report(earlier or lines)
+    ended = _causes(SIGNAL_CAUSES, report)[:1] if is_launcher or raised is None else []
+    if ended and known is None:
+        return ended
+    is_shown = raised and signal is None and (raised.position or not (known or reported))
+    if raised and is_shown and not is_launcher:
         return [_exception(raised)]
     is_guess = known is None or known.code == "arguments"
     error = find_error_line(earlier or lines) if is_guess and not signal else None
-    return [_error(error)] if error else [known] if known else []
+    if error or known:
+        return [_error(error)] if error else [known] if known else []
+    ended = _causes(REPORT_CAUSES, report)[:1]
+    return ended or ([_exception(raised)] if raised and is_shown else [])
 
 
 def _error(text: str) -> Finding:
@@ -310,6 +340,11 @@ def _errors_in(lines: Iterable[str]) -> str:
     found = [line for line in short if _ERROR.search(line) and not _WARNING.search(line)]
     half = _MOST_ERRORS // 2
     return _text(found if len(found) <= _MOST_ERRORS else found[:half] + found[-half:])
+
+
+def _is_of_launcher(raised: Raised) -> bool:
+    """Whether an exception is a launcher's report that another process failed, or was cut off."""
+    return raised.is_cut or _OF_LAUNCHER.match(raised.text) is not None
 
 
 def causes_in(lines: Iterable[str]) -> list[Finding]:

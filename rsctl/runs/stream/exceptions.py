@@ -31,7 +31,8 @@ _ENDS = re.compile(
 )
 _IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
 _NOT_OWN = re.compile(
-    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/|/tensorflow_core/"
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/"
+    r"|/tensorflow_core/"
     r"|pyx$|pxi$"
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
@@ -58,7 +59,7 @@ _ERROR_LINE = re.compile(
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(
-    r"(?i:warning|will be (?:used instead|ignored)|lower performance|primary job|child job"
+    r"(?i:warning|exitcode|will be (?:used instead|ignored)|lower performance|primary job|child job"
     r"|mpirun (?:detected|noticed))"
 )
 _SENTENCE = re.compile(
@@ -93,6 +94,7 @@ _NATIVE = (
         r"(?m:^)[^\n:]{1,120}: ([\w./+-]{1,200}:\d{1,7}): ([^\n]{1,300}?): "
         r"(Assertion [`'][^\n]{1,200}' failed)"
     ),
+    re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),
     re.compile(
         r"(double free or corruption[^\n]{0,40}|free\(\): [a-z ]{3,40}|malloc\(\): [a-z ]{3,60}"
         r"|corrupted (?:size vs\. prev_size|double-linked list)[^\n]{0,40}|munmap_chunk\(\): [a-z "
@@ -317,7 +319,11 @@ def _whole_text(message: str, following: Sequence[str]) -> str:
 
 def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
     """A traceback without its exception, at the end of a log that ends in it."""
-    starts = [number for number, line in enumerate(lines) if _HEADER in line] or [len(lines)]
+    starts = [number for number, line in enumerate(lines) if _HEADER in line]
+    if not starts and any(_FRAME.match(line) for line in lines[-_LAST_LINES:]):
+        starts = [0]  # its head is missing, too
+    elif not starts:
+        return None
     frames = [match for line in lines[starts[-1] :] if (match := _FRAME.match(line))]
     if not frames:
         return None

@@ -12,7 +12,9 @@ FRAMEWORK_CAUSES = (
         "batch-size",
         r"train_batch_size is not equal to|Either train_batch_size or train_micro_batch_size"
         r"|(?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
-        r"(?:not|must be) divisible by",
+        r"(?:not|must be) divisible by"
+        r"|(?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9})"
+        r"[^\n]{0,60}divisible by",
         "the batch size, or the number of ranks, does not fit the other sizes of the training",
         "make the total batch size the batch size of a rank x accumulation steps x ranks, and the "
         "number of ranks a multiple of tensor x pipeline parallelism; a product with 1 rank means "
@@ -33,7 +35,7 @@ FRAMEWORK_CAUSES = (
         "checkpoint-mismatch",
         r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
         r" group that doesn't match|has a different number of parameter groups)"
-        r"|Missing key in checkpoint state_dict"
+        r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint",
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
         "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
@@ -176,7 +178,9 @@ FRAMEWORK_CAUSES = (
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
         r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError: |rendezvous\.cc:\d{1,5}\] This "
         r"thread "
-        r"has been waiting|[Ee]xpected \d{1,5} threads to join the rendezvous",
+        r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "
+        r"address"
+        r"|[Ee]xpected \d{1,5} threads to join the rendezvous",
         "TensorFlow or JAX waited in vain for another task of the job",
         "see the logs of the other replicas for the first failure; all tasks must start, reach "
         "each "
@@ -211,7 +215,9 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "rendezvous-lost",
         r"Rendezvous(?:Closed|Connection|State|Graceful\w{1,9})Error|Error waiting on exit barrier"
-        r"|Stop_waiting response is expected|recvValue failed on",
+        r"|Stop_waiting response is expected|recvValue failed on"
+        r"|possible application crash on rank \d{1,6} or a network|waitForInput, poolFD failed"
+        r"|\[c10d\] (?:send|recv)\w{1,9} failed on",
         "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
         "never listened",
         "see the logs of the other nodes for the first failure, above all that of worker-0",
@@ -242,13 +248,13 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "shared-memory",
-        r"exitcode: -7\b|Signals\.SIGBUS|return code = -7\b",
+        r"exitcode: -7\b|<Signals\.SIGBUS|return code = -7\b",
         "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
         "use fewer data loader workers or raise the container's memory",
     ),
     cause(
         "killed",
-        r"exitcode: -9\b|Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
+        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
         "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
         "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
         "workers, and load the model on one rank of a node at a time, or raise the memory limit",

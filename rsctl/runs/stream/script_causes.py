@@ -172,6 +172,15 @@ SCRIPT_CAUSES = (
         "shared one on all nodes (checkpoints), and the format that the framework loads",
     ),
     cause(
+        "file-scheme",
+        r"File system scheme '(\[?\w{1,12}\]?)' not implemented"
+        r"|Protocol not known: (\w{1,12})|Please install (\w{1,20}fs) to access"
+        r"|Install (\w{1,20}fs) to access",
+        "a library of the image cannot read such addresses: {names}",
+        "add what reads them to image.python (tensorflow-io, s3fs, gcsfs), or read the files from "
+        "inputs, which rsctl mounts or copies",
+    ),
+    cause(
         "trainer",
         r"(max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
         r"|eval\w{0,6})"
@@ -202,7 +211,9 @@ SCRIPT_CAUSES = (
     cause(
         "helper-process",
         r"[Bb]ackground workers? (?:is|are) no longer alive|BrokenProcessPool|process pool was "
-        r"terminated abruptly|process (?:\d{1,9} )?terminated with (?:exit code|signal) "
+        r"terminated abruptly|[Oo]ne of the subprocesses has abruptly died()"
+        r"|TerminatedWorkerError()"
+        r"|process (?:\d{1,9} )?terminated with (?:exit code|signal) "
         r"(-?\w{1,20})"
         r"|A worker (?:process )?(?:has )?(?:died|exited) unexpectedly",
         "a helper process of the script died: {names}",

@@ -172,8 +172,9 @@ SERVICE_CAUSES = (
     ),
     cause(
         "mount",
-        r"[Tt]ransport endpoint is not connected",
-        "a mounted bucket is no longer available: gcsfuse, or a similar program, has ended",
+        r"[Tt]ransport endpoint is not connected|fuse: [^\n]{0,60}\*fuseops\.(\w{1,40} error: "
+        r"[^\n]{1,100})",
+        "a mounted bucket failed: gcsfuse, or a similar program, has ended or got no data: {names}",
         "check that the node has free memory; let fewer processes read at the same time, or set "
         "mode: copy for the input",
     ),

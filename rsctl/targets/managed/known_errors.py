@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.runs.stream.causes import LESS_MEMORY
+from rsctl.runs.stream.memory_causes import LESS_MEMORY
 
 STOCK_OUT = "stock-out"
 """The code of a finding that the cloud has too few machines at the moment."""

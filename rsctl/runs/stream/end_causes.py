@@ -1,0 +1,153 @@
+"""How a process of a job ended, as its launcher, its shell or its container engine reports it.
+
+The answer where the log has no other cause: torchrun, accelerate, deepspeed, mpirun (Open MPI and
+hydra), srun, shells and engines report an exit code or a signal, and not why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rsctl.known_errors import KnownError
+from rsctl.runs.stream.memory_causes import LESS_MEMORY
+from rsctl.runs.stream.service_causes import cause
+
+_MOST_LINES = 200
+_LONGEST_LINE = 4096
+_BEFORE_CODE = (
+    r"(?:(?i:exit[ _-]?(?:code|status)|return ?code|status code)s?"
+    r"|(?:[Ee]xited|[Tt]erminated|[Ff]ailed|[Ff]inished|[Dd]ied) with(?: (?:code|status))?"
+    r"|Error) {0,3}[:=]? {0,3}\(?"
+)
+_FIRST_FAILURE = re.compile(
+    r"Root Cause \(first observed failure\):[^\n]*\n((?:(?!={9})[^\n]*\n?){1,12})"
+)
+
+_ENDED_BY_TORCHRUN = re.compile(r"exitcode {1,3}: -\d[^\n]*|Signal \d{1,2} \([^\n]*")
+
+
+def _by_signal(number: int, name: str, words: str) -> str:
+    """The pattern of reports that a signal ended a process; `words` is how shells name it."""
+    return (
+        rf"{_BEFORE_CODE}(?:-{number}|{128 + number})\b|EXIT CODE: {number}\b"
+        rf"|\(signal {number}\)|[Rr]eceived {number} death signal|(?:on|with|by|from"
+        rf"|got) signal:? {{0,2}}(?:{number}\b|{name}\b)"
+        rf"|<Signals\.{name}\b|[Rr]eceived {name}\b|Signal {number} \({name}\)"
+        rf"|\b{name}\({{1,2}}-?{number}\)|{words}"
+    )
+
+
+SIGNAL_CAUSES = (
+    cause(
+        "crash",
+        _by_signal(11, "SIGSEGV", r"[Ss]egmentation fault"),
+        "a process crashed in native code (SIGSEGV), as its launcher reports",
+        "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash; "
+        "extensions must be built for the torch and CUDA of the image",
+    ),
+    cause(
+        "shared-memory",
+        _by_signal(7, "SIGBUS", r"[Bb]us error"),
+        "a process could not reach its memory (SIGBUS), as when the shared memory is full",
+        "use fewer data loader workers or raise the container's memory",
+    ),
+    cause(
+        "processor",
+        _by_signal(4, "SIGILL", r"[Ii]llegal instruction"),
+        "native code contains an instruction that the machine's processor does not support "
+        "(SIGILL)",
+        "install builds for older processors (without AVX-512), or use a newer machine type",
+    ),
+    cause(
+        "crash",
+        _by_signal(8, "SIGFPE", r"[Ff]loating point exception"),
+        "native code divided by zero or overflowed (SIGFPE), as its launcher reports",
+        "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
+    ),
+    cause(
+        "abort",
+        _by_signal(6, "SIGABRT", r"\bAborted(?: \(core dumped\)|$)|: Aborted\b"),
+        "a process aborted (SIGABRT), as after a watchdog's timeout, a CUDA error or a failed "
+        "assertion",
+        "see the first error of that process before its end, also in the logs of the other "
+        "replicas; PYTHONFAULTHANDLER=1 in run.env shows the position",
+    ),
+    cause(
+        "killed",
+        _by_signal(9, "SIGKILL", r"(?m:^Killed$)|: Killed\b|line \d{1,6}: {1,4}\d{1,9} Killed\b"),
+        "a process was killed by SIGKILL, most often because the node's memory was exhausted",
+        f"compare the node's memory in `rsctl metrics`; {LESS_MEMORY}, and load the model on one "
+        "rank of a node at a time, or raise the memory limit",
+    ),
+)
+"""Signals that say what kind of failure it was, the clearest first."""
+
+REPORT_CAUSES = (
+    cause(
+        "command",
+        rf"{_BEFORE_CODE}127\b",
+        "a command was not found (exit code 127), as its launcher reports",
+        "correct run.command, or add the program to the image",
+    ),
+    cause(
+        "script-failed",
+        rf"{_BEFORE_CODE}((?!0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
+        r"|returned (?:a )?non-zero(?: exit status)? ?((?!143\b)\d{0,3})"
+        r"|1 process returned\s{1,3}a non-zero exit code()",
+        "a launcher says only that a process failed, with exit code: {names}",
+        "see that process's own error: above, in the logs of the other replicas, or in its error "
+        "file; with torchrun, `record` of torch.distributed.elastic.multiprocessing.errors on the "
+        "script's main function brings its traceback",
+    ),
+    cause(
+        "signal",
+        "|".join(
+            _by_signal(number, name, words)
+            for number, name, words in (
+                (15, "SIGTERM", r"(?m:^Terminated$)|: Terminated\b"),
+                (2, "SIGINT", r"(?m:^KeyboardInterrupt$)"),
+                (1, "SIGHUP", r"(?m:^Hangup$)"),
+            )
+        ),
+        "a process was ended by a signal (SIGTERM, SIGINT or SIGHUP) and did not fail itself",
+        "find out who sent it: a user, a time limit, a preemption, a terminal that was closed, or "
+        "the launcher after the failure of another process, whose log then has the reason",
+    ),
+    cause(
+        "script-failed",
+        r"forcefully exit\w{1,6} via|closing signal SIG\w{3,5}|exiting improperly|without calling "
+        r"\"finalize\"|Killing subprocess \d{1,9}",
+        "a launcher ended its processes because one of them failed; the reason stands elsewhere",
+        "see the first error above, in the logs of the other replicas, or in the error file of the "
+        "process",
+    ),
+    cause(
+        "slurm-step",
+        r"\*\*\* JOB \d{1,12} ON \S{1,100} CANCELLED AT \S{1,30} \*\*\*"
+        r"|Force Terminated job",
+        "the job was cancelled, and did not fail itself",
+        "`sacct -j` shows the user that cancelled it: the owner of the job, or an administrator",
+    ),
+)
+"""Ends that say nothing about their reason."""
+
+
+def first_report(lines: Sequence[str]) -> str:
+    """The text in which to look for the end of the process that failed first.
+
+    That is torchrun's section about the first failure, as its other processes end by its signals.
+    """
+    text = "\n".join(line[:_LONGEST_LINE] for line in lines[-_MOST_LINES:])
+    match = _FIRST_FAILURE.search(text)
+    if match is None:
+        return text
+    return match[1] if _is_report(match[1]) else _ENDED_BY_TORCHRUN.sub("", text)
+
+
+def _is_report(text: str) -> bool:
+    return any(_fits(known, text) for known in (*SIGNAL_CAUSES, *REPORT_CAUSES))
+
+
+def _fits(known: KnownError, text: str) -> bool:
+    return known.fits((), text)

@@ -1,0 +1,167 @@
+"""Causes of failed jobs that concern GPUs: their memory, errors, drivers, and who uses which."""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+NCCL = "nccl"
+"""The code of a cause whose reason stands in the warnings of NCCL before it."""
+
+GPU_CAUSES = (
+    cause(
+        "gpu-memory",
+        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+        r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
+        r"|RESOURCE_EXHAUSTED: Out of memory"
+        r"|OOM when allocating tensor[^\n]{0,300}(?i:device:gpu)",
+        "the GPU ran out of memory",
+        "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
+    ),
+    cause(
+        "gpu-start",
+        r"CU(?:BLAS|DNN)_STATUS_NOT_INITIALIZED",
+        "cuBLAS or cuDNN could not start, usually because the GPU's memory is full",
+        "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the "
+        "image are compatible",
+    ),
+    cause(
+        "gpu-assert",
+        r"device-side assert triggered|\.cuh?:\d{1,6}: [^\n]{1,200}Assertion `",
+        "a check on the GPU failed, usually of an index: a label or token out of range",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, or run a step on the CPU",
+    ),
+    cause(
+        "gpu-access",
+        r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS"
+        r"|CUDA error: misaligned address",
+        "code on the GPU accessed memory that does not belong to it",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn "
+        "must match torch and the GPU",
+    ),
+    cause(
+        "gpu-start",
+        r"[Uu]nable to find (?:a valid cuDNN algorithm|an engine)"
+        r"(?![\s\S]{0,2000}(?:illegal memory|out of memory))",
+        "cuDNN found no way to compute a layer, usually because the GPU's memory is full",
+        "use a smaller batch; otherwise an image whose torch, CUDA and cuDNN support the GPU, and "
+        "tensors of a type that the layer supports",
+    ),
+    cause(
+        "gpu-fault",
+        r"unspecified launch failure|an illegal instruction was encountered"
+        r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
+        r"|CU(?:BLAS|DNN)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)",
+        "a computation on the GPU failed, and not for a full memory that is known",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
+        "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
+    ),
+    cause(
+        "gpu-libraries",
+        r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
+        r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with",
+        "the loaded cuDNN is of another version than torch, JAX or TensorFlow was built for",
+        "let pip install cuDNN with the framework, and keep others out of LD_LIBRARY_PATH",
+    ),
+    cause(
+        "gpu-state",
+        r"CUDA-capable device\(s\) is/are busy or unavailable|devices are busy or unavailable"
+        r"|system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|CUDA driver initialization failed"
+        r"|CUDA unknown error|couldn't communicate with the NVIDIA driver",
+        "the machine's GPUs cannot be used: they are busy, or their driver is not ready",
+        "run nvidia-smi there: look for other processes, and for GPUs with NVSwitch start "
+        "nvidia-fabricmanager in the driver's version; in a cloud, submit again",
+    ),
+    cause(
+        "gpu-hardware",
+        r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|CUDA_ERROR_(?:ECC|NVLINK)"
+        r"|GPU is lost|NVRM: [^\n]{1,40}RmInitAdapter failed"
+        r"|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
+        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|62|63|64|74|79|9[245]|1(?:19|20|40|43|44|45|46|50))\b",
+        "a GPU failed, not the script",
+        "submit again; with limits.retries and checkpoints, a job resumes automatically",
+    ),
+    cause(
+        "gpu-binary",
+        r"no kernel image is available for execution on th(?:e|is) device"
+        r"|FlashAttention only supports \w{1,20} GPUs or newer|CUDA error: invalid device function",
+        "torch, or an extension of it, was not built for this GPU",
+        "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
+    ),
+    cause(
+        "driver",
+        r"NVIDIA driver on your system is too old|Driver/library version mismatch"
+        r"|API call is not supported in the installed CUDA driver"
+        r"|CUDA driver version is insufficient|forward compatibility was attempted on non supported"
+        r"|unsatisfied condition: (?:cuda|driver|brand|arch)"
+        r"|PTX was compiled with an unsupported toolchain",
+        "CUDA in the image and the driver of the machine are not compatible",
+        "use an image.base with an older CUDA",
+    ),
+)
+"""Errors of a GPU, its driver and its libraries, in the order in which they are shown."""
+
+GPU_USE_CAUSES = (
+    cause(
+        "processes",
+        r"cannot be larger than the device count|CUDA error: invalid device ordinal"
+        r"|Duplicate GPU detected|But your machine only has: \["
+        r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
+        "a rank uses a GPU that its node does not have, or that another rank uses",
+        "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
+    ),
+    cause(
+        "gpu-peer",
+        r"peer access is not supported between these two|failed to open CUDA IPC handle"
+        r"|[Pp]eer-to-peer [^\n]{0,40}not (?:supported|available)[^\n]{0,40}(?:device|GPU)",
+        "two GPUs of a node cannot access each other's memory",
+        "set NCCL_P2P_DISABLE=1 in run.env, and turn custom all-reduce kernels off; give each rank "
+        "all GPUs of the node (CUDA_VISIBLE_DEVICES) and choose by LOCAL_RANK",
+    ),
+    cause(
+        NCCL,
+        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
+        r"|NCCL [Ee]rror(?:: | in:? | \d)[^\n]{0,300}?(?:unhandled \w+ error|internal error"
+        r"|invalid (?:usage"
+        r"|argument))",
+        "NCCL failed",
+        "see the lines with NCCL WARN (NCCL_DEBUG=INFO in run.env shows more): a system error is "
+        "the network between the nodes, shared memory or a lost rank; an unhandled CUDA error is "
+        "the GPU or its driver; invalid usage is the script",
+    ),
+    cause(
+        "cpu-torch",
+        r"'torch\._C' has no attribute '_cuda_\w+'|Torch not compiled with CUDA"
+        r"|torch\.cuda\.\w+ requires CUDA support",
+        "the installed torch is a CPU build, but the script uses a GPU",
+        "use an image.base, or a torch in image.python, that is built for CUDA, and request a "
+        "GPU with workers.accelerator; or use CUDA only where torch.cuda.is_available()",
+    ),
+    cause(
+        "no-gpu",
+        r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
+        r"|no CUDA-capable device is detected|No supported gpu backend found"
+        r"|doesn't support bf16/gpu|backend failed to initialize: (?!TPU)"
+        r"|Unable to initialize backend '(?:cuda|rocm|gpu)'|no supported devices found for "
+        r"platform",
+        "the script requires a GPU and finds none",
+        "request one with workers.accelerator, or let the script run without a GPU",
+    ),
+    cause(
+        "gpu-container",
+        r"could not select device driver \S{1,40} with capabilities"
+        r"|nvidia-container-cli: (?!requirement error)|unknown or invalid runtime name: nvidia"
+        r"|Unknown runtime specified nvidia|nvidia-container-runtime\W{1,4}(?:no such file"
+        r"|permission denied|executable file not found)"
+        r"|Failed to initialize NVML: Unknown Error|NVML: Driver Not Loaded",
+        "the container engine cannot give a container the machine's GPUs",
+        "install NVIDIA's driver and the nvidia-container-toolkit on the machine, configure the "
+        "engine (`nvidia-ctk runtime configure`) and restart it",
+    ),
+    cause(
+        "plugin",
+        r"Failed to initialize any NET plugin|(?i:failed to load) (?:net|network) plugin",
+        "the NCCL network plugin was not loaded",
+        "check image.transport, and NCCL_NET_PLUGIN and NCCL_NET in run.env",
+    ),
+)
+"""GPUs that a rank cannot use or does not have, in the order in which they are shown."""

@@ -1,0 +1,66 @@
+"""Causes of failed jobs that concern the memory, the shared memory and the files of a node."""
+
+from __future__ import annotations
+
+from rsctl.known_errors import NO_MEMORY, NO_SPACE
+from rsctl.runs.stream.service_causes import cause
+
+DATA_WORKER = "data-worker"
+"""The code of a cause that the kernel's count of killed processes says more about."""
+
+LESS_MEMORY = "use a smaller batch or fewer data loader workers"
+"""The remedy for a node without memory; the way to more memory depends on its target."""
+
+MEMORY_CAUSES = (
+    cause(
+        "open-files",
+        r"Too many open files|received 0 items of ancdata",
+        "a process has reached its limit of open files",
+        "call torch.multiprocessing.set_sharing_strategy('file_system'), use fewer data loader "
+        "workers, or raise the limit in the script (resource.setrlimit)",
+    ),
+    cause(
+        "checkpoint",
+        r"PytorchStreamReader failed|Error while deserializing header|"
+        r"invalid load key, '(?:v|<)'",
+        "a checkpoint or model is incomplete, or its format differs from its name",
+        "download it again; write checkpoints under another name and rename them; a file that "
+        "starts with `version https://git-lfs` needs `git lfs pull`",
+    ),
+    cause(
+        "shared-memory-denied",
+        r"shm_open[^\n]{0,60}Permission denied|/dev/shm[^\n]{0,200}Permission denied"
+        r"|Permission denied[^\n]{0,60}/dev/shm",
+        "the job's user may not use the shared memory (/dev/shm)",
+        "let the administrator of the node or the image permit it: its mode is 1777; another "
+        "user's segments of an earlier run may have to go",
+    ),
+    cause(
+        "shared-memory",
+        r"insufficient shared memory|[Bb]us error|(?:creating|attaching to) shared memory segment"
+        rf"|SemLock\([\s\S]{{0,400}}?(?:{NO_SPACE})|/dev/shm[^\n]{{0,200}}(?:{NO_SPACE})"
+        rf"|(?:{NO_SPACE})[^\n]{{0,20}}/dev/shm",
+        "the shared memory of the container is full",
+        "use fewer data loader workers or raise the container's memory",
+    ),
+    cause(
+        "memory",
+        rf"(?m:^)(?![^\n]{{0,300}}NET/OFI)[^\n]*?(?:{NO_MEMORY})"
+        r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
+        r"|killed due to memory pressure|Task was killed due to the node running low on memory"
+        r"|ran out[ -]of[ -]memory and exited|oom[_-]kill event|(?:OOM|out of memory) ?[Kk]illed"
+        r"|(?:Out of memory|[Mm]emory cgroup out of memory): Killed? process"
+        r"|srun: error: \S{1,100}: tasks? [\d,-]{1,60}: Out Of Memory",
+        "the node ran out of memory",
+        f"{LESS_MEMORY}, or raise the memory limit",
+    ),
+    cause(
+        DATA_WORKER,
+        r"DataLoader worker \([^\n]{1,200}?\) (?:is killed by signal: (?!Bus error)([\w ]{1,40})"
+        r"|exited unexpectedly)",
+        "a worker process of a data loader was killed or crashed: {names}",
+        "set num_workers=0 to see its own error; after Killed, compare the node's memory in "
+        "`rsctl metrics`, and use fewer workers",
+    ),
+)
+"""In the order in which they are shown."""

@@ -1,0 +1,120 @@
+"""Causes of failed jobs whose ranks do not connect or do not agree: rendezvous, NCCL, gloo, UCX."""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+NETWORK_CAUSES = (
+    cause(
+        "timeout",
+        r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
+        r"|Some NCCL operations have failed or timed out|watchdog got stuck for \d+"
+        r"|[Hh]eartbeat monitor timed out"
+        r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
+        r"|monitoredBarrier[^\n]{0,80}timed out",
+        "a collective operation did not end in time",
+        "look for a rank that is slow, stuck or lost; all ranks must run the same operations in "
+        "the same order",
+    ),
+    cause(
+        "rendezvous",
+        r"DistStoreError|RuntimeError: connect\(\) timed out"
+        r"|Timed out after \d+ seconds waiting for clients"
+        r"|client socket has timed out after \d+"
+        r"|Timed out initializing process group in store based barrier"
+        r"|Gloo connectFullMesh failed|gloo/transport/tcp/[^\n]{1,40} Connect timeout"
+        r"|gloo/transport/tcp/[^\n]{1,80}: Connection refused|RendezvousTimeoutError"
+        r"|store->get\('?0'?\) got error|Socket Timeout|gloo/context\.cc:\d{1,4}\] rank < size",
+        "not all ranks connected at the start",
+        "see the logs of the replicas that are missing; if all have started, the nodes do not "
+        "reach each other: set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env to their "
+        "common interface, and let all ports between them be open and their names resolvable",
+    ),
+    cause(
+        "name-resolution",
+        r"ValueError: host not found: (?:Name or service|Temporary|nodename)[^\n]{0,60}"
+        r"|(?:TCPStore\(|_rendezvous_handler"
+        r"|init_process_group)[^\n]{0,200}\n(?:[^\n]{0,200}\n){0,4}"
+        r"[^\n]{0,60}gaierror: ",
+        "a rank cannot resolve the name of the chief (MASTER_ADDR)",
+        "let rsctl set MASTER_ADDR; a name in run.env must be resolvable on all nodes, otherwise "
+        "use an address",
+    ),
+    cause(
+        "launcher",
+        r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
+        r"|Default process group has not been initialized()|parallel group is not initialized()",
+        "the script requires a process group, and none has been set up: {names}",
+        "set run.launcher: torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the "
+        "script calls init_process_group",
+    ),
+    cause(
+        "mismatch",
+        r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes"
+        r"|message truncated : receiving \d{1,12} bytes instead of"
+        r"|DDP expects same model across all ranks"
+        r"|in this process with sizes [^\n]{1,100} appears not"
+        r" to match",
+        "ranks ran different collective operations, or one with tensors of different sizes",
+        "give all ranks tensors of the same shape and type in the same order, and make all ranks "
+        "follow the same path through the script; branches on the rank may only "
+        "contain work that needs no other rank",
+    ),
+    cause(
+        "unused-parameters",
+        r"Since `find_unused_parameters=True` is enabled",
+        "outputs of the model's forward were not part of the loss",
+        "let all of them take part in it, if only as 0 * output.sum(), or return fewer",
+    ),
+    cause(
+        "unused-parameters",
+        r"Expected to have finished reduction in the prior iteration"
+        r"(?![^\n]{0,400}find_unused_parameters=True` is enabled)"
+        r"|parameters that were not used in producing the loss",
+        "some parameters of the model were not part of the loss",
+        "use all parameters, or DistributedDataParallel(..., find_unused_parameters=True)",
+    ),
+    cause(
+        "nccl-network",
+        r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45})<\d{1,5}> failed"
+        r"|NCCL WARN (?!Call to ibv)[^\n]{0,120}(No route to host|Connection (?:refused"
+        r"|timed out))",
+        "NCCL uses a network interface that cannot reach the other nodes: {names}",
+        "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
+        "exclude others such as docker0 and lo with ^docker0,lo",
+    ),
+    cause(
+        "interface",
+        r"gloo/transport/tcp/device\.cc[^\n]{0,80}Unable to find address for:? ?(\S{1,100})"
+        r"|Unable to resolve hostname to a()|makeDeviceForInterface()|unable to find interface()"
+        r"|[Nn]o socket interface found()",
+        "gloo or NCCL finds no network address of this node: {names}",
+        "set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env to an interface that exists on "
+        "all nodes and has an address, such as eth0 (gloo takes no ^); or let each node's host "
+        "name be resolvable",
+    ),
+    cause(
+        "nccl-ib",
+        r"Call to (ibv_\w{1,40}) failed|mlx5: \S{1,100}: (got completion with error)"
+        r"|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
+        "NCCL failed on InfiniBand or RoCE: {names}",
+        "check with `ibv_devinfo` in the container that its devices exist and are active; "
+        "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; where each port reaches "
+        "only its own rail, set NCCL_CROSS_NIC=0; the limit of locked memory must be high; a lost "
+        "node gives this, too; NCCL_IB_DISABLE=1 uses sockets instead",
+    ),
+    cause(
+        "ucx",
+        r"(Transport retry count exceeded on \S{1,60})|UCX {1,2}ERROR ([^\n]{1,160})",
+        "UCX, the transport of MPI, failed on the network between the nodes: {names}",
+        "see which node failed first: a lost peer gives this, too; name the devices that reach all "
+        "nodes in UCX_NET_DEVICES, or set UCX_TLS=tcp,self,sm to see the rest work",
+    ),
+    cause(
+        "nccl-version",
+        r"Mismatched NCCL version detected",
+        "ranks use different versions of NCCL",
+        "use the same image on all nodes",
+    ),
+)
+"""In the order in which they are shown."""

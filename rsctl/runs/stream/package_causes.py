@@ -1,0 +1,89 @@
+"""Causes of failed jobs that concern packages and libraries: missing, or built for others."""
+
+from __future__ import annotations
+
+from rsctl.known_errors import WRONG_ARCHITECTURE
+from rsctl.runs.stream.accelerator_causes import SMDDP_LIBRARY
+from rsctl.runs.stream.service_causes import cause
+
+_CUDA_LIBRARY = (
+    r"lib(?:cudart|cublas(?:Lt)?|cudnn|cufft|curand|cusolver|cusparse(?:Lt)?|cupti|nvrtc|nvJitLink"
+    r"|nvToolsExt|nccl(?!-))(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
+)
+
+PACKAGE_CAUSES = (
+    cause(
+        "module",
+        r"ModuleNotFoundError: No module named '(?!smdistributed)([\w.]+)'"
+        r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
+        r"|ImportError: No module named ([\w.]{1,80})"
+        r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
+        "a Python module is missing: {names}",
+        "add it to image.python; on target process, install it in the environment of rsctl",
+    ),
+    cause(
+        "requirements",
+        r"InstallModuleError|InstallRequirementsError"
+        r"|Could not find a version that satisfies the requirement ([\w.\[\]-]{1,80})",
+        "pip could not install a requirement of the script: {names}",
+        "correct its name and version for the image's Python, or install it in the image with "
+        "image.python: without internet access pip finds nothing",
+    ),
+    cause(
+        "cuda-library",
+        rf"Could not load library ({_CUDA_LIBRARY})"
+        rf"|({_CUDA_LIBRARY}): cannot open shared object file"
+        r"|CUDA Setup failed despite GPU being available()|CUDA SETUP: Setup Failed()",
+        "a package was built for a CUDA library that the image does not have: {names}",
+        "install a build of the package for the CUDA of the image, or use an image.base with the "
+        "required CUDA version",
+    ),
+    cause(
+        "library",
+        rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
+        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY}|libnccl-)(lib[\w.+-]{{1,80}}): cannot "
+        rf"open "
+        r"shared object file",
+        "a system library is missing: {names}",
+        "add its package to image.apt",
+    ),
+    cause(
+        "numpy",
+        r"numpy\.\w{1,20} size changed, may indicate binary incompatibility\. Expected \d+ from C",
+        "a package was built for another version of NumPy than the one in the image",
+        "install a newer version of the package, or the older NumPy: numpy<2 in image.python",
+    ),
+    cause(
+        "weights-only",
+        r"Weights only load failed",
+        "since version 2.6, torch.load does not load a checkpoint with objects other "
+        "than tensors by default",
+        "if you trust the checkpoint, load it with torch.load(..., weights_only=False), or allow "
+        "its classes with torch.serialization.add_safe_globals",
+    ),
+)
+"""Missing packages and libraries, in the order in which they are shown."""
+
+BINARY_CAUSES = (
+    cause(
+        "binary",
+        r"([\w.+-]{1,150}\.so[\w.]{0,20}): undefined symbol",
+        "a compiled extension was built for a different torch, or other library, than "
+        "the one in the image: {names}",
+        "install its build for the versions of Python, torch and CUDA in the image, or build it "
+        "there; a wheel that pip has cached may be for another torch",
+    ),
+    cause(
+        "libc",
+        r"version [`'\u2018]((?:GLIBC|GLIBCXX|CXXABI)_[\d.]{1,12})'? not found",
+        "a library of the image is too old for a program or extension: it needs {names}",
+        "use a newer image.base, or a build of it for the older one",
+    ),
+    cause(
+        "architecture",
+        rf"{WRONG_ARCHITECTURE}|no matching manifest for |no match for platform in manifest",
+        "the image is for a different processor architecture than the machine's",
+        "build it for the machine's: amd64, or arm64 for Grace and Graviton",
+    ),
+)
+"""Compiled code that does not fit, in the order in which they are shown."""

@@ -1,0 +1,167 @@
+"""Causes of failed jobs whose program did not start: its image, command, script or arguments."""
+
+from __future__ import annotations
+
+from rsctl.known_errors import NO_IMAGE, PULL_DENIED
+from rsctl.runs.stream.service_causes import cause
+
+SCRIPT_START_CAUSES = (
+    cause(
+        "tpu-device",
+        r"TPU initialization failed: open\(/dev/\w{1,40}\)|Couldn't open device: /dev/accel\d"
+        r"|TPU is already in use",
+        "a process could not open the TPU, perhaps because another process has opened it",
+        "set run.launcher: once, and let JAX or PyTorch/XLA start the processes of a host's TPUs",
+    ),
+    cause(
+        "script",
+        r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
+        "the script does not exist: {names}",
+        "give its path relative to image.source, and check that .dockerignore does not exclude it",
+    ),
+    cause(
+        "script-lines",
+        r": line \d{1,6}: (--?\w[^\s:]{0,100}): command not found",
+        "a shell ran options as commands, as the lines before them are not continued: {names}",
+        "end each line but the last of the command with a backslash, and nothing after it",
+    ),
+    cause(
+        "arguments",
+        r": error: ((?:unrecognized arguments|the following arguments are required|ambiguous option"
+        r"|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
+        r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Got "
+        r"unexpected extra argument)[^\n]{0,200})"
+        r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
+        r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
+        r"|ERROR: (Could not consume arg: [^\n]{0,100})|(Could not override '[^'\n]{1,100}')",
+        "the script does not accept its arguments: {names}",
+        "correct run.args: `NAME: VALUE` becomes --NAME VALUE and `NAME: true` only --NAME, so "
+        'write "True" in quotes for an option that takes a value; torchrun passes the rank as the '
+        "variable LOCAL_RANK, not as --local-rank",
+    ),
+    cause(
+        "toolkit-program",
+        r"Error while finding module specification for|Unsupported entry point type"
+        r"|Invalid distribution name or version syntax"
+        r"|sagemaker_training/_?entry_point_type\.py",
+        "the toolkit of SageMaker's image cannot start the program that it was given",
+        "set run.script to a Python script of run.package, in a folder without setup.py for "
+        "torchrun; for a shell script, set run.launcher: none",
+    ),
+    cause(
+        "group-not-destroyed",
+        r"terminate called without an active exception",
+        "a process ended while threads of its libraries were still running; PyTorch's process "
+        "group under gloo does this to scripts that have completed their training",
+        "call torch.distributed.destroy_process_group() as the last statement of the script; "
+        "what it saved before is complete",
+    ),
+)
+"""Scripts that could not start or end, in the order in which they are shown."""
+
+COMMAND_CAUSES = (
+    cause(
+        "entrypoint",
+        r'exec: "rsctl-launch": executable file not found',
+        "the image does not have rsctl-launch",
+        "build it with image.base; on a cloud, image.source delivers it; or set run.launcher: "
+        "none; if run.env sets PATH, it must contain /usr/local/bin",
+    ),
+    cause(
+        "python",
+        r'exec: "python3": executable file not found',
+        "the image does not have python3, which unpacks image.source",
+        "use an image with Python 3.10 or newer on its PATH, or build one on it with image.base",
+    ),
+    cause(
+        "line-endings",
+        r"env: [^\w\n]{0,2}([\w./-]{1,100})(?:\\r|\r|\^M)[^\w\n]{0,2}: No such file"
+        r"|(\$'\\r'): command not found|([\w./-]{1,200}\^M): bad interpreter"
+        r"|cannot run (\S{1,200}): its first line ends with a carriage return",
+        "a script has Windows line endings, so its interpreter is not found",
+        "save the script with Unix line endings: `sed -i 's/\\r$//' SCRIPT`; with git, "
+        "core.autocrlf=false keeps them",
+    ),
+    cause(
+        "interpreter",
+        r"cannot run \S{1,200}: its interpreter (\S{1,200}) does not exist"
+        r"|: (/[\w./-]{1,200}): bad interpreter: No such file",
+        "the interpreter in the first line of a script does not exist: {names}",
+        "correct that line, such as `#!/usr/bin/env bash`, or add the program to the image "
+        "(image.apt)",
+    ),
+    cause(
+        "interpreter",
+        r"cannot run (\S{1,200}): its first line names no interpreter",
+        "a script does not name its interpreter in its first line: {names}",
+        "begin it with such as `#!/usr/bin/env bash`, or start it with its interpreter: "
+        "command: [bash, SCRIPT]",
+    ),
+    cause(
+        "shell",
+        r"cannot run ([^\n]{1,200}): it is for a shell, and none runs it",
+        "the command is one of a shell, and rsctl starts programs without a shell: {names}",
+        'start a shell: command: [bash, -c, "cd x && python train.py"]',
+    ),
+    cause(
+        "command",
+        r"cannot run (python): there is no such program",
+        "there is no program {names}",
+        "use python3 in run.command, or add `python` to the image: image.run: [ln -s python3 "
+        "/usr/local/bin/python]",
+    ),
+    cause(
+        "command",
+        r"cannot run (?!python:)(\S{1,200}): there is no such program"
+        r'|exec: \\{0,4}"(?!rsctl-launch\\{0,4}"|python3\\{0,4}")([^"\\\n]{1,200})\\{0,4}": '
+        r"(?:executable file not found|(?:stat|lstat) [^:\n]{1,200}: no such file)"
+        r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: No such file"
+        r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:-][^\s:]{0,200}): "
+        r"(?:command )?not found"
+        r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
+        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:-][^\s:]{0,200}): "
+        r"(?:command )?not found",
+        "the image does not contain the command to run: {names}",
+        "correct run.command, or add the program to the image (image.apt, image.python); on "
+        "SageMaker an image without a command is started as `train`",
+    ),
+    cause(
+        "executable",
+        r"cannot run (\S{1,200}): (?:its file is not executable|it is a folder)"
+        r'|exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
+        r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
+        r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
+        "the command to run is not executable: {names}",
+        "make it executable (`chmod +x`) before the image is built, or start it with its "
+        "interpreter, such as `bash SCRIPT`",
+    ),
+    cause(
+        "package",
+        r"rsctl cannot start the source: |package\.tar\.gz is not what was submitted",
+        "could not download image.source from the staging bucket",
+        "give the job's account permission to read the bucket; if the package there is damaged, "
+        "delete it and submit again",
+    ),
+    cause(
+        "pull-limit",
+        r"toomanyrequests|reached your (?:unauthenticated )?pull rate limit",
+        "a registry limits how often images are pulled",
+        "log in to the registry, or copy the image to a registry of the job's cloud; try later",
+    ),
+    cause(
+        "image-login",
+        r"no basic auth credentials|authorization token has expired|unauthorized: "
+        r"|(?:denied|Permission)[^\n]{0,40}artifactregistry\.repositories\.downloadArtifacts"
+        r"|/manifests/[^\n]{1,100}: 40[13] ",
+        "the registry does not let the job's account, or this machine, pull the image",
+        "log in to the registry again; in a cloud, give the job's account permission to read the "
+        "repository",
+    ),
+    cause(
+        "image",
+        rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff",
+        "the image was not found",
+        "check image.uri, and that you are logged in to its registry",
+    ),
+)
+"""Commands and images, in the order in which they are shown."""
