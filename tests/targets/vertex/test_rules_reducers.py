@@ -226,7 +226,7 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
             "note reducers.count: 1 reducer: 2 workers x 10 Gbit/s / 32 Gbit/s each",
             "note comm.on_reducer_loss: the workers continue when the program of a reducer ends "
             "or does not answer; if the container of a reducer fails or its machine is lost, "
-            "Vertex AI ends or restarts the job -> set checkpoints and limits.retries"
+            "Vertex AI ends or restarts the job -> set checkpoints and limits.retries",
         ],
     ),
     "no reducers for one": (
