@@ -156,8 +156,8 @@ def main() -> None:
         print(json.dumps(found[:1]))
     elif action in ("kill", "kill-reducer"):
         # The first process of a container cannot be killed from within.
-        found = ranks if action == "kill" else reducers(list(known))
-        print(json.dumps(found if found == [1] else kill(found)))
+        wanted = ranks if action == "kill" else reducers(list(known))
+        print(json.dumps(wanted if wanted == [1] else kill(wanted)))
     else:
         limit = 0 if action == "fill" else None
         print(json.dumps(limit_files(below(ranks, list(known)), limit)))
