@@ -14,6 +14,7 @@ _METHODS: Mapping[str, Callable[[StruckNode], Strike]] = {
     "preempt": lambda node: node.kill(),
     "kill-ranks": lambda node: node.kill_ranks(),
     "kill-reducer": lambda node: node.kill(),
+    "kill-reducer-program": lambda node: node.kill_reducer(),
     "freeze": lambda node: node.freeze(),
     "notice": lambda node: node.ask(),
     "fill": lambda node: node.fill_disk(),
@@ -33,12 +34,22 @@ def strike(fault: Fault, situation: Situation, run: Run) -> Strike:
     names = [name for name in struck_replicas(fault, run.replicas) if name in nodes]
     if not names:
         raise NotStruck("no node to strike was running")
-    strikes = [_METHODS[fault.kind](nodes[name]) for name in names]
+    strikes = [_METHODS[_method(fault, situation)](nodes[name]) for name in names]
     return Strike(
         "; ".join(one.text for one in strikes),
         lambda: [one.undo() for one in strikes],
         lambda: [one.finish() for one in strikes],
     )
+
+
+def _method(fault: Fault, situation: Situation) -> str:
+    """A cloud ends the job with the container of a reducer, so there its program alone is killed.
+
+    The loss of its machine is a preemption.
+    """
+    if situation.is_rehearsed and fault.kind == "kill-reducer":
+        return "kill-reducer-program"
+    return fault.kind
 
 
 def _control(run: Run) -> EmulatorControl:

@@ -191,6 +191,39 @@ def test_rehearsed_clouds(rsctl: Rsctl, target: str, bucket: str, faults: str) -
     )
 
 
+@pytest.mark.parametrize(
+    ("target", "bucket"), [("vertex", "gs://bucket/c"), ("sagemaker", "s3://bucket/c")]
+)
+def test_a_reducer_of_a_rehearsed_cloud(rsctl: Rsctl, target: str, bucket: str) -> None:
+    """The workers continue without its program; the cloud restarts the job without its machine."""
+    fallback = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": "fallback"}}
+    image, limits = {"base": "b", "transport": "rsctl"}, {"retries": 1, "timeout": "1h"}
+    job = write_job(rsctl, image=image, checkpoints=bucket, limits=limits, **fallback)
+    quick = ("--behaviour", "pace=0.02")
+    faults = ("--faults", "killed-reducer,preemption")
+    done, found = drill(rsctl, job, "-t", target, *REHEARSED, *quick, *faults)
+    assert done.exit_code == 0, found
+    killed, lost = found["killed-reducer"], found["preemption"]
+    assert killed["strike"] == "SIGKILL to the program of reducer-0"
+    assert (killed["verdict"], killed["course"], len(killed["runs"])) == (
+        "survived",
+        "continued",
+        1,
+    ), killed
+    assert (lost["verdict"], lost["course"]) == ("survived", "restarted"), lost
+
+
+@needs_docker
+def test_a_reducer_in_a_container(rsctl: Rsctl) -> None:
+    fallback = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": "fallback"}}
+    image = {"base": BASE, "transport": "rsctl"}
+    job = write_job(rsctl, image=image, checkpoints="gs://bucket/c", steps=60, **fallback)
+    done, found = drill(rsctl, job, "-t", "vertex", "--rehearse", "--faults", "killed-reducer")
+    killed = found["killed-reducer"]
+    assert (done.exit_code, killed["course"]) == (0, "continued"), killed
+    assert killed["strike"] == "SIGKILL to the program of reducer-0"
+
+
 @needs_docker
 def test_containers(rsctl: Rsctl) -> None:
     job = write_job(rsctl, steps=32, image={"base": BASE})

@@ -118,7 +118,7 @@ def format_attempt(attempt: Attempt) -> str:
         return sanitize_line(attempt.reason or "")
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
-    how = "left early" if failure.is_early_end else f"failed first: {_how(failure)}"
+    how = "left early" if failure.is_early_end else f"{failure.place}: {_how(failure)}"
     return f"{failure.replica}{rank} {how}{causes}"
 
 
@@ -171,7 +171,7 @@ def _failure_headline(failure: Failure, run: RunRecord) -> str:
     if ended := _how_ended(failure):
         who = styled(f"{failure.replica}{rank} {ended}", fg="red", bold=True)
         return f"{who} at {when} UTC{after}"
-    who = styled(f"{failure.replica}{rank} failed first", fg="red", bold=True)
+    who = styled(f"{failure.replica}{rank} {failure.place}", fg="red", bold=True)
     return f"{who}: {_how(failure)} at {when} UTC{after}"
 
 

@@ -49,7 +49,7 @@ def headline(failure: Failure, run: RunRecord | None) -> str:
         with suppress(ValueError):  # the time is as the job has reported it
             seconds = seconds_between(run.started or run.created, failure.time)
             after = f", {seconds:.1f} s after the start"
-    how = "left early" if failure.is_early_end else f"failed first: {how}"
+    how = "left early" if failure.is_early_end else f"{failure.place}: {how}"
     return f"{failure.replica}{rank} {how} at {failure.time[11:19]} UTC{after}"
 
 

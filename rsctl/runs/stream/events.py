@@ -79,6 +79,9 @@ class FindingEvent(msgspec.Struct, tag="finding", kw_only=True, frozen=True):
 EARLY_END = "early-end"
 """The code of the cause of a failure by a rank that ended with exit code 0."""
 
+_LOSSES = ("worker-lost", "reducer-lost")
+"""The codes of the transport's findings that name the rank or reducer that was lost."""
+
 
 class Failure(msgspec.Struct, kw_only=True, frozen=True):
     """The first failure of a job: the replica, how and when it failed, its last lines, and their
@@ -101,6 +104,16 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
     def is_early_end(self) -> bool:
         """Whether the replica has not failed, but left others that waited for it."""
         return [cause.code for cause in self.causes[:1]] == [EARLY_END]
+
+    @property
+    def place(self) -> str:
+        """How the replica stands among the failures: it failed first, or lost a peer.
+
+        A rank or reducer that is silent has not ended, so the first to fail is a rank that lost it.
+        """
+        first = self.causes[0] if self.causes else None
+        has_lost = first is not None and first.severity == "error" and first.code in _LOSSES
+        return "lost a peer" if has_lost else "failed first"
 
     @property
     def reason(self) -> str:

@@ -17,6 +17,7 @@ from typing import Optional
 _WRAPPER = "/rsctl/node/rank.py"
 """The program of rsctl that starts the script of each rank under torchrun and mpirun."""
 _LAUNCHER = "rsctl.node.launch"
+_REDUCER = "rsctl.transport.reduce"
 _OURS = "rsctl_start.py"
 _END_SECONDS = 10.0
 
@@ -75,6 +76,11 @@ def scripts(pids: list[int]) -> list[int]:
             return found
     roots = [pid for pid, above in parents.items() if above not in parents]
     return [pid for pid in roots if _LAUNCHER not in command(pid)][:1]
+
+
+def reducers(pids: list[int]) -> list[int]:
+    """The programs of a reducer among the processes of a node, without what started them."""
+    return [pid for pid in pids if _REDUCER in command(pid)]
 
 
 def below(roots: list[int], pids: list[int]) -> list[int]:
@@ -148,9 +154,10 @@ def main() -> None:
     if action == "replica":
         found = [v["RSCTL_REPLICA"] for v in known.values() if "RSCTL_REPLICA" in v]
         print(json.dumps(found[:1]))
-    elif action == "kill":
+    elif action in ("kill", "kill-reducer"):
         # The first process of a container cannot be killed from within.
-        print(json.dumps(ranks if ranks == [1] else kill(ranks)))
+        wanted = ranks if action == "kill" else reducers(list(known))
+        print(json.dumps(wanted if wanted == [1] else kill(wanted)))
     else:
         limit = 0 if action == "fill" else None
         print(json.dumps(limit_files(below(ranks, list(known)), limit)))

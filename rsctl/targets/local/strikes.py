@@ -55,6 +55,9 @@ class StruckNode(Protocol):
     def kill(self) -> Strike:
         """SIGKILL for all processes of the node, as when the machine is lost."""
 
+    def kill_reducer(self) -> Strike:
+        """SIGKILL for the program of a reducer; the node remains, and rsctl-launch with it."""
+
     def freeze(self) -> Strike:
         """Stop all processes of the node without an end."""
 
@@ -90,6 +93,9 @@ class _ProcessNode:
 
     def kill(self) -> Strike:
         return self._kill(self._pids(), "all processes")
+
+    def kill_reducer(self) -> Strike:
+        return self._kill(strike_program.reducers(self._pids()), "the program")
 
     def _kill(self, pids: list[int], what: str) -> Strike:
         if not strike_program.kill(pids):
@@ -147,12 +153,18 @@ class _ContainerNode:
         self._run, self._container = run, container
 
     def kill_ranks(self) -> Strike:
-        struck = _ask_container(self._run, self._container, "kill")
+        return self._kill_inside("kill", "rank")
+
+    def kill_reducer(self) -> Strike:
+        return self._kill_inside("kill-reducer", "the program")
+
+    def _kill_inside(self, action: str, what: str) -> Strike:
+        struck = _ask_container(self._run, self._container, action)
         if struck == [1]:
             return self.kill()
         if not struck:
-            raise NotStruck(f"{self.replica} had no running rank")
-        return Strike(f"SIGKILL to rank of {self.replica}")
+            raise NotStruck(f"{self.replica} had no running {what.removeprefix('the ')}")
+        return Strike(f"SIGKILL to {what} of {self.replica}")
 
     def kill(self) -> Strike:
         self._require("kill")

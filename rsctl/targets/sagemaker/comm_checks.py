@@ -14,6 +14,7 @@ from rsctl.job.job import Job
 from rsctl.targets.chief import chief_job, gpu_findings, rank_findings
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.image_names import image_name_findings
+from rsctl.targets.reducer_loss import reducer_loss_findings
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
@@ -43,6 +44,7 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         yield _without_launcher(resolved)
     elif resolved.reducers:
         yield from _reducer_findings(job)
+        yield from reducer_loss_findings(job, "SageMaker")
     elif job.comm.backend == "rsctl":
         yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
     if len(resolved.groups) > 1:

@@ -23,6 +23,7 @@ from rsctl.targets.chief import (
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.image_names import image_name_findings
+from rsctl.targets.reducer_loss import reducer_loss_findings
 from rsctl.targets.variables import tls_findings
 from rsctl.targets.vertex.checks import (
     QuotaPool,
@@ -73,6 +74,8 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     machine, about_workers = _worker(job)
     reducers = reducers_of(job, machine, findings)
     findings += tls_findings(job, reducers is not None and reducers.kind == "rsctl")
+    if reducers is not None and reducers.kind == "rsctl":
+        findings += reducer_loss_findings(job, "Vertex AI")
     findings += scheduling_findings(job)
     findings += job_findings(job)
     about_workers += _findings(job, machine, reducers)

@@ -33,6 +33,14 @@ NOTES = {
         reducers("auto", 8, **{"reducers": {"count": "auto", "machine": "ml.c5n.18xlarge"}}),
         ["note reducers.count: 4 reducers on ml.c5n.18xlarge: 8 workers x 40 Gbit/s / 100 Gbit/s"],
     ),
+    "reducers that may be lost": (
+        reducers(2, comm={"on_reducer_loss": "fallback"}, checkpoints="s3://bucket/c"),
+        [
+            "note comm.on_reducer_loss: the workers continue when the program of a reducer ends "
+            "or does not answer; if the container of a reducer fails or its machine is lost, "
+            "SageMaker ends or restarts the job -> set limits.retries"
+        ],
+    ),
     "a metric that CloudWatch does not get": (
         {"metrics": {"l": {"regex": r"(?P<step>\d) (?P<value>\d)"}}},
         [

@@ -220,6 +220,15 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
         with_reducers(8, reducers={"count": 1}),
         ["note reducers.count: 8 workers x 10 Gbit/s / 32 Gbit/s each would be 3 reducers -> auto"],
     ),
+    "reducers that may be lost": (
+        with_reducers(2, comm={"on_reducer_loss": "fallback"}),
+        [
+            "note reducers.count: 1 reducer: 2 workers x 10 Gbit/s / 32 Gbit/s each",
+            "note comm.on_reducer_loss: the workers continue when the program of a reducer ends "
+            "or does not answer; if the container of a reducer fails or its machine is lost, "
+            "Vertex AI ends or restarts the job -> set checkpoints and limits.retries",
+        ],
+    ),
     "no reducers for one": (
         with_reducers(1, "l4"),
         ["note reducers.count: no reducers: ... at least two workers"],
