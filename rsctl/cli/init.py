@@ -75,11 +75,16 @@ def command(
         _write(directory, files, _next(directory, files))
         return int(ExitCode.SUCCEEDED)
 
-    from rsctl.job.from_command import in_folder, is_command, missing_module, read_command
+    from rsctl.job.from_command import (
+        in_folder,
+        is_command,
+        missing_module,
+        on_this_cluster,
+        read_command,
+    )
 
     if is_command(arguments):
         from rsctl.job.command_text import job_text
-        from rsctl.job.from_clusters import on_this_cluster
 
         program = in_folder(read_command(arguments), Path())
         missing = missing_module(program, Path())

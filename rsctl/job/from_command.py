@@ -10,6 +10,7 @@ from pathlib import Path
 from rsctl.findings import Finding, RsctlError, warning
 from rsctl.job.env_checks import is_reserved
 from rsctl.job.from_clusters import horovodrun, mpirun, srun
+from rsctl.job.from_clusters import on_this_cluster as on_this_cluster
 from rsctl.job.from_launchers import accelerate, deepspeed
 from rsctl.job.from_torchrun import composer, torchrun, torchx, tune
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
