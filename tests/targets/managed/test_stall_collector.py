@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from rsctl.findings import JobState
+from rsctl.findings import Finding, JobState
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.targets.base import replica_names
+from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import JobStatus
+from rsctl.targets.managed.stall_collector import StallCollector
 
 from .conftest import POOLS, FakeCloud, FakeTarget, at, followed, line, reported
 
@@ -47,3 +49,26 @@ def test_each_start_of_a_job_can_stall(run: str) -> None:
     folder.create(RunDescription(run=run, target="vertex", request={}, replicas=names, stall=10))
     told = reported(followed(FakeTarget(StallingCloud(starts=2)), run))
     assert [words for words in told if "finding" in words] == ["job finding stall"] * 2
+
+
+def test_each_start_can_fail_the_job_once() -> None:
+    description = RunDescription(
+        run="r", target="vertex", request={}, replicas=["worker-0"], stall=10, on_stall="fail"
+    )
+    progress = CollectorProgress()
+    failed: list[str] = []
+    told: list[Finding] = []
+
+    def report(finding: Finding, _: str | None) -> None:
+        if progress.is_new(finding):
+            told.append(finding)
+
+    collector = StallCollector(description, report, failed.append)
+    pools = [Pool(role="worker", count=1)]
+    for attempt in (1, 2):
+        collector.resume("worker-0")
+        for _ in range(2):
+            collector.read(line(1, "worker-0", STALL))
+            collector.judge(pools)
+        assert (len(failed), len(told)) == (attempt, attempt)
+        progress.begin(attempt + 1)
