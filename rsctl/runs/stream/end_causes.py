@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rsctl.known_errors import KnownError
 from rsctl.runs.stream.memory_causes import LESS_MEMORY
 from rsctl.runs.stream.service_causes import cause
 
@@ -146,8 +145,4 @@ def first_report(lines: Sequence[str]) -> str:
 
 
 def _is_report(text: str) -> bool:
-    return any(_fits(known, text) for known in (*SIGNAL_CAUSES, *REPORT_CAUSES))
-
-
-def _fits(known: KnownError, text: str) -> bool:
-    return known.fits((), text)
+    return any(known.fits((), text) for known in (*SIGNAL_CAUSES, *REPORT_CAUSES))

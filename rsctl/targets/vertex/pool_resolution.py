@@ -73,8 +73,9 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     findings = list(name_findings(job))
     machine, about_workers = _worker(job)
     reducers = reducers_of(job, machine, findings)
-    findings += tls_findings(job, reducers is not None and reducers.kind == "rsctl")
-    if reducers is not None and reducers.kind == "rsctl":
+    are_ours = reducers is not None and reducers.kind == "rsctl"
+    findings += tls_findings(job, are_ours)
+    if are_ours:
         findings += reducer_loss_findings(job, "Vertex AI")
     findings += scheduling_findings(job)
     findings += job_findings(job)
