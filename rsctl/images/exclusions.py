@@ -155,8 +155,8 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
     (b"hooks.slack",): (LINKS.encode(), "a webhook"),
     (b"sig=",): (LINKS.encode(), "a link with a shared access signature"),
     (): (
-        rb"\A\s*" + _TOKEN + rb"\s*\Z|[=:>,(\[]\s*\\?[\"'`]?(?:(?i:bearer|basic|token)\s+)?"
-        rb"(?=[\w.~|+/=:-]{14})" + _TOKEN + rb"(?![\w-])",
+        rb"(?:(\A\s*)|[=:>,(\[]\s*\\?[\"'`]?(?:(?i:bearer|basic|token)\s+)?"
+        rb"(?=[\w.~|+/=:-]{14}))" + _TOKEN + rb"(?(1)\s*\Z|(?![\w-]))",
         "a token",
     ),
 }

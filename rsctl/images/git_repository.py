@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +103,8 @@ class Git:
 
         Raises CalledProcessError if it failed, unless its caller raised before.
         """
+        import tempfile  # a plan of a file starts no git
+
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
                 self._command(arguments),
@@ -137,6 +138,8 @@ def open_git(repository: GitRepository) -> Iterator[Git]:
 
     Raises OSError, and ValueError for a repository that has a pipe or a device among its files.
     """
+    import tempfile
+
     worktree, shared = repository.worktree, repository.shared
     _require_files(shared)
     with tempfile.TemporaryDirectory(prefix="rsctl-git-") as name:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,13 +56,17 @@ class Gitignore:
         self._begins = ""  # the folder whose rules are the first that count
         self._rules: dict[str, list[_Rule]] = {}
         self._ignored: set[str] = set()
-        tracked = tracked_files(self._top) if self._top is not None else frozenset()
-        start = f"{self._prefix}/" if self._prefix else ""
-        self._tracked = {path for path in tracked if path.startswith(start)}
-        self._tracked |= {each for path in self._tracked for each in _parents(path)}
         above = [self._prefix, *_parents(self._prefix)[:-1]] if self._prefix else []
         if any(self._is_matched(folder, True) for folder in above):
             self._begins = self._prefix  # the source itself is ignored, but rsctl needs it anyway
+
+    @cached_property
+    def _tracked(self) -> set[str]:
+        """The tracked files below the source, and their folders; read once a pattern excludes."""
+        tracked = tracked_files(self._top) if self._top is not None else frozenset()
+        start = f"{self._prefix}/" if self._prefix else ""
+        files = {path for path in tracked if path.startswith(start)}
+        return files | {each for path in files for each in _parents(path)}
 
     def exclusion(self, path: str, is_folder: bool) -> str | None:
         """Why a path, relative to the source and with `/`, is excluded; None if it is not."""

@@ -12,7 +12,6 @@ from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
-from rsctl.runs.timeline import SECOND, spans_of
 from rsctl.target_info import target_info
 
 _NO_PRICE = "your own machines have no price"
@@ -117,5 +116,7 @@ def _seconds(run: RunRecord) -> float | None:
     if run.started is None:
         return None
     if run.attempt > 1:  # between its starts it may have waited for machines
+        from rsctl.runs.timeline import SECOND, spans_of  # not for a plan, which has no run
+
         return sum(span.end - span.start for span in spans_of(run) if span.paid) / SECOND
     return max(0.0, seconds_between(run.started, run.ended or now()))

@@ -7,15 +7,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from rsctl.user_folders import data_folder
+
 
 def home() -> Path:
-    """`RSCTL_HOME`, otherwise the platform's data directory for rsctl. It may not exist yet."""
-    chosen = os.environ.get("RSCTL_HOME")
-    if chosen:
-        return Path(os.path.expanduser(chosen)).absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("rsctl", appauthor=False))
+    """The folder of the runs and the store. It may not exist yet."""
+    return data_folder()
 
 
 def is_rehearsed(run: str) -> bool:

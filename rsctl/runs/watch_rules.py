@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
-from statistics import median
 from typing import NamedTuple, Optional, Union
 
 import msgspec
@@ -103,6 +102,8 @@ def _broken_bound(rule: WatchSpec, series: _Series, value: float) -> str | None:
     bound = Bound(text)
     if bound.part is not None and len(series.values) < _FEWEST_VALUES:
         return None
+    from statistics import median  # not for a plan, which has no values
+
     limit = bound.value(median(series.values) if series.values else 0.0)
     is_broken = value < limit if rule.below is not None else value > limit
     side = "below" if rule.below is not None else "above"

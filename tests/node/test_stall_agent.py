@@ -16,6 +16,7 @@ from rsctl.node.stall import agent
 from rsctl.node.stall.evidence import Evidence
 from rsctl.node.stall.ranks import ArmedRank
 from rsctl.node.stall.reachability import start_reaching
+from rsctl.node.stall.request import request_pipe
 from rsctl.node.structured_lines import LINE_BYTES, line
 from rsctl.runs.stalls.reports import StallReports
 from rsctl.runs.stream.events import LogEvent
@@ -91,7 +92,7 @@ def test_the_answer_of_ras_at_the_jobs_address_is_kept_twice(tmp_path: Path) -> 
 def test_a_file_in_place_of_the_pipe_is_not_removed(tmp_path: Path, kind: str) -> None:
     """A pipe may be what a killed launcher has left; another file is not used either."""
     environ = {"TMPDIR": str(tmp_path), "RSCTL_INSPECT": "off", "RSCTL_REPLICA": "worker-0"}
-    path = Path(agent.request_pipe(environ))
+    path = Path(request_pipe(environ))
     path.touch() if kind == "file" else os.mkfifo(path)
     agent.StallAgent(CLUSTER, environ, None).close()
     assert path.exists()

@@ -7,8 +7,6 @@ in the file that `TargetInfo.catalog` names.
 
 from __future__ import annotations
 
-import os
-import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,23 +16,10 @@ from rsctl.estimate import catalog
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.target_info import target_info
+from rsctl.user_folders import configuration_folder
 
 OWN = "prices.yaml"
 REFRESHED = "prices.refreshed.json"
-
-
-def configuration_folder() -> Path:
-    """`RSCTL_CONFIG`, otherwise the platform's folder for rsctl's configuration. It may not
-    exist.
-    """
-    chosen = os.environ.get("RSCTL_CONFIG")
-    if chosen:
-        return Path(os.path.expanduser(chosen)).absolute()
-    if sys.platform == "linux":  # as in platformdirs, whose import would cost each plan 5 ms
-        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rsctl"
-    import platformdirs
-
-    return Path(platformdirs.user_config_dir("rsctl", appauthor=False))
 
 
 def price_tables(target: str) -> list[PriceTable]:

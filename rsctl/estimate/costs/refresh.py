@@ -10,9 +10,10 @@ import msgspec
 from rsctl.atomic_file import write_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.estimate.catalog.price_table import PriceTable
-from rsctl.estimate.catalog.price_tables import REFRESHED, configuration_folder
+from rsctl.estimate.catalog.price_tables import REFRESHED
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.target_info import all_targets, import_object
+from rsctl.user_folders import configuration_folder
 
 
 class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):

@@ -27,6 +27,7 @@ from rsctl.node.stall.activity import Counters, Sample, Use, take_sample, use_be
 from rsctl.node.stall.evidence import RAS_ADDRESS, Evidence, evidence_dir
 from rsctl.node.stall.ranks import DEBUG_DIR, Answer, armed_ranks, ask, last_words
 from rsctl.node.stall.reachability import start_reaching
+from rsctl.node.stall.request import request_pipe
 from rsctl.node.stall.settings import DEFAULT_STALL_SECONDS, INSPECT, STALL_SECONDS
 from rsctl.node.structured_lines import LINE_BYTES, emit, line
 from rsctl.node.telemetry import parse_traffic
@@ -79,12 +80,6 @@ def _ras_address() -> dict[str, str]:
         chosen.bind(("127.0.0.1", 0))
         return {RAS_ADDRESS: f"localhost:{chosen.getsockname()[1]}"}
     return {}
-
-
-def request_pipe(environ: Mapping[str, str]) -> str:
-    """The named pipe by which a replica on this machine, or in this container, is asked."""
-    replica = environ.get("RSCTL_REPLICA", "node")
-    return os.path.join(environ.get("TMPDIR") or tempfile.gettempdir(), f"rsctl-ask-{replica}")
 
 
 class StallAgent:

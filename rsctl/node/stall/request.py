@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 
-from rsctl.node.stall.agent import request_pipe
+
+def request_pipe(environ: Mapping[str, str]) -> str:
+    """The named pipe by which a replica on this machine, or in this container, is asked."""
+    replica = environ.get("RSCTL_REPLICA", "node")
+    return os.path.join(environ.get("TMPDIR") or tempfile.gettempdir(), f"rsctl-ask-{replica}")
 
 
 def send_request(number: int, environ: Mapping[str, str]) -> bool:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.node.structured_lines import line
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.recorder import Recorder
 from rsctl.runs.stream.events import MetricEvent, now
-from rsctl.runs.stream.journal import JournalWriter
 from rsctl.targets.local.inputs import copied_to
 
 if TYPE_CHECKING:
     from rsctl.clients.endpoints import Endpoints
+    from rsctl.runs.recorder import Recorder
 
 _REPLICA = "worker-0"  # whose metrics they are
 
@@ -86,6 +85,8 @@ def _copy(
 
 def _report(metrics: dict[str, float], run: str, recorder: Recorder) -> None:
     """As metrics, and in the log of the first worker, as rsctl-launch reports its copies."""
+    from rsctl.runs.stream.journal import JournalWriter
+
     journal = JournalWriter(RunFolder(run).log(_REPLICA))
     journal.feed("stdout", line("metrics", metrics))
     journal.close()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import platformdirs
 import pytest
 
-from rsctl.estimate.catalog.price_tables import configuration_folder
 from rsctl.estimate.catalog.prices import Price, price_of
 from rsctl.findings import RsctlError
 
@@ -65,16 +63,3 @@ def test_fetched_prices_that_cannot_be_read(own: Path) -> None:
     (own.parent / "prices.refreshed.json").write_text("{")
     with pytest.raises(RsctlError, match="cannot read the fetched prices"):
         price_of("vertex", "n1-standard-4")
-
-
-@pytest.mark.parametrize("chosen", [None, "", "/etc/someone"])
-def test_the_configuration_folder_is_the_platforms(
-    monkeypatch: pytest.MonkeyPatch, chosen: str | None
-) -> None:
-    monkeypatch.delenv("RSCTL_CONFIG")
-    if chosen is None:
-        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    else:
-        monkeypatch.setenv("XDG_CONFIG_HOME", chosen)
-    expected = platformdirs.user_config_dir("rsctl", appauthor=False)
-    assert configuration_folder() == Path(expected)
