@@ -224,7 +224,13 @@ def torchrun(environ: dict[str, str]) -> Callable[..., Ended]:
 
 
 @pytest.fixture(scope="session")
-def alone(environ: dict[str, str]) -> Callable[..., Ended]:
+def import_torch() -> str:
+    """The line by which a script has torch and, by torch's entry points, the binding."""
+    return "import torch, rsctl_start; rsctl_start.autoload()" if _is_old() else "import torch"
+
+
+@pytest.fixture(scope="session")
+def alone(environ: dict[str, str], import_torch: str) -> Callable[..., Ended]:
     """Run a program as the only rank of a job, in an interpreter of its own."""
 
     def alone(program: str, **comm: str) -> Ended:
@@ -232,8 +238,8 @@ def alone(environ: dict[str, str]) -> Callable[..., Ended]:
         ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
         ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
         ranks |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
-        loaded = "import torch, rsctl_start; rsctl_start.autoload()\n" if _is_old() else ""
-        return ended([sys.executable, "-c", loaded + program], {**environ, **ranks, **comm})
+        whole = f"{import_torch}\n{program}"
+        return ended([sys.executable, "-c", whole], {**environ, **ranks, **comm})
 
     return alone
 

@@ -11,7 +11,10 @@ import pytest
 Run = Callable[..., Any]
 Reducers = Callable[..., Any]
 
-NEEDS_GPUS = "FSDP requires CUDA|Found no NVIDIA driver|dummy base class Stream"
+NEEDS_GPUS = (
+    "FSDP requires CUDA|Found no NVIDIA driver|CUDA driver version is insufficient"
+    "|dummy base class Stream"
+)
 """How FSDP2 of PyTorch 2.4 and 2.5 ends on CPUs."""
 
 GRADIENT_BYTES = 70776
