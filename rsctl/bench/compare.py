@@ -20,7 +20,7 @@ from rsctl.bench.formats.html import html_table
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, p_two_sided
-from rsctl.runs.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_change, format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _ONE_RUN = "one run per side allows no conclusion"
@@ -111,10 +111,11 @@ def _compared_row(metric: Compared, several: bool) -> list[str]:
 
 def effect_texts(metric: Compared) -> list[str]:
     """The effect, its interval and its p; each is empty if there is none."""
-    effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
+    effect = "" if metric.effect is None else format_change(metric.effect)
     interval = ""
     if metric.interval is not None:
-        interval = f"{100 * metric.interval[0]:+.3g} … {100 * metric.interval[1]:+.3g} %"
+        low, high = (format_change(bound) for bound in metric.interval)
+        interval = f"{low.removesuffix(' %')} … {high}"
     return [effect, interval, "" if metric.p is None else f"{metric.p:.2g}"]
 
 

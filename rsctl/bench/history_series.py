@@ -14,6 +14,7 @@ from rsctl.bench.results import cell_label
 from rsctl.bench.steps import ALPHA, SHORTEST, find_steps, middle
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.suggestions import close_match
+from rsctl.runs.stream.formatting import format_change
 
 _CERTAIN = 0.999
 
@@ -61,7 +62,7 @@ class FoundStep(msgspec.Struct, kw_only=True):
         """`+12.3 %`, or the two levels if there is no percentage."""
         if self.size is None:
             return f"{self.level_before:.4g} -> {self.level:.4g}"
-        return f"{100 * self.size:+.3g} %"
+        return format_change(self.size)
 
     @property
     def confidence_text(self) -> str:

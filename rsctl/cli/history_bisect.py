@@ -13,6 +13,7 @@ from rsctl.cli.gate_run import BenchRunner
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
+from rsctl.runs.stream.formatting import format_change
 from rsctl.runs.stream.sanitize import sanitize_text
 
 
@@ -108,13 +109,13 @@ def _print(found: Bisected) -> None:
         write_table(
             [("COMMIT", "VERDICT", "CHANGE", "REASON", "SUBJECT"), *map(_row, found.probes)]
         )
-    change = f"{100 * found.effect:+.3g} %" if found.is_relative else f"{found.effect:+.4g}"
+    change = format_change(found.effect) if found.is_relative else f"{found.effect:+.4g}"
     ends = f"{short_commit(found.good)}..{short_commit(found.bad)}"
     typer.echo(sanitize_text(f"{found.cell}: {change} in {ends}"))
     typer.echo(sanitize_text(found.headline))
 
 
 def _row(probe: Probe) -> tuple[str, str, str, str, str]:
-    effect = "" if probe.effect is None else f"{100 * probe.effect:+.3g} %"
+    effect = "" if probe.effect is None else format_change(probe.effect)
     verdict = probe.mark.value if probe.mark else ""
     return short_commit(probe.commit), verdict, effect, probe.reason[:80], probe.subject[:60]

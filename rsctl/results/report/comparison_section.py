@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rsctl.bench.compare import Compared, Comparison, baselines_first, compare
+from rsctl.bench.compare import Compared, Comparison, baselines_first, compare, effect_texts
 from rsctl.bench.gate import evaluate
 from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import Floor
@@ -107,18 +107,7 @@ def _row(metric: Compared, columns: Sequence[int]) -> list[str]:
     values = [
         NONE if s.value is None else f"{format_number(s.value)}{unit} (n={s.n})" for s in sides
     ]
-    interval = ""
-    if metric.interval is not None:
-        interval = f"{_percent(metric.interval[0])} … {_percent(metric.interval[1])}"
-    return [
-        *(metric.name, _cell(metric), *values),
-        "" if metric.effect is None else _percent(metric.effect),
-        *(interval, "" if metric.p is None else f"{metric.p:.2g}", metric.remark or ""),
-    ]
-
-
-def _percent(part: float) -> str:
-    return f"{100 * part:+.3g} %"
+    return [metric.name, _cell(metric), *values, *effect_texts(metric), metric.remark or ""]
 
 
 def _cell(metric: Compared) -> str:

@@ -138,6 +138,12 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
+def format_change(part: float) -> str:
+    """A relative change as a percentage with its sign, of three digits; thousands in full."""
+    percent = 100 * part
+    return f"{percent:+,.0f} %" if 999.5 <= abs(percent) < 1e12 else f"{percent:+.3g} %"
+
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsctl.runs.stream.events import LogEvent
-from rsctl.runs.stream.formatting import LineFormat, format_duration, format_number, sparkline
+from rsctl.runs.stream.formatting import (
+    LineFormat,
+    format_change,
+    format_duration,
+    format_number,
+    sparkline,
+)
 from rsctl.runs.stream.sanitize import sanitize, sanitize_line
 
 
@@ -157,6 +163,23 @@ def test_durations(seconds: float, expected: str) -> None:
 )
 def test_numbers(value: float, expected: str) -> None:
     assert format_number(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (0.12345, "+12.3 %"),
+        (-0.0049, "-0.49 %"),
+        (9.994, "+999 %"),
+        (9.996, "+1,000 %"),
+        (-123.4, "-12,340 %"),
+        (1e15, "+1e+17 %"),
+        (math.inf, "+inf %"),
+        (math.nan, "+nan %"),
+    ],
+)
+def test_changes(part: float, expected: str) -> None:
+    assert format_change(part) == expected
 
 
 @pytest.mark.parametrize("kind", ["reducer", "metrics", "unknown"])
