@@ -64,7 +64,9 @@ EXCEPTION_KINDS = (
     cause(
         "empty-data",
         r"^(?:IndexError: (?:list|tuple|pop)|ZeroDivisionError|StopIteration"
-        r"|\w{1,40}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0))",
+        r"|\w{1,40}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
+        r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
+        r"(?:samples|examples|images|files|data)\b))",
         "a list or a count is empty, or shorter than the code expects",
         "look for a data set, shard or folder without content: a wrong path, a filter, fewer "
         "samples than ranks x batch size, or fewer GPUs than the script counts on",
