@@ -98,7 +98,8 @@ ACCELERATOR_CAUSES = (
         "neuron-compile",
         r"neuronx?-cc (?:compilation )?(?:failed|terminated|INTERNAL_ERROR)"
         r"|Command '\['neuronx?-cc'|Failed compilation with \['neuronx?-cc'|\bNCC_[A-Z]{3,5}\d{2,4}"
-        r"|\[neuronx?-cc\]: [^\n]{0,40}Internal Compiler Error|Compiler status (?:ERROR|FAIL)"
+        r"|\[neuronx?-?cc[\w.]{0,40}\]: [^\n]{0,40}Internal Compiler Error"
+        r"|Compiler status (?:ERROR|FAIL)"
         r"|NCC_WRAPPER\|\|: Compilation failed|RunNeuronCCImpl: error"
         r"|neuronx?-cc was forcibly killed",
         "Neuron's compiler could not compile a graph of the model",

@@ -51,7 +51,7 @@ CAUSES = (
     *COMMAND_CAUSES,
     cause(
         LOST_PEER,
-        rf"(?<!\(104, ')(?<!\(32, ')(?:{stderr_tail.LOST_PEER})"
+        rf"(?<!\(104, ')(?<!\(32, ')(?<! to - \[Errno 32\] )(?:{stderr_tail.LOST_PEER})"
         r"|Orted process exited|MPI communication peer process has unexpectedly disconnected"
         r"|Horovod has been shut down"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",

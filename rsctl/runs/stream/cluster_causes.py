@@ -44,8 +44,10 @@ CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-request",
-        r"(?:Unable to allocate resources|Batch job submission failed): ([^\n]{1,120})"
-        r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})",
+        r"(?:Unable to allocate resources|Batch job submission failed): (?!Unspec)([^\n]{1,120})"
+        r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})"
+        r"|sbatch: error: (?!Batch job|lua|[^\n]{0,60}[Ww]arning|Unable to contact)"
+        r"([^\n]{1,160}?)(?: sbatch: |$|\n)",
         "Slurm refuses what the job asks for: {names}",
         "correct the account, partition, time, nodes or GPUs; `sinfo` and `sacctmgr show assoc` "
         "show what the user may ask for",
@@ -54,7 +56,7 @@ CLUSTER_CAUSES = (
         "slurm-launch",
         r"Task launch for StepId=\S{1,40} failed on node ([\w.-]{1,100})"
         r"|Application launch failed: ([^\n]{1,100})"
-        r"|error: execve\(\): (\S{1,200}: [^\n]{1,80})"
+        r"|error: execve\(\): (\S{1,200}: [^\n]{1,80})|srun: fatal: (Can not execute \S{1,200})"
         r"|slurmstepd: error: (couldn't chdir to [^\n]{1,160})"
         r"|(Socket timed out on send/recv operation|Zero Bytes were transmitted or received"
         r"|Communication connection failure)|Unable to contact slurm controller()"

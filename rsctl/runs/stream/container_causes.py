@@ -21,7 +21,8 @@ CONTAINER_CAUSES = (
         "container-engine",
         r"(enroot-\w{1,30}|mksquashfs|unsquashfs|squashfuse|fuse-overlayfs|conmon|slirp4netns|pasta"
         r"|fuse2fs|gocryptfs)\W{1,5}(?:command not found|executable file not found|not found in)"
-        r"|(?:exec|find runc path): \W{0,5}(runc|crun|conmon)\W{1,9}executable file not found",
+        r"|(?:exec|find runc path): \W{0,5}(runc|crun|conmon)\W{1,9}executable file not found"
+        r"|\[ERROR\] Command not found: (?!nvidia)(\S{1,60})",
         "a program that the container engine needs is missing on the node: {names}",
         "install it there, or the whole package of the engine; exclude the node until then",
     ),

@@ -12,6 +12,7 @@ from rsctl.known_errors import KnownError, find_known_errors
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
+from rsctl.runs.stream.exception_kinds import EXCEPTION_KINDS
 from rsctl.runs.stream.exceptions import (
     Raised,
     find_error_line,
@@ -52,7 +53,7 @@ _ERROR = re.compile(
 )
 _NCCL_WARNING = re.compile(
     r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
-    r"(?!Failed to (?:open|find)|Cuda failure 'peer)([^\n]{1,160})"
+    r"(?!Failed to (?:open|find)|Cuda failure 'peer|[^\n]{0,120}falling back)([^\n]{1,160})"
 )
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
 _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
@@ -75,6 +76,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     ),
     "peer": frozenset({"container-image"}),
     "toolkit-program": frozenset({"module"}),
+    "binary": frozenset({"gpu-libraries"}),
     "hub-version": frozenset({"module"}),
 }
 """The causes that explain each cause, and replace it."""
@@ -307,11 +309,8 @@ def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
 
 def _exception(raised: Raised) -> Finding:
     where = f", at {raised.position}" if raised.position else ""
-    return note(
-        "exception",
-        f"the program raised an exception: {raised.text}{where}",
-        "correct the program there, or what it names; the log has the lines before it",
-    )
+    kind = next(find_known_errors(EXCEPTION_KINDS, raised.text))
+    return note(kind.code, f"{kind.summary}: {raised.text}{where}", kind.remedy)
 
 
 def _native(raised: Raised, known: Finding | None) -> Finding:

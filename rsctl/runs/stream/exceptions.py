@@ -16,8 +16,9 @@ _LONGEST = 300
 _LONGEST_LINE = 4096
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|^ *File \"[^\"]+\", line \d+")
 _PREFIX = re.compile(
-    r"(?:\[rank\d{1,6}\]: ?|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?|std(?:err|out): ?"
-    r"|\(\w{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\) ?|\d{1,5}: ?(?=[A-Z ]))"
+    r"(?:\[(?:rank|default)\d{1,6}\]: ?|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?|std(?:err|out): ?"
+    r"|\([\w=, ]{1,60}(?:\([\w-]{1,60}\) )?pid=\d{1,9}(?:, ip=[\da-fA-F.:\[\]]{2,50})?\) ?"
+    r"|\d{1,5}: ?(?=[A-Z ]))"
 )
 _BOX = re.compile(r"[\u2500-\u257f]")
 _BOX_FRAME = re.compile(r" *(/[^:\n]{1,300}\.py):(\d{1,7}) in ([\w<>]{1,100})(?: |$)")

@@ -11,11 +11,12 @@ FRAMEWORK_CAUSES = (
     cause(
         "batch-size",
         r"train_batch_size is not equal to|Either train_batch_size or train_micro_batch_size"
-        r"|(?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
-        r"(?:not|must be) divisible by"
-        r"|(?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9})"
-        r"[^\n]{0,60}divisible by",
-        "the batch size, or the number of ranks, does not fit the other sizes of the training",
+        r"|((?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
+        r"(?:not|must be) (?:evenly |exactly )?(?:divisible by|a multiple of)[^\n]{0,80})"
+        r"|((?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9}"
+        r"|data parallel size)[^\n]{0,60}divisible by[^\n]{0,80})",
+        "the batch size, or the number of ranks, does not fit the other sizes of the training: "
+        "{names}",
         "make the total batch size the batch size of a rank x accumulation steps x ranks, and the "
         "number of ranks a multiple of tensor x pipeline parallelism; a product with 1 rank means "
         "that the script did not initialise its process group before",
@@ -26,6 +27,8 @@ FRAMEWORK_CAUSES = (
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"
         r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
+        r"|Command '\[?'?(?:[\w./-]{0,100}/)?((?:g|c|clang)\+\+|gcc|clang|nvcc)['\s]"
+        r"|ninja: build stopped|nvlink error|collect2: error"
         r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file|(nvcc fatal[^\n]{1,120})",
         "code of a package could not be compiled in the job: {names}",
         "use an image.base that has compilers, ninja and the CUDA toolkit (a `devel` image) of "
@@ -36,7 +39,9 @@ FRAMEWORK_CAUSES = (
         r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
         r" group that doesn't match|has a different number of parameter groups)"
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
-        r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint",
+        r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
+        r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
+        r"|size mismatch for (\S{1,120}): copying a param",
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
         "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
         "sizes; convert it for other sizes with the framework's tool",
@@ -51,7 +56,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "fsdp",
         r"[Mm]ust flatten tensors (?:with|on)|_convert_all_state_info[\s\S]{0,200}?AssertionError"
-        r"|FSDP expects uniform|FlatParameter[^\n]{0,100}(?:same|uniform)"
+        r"|Cannot flatten integer dtype|FSDP expects uniform"
+        r"|FlatParameter[^\n]{0,100}(?:same|uniform)"
         r"|[Ii]nconsistent (?:compute device|dtype|`?requires_grad)",
         "FSDP found parameters or optimizer states of different types in one unit",
         "give all parameters of a wrapped module the same dtype, device and requires_grad before "
@@ -61,7 +67,10 @@ FRAMEWORK_CAUSES = (
         "sharded-tensor",
         r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
-        r"|'weight' must be 2-D|[Cc]annot copy out of meta tensor"
+        r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
+        r"|[Cc]annot copy out of meta tensor|DTensor does not support|data is not allocated yet"
+        r"|does not have a sharding strategy registered|Sharding propagation failed"
+        r"|current state is TrainingState\.|`_is_root` should not have been set"
         r"|NotImplementedError: [^\n]{0,80}meta tensor",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
         "or in another order than before",
@@ -261,7 +270,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "group-twice",
-        r"initialize the default process group twice",
+        r"initialize the default process group twice"
+        r"|parallel group is already initialized",
         "the script, or a framework in it, sets up the process group a second time",
         "call init_process_group only where torch.distributed.is_initialized() is false",
     ),
@@ -281,7 +291,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "gpu-fault",
         r"CUDA error: ([^\n]{1,100})|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
-        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE"
+        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.cu|(CU(?:BLAS|DNN|SOLVER|SPARSE"
         r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
         "CUDA, or one of its libraries, reported an error: {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "

@@ -58,18 +58,24 @@ GPU_CAUSES = (
     cause(
         "gpu-libraries",
         r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
-        r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with",
-        "the loaded cuDNN is of another version than torch, JAX or TensorFlow was built for",
-        "let pip install cuDNN with the framework, and keep others out of LD_LIBRARY_PATH",
+        r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with"
+        r"|undefined symbol: ((?:nccl(?!\w*Plugin)|cudnn|cublas|cusparse|(?:__)?nvJitLink)\w{1,60})"
+        r"|(Invalid config \w{1,40} attribute value -2147483648)",
+        "a loaded library of CUDA (cuDNN, NCCL, nvJitLink) is of another version than torch, JAX "
+        "or TensorFlow was built for: {names}",
+        "let pip install these libraries with the framework (nvidia-cudnn-cu12, nvidia-nccl-cu12), "
+        "and keep others out of LD_LIBRARY_PATH and LD_PRELOAD",
     ),
     cause(
         "gpu-state",
         r"CUDA-capable device\(s\) is/are busy or unavailable|devices are busy or unavailable"
         r"|system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|CUDA driver initialization failed"
-        r"|CUDA unknown error|couldn't communicate with the NVIDIA driver",
+        r"|CUDA unknown error|couldn't communicate with the NVIDIA driver"
+        r"|operation cannot be performed in the present state",
         "the machine's GPUs cannot be used: they are busy, or their driver is not ready",
         "run nvidia-smi there: look for other processes, and for GPUs with NVSwitch start "
-        "nvidia-fabricmanager in the driver's version; in a cloud, submit again",
+        "nvidia-fabricmanager in the driver's version, for NVLink between nodes nvidia-imex, whose "
+        "domain two jobs cannot share; in a cloud, submit again",
     ),
     cause(
         "gpu-hardware",
@@ -108,6 +114,13 @@ GPU_USE_CAUSES = (
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
+    ),
+    cause(
+        "processes",
+        r"Error: (?!CUDA )([^\n]{0,120}\b(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES\b[^\n]{0,120})",
+        "the variable that chooses the visible GPUs does not fit the script: {names}",
+        "remove CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES from run.env, "
+        "the image and the script, and let each rank use the GPU of its LOCAL_RANK",
     ),
     cause(
         "gpu-peer",

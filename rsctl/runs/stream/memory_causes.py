@@ -55,6 +55,14 @@ MEMORY_CAUSES = (
         f"{LESS_MEMORY}, or raise the memory limit",
     ),
     cause(
+        "memory",
+        r"pin_memory\([\s\S]{0,300}?CUDA error: (?:invalid argument|out of memory)"
+        r"|cudaHost(?:Alloc|Register)\w{0,20}[^\n]{0,60}(?:fail|error|out of memory)",
+        "the node could not pin so much of its memory for the GPU",
+        "pin less: pin_memory=False in the script, pin_memory: false of DeepSpeed's offload, less "
+        "offload, or a node with more memory",
+    ),
+    cause(
         DATA_WORKER,
         r"DataLoader worker \([^\n]{1,200}?\) (?:is killed by signal: (?!Bus error)([\w ]{1,40})"
         r"|exited unexpectedly)",

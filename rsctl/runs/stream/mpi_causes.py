@@ -92,7 +92,8 @@ MPI_CAUSES = (
         "ssh-nodes",
         r"ssh: connect to host (\S{1,100}) port \d{1,5}: (?:Connection|No route|Operation)"
         r"|ssh: Could not resolve hostname (\S{1,100}):|Host key verification failed"
-        r"|Permission denied \(publickey",
+        r"|Permission denied \(publickey|host=(\S{1,100}) was not reachable via ssh"
+        r"|Command \W{1,3}(?:ssh|pdsh|scp) ([^'\n]{0,160})[^\n]{0,20} returned non-zero",
         "a launcher could not log in to another node by ssh: {names}",
         "set run.launcher: torchrun or mpi, with which rsctl starts the processes of all nodes",
     ),
@@ -176,7 +177,8 @@ MPI_CAUSES = (
         r"|Unable to connect to (?:GCS|Redis|the (?:head|Ray))|ray_version_mismatch"
         r"|(?:This|The) process[^\n]{0,40}(?:Ray version|Version mismatch)|Version mismatch: The "
         r"cluster was started|Failed to get node info|[Tt]he current node timed out during startup"
-        r"|local raylet (?:died|dies)|[Rr]aylet (?:is|has) (?:dead|died|terminated)",
+        r"|No available agent to submit job|local raylet (?:died|dies)"
+        r"|[Rr]aylet (?:is|has) (?:dead|died|terminated)",
         "a process could not connect to Ray, or Ray's own daemon on the node ended",
         "start Ray on the first node and let the others join its address; use the same Ray and "
         "Python on all nodes; see raylet.out and gcs_server.out in /tmp/ray/session_latest/logs",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rsctl.runs.stream.service_causes import cause
 
+_RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
+
 NETWORK_CAUSES = (
     cause(
         "timeout",
@@ -43,7 +45,10 @@ NETWORK_CAUSES = (
     cause(
         "launcher",
         r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
-        r"|Default process group has not been initialized()|parallel group is not initialized()",
+        r"|Default process group has not been initialized()|parallel group is not initialized()"
+        r"|Error: [^\n]{0,80}(?:[Cc]ould not find|[Mm]issing|must set|requires?)[^\n]{0,40}\W"
+        rf"{_RANK_VARIABLE}|Error: [^\n]{{0,80}}\b{_RANK_VARIABLE}[^\n]{{0,60}}(?:not set"
+        r"|not found|not defined|is required|must be set|missing)",
         "the script requires a process group, and none has been set up: {names}",
         "set run.launcher: torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the "
         "script calls init_process_group",
@@ -52,13 +57,12 @@ NETWORK_CAUSES = (
         "mismatch",
         r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes"
         r"|message truncated : receiving \d{1,12} bytes instead of"
-        r"|DDP expects same model across all ranks"
-        r"|in this process with sizes [^\n]{1,100} appears not"
-        r" to match",
+        r"|DDP expects same model across all ranks|disagreement between rank\d"
+        r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error",
         "ranks ran different collective operations, or one with tensors of different sizes",
         "give all ranks tensors of the same shape and type in the same order, and make all ranks "
-        "follow the same path through the script; branches on the rank may only "
-        "contain work that needs no other rank",
+        "follow the same path through the script; branches on the rank may only contain work that "
+        "needs no other rank; NCCL and its variables must be the same on all nodes",
     ),
     cause(
         "unused-parameters",
@@ -76,7 +80,7 @@ NETWORK_CAUSES = (
     ),
     cause(
         "nccl-network",
-        r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45})<\d{1,5}> failed"
+        r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45}(?:%\w{1,20})?)<\d{1,5}> failed"
         r"|NCCL WARN (?!Call to ibv)[^\n]{0,120}(No route to host|Connection (?:refused"
         r"|timed out))",
         "NCCL uses a network interface that cannot reach the other nodes: {names}",
@@ -87,17 +91,29 @@ NETWORK_CAUSES = (
         "interface",
         r"gloo/transport/tcp/device\.cc[^\n]{0,80}Unable to find address for:? ?(\S{1,100})"
         r"|Unable to resolve hostname to a()|makeDeviceForInterface()|unable to find interface()"
-        r"|[Nn]o socket interface found()",
-        "gloo or NCCL finds no network address of this node: {names}",
+        r"|[Nn]o socket interface found()|(address family mismatch|ss_family == ss2\.ss_family)",
+        "gloo or NCCL finds no network address of this node, or none of the kind (IPv4, IPv6) that "
+        "the others have: {names}",
         "set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env to an interface that exists on "
         "all nodes and has an address, such as eth0 (gloo takes no ^); or let each node's host "
-        "name be resolvable",
+        "name be resolvable, on all nodes to the same kind of address",
+    ),
+    cause(
+        "nvshmem",
+        r"nvshmem\S{0,200}:\d{1,5}: ((?:non-zero status: -?[1-9]|NULL value)[^\n]{0,120})"
+        r"|(aborting due to error in nvshmem\w{0,60}|nvshmem initialization failed)"
+        r"|(NVSHMEM API called before NVSHMEM initialization)",
+        "NVSHMEM, which DeepEP and others use, could not start or reach the other nodes: {names}",
+        "set NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME and NVSHMEM_HCA_LIST in run.env to the interface "
+        "and the devices that all nodes share; IBGDA needs the nodes' nvidia driver to allow it "
+        "(PeerMappingOverride=1) and /dev/infiniband in the container, otherwise set "
+        "NVSHMEM_IB_ENABLE_IBGDA=0",
     ),
     cause(
         "nccl-ib",
-        r"Call to (ibv_\w{1,40}) failed|mlx5: \S{1,100}: (got completion with error)"
+        r"\b(ibv_(?!fork)\w{1,40})(?:\(\))? failed|mlx5: \S{1,100}: (got completion with error)"
         r"|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
-        "NCCL failed on InfiniBand or RoCE: {names}",
+        "NCCL, or another library, failed on InfiniBand or RoCE: {names}",
         "check with `ibv_devinfo` in the container that its devices exist and are active; "
         "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; where each port reaches "
         "only its own rail, set NCCL_CROSS_NIC=0; the limit of locked memory must be high; a lost "

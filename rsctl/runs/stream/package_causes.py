@@ -19,7 +19,8 @@ PACKAGE_CAUSES = (
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
         "a Python module is missing: {names}",
-        "add it to image.python; on target process, install it in the environment of rsctl",
+        "add it to image.python, on target process to the environment of rsctl; if its package is "
+        "there, install the version that has this module, and keep no file of the package's name",
     ),
     cause(
         "requirements",
@@ -41,11 +42,12 @@ PACKAGE_CAUSES = (
     cause(
         "library",
         rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
+        r"|Could not load (libtorchcodec)"
         rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY}|libnccl-)(lib[\w.+-]{{1,80}}): cannot "
         rf"open "
         r"shared object file",
         "a system library is missing: {names}",
-        "add its package to image.apt",
+        "add its package to image.apt, for libav* and libtorchcodec ffmpeg",
     ),
     cause(
         "numpy",

@@ -62,12 +62,8 @@ SCRIPT_CAUSES = (
         r"|(\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for|by) [^\n]{1,120})"
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
-        r"|AttributeError: (?:partially initialized )?(module '(?:torch\w{0,10}|numpy|pandas"
-        r"|pyarrow|dill|transformers|datasets|accelerate|diffusers|peft|triton|deepspeed|lightning"
-        r"|jax|wandb|cv2"
-        r"|pkgutil|collections|inspect)\b[\w.]{0,60}' has no attribute '\w{1,80}')"
-        r"|TypeError: (\w{0,60}(?:Trainer|Arguments|Config|Strategy|Plugin|Accelerator|Parallel)"
-        r"\.__init__\(\) got an unexpected keyword argument '\w{1,60}')"
+        r"|(operator torchvision::\w{1,40} does not exist)"
+        r"|(not find the operator torchvision::\w{1,40})"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
         r"|No module named '((?:pkg_resources|distutils|imp|torch\._six)\b[\w.]{0,40})'",
@@ -125,7 +121,8 @@ SCRIPT_CAUSES = (
     cause(
         "data-types",
         r"Arrow(?:Invalid|TypeError|NotImplementedError|CapacityError): "
-        r"(?!Not an? |[^\n]{0,40}[Mm]agic|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b))"
+        r"(?!Not an? |Could not open|[^\n]{0,40}[Mm]agic"
+        r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b))"
         r"([^\n]{1,200})|(?:datasets\.\w{1,20}\.)CastError: ([^\n]{1,160})",
         "pyarrow cannot represent the data: {names}",
         "correct what the message names: rows or files with other types or columns than declared, "
@@ -133,13 +130,14 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "data-file",
-        r"ArrowInvalid: (Not an? [^\n]{1,160}|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
+        r"ArrowInvalid: ((?:Not an?|Could not open) [^\n]{1,160}|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
         r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b)[^\n]{0,100})"
         r"|cannot identify image file ([^\n]{1,160})|image file is truncated()"
         r"|Truncated File Read()"
         r"|tarfile\.ReadError: ([^\n]{1,80})|zlib\.error: ([^\n]{1,80})|BadZipFile: ([^\n]{1,80})"
         r"|Compressed file ended before()|gzip\.BadGzipFile: ([^\n]{1,80})"
-        r"|Parquet magic bytes not found()|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
+        r"|Parquet magic bytes not found()|(No valid stream found|moov atom not found)"
+        r"|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
         r"|UnicodeDecodeError: ([^\n]{1,120})|IncompleteReadError|(Consistency check failed: "
         r"[^\n]{1,80})"
         r"|Unable to (?:synchronously )?open (?:file|object) \(([^\n]{1,100})",
@@ -186,24 +184,45 @@ SCRIPT_CAUSES = (
         r"|eval\w{0,6})"
         r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss|does not have a padding token"
         r"|chat_template is not set|cannot perform fine-tuning on purely quantized"
-        r"|[Tt]arget modules [^\n]{1,80} not found|already exists and is not empty"
+        r"|[Tt]arget modules [^\n]{1,80} not found"
         r"|[Ee]valuation requires an eval_dataset|[Yy]ou cannot (?:use|train|set) [^\n]{1,100})",
         "the framework does not accept the script's settings: {names}",
         "correct the setting that the message names, in the script or in run.args",
+    ),
+    cause(
+        "file-exists",
+        r"FileExistsError: (?:\[Errno 17\] File exists: )?([^\n]{1,200})"
+        r"|Reused local directory: ([^\n]{1,160}?) vs ",
+        "a file, folder or segment of shared memory already exists: {names}",
+        "use a new folder for each run, and let one rank create it, or all with exist_ok=True; "
+        "what an earlier run has left must be deleted: segments of shared memory are in /dev/shm "
+        "(MosaicML's streaming: streaming.base.util.clean_stale_shared_memory())",
+    ),
+    cause(
+        "attention",
+        r"Error: ((?:FlashAttention|flash_attn)[^\n]{1,120})|(No available kernel\. Aborting)"
+        r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
+        r"|(No dot product attention backend[^\n]{0,60})"
+        r"|(No operator found for `memory_efficient_attention\w{0,20})",
+        "the attention kernel does not support these tensors on this GPU: {names}",
+        "give it fp16 or bf16 (torch.autocast, dtype=) and a supported head size, update cuDNN and "
+        "the kernel's package, or choose another kernel: attn_implementation, and for Transformer "
+        "Engine NVTE_FUSED_ATTN=0 or NVTE_FLASH_ATTN=0 in run.env",
     ),
     cause(
         "torch-internal",
         r"([^\n]{0,100}) ?INTERNAL ASSERT FAILED",
         "PyTorch found its own state to be wrong: {names}",
         "this is a fault of torch, or of code that changes modules or gradients behind its back "
-        "(adapters, checkpointing, unused parameters): use another version of torch, or leave "
-        "these out one by one",
+        "(adapters, checkpointing, unused parameters, PYTORCH_CUDA_ALLOC_CONF): use another "
+        "version of torch, or leave these out one by one",
     ),
     cause(
         "tracker-failed",
-        r"wandb: ERROR ([^\n]{1,160})|wandb\.(?:sdk\.)?(?:[a-z.]{0,40})errors?\.(\w{1,40})"
-        r"|MlflowException: ([^\n]{1,160})|neptune\.\w{0,30}\.?exceptions\.(\w{1,60})"
-        r"|comet_ml\.exceptions\.(\w{1,60})|wandb\.(Error|CommError|UsageError)",
+        r"wandb: ERROR ([^\n]{1,160})|MlflowException: ([^\n]{1,160})"
+        r"|\b(?:wandb|mlflow|neptune|comet_ml|clearml|swanlab|aim)\.(?:[a-z_]{1,30}\.){0,4}"
+        r"(?:errors?|exceptions?)\.([A-Z]\w{1,60}(?:: [^\n]{1,120})?)"
+        r"|wandb\.(Error|CommError|UsageError)",
         "the experiment tracker failed and ended the script: {names}",
         "correct its key, project or network, or turn it off to see the rest work: "
         "WANDB_MODE=offline or disabled, report_to=none",
@@ -267,7 +286,8 @@ SCRIPT_CAUSES = (
         "gradient",
         r"modified by an inplace operation|does not require grad and does not have a grad_fn"
         r"|backward through the graph a second time|doesn't have any parameters that require a "
-        r"gradient|optimizer got an empty parameter list|None of the inputs have requires_grad",
+        r"gradient|optimizer got an empty parameter list|None of the inputs have requires_grad"
+        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index",
         "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
         "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
         "forward one; with gradient checkpointing and frozen weights call "
@@ -279,7 +299,8 @@ SCRIPT_CAUSES = (
         r"[^\n]{0,40}dtype[^\n]{0,60}but got|must have the same dtype|Input type \([\w.]{1,40}\) "
         r"and "
         r"(?:weight|bias) type|not implemented for '(Half|BFloat16|Float8\w{0,10}|Long|Int|Bool)'"
-        r"|cannot be converted to type at::\w{1,10} without overflow",
+        r"|cannot be converted to type at::\w{1,10} without overflow"
+        r"|(Promotion for Float8 Types is not supported)",
         "an operation got tensors of a type that it does not take: {names}",
         "use one type for the model and its inputs, or torch.autocast; some operations exist only "
         "on GPUs, or only in float32",
@@ -288,7 +309,8 @@ SCRIPT_CAUSES = (
         "tensor-shape",
         r"(shapes cannot be multiplied \(\S{1,40} and \S{1,40}\))"
         r"|(shape '\[[^\n]{1,60}\]' is invalid for input of size \d{1,15})"
-        r"|(size of tensor a \(\d{1,12}\) must match the size of tensor b \(\d{1,12}\))"
+        r"|(size of (?:tensor a|the tensor) \(\d{1,12}\) must match the (?:size of tensor b"
+        r"|existing size) \(\d{1,12}\))"
         r"|(Sizes of tensors must match except in dimension \d{1,3})"
         r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
         r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"

@@ -125,6 +125,7 @@ SERVICE_CAUSES = (
         "credentials-invalid",
         r"ExpiredToken|InvalidClientTokenId|UnrecognizedClientException|SignatureDoesNotMatch"
         r"|InvalidAccessKeyId|RequestTimeTooSkewed|security token included in the request is"
+        r"|\(400\) when calling the [Hh]ead[Oo]bject"
         r"|RefreshError|invalid_grant|Token has been expired or revoked"
         r"|Reauthentication is needed|Invalid Credentials|invalid authentication credentials",
         "a cloud service does not accept the credentials of the job: wrong, or expired",
@@ -149,11 +150,12 @@ SERVICE_CAUSES = (
     ),
     cause(
         "service-unavailable",
-        r"(?<!\d)50[0234] (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
+        r"(?<!\d)50[0234],? (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
         r"|\((?:ServiceUnavailable|InternalError|503|500)\) when calling the (\w{1,60})",
         "a service was unavailable: {names}",
-        "submit again; let the script retry with increasing pauses; limits.retries resumes the job",
+        "submit again; let the script retry with increasing pauses; limits.retries resumes the "
+        "job; if the job itself runs the server, see its log",
     ),
     cause(
         "file-system",

@@ -375,7 +375,7 @@ def test_the_warnings_of_nccl_before_a_traceback_say_why_it_failed() -> None:
 def test_an_error_before_a_clear_exception_is_not_its_cause() -> None:
     lines = ["HTTP Error 429: Too Many Requests", *CHAINED[8:]]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
-    assert [cause.code for cause in causes] == ["exception"]
+    assert [cause.code for cause in causes] == ["empty-data"]
 
 
 def test_a_traceback_that_was_cut_off_gives_way_to_the_one_before() -> None:

@@ -174,13 +174,40 @@ def test_errors_of_native_code_and_of_shells(text: str, error: str) -> None:
 
 
 def test_the_exception_is_the_cause_where_none_is_known() -> None:
-    lines = SIMPLE.splitlines()
+    lines = [*SIMPLE.splitlines()[:-1], "LookupError: loss"]
     (cause,) = known_causes(failure_lines(lines), 1, None)
     assert (cause.code, cause.message) == (
         "exception",
-        "the program raised an exception: KeyError: 'loss', at /app/train.py:9",
+        "the program raised an exception: LookupError: loss, at /app/train.py:9",
     )
     assert cause.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("KeyError: 'loss'", "key-missing"),
+        ("KeyError: 'loss is already registered'", "exception"),
+        ("TypeError: 'NoneType' object is not iterable", "none-value"),
+        ("AttributeError: 'DistributedDataParallel' object has no attribute 'a'", "wrapped-model"),
+        ("AttributeError: 'Model' object has no attribute 'a'", "package-versions"),
+        ("IndexError: list index out of range", "empty-data"),
+        ("IndexError: index 3 is out of bounds for dimension 0 with size 3", "exception"),
+        ("omegaconf.errors.ConfigKeyError: Key 'a' is not in struct", "configuration"),
+        ("ValueError: mode a needs at least 2 GPUs", "setting"),
+        ("ValueError: not enough values to unpack (expected 2, got 1)", "exception"),
+        ("TypeError: unsupported operand type(s) for +: 'int' and 'str'", "exception"),
+        ("RuntimeError: Please set dtype", "setting"),
+        ("RuntimeError: unexpected state", "exception"),
+    ],
+)
+def test_an_exception_is_explained_by_its_kind_only_if_that_is_certain(
+    text: str, code: str
+) -> None:
+    lines = [*SIMPLE.splitlines()[:-1], text]
+    (cause,) = known_causes(failure_lines(lines), 1, None)
+    assert cause.code == code
+    assert text in cause.message
 
 
 def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:

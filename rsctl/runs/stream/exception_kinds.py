@@ -1,0 +1,98 @@
+"""What kind of mistake an exception of Python shows, if its text has no cause of its own.
+
+The text of the exception is part of the finding, so a kind says only what holds for all of its
+texts. Sources: texts of tests/fixtures/real; the messages of CPython, hydra and omegaconf.
+"""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+_DEMAND = (
+    r"must|should (?:be|have)|(?:not|only|un)[ -]?support|requires?\b|required|not allowed"
+    r"|incompatible|mutually exclusive|[Ii]nvalid|not (?:a )?valid|[Uu]nrecognized|[Pp]lease"
+    r"|[Pp]rovide|not (?:implemented|divisible)|does(?: not|n't) (?:match|support)|[Mm]ismatch"
+    r"|exceeds?\b|too (?:long|large|small|many|few)|(?:is|are) not available|[Ee]nsure|Make sure"
+    r"|Assertion error \S"
+)
+_REFUSAL = (
+    rf"{_DEMAND}|positive|[Uu]nknown|[Uu]nexpected|[Ee]xpected|not (?:registered|equal|found"
+    r"|specified)|[Mm]issing|does(?: not|n't) (?:exist|have)|greater than|less than|larger than"
+    r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
+    r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
+)
+_OF_PYTHON = r"operand type|between instances|values to unpack|x not in list|unhashable"
+"""Messages of Python itself about a mistake in code, which refuse no setting."""
+
+EXCEPTION_KINDS = (
+    cause(
+        "configuration",
+        r"^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)|MissingConfigException"
+        r"|MissingMandatoryValue|Interpolation\w{1,40}|InstantiationException|ValidationError"
+        r"|HydraException|OverrideParseException|TOMLDecodeError|ArgumentError)\b|^yaml\.",
+        "the program does not accept its configuration",
+        "correct the key or value that the message names, in the configuration file or in "
+        "run.args (hydra adds a new key with + before it); use the file that belongs to the "
+        "program's version",
+    ),
+    cause(
+        "wrapped-model",
+        r"^AttributeError: '\w{0,20}(?:DataParallel|FullyShardedDataParallel|DeepSpeedEngine"
+        r"|OptimizedModule)' object has no attribute",
+        "the script uses a part of the model on its wrapper for several GPUs",
+        "use it on the model inside: model.module, model._orig_mod of torch.compile, or "
+        "accelerator.unwrap_model(model)",
+    ),
+    cause(
+        "none-value",
+        r"^(?:Type|Attribute)Error: [^\n]{0,120}\bNoneType\b",
+        "a value is None where the code needs an object",
+        "find what should have set it: an option that is missing, a file or batch without "
+        "content, a function that returned nothing, or something that only rank 0 makes",
+    ),
+    cause(
+        "package-versions",
+        r"^(?:AttributeError: (?:partially initialized )?[^\n]{1,120} has no attribute"
+        r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|missing \d|takes |got multiple)"
+        r"|ImportError: )",
+        "code uses a name that does not exist, or calls a function with other arguments than it "
+        "takes",
+        "where it belongs to a package, install the versions that belong together in "
+        "image.python, such as those of the script's own requirements; otherwise correct the "
+        "script",
+    ),
+    cause(
+        "empty-data",
+        r"^(?:IndexError: (?:list|tuple|pop)|ZeroDivisionError|StopIteration"
+        r"|\w{1,40}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
+        r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
+        r"(?:samples|examples|images|files|data)\b))",
+        "a list or a count is empty, or shorter than the code expects",
+        "look for a data set, shard or folder without content: a wrong path, a filter, fewer "
+        "samples than ranks x batch size, or fewer GPUs than the script counts on",
+    ),
+    cause(
+        "key-missing",
+        r"^KeyError(?![^\n]{0,160}already)",
+        "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
+        "checkpoint",
+        "compare the name with what is there: keys of the configuration, columns of the data, "
+        "modules that the script has to import before, parameters of the checkpoint",
+    ),
+    cause(
+        "setting",
+        rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{_OF_PYTHON}))"
+        rf"(?:(?:Value|Assertion|Type|NotImplemented)Error: (?=[^\n]{{0,400}}(?:{_REFUSAL}))"
+        rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
+        "a package or the script refuses a setting, or its input",
+        "change what the message names, in the script, its configuration or run.args; where it "
+        "worked before, a package may have another version now: see the script's requirements",
+    ),
+    cause(
+        "exception",
+        "",
+        "the program raised an exception",
+        "correct the program there, or what it names; the log has the lines before it",
+    ),
+)
+"""The first that fits the exception's text is shown; the last fits all."""
