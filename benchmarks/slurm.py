@@ -52,7 +52,8 @@ def run(runs: int) -> Report:
 
 
 def _submit(cluster: SlurmCluster, name: str, connection: str) -> Command:
-    path = Path(os.environ["RSCTL_HOME"]) / f"{name}.json"
+    path = Path(os.environ["RSCTL_HOME"]) / name / "job.json"
+    path.parent.mkdir()
     slurm = {"shared": str(cluster.shared), "connection": connection, "setup": cluster.setup}
     job = {
         "name": "true",

@@ -35,11 +35,15 @@ def reconcile_all(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
     """
     lost: set[str] = set()
     for run in runs:
-        is_elsewhere = in_cloud(run.url) is not None and not is_rehearsed(run.run)
-        if is_elsewhere and run.target in lost:
+        if is_elsewhere(run) and run.target in lost:
             on_outdated(run.run, ())
-        elif reconcile_run(run, on_outdated) is ExitCode.ENVIRONMENT and is_elsewhere:
+        elif reconcile_run(run, on_outdated) is ExitCode.ENVIRONMENT and is_elsewhere(run):
             lost.add(run.target)
+
+
+def is_elsewhere(run: RunRecord) -> bool:
+    """Whether the job of a run is not on this machine."""
+    return in_cloud(run.url) is not None and not is_rehearsed(run.run)
 
 
 def reconcile_run(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:

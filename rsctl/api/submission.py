@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.api.job_file import AnyJob, JobFile, load, message_findings, source_of, target_of
-from rsctl.api.reconcile import OnOutdated, ignore, reconcile_all, reconcile_run
+from rsctl.api.reconcile import OnOutdated, ignore, is_elsewhere, reconcile_all, reconcile_run
 from rsctl.api.resuming import require_same_cluster, resumed
 from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
@@ -99,9 +99,12 @@ class PreparedRun:
             raise
 
     def update_earlier_runs(self, on_outdated: OnOutdated = ignore) -> None:
-        """Bring the target's runs that have not ended up to date."""
+        """Bring the target's unfinished runs on this machine up to date: a killed one may still
+        have processes. Runs in a cloud are not asked about: they would only delay this one.
+        """
         with closing(Store()) as store:
-            reconcile_all(store.unfinished(self.plan.target), on_outdated)
+            runs = store.unfinished(self.plan.target)
+        reconcile_all([run for run in runs if not is_elsewhere(run)], on_outdated)
 
     def send(self, on_progress: OnProgress | None = None) -> Run:
         """Send the request of a new run, once; `submit` calls this after its checks.
@@ -267,8 +270,8 @@ def submit(
     With your own `run_id` a second call finds the run of the first, even if the answer to the first
     was lost; without a `run_id` each call makes a run. With `rehearse` the cloud is emulated on
     this machine, and nothing is sent there. With `resume` the job continues from the checkpoints of
-    that earlier run. `on_progress` gets the events of a build of the job's
-    image, `on_outdated` warnings about earlier runs on the target, which are reconciled first.
+    that earlier run. `on_progress` gets the events of a build of the job's image, `on_outdated`
+    warnings about the target's earlier runs on this machine, which are reconciled first.
 
     Raises RsctlError; an error after the start of the submission is recorded as the run's end. A
     KeyboardInterrupt cancels the job: rsctl waits for the answer to a request in progress and

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -26,10 +27,7 @@ class Dockerignore:
     """
 
     def __init__(self, lines: list[str], file: str = ".dockerignore") -> None:
-        self._rules: list[tuple[str | None, re.Pattern[str]]] = []
-        for reason, names in groupby(EXCLUDED_NAMES, key=EXCLUDED_NAMES.__getitem__):
-            case = re.IGNORECASE if reason == CREDENTIALS else 0
-            self._rules.append((reason, _compiled(_any_of(names), case)))
+        self._rules: list[tuple[str | None, re.Pattern[str]]] = [*_built_in()]
         for number, line in enumerate(lines, start=1):
             try:
                 self._rules += [(_GIVEN if out else None, rule) for out, rule in _rules(line)]
@@ -64,6 +62,15 @@ class Dockerignore:
             return False
         matching = (reason for reason, pattern in reversed(self._rules) if pattern.match(path))
         return next(matching, _GIVEN) is None
+
+
+@cache
+def _built_in() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The rules of `EXCLUDED_NAMES`."""
+    return tuple(
+        (reason, _compiled(_any_of(names), re.IGNORECASE if reason == CREDENTIALS else 0))
+        for reason, names in groupby(EXCLUDED_NAMES, key=EXCLUDED_NAMES.__getitem__)
+    )
 
 
 def _rules(line: str) -> Iterator[tuple[bool, re.Pattern[str]]]:

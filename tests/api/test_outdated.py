@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from rsctl import api
 from rsctl.api import forgetting, pages
 from rsctl.api import reconcile as outdated
+from rsctl.api.job_file import make_submission
+from rsctl.api.submission import PreparedRun
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import run_directory
+from rsctl.targets import get
 
 from .recorded import add, refused
 
@@ -94,6 +98,26 @@ def test_a_cloud_that_cannot_be_asked_is_asked_once(
 
     outdated.reconcile_all(runs, note)
     assert (target.runs, target.released, found) == (asked, asked, told)
+
+
+def test_a_submission_does_not_wait_for_the_runs_of_a_cloud(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A killed run on this machine may still have processes; a cloud's run would only delay it."""
+    target = Asked(None)
+    monkeypatch.setattr(outdated, "get", lambda _: target)
+    urls = {"elsewhere-1": "slurm://local/7", "rehearsed-1": "slurm://local/8"}
+    for name, url in urls.items():
+        add(name, "running", "slurm", url=url)
+        RunFolder(name).create(RunDescription(run=name, target="slurm", request={}, replicas=[]))
+    (run_directory("rehearsed-1") / "rehearsal.json").touch()
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "name: t\ntarget: slurm\nrun: {command: [date]}\nlimits: {timeout: 1m}\n"
+        f"targets: {{slurm: {{shared: {tmp_path}}}}}\n"
+    )
+    PreparedRun(make_submission(str(job)), (), target=get("slurm")).update_earlier_runs()
+    assert target.runs == ["rehearsed-1"]
 
 
 def test_where_to_see_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What kind of mistake an exception of Python shows, if its text has no cause of its own.
+"""Kinds of mistakes that exceptions of Python show, for texts without a cause of their own.
 
 The text of the exception is part of the finding, so a kind says only what holds for all of its
 texts. Sources: texts of tests/fixtures/real; the messages of CPython, hydra and omegaconf.
@@ -76,7 +76,7 @@ EXCEPTION_KINDS = (
         r"^KeyError(?![^\n]{0,160}already)",
         "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
         "checkpoint",
-        "compare the name with what is there: keys of the configuration, columns of the data, "
+        "compare the name with the keys of the configuration, columns of the data, "
         "modules that the script has to import before, parameters of the checkpoint",
     ),
     cause(

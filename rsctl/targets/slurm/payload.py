@@ -1,7 +1,6 @@
 """The package of a job: its source and rsctl's runtime, as a part of the batch script.
 
-So a job needs neither a bucket nor a second file, whichever way it is submitted. rsctl
-hashes the files again when it packs them.
+So a job needs neither a bucket nor a second file, whichever way it is submitted.
 """
 
 from __future__ import annotations
@@ -25,30 +24,27 @@ max_script_size), and base64 has four bytes for three."""
 
 def make_payload(job: Job) -> Package:
     """The package; `image.source` is empty in a job without one. Raises RsctlError."""
+    context = _context(job)
     try:
-        # A node that cannot load the compiled core uses the transport's Python engine.
-        entries = runtime_entries("runtime/", has_core=bool(reducer_count(job)))
-        if job.image.source is None:
-            context = BuildContext([*entries, ContextEntry(_SOURCE.rstrip("/"))])
-        else:
-            folder = str(job.image.source)
-            source, left_out = source_entries(Path(folder), _SOURCE)
-            inside, lost = without_lost_links(source, folder, _SOURCE)
-            context = BuildContext(entries + inside, left_out + lost)
         return Package(context, write_tar(context))
     except OSError as problem:
-        message = f"cannot read {problem.filename}: {problem.strerror}"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
+        raise _unreadable(problem) from None
 
 
-def packed(package: Package) -> str:
-    """The package in base64, in lines. Raises RsctlError if its files have changed, or are too
-    large for a batch script.
+def packed(job: Job, digest: str) -> str:
+    """The package of a plan, by its digest, in base64, in lines.
+
+    Raises RsctlError if its files have changed since then, or are too large for a batch script.
     """
-    out = io.BytesIO()
-    if package.write(out) != package.digest:
+    package, out = Package(_context(job), digest), io.BytesIO()
+    try:
+        is_same = package.write(out) == digest
+    except OSError as problem:
+        raise _unreadable(problem) from None
+    if not is_same:
         message = "files changed while the job was being submitted"
-        finding = error("package", message, "submit the job again", package.key)
+        remedy = "submit the job again; list files that other programs write in .dockerignore"
+        finding = error("package", message, remedy, package.key)
         raise RsctlError(ExitCode.ENVIRONMENT, finding)
     if out.tell() > MOST_BYTES:
         message = (
@@ -61,3 +57,22 @@ def packed(package: Package) -> str:
         )
         raise RsctlError(ExitCode.USAGE, error("package", message, remedy, package.key))
     return base64.encodebytes(out.getvalue()).decode()
+
+
+def _context(job: Job) -> BuildContext:
+    try:
+        # A node that cannot load the compiled core uses the transport's Python engine.
+        entries = runtime_entries("runtime/", has_core=bool(reducer_count(job)))
+        if job.image.source is None:
+            return BuildContext([*entries, ContextEntry(_SOURCE.rstrip("/"))])
+        folder = str(job.image.source)
+        source, left_out = source_entries(Path(folder), _SOURCE)
+        inside, lost = without_lost_links(source, folder, _SOURCE)
+        return BuildContext(entries + inside, left_out + lost)
+    except OSError as problem:
+        raise _unreadable(problem) from None
+
+
+def _unreadable(problem: OSError) -> RsctlError:
+    message = f"cannot read {problem.filename}: {problem.strerror}"
+    return RsctlError(ExitCode.USAGE, error("file", message, None, "image.source"))

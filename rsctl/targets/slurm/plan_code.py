@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rsctl.targets.base import Submission
-from rsctl.targets.slurm.payload import make_payload, packed
+from rsctl.targets.slurm.payload import packed
 from rsctl.targets.slurm.script import with_package
 
 
 def code(submission: Submission) -> str:
     """The whole script. Raises RsctlError if its files have changed."""
     request = submission.plan.request
-    package = make_payload(submission.job)
-    return with_package(request["script"], request["package"], packed(package))
+    package = packed(submission.job, request["package"])
+    return with_package(request["script"], request["package"], package)

@@ -77,7 +77,7 @@ class SlurmTarget(ManagedTarget):
         from rsctl.targets.slurm.client import payload_path
         from rsctl.targets.slurm.payload import packed
 
-        text = packed(make_payload(submission.job))
+        text = packed(submission.job, submission.plan.request["package"])
         path = payload_path(submission.plan.run)
 
         def record_and_keep() -> None:

@@ -254,4 +254,7 @@ dist.destroy_process_group()
     value = {"COMM_BACKEND": "gloo", "REDUCERS": "127.0.0.1:1"}[comm]
     ended, plain = alone(program, **{f"RSCTL_{comm}": value}), alone(program)
     assert ended.code == plain.code == 0, ended.err
-    assert ended.out == plain.out
+    is_warned = plain.out != "[]\n"  # not in every version of torch
+    assert ended.out.splitlines()[0] == (
+        "[('FutureWarning', '<string>', 8)]" if is_warned else "[]"
+    )
