@@ -197,12 +197,6 @@ def test_a_comment_begins_with_its_marker_and_says_that_it_is_cut() -> None:
     assert gate_comment(small, "job") == "<!-- rsctl gate job -->\n" + gate_markdown(small)
 
 
-def test_the_heading_has_the_verdict_once() -> None:
-    gate, _ = gate_of({"a": 0.5})
-    assert gate_markdown(gate).splitlines()[0] == f"### ❌ {gate.headline}"
-    assert gate.headline.endswith(": regressed")
-
-
 def test_a_comment_is_never_empty() -> None:
     gate, _ = gate_of({"a": 1.0})
     gate.differences = [Difference("\N{SNOWMAN}" * 300, "", n) for n in range(100)]

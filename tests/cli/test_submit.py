@@ -143,7 +143,9 @@ def test_a_job_that_fails_says_who_was_first_and_why(rsctl: Cli) -> None:
         "  Traceback (most recent call last):",
         "  ModuleNotFoundError: No module named 'nope'",
         "cause: a Python module is missing: nope",
-        "    -> add it to image.python; on target process, install it in the environment of rsctl",
+        "    -> add it to image.python; on target process, install it in the environment of rsctl; "
+        "if its package is there, look for another version of it, and for your own file of its "
+        "name",
     ]
     assert lines[-1].startswith(f"{run.run} failed after 0:0")
     status = rsctl("status", "@last", "-o", "json").json

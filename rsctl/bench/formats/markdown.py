@@ -76,8 +76,7 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
 
 
 def _heading(gate: Gate) -> str:
-    sign, _ = _SIGNS[gate.verdict].split(" ", 1)  # the headline has the verdict's word
-    return f"### {sign} {_safe(gate.headline)}\n"
+    return f"### {_SIGNS[gate.verdict]}: {_safe(gate.headline)}\n"
 
 
 def comparison_markdown(comparison: Comparison) -> str:

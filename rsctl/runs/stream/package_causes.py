@@ -19,8 +19,8 @@ PACKAGE_CAUSES = (
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
         "a Python module is missing: {names}",
-        "add it to image.python, on target process to the environment of rsctl; if its package is "
-        "there, install the version that has this module, and keep no file of the package's name",
+        "add it to image.python; on target process, install it in the environment of rsctl; if its "
+        "package is there, look for another version of it, and for your own file of its name",
     ),
     cause(
         "requirements",

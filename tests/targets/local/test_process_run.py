@@ -105,7 +105,9 @@ def test_a_failure_in_plain_text(rsctl: Rsctl) -> None:
         '    File "<string>", line 1, in <module>',
         "  ModuleNotFoundError: No module named 'no_such_module'",
         "cause: a Python module is missing: no_such_module",
-        "    -> add it to image.python; on target process, install it in the environment of rsctl",
+        "    -> add it to image.python; on target process, install it in the environment of rsctl; "
+        "if its package is there, look for another version of it, and for your own file of its "
+        "name",
         lines[start + 6],
     ]
     assert " failed after 0:0" in lines[start + 6]
@@ -320,11 +322,15 @@ def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(
     script = (
         "import os, sys, time\n"
         "rank = os.environ['RANK']\n"
+        f"written = {str(tmp_path / 'written')!r}\n"
         "for part in ('loss=', '0.' + rank, '5\\n'):\n"
         "    os.write(1, part.encode())\n"
         "os.write(2, b'Traceback (most recent call last):\\nValueError: of ' + rank.encode())\n"
         "if rank == '1':\n"
+        "    while not os.path.exists(written):\n"
+        "        time.sleep(0.01)\n"
         "    sys.exit(3)\n"
+        "open(written, 'w').close()\n"
         "time.sleep(100)\n"
     )
     (tmp_path / "train.py").write_text(script)
