@@ -43,6 +43,11 @@ REDUCERS = "reducers"
 LOOK_SECONDS = 1.0
 """The pause between two looks at the steps of a script whose launcher has no sample yet."""
 
+_END_SECONDS = 2.0
+"""How long the end of the script waits until none of rsctl's threads is in a function of torch.
+Such a function takes the interpreter's lock as it returns; if the interpreter has ended by then,
+C++ aborts the process."""
+
 _BEGAN = "forward_compute_time_start"
 _FRAMES = 40
 _ENTRIES = 40
@@ -71,8 +76,12 @@ def arm(environ: Mapping[str, str]) -> None:
         faulthandler.register(number, stacks, all_threads=True, chain=False)
     os.mkfifo(f"{path}.pipe", 0o600)
     pipe = os.open(f"{path}.pipe", os.O_RDWR)  # it never ends, even if the other end is closed
-    thread = threading.Thread(target=_serve, args=(pipe, path), name="rsctl-debug", daemon=True)
+    answering = threading.Lock()
+    thread = threading.Thread(
+        target=_serve, args=(pipe, path, answering), name="rsctl-debug", daemon=True
+    )
     thread.start()
+    atexit.register(answering.acquire, timeout=_END_SECONDS)
     _keep_last_words(path)
     with suppress(Exception):  # of another version of torch
         _measure_steps()
@@ -99,12 +108,12 @@ def _have_recorder() -> None:
         os.environ[names[is_old]] = _RECORDED
 
 
-def _serve(pipe: int, path: str) -> None:
+def _serve(pipe: int, path: str, answering: threading.Lock) -> None:
     while True:
         for request in os.read(pipe, 4096).decode(errors="replace").splitlines():
             kind, _, number = request.partition(" ")
             if number.isdigit():
-                with suppress(Exception):  # no answer is better than half an answer
+                with answering, suppress(Exception):  # better no answer than half an answer
                     _write(f"{path}.{number}.json", _answer(kind))
 
 
@@ -179,6 +188,7 @@ class _Steps:
     last: dict[str, Any] = {}
     answered = False
     reader: threading.Thread | None = None
+    reading = threading.Lock()
 
 
 def _measure_steps() -> None:
@@ -200,7 +210,7 @@ def _measure_steps() -> None:
             report_waits(_waited_for_data)
             _Steps.reader = threading.Thread(target=_read_steps, name="rsctl-steps", daemon=True)
             _Steps.reader.start()
-            atexit.register(_print_unanswered)
+            atexit.register(_end_reading)
 
     model.__init__ = __init__
 
@@ -213,11 +223,13 @@ def _read_steps() -> None:
     while True:
         _Steps.wanted.wait(None if _Steps.answered else LOOK_SECONDS)
         _Steps.wanted.clear()
-        with suppress(Exception):  # of another version of torch
+        with _Steps.reading, suppress(Exception):  # of another version of torch
             _Steps.last = step_times() or _Steps.last
 
 
-def _print_unanswered() -> None:
+def _end_reading() -> None:
+    """Keep the reader out of torch from now on, and print the last sample if no probe has come."""
+    _Steps.reading.acquire(timeout=_END_SECONDS)
     if _Steps.last and not _Steps.answered and _armed == [os.getpid()]:
         report.emit("telemetry", {"ranks": [{"rank": report.rank(), **_Steps.last["step"]}]})
 

@@ -19,6 +19,17 @@ def test_a_step_has_its_wait_for_the_data_loader(run: Callable[..., Any], tmp_pa
         assert 5 <= step["data_ms"] <= step["step_ms"]
 
 
+def test_no_thread_of_rsctl_is_in_torch_when_the_interpreter_ends(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It would abort the process: C++ cannot leave a thread that waits for an ended interpreter."""
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        ended = run("read_to_the_end.py", nodes=1, ranks=1, RSCTL_DEBUG_DIR=str(folder))
+        assert ended.code == 0, ended.err
+
+
 def test_without_a_data_loader_the_wait_is_not_known(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
