@@ -35,9 +35,10 @@ def reconcile_all(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
     """
     lost: set[str] = set()
     for run in runs:
-        if is_elsewhere(run) and run.target in lost:
+        is_in_cloud = is_elsewhere(run)
+        if is_in_cloud and run.target in lost:
             on_outdated(run.run, ())
-        elif reconcile_run(run, on_outdated) is ExitCode.ENVIRONMENT and is_elsewhere(run):
+        elif reconcile_run(run, on_outdated) is ExitCode.ENVIRONMENT and is_in_cloud:
             lost.add(run.target)
 
 
