@@ -90,11 +90,15 @@ class ManagedTarget:
 
     def _provide(self, submission: Submission, show: Show) -> str | None:
         """Provide the image and the package for the job; returns the image's reference."""
+        image = submission.plan.image.reference or self.have_image(submission, show)
+        self.deliver_package(submission, show)
+        return image
+
+    def deliver_package(self, submission: Submission, show: Show) -> None:
+        """Take the package of a job that has one where its nodes find it. Raises RsctlError."""
         from rsctl.targets.managed.package_upload import upload_package
 
-        image = submission.plan.image.reference or self.have_image(submission, show)
         upload_package(submission, endpoints_of(submission.plan.run), show)
-        return image
 
     def _submit_to_placements(self, first: Submission, image: str | None, show: Show) -> None:
         """Prepare all places, because the files may not be available later; then send the job to

@@ -14,6 +14,7 @@ from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.package import Package, without_lost_links, write_tar
 from rsctl.images.runtime_files import runtime_entries
 from rsctl.job.job import Job
+from rsctl.targets.base import Submission
 from rsctl.targets.slurm.pools import reducer_count
 
 _SOURCE = "source/"
@@ -24,24 +25,32 @@ max_script_size), and base64 has four bytes for three."""
 
 def make_payload(job: Job) -> Package:
     """The package; `image.source` is empty in a job without one. Raises RsctlError."""
-    context = _context(job)
     try:
+        # A node that cannot load the compiled core uses the transport's Python engine.
+        entries = runtime_entries("runtime/", has_core=bool(reducer_count(job)))
+        if job.image.source is None:
+            context = BuildContext([*entries, ContextEntry(_SOURCE.rstrip("/"))])
+        else:
+            folder = str(job.image.source)
+            source, left_out = source_entries(Path(folder), _SOURCE)
+            inside, lost = without_lost_links(source, folder, _SOURCE)
+            context = BuildContext(entries + inside, left_out + lost)
         return Package(context, write_tar(context))
     except OSError as problem:
         raise _unreadable(problem) from None
 
 
-def packed(job: Job, digest: str) -> str:
-    """The package of a plan, by its digest, in base64, in lines.
-
-    Raises RsctlError if its files have changed since then, or are too large for a batch script.
+def packed(submission: Submission) -> str:
+    """The package in base64, in lines. Raises RsctlError if its files have changed since the plan,
+    or are too large for a batch script.
     """
-    package, out = Package(_context(job), digest), io.BytesIO()
+    package, out = submission.package, io.BytesIO()
+    assert package is not None  # noqa: S101 - each job of this target has one
     try:
-        is_same = package.write(out) == digest
+        written = package.write(out)
     except OSError as problem:
         raise _unreadable(problem) from None
-    if not is_same:
+    if written != package.digest:
         message = "files changed while the job was being submitted"
         remedy = "submit the job again; list files that other programs write in .dockerignore"
         finding = error("package", message, remedy, package.key)
@@ -57,20 +66,6 @@ def packed(job: Job, digest: str) -> str:
         )
         raise RsctlError(ExitCode.USAGE, error("package", message, remedy, package.key))
     return base64.encodebytes(out.getvalue()).decode()
-
-
-def _context(job: Job) -> BuildContext:
-    try:
-        # A node that cannot load the compiled core uses the transport's Python engine.
-        entries = runtime_entries("runtime/", has_core=bool(reducer_count(job)))
-        if job.image.source is None:
-            return BuildContext([*entries, ContextEntry(_SOURCE.rstrip("/"))])
-        folder = str(job.image.source)
-        source, left_out = source_entries(Path(folder), _SOURCE)
-        inside, lost = without_lost_links(source, folder, _SOURCE)
-        return BuildContext(entries + inside, left_out + lost)
-    except OSError as problem:
-        raise _unreadable(problem) from None
 
 
 def _unreadable(problem: OSError) -> RsctlError:

@@ -10,5 +10,4 @@ from rsctl.targets.slurm.script import with_package
 def code(submission: Submission) -> str:
     """The whole script. Raises RsctlError if its files have changed."""
     request = submission.plan.request
-    package = packed(submission.job, request["package"])
-    return with_package(request["script"], request["package"], package)
+    return with_package(request["script"], request["package"], packed(submission))

@@ -69,7 +69,12 @@ class SlurmTarget(ManagedTarget):
         if image.recipe is not None:
             places.append(Placeholder(("environment", "RSCTL_IMAGE")))
         return Submission(
-            plan, job, recipe=image.recipe, placeholders=tuple(places), secrets=secrets
+            plan,
+            job,
+            recipe=image.recipe,
+            package=package,
+            placeholders=tuple(places),
+            secrets=secrets,
         )
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
@@ -77,7 +82,7 @@ class SlurmTarget(ManagedTarget):
         from rsctl.targets.slurm.client import payload_path
         from rsctl.targets.slurm.payload import packed
 
-        text = packed(submission.job, submission.plan.request["package"])
+        text = packed(submission)
         path = payload_path(submission.plan.run)
 
         def record_and_keep() -> None:
@@ -88,6 +93,9 @@ class SlurmTarget(ManagedTarget):
             super().submit(submission, record_and_keep, show)
         finally:
             path.unlink(missing_ok=True)
+
+    def deliver_package(self, submission: Submission, show: Show) -> None:
+        """Nothing: the script has it."""
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """See Target."""

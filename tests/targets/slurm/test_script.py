@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from rsctl.api import load, plan
+from rsctl.api.job_file import make_submission
 from rsctl.bench.prepare import prepare
 from rsctl.findings import RsctlError
 from rsctl.job.document import read
 from rsctl.targets.slurm import rest_job
 from rsctl.targets.slurm.containers import ENROOT_NAME
-from rsctl.targets.slurm.payload import make_payload, packed
+from rsctl.targets.slurm.payload import packed
 from rsctl.targets.slurm.script import PACKAGE
 
 RUN = "train-abcdef"
@@ -413,10 +414,9 @@ def test_the_script_of_a_plan_is_whole(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_after_the_plan_is_not_sent(tmp_path: Path) -> None:
     planned(tmp_path)
-    job = read(str(tmp_path / "job.yaml")).require_job()
-    digest = make_payload(job).digest
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed(job, digest)))) as tar:
+    submission = make_submission(str(tmp_path / "job.yaml"))
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed(submission)))) as tar:
         assert tar.getmember("source/train.py").size == 0
     (tmp_path / "source" / "train.py").write_text("later")
     with pytest.raises(RsctlError, match="files changed while the job was being submitted"):
-        packed(job, digest)
+        packed(submission)
