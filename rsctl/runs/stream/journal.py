@@ -49,7 +49,8 @@ class JournalWriter:
         self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
         self._bar: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
         self._partial: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
-        self._last_time = ""
+        self.time = now()
+        """When the latest lines came."""
         self.lost_bytes = 0
 
     def feed(self, stream: Stream, data: bytes) -> bytes:
@@ -61,6 +62,7 @@ class JournalWriter:
         lines, end, self._partial[stream] = data.rpartition(b"\n")
         if not end:
             return lines
+        self.time = max(self.time, now())
         lines = apart(lines)
         kept = logged_lines(lines)
         if kept is not None:
@@ -78,6 +80,7 @@ class JournalWriter:
     def close(self) -> bytes:
         """Write the rest, without a line end, and close; returns those lines."""
         rest = [(stream, data) for stream, data in self._partial.items() if data]
+        self.time = max(self.time, now())
         lines = []
         for stream, data in rest:
             lines.append(apart(data))
@@ -87,8 +90,7 @@ class JournalWriter:
         return b"\n".join(lines)
 
     def _write(self, stream: Stream, lines: bytes) -> None:
-        self._last_time = max(self._last_time, now())
-        stamp = self._last_time.encode() + _CODES[stream]
+        stamp = self.time.encode() + _CODES[stream]
         # After a line that was cut short, by a full disk or a killed writer, a new one begins.
         out = b"\n" * self._is_torn + stamp + lines.replace(b"\n", b"\n" + stamp) + b"\n"
         written = 0

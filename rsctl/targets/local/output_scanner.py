@@ -10,7 +10,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.reports import NodeReport, StallReports
 from rsctl.runs.step_times import reported_steps
 from rsctl.runs.stragglers import StragglerMonitor
-from rsctl.runs.stream.events import Failure, LogEvent, now
+from rsctl.runs.stream.events import Failure, LogEvent
 from rsctl.runs.stream.metrics import MetricReader, MetricSpec
 from rsctl.runs.stream.profiles import reported_profile
 from rsctl.runs.stream.rank_marks import take_mark, without_marks
@@ -47,9 +47,12 @@ class OutputScanner:
         """New launchers start, with new keys."""
         self._exits.locks.clear()
 
-    def scan(self, replica: str, lines: bytes) -> list[Failure]:
-        """Record the data in whole lines of a replica; returns the exits that its ranks report."""
-        events = self._candidates(replica, lines)
+    def scan(self, replica: str, lines: bytes, time: str) -> list[Failure]:
+        """Record the data in whole lines of a replica, which have this time in its log.
+
+        Returns the exits that its ranks report.
+        """
+        events = self._candidates(replica, lines, time)
         failures = []
         for event in events:
             self._exits.announced(event)
@@ -81,11 +84,10 @@ class OutputScanner:
             self._recorder.finding(finding)
         return failures
 
-    def _candidates(self, replica: str, lines: bytes) -> list[LogEvent]:
+    def _candidates(self, replica: str, lines: bytes, time: str) -> list[LogEvent]:
         """The lines, if any of them may hold metrics, findings or exits; mostly none does."""
         text = lines.decode(errors="backslashreplace")
         if not self._reader.may_hold_metrics(without_marks(text)):
             return []
-        time = now()
         read = [take_mark(replica, line) for line in text.split("\n")]
         return measured(LogEvent(time, replica, "", "stdout", line, rank) for rank, line in read)

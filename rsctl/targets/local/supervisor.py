@@ -169,7 +169,7 @@ class Supervisor:
 
     def _scan(self, replica: ReplicaProcess, lines: bytes) -> None:
         """Record the data in new lines of a replica, and whether the disk had no space for them."""
-        reports = self._scanner.scan(replica.name, lines)
+        reports = self._scanner.scan(replica.name, lines, replica.journal.time)
         while self._scanner.restarted:
             self._exits.restarted_in_place(self._scanner.restarted.pop())
         self._exits.add_reports(reports)

@@ -315,6 +315,25 @@ def test_arguments_name_only_what_there_is(rsctl: Rsctl) -> None:
     assert "run.args: {inputs.a} does not name an input; the inputs are none" in done.stderr
 
 
+def test_a_value_has_the_time_of_its_line(rsctl: Rsctl, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import time\nfor number in range(5):\n    print(f'loss={number}', flush=True)\n"
+        "    time.sleep(0.01)\nprint('loss=5', end='', flush=True)\n"
+    )
+    job = rsctl.write_job(
+        run={"script": "train.py"},
+        image={"source": str(tmp_path)},
+        workers={"count": 1},
+        metrics={"loss": {"regex": r"^loss=([\d.]+)$"}},
+    )
+    assert rsctl("submit", job).exit_code == 0
+    lines = rsctl("logs", "@last", "--grep", "loss", "-o", "json").events
+    values = rsctl("metrics", "@last", "-o", "json").events
+    times = [(f"loss={value['value']:.0f}", value["time"]) for value in values]
+    assert times == [(line["text"], line["time"]) for line in lines]
+    assert len(times) == 6
+
+
 def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(
     rsctl: Rsctl, tmp_path: Path
 ) -> None:
