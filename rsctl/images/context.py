@@ -110,16 +110,25 @@ class BuildContext(msgspec.Struct, dict=True):
                     hashed = _HashedFile(file, entry)
                     tar.addfile(_tar_info(entry, file, time), hashed)  # type: ignore[arg-type]
                     written[entry.name] = hashed.hash.hexdigest()
+                    vars(entry).setdefault("content_hash", written[entry.name])
         return written
 
-    def write_unchanged_tar(self, out: IO[bytes], *more: ContextEntry) -> None:
-        """`write_tar`, which requires that no file has changed since the digest was computed.
+    def write_unchanged_tar(
+        self,
+        out: IO[bytes],
+        *more: ContextEntry,
+        time: int = 0,
+        key: str = "image.source",
+        work: str = "the image was being built",
+    ) -> None:
+        """`write_tar`, which requires that no file has changed since its first reading.
 
-        Raises OSError, and RsctlError (`changed`) that names the changed files.
+        Raises OSError, and RsctlError (`changed`) that names the changed files, the key of the spec
+        that they belong to, and the work during which they changed.
         """
         expected = self.content_hashes
         try:
-            written = self.write_tar(out, *more)
+            written = self.write_tar(out, *more, time=time)
         except OSError as problem:
             # Only a file of the context has a name here, and all of them could be read before.
             changed = [
@@ -130,7 +139,7 @@ class BuildContext(msgspec.Struct, dict=True):
         else:
             changed = [name for name, hashed in expected.items() if written[name] != hashed]
         if changed:
-            raise changed_error(changed)
+            raise changed_error(changed, key, work)
 
     def _hash(self, entry: ContextEntry) -> str:
         if entry.made_from is not None:
@@ -138,15 +147,16 @@ class BuildContext(msgspec.Struct, dict=True):
         return entry.content_hash
 
 
-def changed_error(names: list[str]) -> RsctlError:
-    """The error for files of the context that have changed since the tag was computed."""
-    shown = [
-        name.removeprefix(_SOURCE).encode(errors="backslashreplace").decode() for name in names
-    ]
+def changed_error(
+    names: list[str], key: str = "image.source", work: str = "the image was being built"
+) -> RsctlError:
+    """The error for files of the context that have changed since their first reading."""
+    prefix = _SOURCE if key == "image.source" else ""
+    shown = [name.removeprefix(prefix).encode(errors="backslashreplace").decode() for name in names]
     more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
-    message = f"files changed while the image was being built: {', '.join(shown[:_SHOWN])}{more}"
-    finding = error("changed", message, "run the command again", "image.source")
-    return RsctlError(ExitCode.ENVIRONMENT, finding)
+    message = f"files changed while {work}: {', '.join(shown[:_SHOWN])}{more}"
+    remedy = "run the command again; list files that other programs write in .dockerignore"
+    return RsctlError(ExitCode.ENVIRONMENT, error("changed", message, remedy, key))
 
 
 class _HashedFile:

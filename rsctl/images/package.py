@@ -19,9 +19,9 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
@@ -51,7 +51,8 @@ LOADER = ";".join(
 each word of a command to be."""
 
 _BOOT = Path(__file__).with_name("package_boot.py")
-_SOURCE = "source/"
+SOURCE = "source/"
+"""Where the files of `image.source` are in a package."""
 _LINK = "a link that points outside the folder"
 _STAGED = re.compile(rb"packages/([0-9a-f]{64})/")
 
@@ -77,13 +78,11 @@ class Package(NamedTuple):
         """How a container begins that finds the package at a path."""
         return ["python3", "-I", "-c", LOADER, path, self.digest]
 
-    def write(self, out: IO[bytes]) -> str:
-        """Write the file, and return the digest of its content. Raises OSError.
-
-        That is another digest if the files have changed meanwhile.
-        """
-        with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
-            return write_tar(self.context, packed, self.time)
+    def write(self, out: IO[bytes]) -> None:
+        """Write the file. Raises OSError, and RsctlError that names the files that have changed."""
+        with cast(IO[bytes], gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0)) as packed:
+            work = "the job was being submitted"
+            self.context.write_unchanged_tar(packed, time=self.time, key=self.key, work=work)
 
 
 def is_packaged(job: Job) -> bool:
@@ -93,18 +92,36 @@ def is_packaged(job: Job) -> bool:
 
 def make_package(job: Job) -> Package:
     """The package of a job that has one. Raises RsctlError if a file of it cannot be read."""
+    boot = ContextEntry("boot.py", content=_BOOT.read_bytes())
+    # What a compiler made is not the same everywhere, and may not fit the image.
+    runtime = runtime_entries("runtime/", has_core=False)
+    return package_of(job.image.source, SOURCE, [boot, *runtime])
+
+
+def package_of(
+    folder: str | None,
+    prefix: str = "",
+    others: Sequence[ContextEntry] = (),
+    *,
+    key: str = "image.source",
+    time: int = 0,
+) -> Package:
+    """Other entries, and the files of a folder of this machine below `prefix`, an empty one if
+    `folder` is None. Raises RsctlError if a file cannot be read.
+    """
     try:
-        folder = str(job.image.source)
-        source, left_out = source_entries(Path(folder), _SOURCE)
-        entries = [ContextEntry("boot.py", content=_BOOT.read_bytes())]
-        # What a compiler made is not the same everywhere, and may not fit the image.
-        entries += runtime_entries("runtime/", has_core=False)
-        inside, lost = without_lost_links(source, folder, _SOURCE)
-        context = BuildContext(entries + inside, left_out + lost)
-        return Package(context, write_tar(context))
+        entries, left_out = [ContextEntry(prefix.rstrip("/"))], list[LeftOut]()
+        if folder is not None:
+            entries, left_out = source_entries(Path(folder), prefix)
+        lost = {each.name for each in entries if _leads_out(each, str(folder), prefix)}
+        left_out += [LeftOut(name.removeprefix(prefix), _LINK) for name in sorted(lost)]
+        inside = [each for each in entries if each.name and each.name not in lost]
+        context = BuildContext([*others, *inside], left_out)
+        context.write_tar(out := _Hash(), time=time)
+        return Package(context, out.total.hexdigest(), key, time)
     except OSError as problem:
         message = f"cannot read {problem.filename}: {problem.strerror}"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
+        raise RsctlError(ExitCode.USAGE, error("file", message, None, key)) from None
 
 
 def package_findings(job: Job, target: str) -> Iterator[Finding]:
@@ -163,15 +180,6 @@ def digest_in(request: Any) -> str | None:
     return found[1].decode() if found else None
 
 
-def without_lost_links(
-    source: list[ContextEntry], folder: str, prefix: str
-) -> tuple[list[ContextEntry], list[LeftOut]]:
-    """The entries of a folder, and the links whose targets will not exist on other machines."""
-    lost = [entry for entry in source if _leads_out(entry, folder, prefix)]
-    inside = [entry for entry in source if entry not in lost]
-    return inside, [LeftOut(entry.name.removeprefix(prefix), _LINK) for entry in lost]
-
-
 def _leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
     if entry.link is None:
         return False
@@ -181,21 +189,13 @@ def _leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
     return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
 
 
-class _Hashed(io.BytesIO):
-    """Hashes the written data, and passes it on."""
+class _Hash(io.BytesIO):
+    """Hashes the written data."""
 
-    def __init__(self, onward: gzip.GzipFile | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.hash = hashlib.sha256()
-        self._onward = onward
+        self.total = hashlib.sha256()
 
     def write(self, block: Any, /) -> int:
-        self.hash.update(block)
-        return self._onward.write(block) if self._onward else len(block)
-
-
-def write_tar(context: BuildContext, out: gzip.GzipFile | None = None, time: int = 0) -> str:
-    """Write the files as a tar, or nothing; its digest. Raises OSError."""
-    hashed = _Hashed(out)
-    context.write_tar(hashed, time=time)
-    return hashed.hash.hexdigest()
+        self.total.update(block)
+        return len(block)

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from rsctl.clients.staging import parse_staging
-from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
-from rsctl.images.context import BuildContext, source_entries
-from rsctl.images.package import FILE, Package, package_notes, without_lost_links, write_tar
+from rsctl.findings import Finding, error, warning
+from rsctl.images.package import FILE, Package, package_notes, package_of
 from rsctl.job.job import Job
 from rsctl.target_info import target_info
 
@@ -35,17 +33,7 @@ def is_local(job: Job) -> bool:
 
 def make_python_package(job: Job) -> Package | None:
     """The package of a job that is a folder here. Raises RsctlError if a file cannot be read."""
-    if not is_local(job):
-        return None
-    folder = str(job.run.package)
-    try:
-        source, left_out = source_entries(Path(folder), "")
-        inside, lost = without_lost_links([each for each in source if each.name], folder, "")
-        context = BuildContext(inside, left_out + lost)
-        return Package(context, write_tar(context, time=_TIME), PATH, _TIME)
-    except OSError as problem:
-        message = f"cannot read {problem.filename}: {problem.strerror}"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, PATH)) from None
+    return package_of(job.run.package, key=PATH, time=_TIME) if is_local(job) else None
 
 
 def python_package_uri(job: Job, target: str, package: Package | None) -> str:

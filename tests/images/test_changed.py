@@ -48,7 +48,9 @@ def assert_changed(error: RsctlError, names: str = "train.py") -> None:
         "image.source",
     )
     assert finding.message == f"files changed while the image was being built: {names}"
-    assert finding.remedy == "run the command again"
+    assert finding.remedy == (
+        "run the command again; list files that other programs write in .dockerignore"
+    )
 
 
 @pytest.mark.parametrize("name", ["buildx", "buildkit", "classic", "podman"])

@@ -36,7 +36,7 @@ def test_a_failed_node_stays_for_its_time(launch: Launch) -> None:
 
 def test_nodes_that_have_not_failed_do_not_stay(launch: Launch) -> None:
     complete = launch("--launcher", "once", "--keep", "600", "--", "true")
-    source = "echo up; trap 'exit 9' TERM; while :; do sleep 0.1; done"
+    source = "trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done"
     stopped = launch("--launcher", "once", "--keep", "600", "--", "bash", "-c", source)
     stopped.printed("up")
     stopped.process.send_signal(signal.SIGTERM)

@@ -38,13 +38,9 @@ def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> 
 def _packed(package: Package) -> Iterator[Upload]:
     with tempfile.TemporaryFile() as out:
         try:
-            written = package.write(out)
+            package.write(out)
         except OSError as problem:
             message = f"cannot pack {package.key} in {tempfile.gettempdir()}: {problem}"
             remedy = "free disk space there, and do not change the files while they are copied"
             raise RsctlError(ExitCode.ENVIRONMENT, error("package", message, remedy)) from None
-        if written != package.digest:
-            message = "files changed while the job was being submitted"
-            finding = error("package", message, "submit the job again", package.key)
-            raise RsctlError(ExitCode.ENVIRONMENT, finding)
         yield Upload(out, out.tell(), package.digest, "application/gzip")

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import base64
 import io
-from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.images.context import BuildContext, ContextEntry, source_entries
-from rsctl.images.package import Package, without_lost_links, write_tar
+from rsctl.images.package import SOURCE, Package, package_of
 from rsctl.images.runtime_files import runtime_entries
 from rsctl.job.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.slurm.pools import reducer_count
 
-_SOURCE = "source/"
 MOST_BYTES = 3 << 20
 """The most bytes of the packed package. slurmctld takes scripts of 4 MiB by default (slurm.conf(5),
 max_script_size), and base64 has four bytes for three."""
@@ -25,19 +22,9 @@ max_script_size), and base64 has four bytes for three."""
 
 def make_payload(job: Job) -> Package:
     """The package; `image.source` is empty in a job without one. Raises RsctlError."""
-    try:
-        # A node that cannot load the compiled core uses the transport's Python engine.
-        entries = runtime_entries("runtime/", has_core=bool(reducer_count(job)))
-        if job.image.source is None:
-            context = BuildContext([*entries, ContextEntry(_SOURCE.rstrip("/"))])
-        else:
-            folder = str(job.image.source)
-            source, left_out = source_entries(Path(folder), _SOURCE)
-            inside, lost = without_lost_links(source, folder, _SOURCE)
-            context = BuildContext(entries + inside, left_out + lost)
-        return Package(context, write_tar(context))
-    except OSError as problem:
-        raise _unreadable(problem) from None
+    # A node that cannot load the compiled core uses the transport's Python engine.
+    runtime = runtime_entries("runtime/", has_core=bool(reducer_count(job)))
+    return package_of(job.image.source, SOURCE, runtime)
 
 
 def packed(submission: Submission) -> str:
@@ -46,15 +33,7 @@ def packed(submission: Submission) -> str:
     """
     package, out = submission.package, io.BytesIO()
     assert package is not None  # noqa: S101 - each job of this target has one
-    try:
-        written = package.write(out)
-    except OSError as problem:
-        raise _unreadable(problem) from None
-    if written != package.digest:
-        message = "files changed while the job was being submitted"
-        remedy = "submit the job again; list files that other programs write in .dockerignore"
-        finding = error("package", message, remedy, package.key)
-        raise RsctlError(ExitCode.ENVIRONMENT, finding)
+    package.write(out)
     if out.tell() > MOST_BYTES:
         message = (
             f"the source is {out.tell() / 2**20:.1f} MiB when it is packed, and a batch script can "
@@ -66,8 +45,3 @@ def packed(submission: Submission) -> str:
         )
         raise RsctlError(ExitCode.USAGE, error("package", message, remedy, package.key))
     return base64.encodebytes(out.getvalue()).decode()
-
-
-def _unreadable(problem: OSError) -> RsctlError:
-    message = f"cannot read {problem.filename}: {problem.strerror}"
-    return RsctlError(ExitCode.USAGE, error("file", message, None, "image.source"))

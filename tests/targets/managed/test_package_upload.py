@@ -130,8 +130,8 @@ def test_files_that_change_meanwhile_are_not_sent(tmp_path: Path, cloud: Cloud) 
     (tmp_path / "src" / "train.py").write_text("print()")
     found = refusal(job, cloud, submission)
     assert (found.message, found.remedy, found.path) == (
-        "files changed while the job was being submitted",
-        "submit the job again",
+        "files changed while the job was being submitted: train.py",
+        "run the command again; list files that other programs write in .dockerignore",
         "image.source",
     )
     assert cloud.names == []

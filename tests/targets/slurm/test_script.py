@@ -414,9 +414,15 @@ def test_the_script_of_a_plan_is_whole(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_after_the_plan_is_not_sent(tmp_path: Path) -> None:
     planned(tmp_path)
+    (tmp_path / "source" / "gone.py").touch()
     submission = make_submission(str(tmp_path / "job.yaml"))
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed(submission)))) as tar:
         assert tar.getmember("source/train.py").size == 0
     (tmp_path / "source" / "train.py").write_text("later")
-    with pytest.raises(RsctlError, match="files changed while the job was being submitted"):
+    (tmp_path / "source" / "gone.py").unlink()
+    text = "files changed while the job was being submitted: "
+    with pytest.raises(RsctlError, match=f"{text}gone.py"):
+        packed(submission)
+    (tmp_path / "source" / "gone.py").touch()
+    with pytest.raises(RsctlError, match=f"{text}train.py"):
         packed(submission)
