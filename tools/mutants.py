@@ -3,8 +3,9 @@
     python tools/mutants.py [--number 20] [--seed 1] [--jobs 2] rsctl/bench [TESTS...]
 
 It works in temporary copies of the tree. It runs the room's tests once with coverage, and then,
-for each mutant, the tests that execute the changed line. A mutant survives if these pass, or if no
-test executes the line. A test run that exceeds the time limit counts as killed.
+for each mutant, the tests that execute the changed line, or all if it is executed at import. A
+mutant survives if these pass, or if no test executes the line. A test run that exceeds the time
+limit counts as killed.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def _tests_of_lines(
     tree: Path, room: str, tests: list[str], data: Path, jobs: int
 ) -> dict[str, dict[int, set[str]]]:
     """For each file of the room, which tests execute which line; "" stands for an import."""
-    settings = tree.parent / "coverage.ini"
+    settings = tree.parent / "settings.ini"
     settings.write_text(
         f"[run]\nsource = {tree / room}\ndata_file = {data}\nparallel = true\n"
         "context = ${PYTEST_CURRENT_TEST-}\n"
@@ -249,7 +250,8 @@ def main() -> None:
             names = set().union(*(lines.get(number, set()) for number in mutant.lines))
             if not names:
                 return "survived, not executed"
-            if names == {""}:  # executed at import: any test of the file may tell
+            at_import = "" in names  # any test may tell, most likely one of the same file
+            if at_import:
                 names = set().union(*lines.values())
             names.discard("")
             first = sorted(names, key=lambda name: sizes[name])
@@ -257,8 +259,9 @@ def main() -> None:
             try:
                 (tree / mutant.path).write_bytes(mutant.applied())
                 status = _pytest(tree, ["--timeout", "120", *(first or tests)], options.limit)
-                if status in (4, 5):  # it found no test of such a name
-                    status = _pytest(tree, tests, options.limit)
+                # 4, 5: it found no test of such a name
+                if status in (4, 5) or (status == 0 and at_import and first):
+                    status = _pytest(tree, tests, 4 * options.limit)
             finally:
                 shutil.copy2(_ROOT / mutant.path, tree / mutant.path)
                 trees.put(tree)

@@ -22,10 +22,9 @@ from rsctl.runs.goodput import (
 )
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import RunRecord
-from rsctl.runs.stalls import findings as stalls
 from rsctl.runs.store import Store
 from rsctl.runs.stragglers import RANK, STEP_GLOBS, waits_of
-from rsctl.runs.stream.events import FindingEvent, MetricEvent
+from rsctl.runs.stream.events import STALL, FindingEvent, MetricEvent
 from rsctl.runs.stream.headline import is_chief
 from rsctl.runs.timeline import SECOND, moment, spans_of
 
@@ -105,7 +104,7 @@ def _evidence(store: Store, run: RunRecord, findings: list[FindingEvent]) -> Evi
     return Evidence(
         steps=[Step(_time(time), number) for time, number in store.steps(run.run)],
         restarts=_times(findings, RESTART_IN_PLACE),
-        stalls=_stalls(run.run, _times(findings, stalls.CODE)),
+        stalls=_stalls(run.run, _times(findings, STALL)),
         copies=copies,
         checkpoints=checkpoints,
         waits=[Wait(_time(time), share) for time, share in waits_of(ranks)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple, Optional
 
 import msgspec
@@ -37,6 +38,8 @@ PHASES = "phases"
 see `rsctl.runs.goodput`, which is null while the job's program runs, and `billed`.
 """
 
+_WORD = re.compile(r"[\w-]+")
+
 FAILED_NODE = "failed_node"
 """The fact that names the node whose failure has ended a job."""
 
@@ -70,6 +73,18 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     settings: list[str] = []
     spec: Optional[str] = None
     facts: list[Fact] = []
+
+    @property
+    def victims(self) -> list[str]:
+        """The replicas that failed because of the first failure: not the lost one that the first
+        to fail had waited for.
+        """
+        failure = self.first_failure
+        if failure is None or not failure.has_victims:
+            return []
+        words = [word for cause in failure.causes[:1] for word in _WORD.findall(cause.message)]
+        guilty = {failure.replica, *words}
+        return [r.replica for r in self.replicas if r.exit_code and r.replica not in guilty]
 
 
 class RunSummary(NamedTuple):

@@ -11,10 +11,9 @@ import msgspec
 
 from rsctl.findings import Finding, error, warning
 from rsctl.job.units import Bound
-from rsctl.runs.stream.events import Failure, MetricEvent, seconds_between
+from rsctl.runs.stream.events import WATCH, Failure, MetricEvent, seconds_between
 from rsctl.runs.stream.formatting import format_duration, format_number
 
-CODE = "watch"
 _KEPT_VALUES = 501
 _FEWEST_VALUES = 5
 """Values that a metric needs before its median is taken as its own normal."""
@@ -128,7 +127,7 @@ def _trip(name: str, rule: WatchSpec, series: _Series, metric: MetricEvent, boun
     report = error if rule.fails else warning
     remedy = "to see where it starts: `rsctl metrics --plot`"
     return Trip(
-        report(CODE, message, remedy, f"watch.{name}"), metric.replica, metric.time, rule.fails
+        report(WATCH, message, remedy, f"watch.{name}"), metric.replica, metric.time, rule.fails
     )
 
 

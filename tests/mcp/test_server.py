@@ -57,6 +57,7 @@ def job(rsctl: Cli) -> str:
 def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Converse) -> None:
     rsctl.write(JOB + "wrokers: {count: 2}\n", "wrong.yaml")
     step = rsctl.write(STEP, "step.yaml")
+    matrix = rsctl.write(JOB + "matrix: {run.env.CELL: ['1', '2']}\n", "matrix.yaml")
     (rsctl.folder.parent / "outside.yaml").write_text(JOB)
     (rsctl.folder / "link.yaml").symlink_to(rsctl.folder.parent / "outside.yaml")
 
@@ -80,6 +81,9 @@ def test_a_server_reads_and_starts_nothing(rsctl: Cli, job: str, converse: Conve
             refused = await agent("plan", job=job, set={key: value})
             assert refused.text.startswith("set: "), refused
             assert os.environ["PATH"] not in refused.text
+        cells = await agent("plan", job=matrix)
+        assert cells.data == rsctl("plan", matrix, "-o", "json").json
+        assert cells.data["cells"] == [{"run.env.CELL": "1"}, {"run.env.CELL": "2"}]
         tagged = await agent("plan", job=job, set={"run.env.X": '!!str "\\x24{PATH}"'})
         assert os.environ["PATH"] not in tagged.text
         assert (await agent("advise", job=job)).text.startswith(f"{job}:2:1: the size of the ")
@@ -116,11 +120,14 @@ def test_a_run_is_submitted_and_watched(rsctl: Cli, job: str, converse: Converse
     cloud = rsctl.write(CLOUD, "cloud.yaml")
 
     async def talk(agent: Agent) -> None:
-        assert [tool.name for tool in await agent.tools()] == [
+        tools = await agent.tools()
+        assert [tool.name for tool in tools] == [
             *READING[:3],
             *("rehearse", "submit"),
             *READING[3:],
         ]
+        writing = [t.name for t in tools if not (t.annotations and t.annotations.read_only_hint)]
+        assert writing == ["rehearse", "submit", "gate"]
         submitted = await agent("submit", job=job)
         run = submitted.data["run"]
         ended = await agent("status", run=run, wait=60)

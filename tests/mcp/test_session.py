@@ -13,6 +13,7 @@ from rsctl import api
 from rsctl.api import Budget, ExitCode, JobState, RsctlError
 from rsctl.findings import error
 from rsctl.mcp import tools
+from rsctl.mcp.server import input_schema
 from rsctl.mcp.session import Session
 
 
@@ -73,6 +74,30 @@ def test_an_agent_cannot_ask_for_more(
     assert [getattr(given, argument) for given in taken] == [most]
     with pytest.raises(RsctlError, match=f"{tool}: Expected `int` <= {most} - at"):
         tools.call(session, tool, {**needed, argument: most + 1}, Event())
+
+
+def test_a_tool_needs_no_more_than_these_arguments() -> None:
+    schemas = {name: input_schema(tool.arguments) for name, tool in tools.TOOLS.items()}
+    required = {name: ",".join(schema.get("required", [])) for name, schema in schemas.items()}
+    assert required == {
+        **dict.fromkeys(("validate", "plan", "advise", "rehearse", "submit"), "job"),
+        **dict.fromkeys(("status", "logs", "metrics"), "run"),
+        **{"compare": "sides", "gate": "bench", "list": ""},
+    }
+    defaults = {
+        (name, key): value["default"]
+        for name, schema in schemas.items()
+        for key, value in schema["properties"].items()
+        if type(value.get("default")) in (int, str)
+    }
+    assert defaults == {
+        ("rehearse", "runner"): "auto",
+        ("status", "wait"): 0,
+        ("logs", "tail"): 100,
+        ("logs", "max_bytes"): 20_000,
+        ("metrics", "tail"): 0,
+        ("list", "limit"): 20,
+    }
 
 
 class Patience(Event):

@@ -15,9 +15,7 @@ from rsctl.cli.show import format_finding, remedy_line, styled
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
-from rsctl.runs.stalls.findings import CODE as STALL
 from rsctl.runs.stream.events import (
-    EARLY_END,
     Attempt,
     Event,
     Failure,
@@ -30,9 +28,9 @@ from rsctl.runs.stream.events import (
 )
 from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
-from rsctl.runs.watch_rules import CODE as WATCH
 
 _MAX_METRICS = 8
+_MAX_VICTIMS = 8
 _STATE_COLORS: dict[str, str] = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
@@ -118,8 +116,7 @@ def format_attempt(attempt: Attempt) -> str:
         return sanitize_line(attempt.reason or "")
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
-    how = "left early" if failure.is_early_end else f"{failure.place}: {_how(failure)}"
-    return f"{failure.replica}{rank} {how}{causes}"
+    return f"{failure.replica}{rank} {sanitize_line(failure.ending)}{causes}"
 
 
 def format_placement(placement: TriedPlacement) -> str:
@@ -154,10 +151,10 @@ def failure_block(run: RunRecord) -> list[str]:
         lines.append(f"{styled('cause', fg='yellow', bold=True)}: {sanitize_line(cause.message)}")
         if cause.remedy:
             lines.append(remedy_line(sanitize_line(cause.remedy)))
-    others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
-    if others and (failure.is_early_end or not _how_ended(failure)):
-        names = ", ".join(replica.replica for replica in others)
-        lines.append(f"as a result, these failed: {names}")
+    if names := run.victims:
+        shown = ", ".join(names[:_MAX_VICTIMS])
+        more = f" and {len(names) - _MAX_VICTIMS} more" if names[_MAX_VICTIMS:] else ""
+        lines.append(f"as a result, these failed: {shown}{more}")
     return lines
 
 
@@ -168,20 +165,6 @@ def _failure_headline(failure: Failure, run: RunRecord) -> str:
     with suppress(ValueError):  # the time in the report of the runtime
         seconds = seconds_between(run.started or run.created, failure.time)
         after = f", {seconds:.1f} s after the start"
-    if ended := _how_ended(failure):
-        who = styled(f"{failure.replica}{rank} {ended}", fg="red", bold=True)
-        return f"{who} at {when} UTC{after}"
-    who = styled(f"{failure.replica}{rank} {failure.place}", fg="red", bold=True)
-    return f"{who}: {_how(failure)} at {when} UTC{after}"
-
-
-def _how_ended(failure: Failure) -> str | None:
-    """How an attempt ended in which no replica failed by itself; None if one did."""
-    found = {STALL: "stalled", WATCH: "was ended by a rule of watch", EARLY_END: "left early"}
-    return next((found[cause.code] for cause in failure.causes if cause.code in found), None)
-
-
-def _how(failure: Failure) -> str:
-    if failure.signal:
-        return f"killed by {sanitize_line(failure.signal)}"
-    return f"exit code {failure.exit_code}"
+    what, colon, how = sanitize_line(failure.ending).partition(":")
+    who = styled(f"{failure.replica}{rank} {what}", fg="red", bold=True)
+    return f"{who}{colon}{how} at {when} UTC{after}"

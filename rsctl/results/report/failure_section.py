@@ -24,7 +24,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
         paragraph(element("strong", "Cause: "), c.message, _remedy(c.remedy))
         for c in failure.causes
     ]
-    others = [r.replica for r in run.replicas if r.replica != failure.replica and r.exit_code]
+    others = run.victims
     wake = ", ".join(others) if len(others) <= _NAMED else counted(len(others), "other")
     return section(
         "First failure",
@@ -43,14 +43,12 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
 def headline(failure: Failure, run: RunRecord | None) -> str:
     """Which replica failed first, how and when; how long after the start, if the run is given."""
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
-    how = f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
     after = ""
     if run is not None:
         with suppress(ValueError):  # the time is as the job has reported it
             seconds = seconds_between(run.started or run.created, failure.time)
             after = f", {seconds:.1f} s after the start"
-    how = "left early" if failure.is_early_end else f"{failure.place}: {how}"
-    return f"{failure.replica}{rank} {how} at {failure.time[11:19]} UTC{after}"
+    return f"{failure.replica}{rank} {failure.ending} at {failure.time[11:19]} UTC{after}"
 
 
 def findings_part(data: RunData) -> Iterator[Markup]:

@@ -19,9 +19,8 @@ from rsctl.results.tracking.messages import EVENT_OF_END, Message, run_message
 from rsctl.results.tracking.sender import Sender, is_complete
 from rsctl.runs.findings import findings_of
 from rsctl.runs.records import RunRecord
-from rsctl.runs.stalls.findings import CODE as STALL
 from rsctl.runs.store import Store
-from rsctl.runs.stream.events import now, seconds_between
+from rsctl.runs.stream.events import STALL, now, seconds_between
 from rsctl.runs.tracker import TrackerError
 from rsctl.targets.doctor import Check, ok
 

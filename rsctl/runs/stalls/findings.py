@@ -5,9 +5,8 @@ from __future__ import annotations
 from rsctl.findings import Finding, error, warning
 from rsctl.runs.folder import RunDescription
 from rsctl.runs.stalls.verdict_type import Verdict
-from rsctl.runs.stream.events import Failure, now
+from rsctl.runs.stream.events import STALL, Failure, now
 
-CODE = "stall"
 _EXIT_CODE = 124
 """The exit code of timeout(1)."""
 _OWN = b'{"rsctl": "'
@@ -26,7 +25,7 @@ def stall_finding(verdict: Verdict, description: RunDescription) -> Finding:
     """The finding on a job that has not progressed for `limits.stall`."""
     message = f"the job has made no progress for {description.stall:g} s: {verdict.message}"
     remedy = f"to see what each rank does: rsctl debug {description.run}"
-    return warning(CODE, message, remedy, "limits.stall")
+    return warning(STALL, message, remedy, "limits.stall")
 
 
 def collapse_finding(verdict: Verdict) -> Finding:

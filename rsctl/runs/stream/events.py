@@ -79,6 +79,15 @@ class FindingEvent(msgspec.Struct, tag="finding", kw_only=True, frozen=True):
 EARLY_END = "early-end"
 """The code of the cause of a failure by a rank that ended with exit code 0."""
 
+STALL = "stall"
+"""The code of the finding that the job makes no progress."""
+
+WATCH = "watch"
+"""The code of the finding that a rule of `watch` applies."""
+
+_ENDINGS = {EARLY_END: "left early", STALL: "stalled", WATCH: "was ended by a rule of watch"}
+"""How an attempt ends in which no replica fails by itself, by the code of a cause."""
+
 _LOSSES = ("worker-lost", "reducer-lost")
 """The codes of the transport's findings that name the rank or reducer that was lost."""
 
@@ -114,6 +123,18 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
         first = self.causes[0] if self.causes else None
         has_lost = first is not None and first.severity == "error" and first.code in _LOSSES
         return "lost a peer" if has_lost else "failed first"
+
+    @property
+    def ending(self) -> str:
+        """How the replica ended: `left early`, or its place and its exit code or signal."""
+        found = (_ENDINGS[cause.code] for cause in self.causes if cause.code in _ENDINGS)
+        how = f"killed by {self.signal}" if self.signal else f"exit code {self.exit_code}"
+        return next(found, f"{self.place}: {how}")
+
+    @property
+    def has_victims(self) -> bool:
+        """Whether other replicas fail because of this one: not if rsctl ended all of them."""
+        return not any(cause.code in (STALL, WATCH) for cause in self.causes)
 
     @property
     def reason(self) -> str:

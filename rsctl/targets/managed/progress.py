@@ -8,8 +8,7 @@ import msgspec
 
 from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import Locks
-from rsctl.runs.stalls.findings import CODE as STALL
-from rsctl.runs.stream.events import Attempt, Failure
+from rsctl.runs.stream.events import STALL, Attempt, Failure
 
 if TYPE_CHECKING:
     from rsctl.runs.store import Store

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from rsctl.findings import JobState
+from rsctl.findings import JobState, error
 from rsctl.results.report.charts import ChartLine, LineChart
 from rsctl.results.report.descriptions import describe
 from rsctl.results.report.reading import readings_of
@@ -212,6 +212,33 @@ def test_the_many_that_fail_in_the_wake_of_the_first_are_counted(
         made.state(8, JobState.FAILED, replica=replica, exit_code=1)
     made.fail(9, failure)
     assert "Failed as a result: 63 others" in text_of(rsctl, "@last")
+    shown = ", ".join(f"worker-{rank}" for rank in range(9) if rank != 3)
+    named = f"as a result, these failed: {shown} and 55 more"
+    assert rsctl("status", "@last").out.splitlines()[-1] == named
+
+
+@pytest.mark.parametrize(
+    ("code", "ending", "victims"),
+    [
+        ("stall", "stalled", False),
+        ("watch", "was ended by a rule of watch", False),
+        ("early-end", "left early", True),
+        ("worker-lost", "lost a peer: exit code 1", True),
+    ],
+)
+def test_the_guilty_is_no_victim(
+    rsctl: Cli, make_run: Make, code: str, ending: str, victims: bool
+) -> None:
+    """All are in the report as in `status`."""
+    cause = error(code, "worker-0 was lost", None)
+    made = make_run(workers=3)
+    made.fail(9, Failure(replica="worker-1", time=at(8), exit_code=1, causes=[cause]))
+    page, status = text_of(rsctl, "@last"), rsctl("status", "@last").out
+    assert f"worker-1 {ending} at " in page
+    assert f"worker-1 {ending} at " in status
+    assert ("Failed as a result: worker-2<" in page) is victims
+    assert status.endswith("as a result, these failed: worker-2\n") is victims
+    assert page.count("Failed as a result") == victims
 
 
 def events(count: int) -> list[MetricEvent]:
