@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+from itertools import compress
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from rsctl.api import Store
@@ -29,6 +31,8 @@ _GROUPS = {
     "cancelling": "running",
     "expired": "failed",
 }
+
+_Item = TypeVar("_Item", RunSummary, BenchRecord)
 
 
 class Query(NamedTuple):
@@ -64,46 +68,47 @@ class Query(NamedTuple):
 
 def run_list(store: Store, query: Query) -> Markup:
     """The runs that match, with links to other states and pages. Raises StoreError."""
-    known = store.index()
-    named = [run for run in known if _matches(query.text, run.run, run.name, run.target)]
-    groups = {run.run: _group(run.state.value) for run in named}
-    chosen = [run for run in named if not query.state or groups[run.run] == query.state]
-    pages = max(1, -(-len(chosen) // ROWS))
-    number = min(query.page, pages)
-    shown = chosen[(number - 1) * ROWS : number * ROWS]
-    trials = _trials(store, [run.run for run in shown])
-    if not known:
-        return join([_nothing("No run yet", "rsctl submit JOB starts one; it then appears here.")])
-    return join(
-        [
-            _chips("/", query, groups.values()),
-            _rows(_run_row(store, run, trials.get(run.run)) for run in shown)
-            if shown
-            else _nothing("No run matches", "Change the text or the state above."),
-            _pages("/", query, len(chosen), number, pages),
-        ]
-    )
+
+    def rows(shown: Sequence[RunSummary]) -> Iterator[Markup]:
+        trials = _trials(store, [run.run for run in shown])
+        return (_run_row(store, run, trials.get(run.run)) for run in shown)
+
+    hint = "rsctl submit JOB starts one; it then appears here."
+    return _list("/", query, {run.run: run for run in store.index()}, rows, "run", hint)
 
 
 def bench_list(store: Store, query: Query) -> Markup:
     """The benches that match. Raises StoreError."""
-    known = Benches(store).benches()
-    named = [b for b in known if _matches(query.text, b.bench, b.name, b.target)]
-    groups = {bench.bench: _group(bench.state.value) for bench in named}
-    chosen = [bench for bench in named if not query.state or groups[bench.bench] == query.state]
+    known = {bench.bench: bench for bench in Benches(store).benches()}
+    hint = "rsctl bench run JOB starts one; it then appears here."
+    return _list("/benches", query, known, partial(map, _bench_row), "bench", hint)
+
+
+def _list(
+    path: str,
+    query: Query,
+    known: Mapping[str, _Item],
+    rows: Callable[[Sequence[_Item]], Iterable[Markup]],
+    kind: str,
+    hint: str,
+) -> Markup:
+    if not known:
+        return join([_nothing(f"No {kind} yet", hint)])
+    named = [
+        item for key, item in known.items() if _matches(query.text, key, item.name, item.target)
+    ]
+    groups = [_group(item.state.value) for item in named]
+    is_chosen = [not query.state or group == query.state for group in groups]
+    chosen = list(compress(named, is_chosen))
     pages = max(1, -(-len(chosen) // ROWS))
     number = min(query.page, pages)
+    nothing = _nothing(f"No {kind} matches", "Change the text or the state above.")
     shown = chosen[(number - 1) * ROWS : number * ROWS]
-    if not known:
-        text = "rsctl bench run JOB starts one; it then appears here."
-        return join([_nothing("No bench yet", text)])
     return join(
         [
-            _chips("/benches", query, groups.values()),
-            _rows(map(_bench_row, shown))
-            if shown
-            else _nothing("No bench matches", "Change the text or the state above."),
-            _pages("/benches", query, len(chosen), number, pages),
+            _chips(path, query, groups),
+            element("ul", *rows(shown), class_="rows") if shown else nothing,
+            _pages(path, query, len(chosen), number, pages),
         ]
     )
 
@@ -138,10 +143,6 @@ def _chips(path: str, query: Query, groups: Iterable[str]) -> Markup:
         for state, text, count in entries
     ]
     return element("nav", *links, class_="chips", aria_label="States")
-
-
-def _rows(rows: Iterable[Markup]) -> Markup:
-    return element("ul", *rows, class_="rows")
 
 
 def _trials(store: Store, runs: Iterable[str]) -> dict[str, Markup]:

@@ -6,8 +6,10 @@ import pytest
 from botocore import exceptions
 from botocore.parsers import ResponseParserError
 
+from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import aws_error, aws_errors
-from rsctl.clients.errors import AWS_LOGIN, NoAnswer
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import AWS_LOGIN, NoAnswer, no_answer
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.known_errors import KnownError
 
@@ -159,6 +161,11 @@ def test_whether_a_request_without_an_answer_was_sent(problem: Exception, sent: 
     [
         (exceptions.NoCredentialsError(), "ENVIRONMENT", "credentials-missing", "x"),
         (exceptions.ProfileNotFound(profile="p"), "ENVIRONMENT", "credentials-missing", "x"),
+        (exceptions.InvalidConfigError(error_msg="e"), "ENVIRONMENT", "credentials-missing", "x"),
+        (
+            exceptions.UnknownCredentialError(name="n", cred_var="c"),
+            *("ENVIRONMENT", "credentials-missing", "x"),
+        ),
         (
             exceptions.PartialCredentialsError(provider="env", cred_var="key"),
             *("ENVIRONMENT", "credentials-missing", "x"),
@@ -185,3 +192,21 @@ def test_what_prevents_a_call(problem: Exception, exit_code: str, code: str, pat
     assert (made.exit_code, made.findings[0].code) == (ExitCode[exit_code], code)
     assert made.findings[0].path == path
     assert str(problem) in made.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("region", "remedy"),
+    [
+        ("us-eastt-1", "did you mean us-east-1?"),
+        ("moon", "set a region, such as us-east-1"),
+    ],
+)
+def test_a_region_where_nobody_answers_may_not_exist(region: str, remedy: str) -> None:
+    """boto3 makes an address of any region."""
+    aws = Aws(Endpoints(), region)
+    problem = no_answer("s3", "no such host", sent=False)
+    made = aws.given_up(problem)
+    text = f"AWS gives no answer, and region {region} is unknown"
+    assert made.findings == (error("region", text, remedy, "targets.sagemaker.region"),)
+    assert aws.given_up(no_answer("s3", "it was cut", sent=True)).findings[0].code != "region"
+    assert Aws(Endpoints(), "eu-west-1").given_up(problem) is problem

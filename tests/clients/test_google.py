@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import NoAnswer
-from rsctl.clients.google import Google
+from rsctl.clients.errors import GOOGLE_LOGIN, NO_CREDENTIALS, NoAnswer
+from rsctl.clients.google import Google, google_credentials
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError
+
+TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
 class Answer:
@@ -31,9 +33,11 @@ class Session:
 
     def __init__(self, *answers: Answer) -> None:
         self.answers, self.calls = list(answers), 0
+        self.options: dict[str, Any] = {}
 
-    def request(self, *_: Any, **__: Any) -> Answer:
+    def request(self, *_: Any, **options: Any) -> Answer:
         self.calls += 1
+        self.options = options
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -49,6 +53,13 @@ def test_busy_services_are_asked_again_as_they_wish() -> None:
     assert client(session, waits).request("GET", "https://x.example/v1").status_code == 200
     assert session.calls == 3
     assert waits[0] >= 7
+
+
+@pytest.mark.parametrize(("status", "calls"), [(s, 2) for s in TRANSIENT] + [(501, 1), (505, 1)])
+def test_what_is_transient_is_asked_again(status: int, calls: int) -> None:
+    session = Session(Answer(status), Answer(200))
+    answer = client(session, []).request("GET", "https://x.example/v1", ok=(200, 501, 505))
+    assert (session.calls, answer.status_code == 200) == (calls, calls == 2)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +87,12 @@ def test_without_retry_there_is_one_try_of_any_status() -> None:
     assert (answer.status_code, session.calls) == (503, 1)
 
 
+def test_a_call_ends_in_time_and_is_not_led_elsewhere() -> None:
+    session = Session(Answer(200))
+    client(session, []).request("PUT", "https://x.example/v1", data=b"x")
+    assert session.options == {"timeout": (10.0, 120.0), "allow_redirects": False, "data": b"x"}
+
+
 def test_what_is_refused_is_not_tried_again() -> None:
     session = Session(Answer(403, "no"))
     with pytest.raises(RsctlError) as caught:
@@ -83,3 +100,15 @@ def test_what_is_refused_is_not_tried_again() -> None:
     [finding] = caught.value.findings
     assert (session.calls, finding.code, finding.path) == (1, "denied", "targets.vertex")
     assert not isinstance(caught.value, NoAnswer)
+
+
+def test_credentials_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+    with pytest.raises(RsctlError) as caught:
+        google_credentials(Endpoints())
+    [finding] = caught.value.findings
+    assert (caught.value.exit_code, finding.code) == (ExitCode.ENVIRONMENT, NO_CREDENTIALS)
+    assert finding.message.startswith(
+        "there are no Google Cloud credentials: File /nowhere.json was not found."
+    )
+    assert finding.remedy == GOOGLE_LOGIN

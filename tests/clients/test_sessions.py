@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
 from urllib3.util import parse_url
 
 import rsctl
@@ -160,6 +161,29 @@ def test_a_question_to_a_metadata_server_brings_no_credential() -> None:
     place = "http://metadata.google.internal.invalid/"
     headers = {"Metadata-Flavor": "Google", "Authorization": "Bearer x"}
     refused(lambda: http_session().get(place, headers=headers))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("http://metadata.google.internal/computeMetadata/v1", "http://[fd00:ec2::254]/latest"),
+        *("http://169.254.169.254/latest", "http://METADATA.google.internal/"),
+    ],
+)
+def test_a_metadata_server_is_asked_in_clear(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no TLS."""
+    asked: list[str] = []
+
+    def send(_: HTTPAdapter, request: requests.PreparedRequest, **__: Any) -> requests.Response:
+        asked.append(str(request.url))
+        answer = requests.Response()
+        answer.status_code = 200
+        return answer
+
+    monkeypatch.setattr(HTTPAdapter, "send", send)
+    assert http_session().put(place).status_code == 200
+    refused(lambda: http_session().put(place, headers={"Authorization": "Bearer x"}))
+    assert len(asked) == 1
 
 
 def test_amazons_registries_go_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:

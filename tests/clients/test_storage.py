@@ -14,6 +14,8 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.storage import Bucket, ObjectChanged, StoredObject, Upload
 from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import RsctlError
+from rsctl.targets.managed.emulator.faults import Fault
+from rsctl.targets.vertex.emulator import cloudstorage
 from tests.targets.managed.emulator.conftest import aws as aws
 from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
 from tests.targets.managed.emulator.conftest import google as google
@@ -107,6 +109,21 @@ def test_reads_go_on_where_the_last_one_ended(bucket: Bucket) -> None:
     assert bucket.read("none") == b""
 
 
+def test_a_range_that_cloud_storage_passes_over_is_cut_here(
+    google: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers with the whole of an object that it unpacks from gzip."""
+    google.storage.make_bucket("data")
+    whole, ranged = opened("gs"), cloudstorage.ranged_reply
+    whole.replace("o", b"0123456789", "text/plain")
+    found = listed(whole, "o")
+    monkeypatch.setattr(
+        cloudstorage, "ranged_reply", lambda content, _, kind: ranged(content, None, kind)
+    )
+    assert (whole.read("o", 4), whole.read("o", 10)) == (b"456789", b"")
+    assert b"".join(whole.stream(found, 4)) == b"456789"
+
+
 def test_a_list_has_the_objects_of_a_prefix_in_order(bucket: Bucket) -> None:
     for name in ("x/2", "x/1", "x-other", "y", "x/1/deep"):
         bucket.replace(name, name.encode(), "text/plain")
@@ -134,6 +151,18 @@ def test_a_stream_begins_anywhere_and_is_of_one_version(bucket: Bucket) -> None:
         list(bucket.stream(found, 0))
     with pytest.raises(ObjectChanged):
         list(bucket.stream(found._replace(name="none"), 0))
+
+
+def test_a_question_that_fails_is_no_reason_to_upload(
+    scheme: str, bucket: Bucket, request: pytest.FixtureRequest
+) -> None:
+    emulator = request.getfixturevalue({"gs": "google", "s3": "aws"}[scheme])
+    route = {"gs": "storage.objects.get", "s3": "s3.HeadObject"}[scheme]
+    emulator.faults.add(Fault(route, times=9, status=400, code="ExpiredToken"))
+    sent: list[str] = []
+    with pytest.raises(RsctlError):
+        bucket.put("o", upload(b"x"), lambda: sent.append("o"))
+    assert sent == []
 
 
 def test_a_bucket_that_does_not_exist_is_named(scheme: str) -> None:

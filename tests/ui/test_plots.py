@@ -1,0 +1,156 @@
+"""Charts as the data that the page draws, whole."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rsctl.results.report.charts import (
+    Bar,
+    BarChart,
+    Chart,
+    ChartLine,
+    ChartMark,
+    DotChart,
+    HeatMap,
+    IntervalChart,
+    LineChart,
+    Span,
+    Timeline,
+    TimelineRow,
+)
+from rsctl.ui.plots import plot_of
+
+LINES = LineChart(
+    "loss",
+    "step",
+    "nats",
+    [ChartLine("a", [(0, 1.0), (1, 3.0)]), ChartLine("b\x07", [(0, 2.0), (1, math.nan)])],
+    reference=ChartLine("ideal", [(0, 1.0)]),
+)
+HEAT = HeatMap("Loss", "", "lr", ["1", "2"], "batch", ["a", "b"], [[1.0, None], [2.5, math.inf]])
+STATES = Timeline(
+    "States",
+    [
+        TimelineRow(
+            "worker-0",
+            [Span(0, 120, "queued"), Span(120, 7200, "running")],
+            [ChartMark(240, "warning")],
+        )
+    ],
+)
+FEW = [Bar("a", 1.5, 1.0, 2.0), Bar("b", None)]
+
+
+@pytest.mark.parametrize(
+    ("chart", "plot"),
+    [
+        (
+            LINES,
+            {
+                "title": "Line chart: loss. nats over step. a: from 1 to 3, lowest 1, highest 3; "
+                "b\\x07: from 2 to 2, lowest 2, highest 2.",
+                "kind": "line",
+                "x": "step",
+                "y": "nats",
+                "low": 0.9,
+                "high": 3.1,
+                "log": False,
+                "lines": [
+                    {"label": "a", "color": "c1", "dashes": [], "points": [[0.0, 1.0], [1.0, 3.0]]},
+                    {
+                        "label": "b\\x07",
+                        "color": "c2",
+                        "dashes": [6.4, 3.2],
+                        "points": [[0.0, 2.0]],
+                    },
+                ],
+                "others": [],
+                "reference": [[0.0, 1.0]],
+            },
+        ),
+        (
+            HEAT,
+            {
+                "title": "Heat map: Loss. lr by batch: 1 to inf.",
+                "kind": "heat",
+                "x": "batch",
+                "y": "lr",
+                "columns": ["a", "b"],
+                "rows": ["1", "2"],
+                "values": [[1.0, None], [2.5, None]],
+                "texts": [["1", ""], ["2.5", "inf"]],
+            },
+        ),
+        (
+            STATES,
+            {
+                "title": "Timeline: States. 1 row: queued, running, warning.",
+                "kind": "timeline",
+                "dense": False,
+                "x": "time since the submission (min)",
+                "rows": [
+                    {
+                        "label": "worker-0",
+                        "spans": [[0.0, 2.0, "queued", "queued"], [2.0, 120.0, "c1", "running"]],
+                        "marks": [[4.0, "faint", "●", "warning"]],
+                    }
+                ],
+            },
+        ),
+        (
+            BarChart("Steps", "s", FEW),
+            {
+                "title": "Bar chart: Steps. a 1.5. In s.",
+                "kind": "rows",
+                "dense": False,
+                "x": "s",
+                "bars": True,
+                "rows": [
+                    {"label": "a", "value": 1.5, "low": 1.0, "high": 2.0, "text": "1.5"},
+                    {"label": "b", "value": None, "low": None, "high": None, "text": "no data"},
+                ],
+            },
+        ),
+        (
+            DotChart("Steps", "s", [("a", [3.0, 1.0, math.nan]), ("b", [])]),
+            {
+                "title": "Dot chart: Steps. a 1 to 3.",
+                "kind": "rows",
+                "dense": False,
+                "x": "s",
+                "rows": [
+                    {"label": "a", "dots": [3.0, 1.0], "median": 2.0, "text": "2"},
+                    {"label": "b", "dots": [], "median": None, "text": "no data"},
+                ],
+            },
+        ),
+    ],
+    ids=["lines", "heat map", "timeline", "bars", "dots"],
+)
+def test_a_chart_as_data(chart: Chart, plot: dict[str, object]) -> None:
+    assert plot_of(chart) == plot
+
+
+def test_an_interval_has_no_bar() -> None:
+    plot = plot_of(IntervalChart("Effect", "%", FEW))
+    assert (plot["kind"], plot["bars"]) == ("rows", False)
+
+
+@pytest.mark.parametrize(
+    ("values", "from_zero", "ends"),
+    [
+        ([2.0, 4.0], False, (1.9, 4.1)),
+        ([2.0, 4.0], True, (0.0, 4.24)),
+        ([5.0, 5.0], False, (4.5, 5.5)),
+        ([0.0, 0.0], False, (-1.0, 1.0)),
+        ([0.0, 0.0], True, (0.0, 1.0)),
+    ],
+)
+def test_the_axis_has_space_around_the_values(
+    values: list[float], from_zero: bool, ends: tuple[float, float]
+) -> None:
+    line = ChartLine("a", list(enumerate(values)))
+    plot = plot_of(LineChart("t", "x", "y", [line], from_zero=from_zero))
+    assert (plot["low"], plot["high"]) == pytest.approx(ends)
