@@ -27,7 +27,8 @@ PARTS = {
 BUCKETS = "step.buckets"
 """The number of gradient buckets that a step exchanges."""
 
-_TITLES = {**PARTS, BUCKETS: "number of gradient buckets"}
+_WAIT = "rank.wait"
+_TITLES = {**PARTS, BUCKETS: "number of gradient buckets", _WAIT: "wait for gradients"}
 
 NO_STEPS = (
     "the parts of a step are not recorded: DistributedDataParallel times each hundredth step, and "
@@ -90,7 +91,7 @@ class Moved(msgspec.Struct, kw_only=True, frozen=True):
     def _text(self, value: float | None) -> str:
         if value is None:
             return "unknown"
-        if self.name in PARTS:
+        if self.name in PARTS or self.name == _WAIT:
             return f"{1000 * value:.3g} ms"
         return f"{format_number(value)}{f' {self.unit}' if self.unit else ''}"
 
@@ -116,7 +117,7 @@ def step_values(store: Store, run: str) -> dict[str, float]:
     else:
         found = {"step.compute": max(0.0, record.compute - record.data), "step.data": record.data}
         wait = max(0.0, record.seconds - record.compute)
-        own = _wait_for_slowest(ranks, slowest.network_ms if slowest else 0.0)
+        own = _wait_for_slowest(ranks, slowest.network_ms) if slowest else 0.0
         if record.buckets:
             found[BUCKETS] = len(record.buckets)
     own = min(own, wait)
@@ -143,14 +144,16 @@ def moved_values(before: Mapping[str, float], after: Mapping[str, float]) -> lis
 
 
 def moved_ranks(before: Mapping[int, RankTimes], after: Mapping[int, RankTimes]) -> list[Moved]:
-    """Computation and waits of each rank on both sides, the one that moved most first."""
+    """Computation and waits of each rank on both sides, the one that moved most first. The wait for
+    gradients is that for the slowest rank and for the network.
+    """
     found = []
     for rank in sorted({*before, *after}):
         sides = before.get(rank), after.get(rank)
         for name, part in (
             ("step.compute", "compute"),
             ("step.data", "data"),
-            ("step.wait", "wait"),
+            (_WAIT, "wait"),
         ):
             known = [None if of is None else getattr(of, part) for of in sides]
             values = [None if each is None else each / 1000 for each in known]

@@ -121,9 +121,17 @@ def test_a_straggler(store: Store, recorded: Recorded) -> None:
     cause = "wait for the slowest rank: 0 ms -> 40 ms (+40 ms)"
     assert moved(store, before, after) == ([cause], cause)
     assert list(map(str, diff(before.run, after.run).ranks[:2])) == [
-        "wait for the slowest rank of rank 0: 20 ms -> 60 ms (+40 ms, +200%)",
+        "wait for gradients of rank 0: 20 ms -> 60 ms (+40 ms, +200%)",
         "computation of rank 1: 80 ms -> 120 ms (+40 ms, +50%)",
     ]
+
+
+def test_a_rank_alone_does_not_tell_who_is_slow(store: Store, recorded: Recorded) -> None:
+    """As in a run so short that only rank 0 has reported: all of its wait is the exchange."""
+    before, after = recorded(waits=(20,)), recorded({"seconds": 0.14}, waits=(60,))
+    found = diff(before.run, after.run)
+    assert str(found.moved_most) == "exchange of gradients: 20 ms -> 60 ms (+40 ms, +200%)"
+    assert "step.wait" not in {part.name for part in found.steps}
 
 
 @pytest.mark.parametrize(
