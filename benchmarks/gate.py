@@ -76,6 +76,12 @@ def _outliers(random: Random, size: float) -> float:
     return (1 + random.gauss(0, size)) / (3 if random.random() < 0.2 else 1)
 
 
+def _student(random: Random, size: float) -> float:
+    """Scaled to a standard deviation of `size`: the distribution's own is the square root of 3."""
+    squares = sum(random.gauss(0, 1) ** 2 for _ in range(3))
+    return 1 + size * random.gauss(0, 1) / squares**0.5
+
+
 def _bimodal_side(size: float) -> Noise:
     def draw(random: Random, runs: int) -> list[float]:
         level = 1 - (size if random.random() < 0.5 else 0)
@@ -103,6 +109,9 @@ NOISES: dict[str, Callable[[float], Noise]] = {
     "bimodal": independent(_bimodal),
     "one run in five three times slow": independent(_outliers),
     "integers": independent(lambda random, size: round(20 * (1 + random.gauss(0, size))) / 20),
+    "uniform": independent(lambda random, size: 1 + size * random.uniform(-1, 1) * 3**0.5),
+    "Student's t, 3 degrees": independent(_student),
+    "exponential delays": independent(lambda random, size: 1 / (1 + size * random.expovariate(1))),
     "AR(1) 0.8 within a side": _autoregressive,
     "bimodal, a whole side": _bimodal_side,
 }

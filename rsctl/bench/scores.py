@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rsctl.bench.sides import Sides
 
 OUTLYING = 4.0
-"""How many times farther than usual from the median of both sides a run is an outlier."""
+"""How many times farther than usual below the median of both sides a run is an outlier."""
 
 GAP = 4.0
 """How many times the usual gap between neighbouring values sets the lowest runs apart."""
@@ -56,10 +56,11 @@ def all_scores(sides: Sides) -> list[Scores]:
 
 
 def winsorised(sides: Sides) -> Sides:
-    """Both sides, with each outlier replaced by the nearest value that is not an outlier.
+    """Both sides, with each low outlier replaced by the nearest value that is not an outlier.
 
     The usual distance from the common median is one that more runs reach than the smaller side
-    has, so that a side which differs as a whole is never taken for outliers.
+    has, so that a side which differs as a whole is never taken for outliers. High values are never
+    replaced: beside slow runs of the same side they may be all that tells the sides apart.
     """
     pool = [*sides.baseline, *sides.candidate]
     middle = median(pool)
@@ -68,9 +69,8 @@ def winsorised(sides: Sides) -> Sides:
     limit = OUTLYING * usual * (1 + _TOLERANCE)
     if not limit:
         return sides
-    inside = [v for v, distance in zip(pool, distances, strict=True) if distance <= limit]
-    low, high = min(inside), max(inside)
-    return Sides(*([min(max(value, low), high) for value in side] for side in sides))
+    low = min(value for value in pool if middle - value <= limit)
+    return Sides(*([max(value, low) for value in side] for side in sides))
 
 
 def _ranks(pool: Sequence[float]) -> list[float]:

@@ -106,9 +106,16 @@ def test_two_sided() -> None:
     assert p_two_sided(Sides(low, high)) == p_two_sided(Sides(high, low)) == 2 / 70
 
 
-def test_an_outlier_counts_as_the_nearest_other_run() -> None:
+def test_a_low_outlier_counts_as_the_nearest_other_run() -> None:
     sides = Sides([100.0, 101.0, 99.0, 33.0, 100.5], [90.0, 91.0, 89.0, 90.5, 300.0])
-    assert winsorised(sides) == ([100.0, 101.0, 99.0, 89.0, 100.5], [90.0, 91.0, 89.0, 90.5, 101.0])
+    assert winsorised(sides) == ([100.0, 101.0, 99.0, 89.0, 100.5], [90.0, 91.0, 89.0, 90.5, 300.0])
+
+
+def test_what_slow_runs_have_left_of_a_side_is_no_outlier() -> None:
+    """A regression of 60 % beside runs that took three times as long on both sides."""
+    sides = Sides([33.0, 34.0, 98.0, 99.0, 100.0], [13.0, 39.0, 40.0, 41.0, 40.5])
+    assert winsorised(sides).baseline == sides.baseline
+    assert p_lower(sides) < 0.05
 
 
 @pytest.mark.parametrize("candidates", [1, 3, 5, 10, 30])
