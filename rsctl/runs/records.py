@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NamedTuple, Optional
 
 import msgspec
@@ -37,8 +36,6 @@ PHASES = "phases"
 """The fact with a job's phases, a list of objects. Those with `start`, a time, also have `cause`,
 see `rsctl.runs.goodput`, which is null while the job's program runs, and `billed`.
 """
-
-_WORD = re.compile(r"[\w-]+")
 
 FAILED_NODE = "failed_node"
 """The fact that names the node whose failure has ended a job."""
@@ -76,14 +73,11 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def victims(self) -> list[str]:
-        """The replicas that failed because of the first failure: not the lost one that the first
-        to fail had waited for.
-        """
+        """The replicas that failed because of the first failure."""
         failure = self.first_failure
         if failure is None or not failure.has_victims:
             return []
-        words = [word for cause in failure.causes[:1] for word in _WORD.findall(cause.message)]
-        guilty = {failure.replica, *words}
+        guilty = failure.guilty
         return [r.replica for r in self.replicas if r.exit_code and r.replica not in guilty]
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import Any, Literal, Optional, Union
 
@@ -85,6 +86,8 @@ STALL = "stall"
 WATCH = "watch"
 """The code of the finding that a rule of `watch` applies."""
 
+_WORD = re.compile(r"[\w-]+")
+
 _ENDINGS = {EARLY_END: "left early", STALL: "stalled", WATCH: "was ended by a rule of watch"}
 """How an attempt ends in which no replica fails by itself, by the code of a cause."""
 
@@ -130,6 +133,12 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
         found = (_ENDINGS[cause.code] for cause in self.causes if cause.code in _ENDINGS)
         how = f"killed by {self.signal}" if self.signal else f"exit code {self.exit_code}"
         return next(found, f"{self.place}: {how}")
+
+    @property
+    def guilty(self) -> frozenset[str]:
+        """The replica, and the others that its first cause names."""
+        words = [word for cause in self.causes[:1] for word in _WORD.findall(cause.message)]
+        return frozenset([self.replica, *words])
 
     @property
     def has_victims(self) -> bool:

@@ -144,9 +144,8 @@ def _end_replicas(
             reason = f"stopped after {why}"
             recorder.state(JobState.CANCELLED, name, reason=reason, time=status.time)
         else:
-            wake = (
-                None if name == first.replica else f"as a result of the failure of {first.replica}"
-            )
+            is_victim = name not in first.guilty
+            wake = f"as a result of the failure of {first.replica}" if is_victim else None
             recorder.state(JobState.FAILED, name, code, wake, time=status.time)
 
 

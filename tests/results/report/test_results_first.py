@@ -223,14 +223,14 @@ def test_the_many_that_fail_in_the_wake_of_the_first_are_counted(
         ("stall", "stalled", False),
         ("watch", "was ended by a rule of watch", False),
         ("early-end", "left early", True),
-        ("worker-lost", "lost a peer: exit code 1", True),
+        ("collective-mismatch", "failed first: exit code 1", True),
     ],
 )
 def test_the_guilty_is_no_victim(
     rsctl: Cli, make_run: Make, code: str, ending: str, victims: bool
 ) -> None:
     """All are in the report as in `status`."""
-    cause = error(code, "worker-0 was lost", None)
+    cause = error(code, "rank 0 (worker-0) called all_gather where rank 1 called all_reduce", None)
     made = make_run(workers=3)
     made.fail(9, Failure(replica="worker-1", time=at(8), exit_code=1, causes=[cause]))
     page, status = text_of(rsctl, "@last"), rsctl("status", "@last").out
