@@ -86,7 +86,7 @@ STALL = "stall"
 WATCH = "watch"
 """The code of the finding that a rule of `watch` applies."""
 
-_WORD = re.compile(r"[\w-]+")
+_REPLICA = re.compile(r"\b[a-z][a-z0-9-]*-[0-9]+\b")
 
 _ENDINGS = {EARLY_END: "left early", STALL: "stalled", WATCH: "was ended by a rule of watch"}
 """How an attempt ends in which no replica fails by itself, by the code of a cause."""
@@ -136,9 +136,13 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def guilty(self) -> frozenset[str]:
-        """The replica, and the others that its first cause names."""
-        words = [word for cause in self.causes[:1] for word in _WORD.findall(cause.message)]
-        return frozenset([self.replica, *words])
+        """The replica, and the one that its first cause names first: others are those it waits
+        for, or what they did instead.
+        """
+        named = [
+            found[0] for cause in self.causes[:1] if (found := _REPLICA.search(cause.message[:200]))
+        ]
+        return frozenset([self.replica, *named])
 
     @property
     def has_victims(self) -> bool:

@@ -230,7 +230,7 @@ def test_the_guilty_is_no_victim(
     rsctl: Cli, make_run: Make, code: str, ending: str, victims: bool
 ) -> None:
     """All are in the report as in `status`."""
-    cause = error(code, "rank 0 (worker-0) called all_gather where rank 1 called all_reduce", None)
+    cause = error(code, "rank 0 (worker-0) waits for worker-2", None)
     made = make_run(workers=3)
     made.fail(9, Failure(replica="worker-1", time=at(8), exit_code=1, causes=[cause]))
     page, status = text_of(rsctl, "@last"), rsctl("status", "@last").out
