@@ -28,7 +28,8 @@ BUCKETS = "step.buckets"
 """The number of gradient buckets that a step exchanges."""
 
 _WAIT = "rank.wait"
-_TITLES = {**PARTS, BUCKETS: "number of gradient buckets", _WAIT: "wait for gradients"}
+_TIMES = {**PARTS, _WAIT: "wait for gradients"}
+_TITLES = {**_TIMES, BUCKETS: "number of gradient buckets"}
 
 NO_STEPS = (
     "the parts of a step are not recorded: DistributedDataParallel times each hundredth step, and "
@@ -91,7 +92,7 @@ class Moved(msgspec.Struct, kw_only=True, frozen=True):
     def _text(self, value: float | None) -> str:
         if value is None:
             return "unknown"
-        if self.name in PARTS or self.name == _WAIT:
+        if self.name in _TIMES:
             return f"{1000 * value:.3g} ms"
         return f"{format_number(value)}{f' {self.unit}' if self.unit else ''}"
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
 _SHOWN = 5
-_SOURCE = "source/"
+SOURCE = "source/"
+"""Where the files of `image.source` are in an image's context and in a package."""
 
 
 class ContextEntry(msgspec.Struct, frozen=True, dict=True):
@@ -151,7 +152,7 @@ def changed_error(
     names: list[str], key: str = "image.source", work: str = "the image was being built"
 ) -> RsctlError:
     """The error for files of the context that have changed since their first reading."""
-    prefix = _SOURCE if key == "image.source" else ""
+    prefix = SOURCE if key == "image.source" else ""
     shown = [name.removeprefix(prefix).encode(errors="backslashreplace").decode() for name in names]
     more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
     message = f"files changed while {work}: {', '.join(shown[:_SHOWN])}{more}"

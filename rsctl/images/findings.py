@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
-from rsctl.images.context import ContextEntry, LeftOut
+from rsctl.images.context import SOURCE, ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
 from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.runtime_files import has_compiled_core
@@ -102,7 +102,7 @@ def large_file_notes(
     From a gigabyte in all on it is a warning, which also names folders of many small files.
     """
     sizes = {
-        entry.name.removeprefix("source/"): _size(entry)
+        entry.name.removeprefix(SOURCE): _size(entry)
         for entry in entries
         if entry.path and not entry.name.startswith(_OWN)
     }

@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple, cast
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
-from rsctl.images.context import BuildContext, ContextEntry, LeftOut, source_entries
+from rsctl.images.context import SOURCE, BuildContext, ContextEntry, LeftOut, source_entries
 from rsctl.images.findings import large_file_notes, left_out_notes
 from rsctl.images.requirements import MAIN
 from rsctl.images.runtime_files import runtime_entries
@@ -51,8 +51,6 @@ LOADER = ";".join(
 each word of a command to be."""
 
 _BOOT = Path(__file__).with_name("package_boot.py")
-SOURCE = "source/"
-"""Where the files of `image.source` are in a package."""
 _LINK = "a link that points outside the folder"
 _STAGED = re.compile(rb"packages/([0-9a-f]{64})/")
 
@@ -110,13 +108,16 @@ def package_of(
     `folder` is None. Raises RsctlError if a file cannot be read.
     """
     try:
-        entries, left_out = [ContextEntry(prefix.rstrip("/"))], list[LeftOut]()
-        if folder is not None:
-            entries, left_out = source_entries(Path(folder), prefix)
-        lost = {each.name for each in entries if _leads_out(each, str(folder), prefix)}
-        left_out += [LeftOut(name.removeprefix(prefix), _LINK) for name in sorted(lost)]
-        inside = [each for each in entries if each.name and each.name not in lost]
-        context = BuildContext([*others, *inside], left_out)
+        context = BuildContext([*others])
+        if folder is None:
+            context.entries.append(ContextEntry(prefix.rstrip("/")))
+        else:
+            source, context.left_out = source_entries(Path(folder), prefix)
+            for entry in source:
+                if _leads_out(entry, folder, prefix):
+                    context.left_out.append(LeftOut(entry.name.removeprefix(prefix), _LINK))
+                elif entry.name:
+                    context.entries.append(entry)
         context.write_tar(out := _Hash(), time=time)
         return Package(context, out.total.hexdigest(), key, time)
     except OSError as problem:

@@ -13,7 +13,7 @@ from typing import IO, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.images.context import BuildContext, ContextEntry, changed_error, source_entries
+from rsctl.images.context import SOURCE, BuildContext, ContextEntry, changed_error, source_entries
 from rsctl.images.dockerfile_base import DockerfileBase, dockerfile_base
 from rsctl.images.registry.names import parse_repository
 from rsctl.images.requirements import MAIN, requirement_entries
@@ -147,7 +147,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
     )
     context.entries += _own_entries(contents)
     if image.source:
-        entries, context.left_out = source_entries(Path(image.source), "source/")
+        entries, context.left_out = source_entries(Path(image.source), SOURCE)
         context.entries += entries
     return Recipe(
         name=job.name,

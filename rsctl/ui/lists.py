@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import compress
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -98,8 +97,7 @@ def _list(
         item for key, item in known.items() if _matches(query.text, key, item.name, item.target)
     ]
     groups = [_group(item.state.value) for item in named]
-    is_chosen = [not query.state or group == query.state for group in groups]
-    chosen = list(compress(named, is_chosen))
+    chosen = [i for i, g in zip(named, groups, strict=True) if query.state in ("", g)]
     pages = max(1, -(-len(chosen) // ROWS))
     number = min(query.page, pages)
     nothing = _nothing(f"No {kind} matches", "Change the text or the state above.")

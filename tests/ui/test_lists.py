@@ -11,14 +11,13 @@ from rsctl.bench.records import Benches, BenchRecord
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from rsctl.ui.lists import Query, bench_list, run_list
-from tests.results.report.conftest import Make
 
 COUNT = 120
 STATES = (JobState.SUCCEEDED, JobState.EXPIRED, JobState.QUEUED)
 
 
 @pytest.fixture
-def benches(make_run: Make) -> Store:
+def benches() -> Store:
     """Benches of three states in turn, the newest first in the list."""
     store = Store()
     for number in range(COUNT):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import IO, Any
 
 import typer
@@ -114,9 +113,8 @@ def format_attempt(attempt: Attempt) -> str:
     failure = attempt.failure
     if failure is None:
         return sanitize_line(attempt.reason or "")
-    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
-    return f"{failure.replica}{rank} {sanitize_line(failure.ending)}{causes}"
+    return f"{sanitize_line(failure.headline)}{causes}"
 
 
 def format_placement(placement: TriedPlacement) -> str:
@@ -159,12 +157,6 @@ def failure_block(run: RunRecord) -> list[str]:
 
 
 def _failure_headline(failure: Failure, run: RunRecord) -> str:
-    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
-    when = sanitize_line(failure.time[11:19])
-    after = ""
-    with suppress(ValueError):  # the time in the report of the runtime
-        seconds = seconds_between(run.started or run.created, failure.time)
-        after = f", {seconds:.1f} s after the start"
-    what, colon, how = sanitize_line(failure.ending).partition(":")
-    who = styled(f"{failure.replica}{rank} {what}", fg="red", bold=True)
-    return f"{who}{colon}{how} at {when} UTC{after}"
+    what, colon, how = sanitize_line(failure.headline).partition(":")
+    when = sanitize_line(failure.when(run.started or run.created))
+    return f"{styled(what, fg='red', bold=True)}{colon}{how}{when}"

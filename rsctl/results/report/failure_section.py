@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Markup, element, items, join, paragraph, preformatted, section
 from rsctl.runs.records import RunRecord
-from rsctl.runs.stream.events import Failure, seconds_between
+from rsctl.runs.stream.events import Failure
 
 FAILURE_LINES = 40
 _NAMED = 8  # replicas that failed in the wake of the first
@@ -42,13 +41,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
 
 def headline(failure: Failure, run: RunRecord | None) -> str:
     """Which replica failed first, how and when; how long after the start, if the run is given."""
-    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
-    after = ""
-    if run is not None:
-        with suppress(ValueError):  # the time is as the job has reported it
-            seconds = seconds_between(run.started or run.created, failure.time)
-            after = f", {seconds:.1f} s after the start"
-    return f"{failure.replica}{rank} {failure.ending} at {failure.time[11:19]} UTC{after}"
+    return failure.headline + failure.when(None if run is None else run.started or run.created)
 
 
 def findings_part(data: RunData) -> Iterator[Markup]:

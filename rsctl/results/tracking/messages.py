@@ -98,10 +98,9 @@ def _cause(run: RunRecord) -> tuple[str | None, str | None]:
         return None, None
     if failure is None:
         return run.reason, None
-    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     how = failure.signal or f"exit code {failure.exit_code}"
     known = failure.causes[0] if failure.causes else None
-    text = f"{failure.replica}{rank} {failure.place}: {how}"
+    text = f"{failure.who} {failure.place}: {how}"
     return (f"{text}; {known.message}", known.remedy) if known else (text, None)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any, Literal, Optional, Union
 
@@ -128,11 +129,24 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
         return "lost a peer" if has_lost else "failed first"
 
     @property
-    def ending(self) -> str:
-        """How the replica ended: `left early`, or its place and its exit code or signal."""
+    def who(self) -> str:
+        """The replica, with the rank if it is known: `worker-1 (rank 3)`."""
+        return self.replica + (f" (rank {self.rank})" if self.rank is not None else "")
+
+    @property
+    def headline(self) -> str:
+        """Who ended, and how: `left early`, or the place and the exit code or signal."""
         found = (_ENDINGS[cause.code] for cause in self.causes if cause.code in _ENDINGS)
         how = f"killed by {self.signal}" if self.signal else f"exit code {self.exit_code}"
-        return next(found, f"{self.place}: {how}")
+        return f"{self.who} {next(found, f'{self.place}: {how}')}"
+
+    def when(self, began: str | None) -> str:
+        """` at 12:00:07 UTC, 5.0 s after the start`, which is left out without it."""
+        after = ""
+        if began is not None:
+            with suppress(ValueError):  # the time is as the job has reported it
+                after = f", {seconds_between(began, self.time):.1f} s after the start"
+        return f" at {self.time[11:19]} UTC{after}"
 
     @property
     def guilty(self) -> frozenset[str]:
@@ -143,6 +157,11 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
             found[0] for cause in self.causes[:1] if (found := _REPLICA.search(cause.message[:200]))
         ]
         return frozenset([self.replica, *named])
+
+    def why_failed(self, replica: str) -> str | None:
+        """Why another replica failed too; None for those that are guilty."""
+        is_victim = replica not in self.guilty
+        return f"as a result of the failure of {self.replica}" if is_victim else None
 
     @property
     def has_victims(self) -> bool:

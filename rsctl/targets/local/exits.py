@@ -133,11 +133,10 @@ class ReplicaExits:
         if first.replica not in self._failed:
             why = "while others waited for it" if first.is_early_end else None
             self._recorder.state(JobState.FAILED, first.replica, first.exit_code, why)
-        guilty = first.guilty
         for name in self._failed:
             if name != first.replica:
-                why = None if name in guilty else f"as a result of the failure of {first.replica}"
-                self._recorder.state(JobState.FAILED, name, self._exits[name].exit_code, why)
+                code, why = self._exits[name].exit_code, first.why_failed(name)
+                self._recorder.state(JobState.FAILED, name, code, why)
         return AttemptOutcome(JobState.FAILED, first.reason, first)
 
     def _with_collapse(self, first: Failure, collapse: Verdict) -> Failure:

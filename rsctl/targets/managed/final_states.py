@@ -144,9 +144,7 @@ def _end_replicas(
             reason = f"stopped after {why}"
             recorder.state(JobState.CANCELLED, name, reason=reason, time=status.time)
         else:
-            is_victim = name not in first.guilty
-            wake = f"as a result of the failure of {first.replica}" if is_victim else None
-            recorder.state(JobState.FAILED, name, code, wake, time=status.time)
+            recorder.state(JobState.FAILED, name, code, first.why_failed(name), time=status.time)
 
 
 def _with_reason(failure: Failure, reason: str | None) -> Failure:

@@ -9,7 +9,8 @@ import base64
 import io
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.images.package import SOURCE, Package, package_of
+from rsctl.images.context import SOURCE
+from rsctl.images.package import Package, package_of
 from rsctl.images.runtime_files import runtime_entries
 from rsctl.job.job import Job
 from rsctl.targets.base import Submission
