@@ -43,7 +43,7 @@ def train(trial: Trial) -> Curve:
     reducers = trial.workers if method.has_reducers else 0
     links = [Link(trial.mbit * 1e6)] * (trial.workers + reducers)
     command = [sys.executable, _SCRIPT, trial.task, str(trial.steps), str(trial.seed)]
-    with Star(links, name="rsconv") as star, _reducers(trial, reducers, star) as environ:
+    with Star(links) as star, _reducers(trial, reducers, star) as environ:
         running = [
             subprocess.Popen(
                 star.command(rank, command),
@@ -68,15 +68,17 @@ def _last_line(output: str) -> dict[str, object]:
 
 
 def _outputs(workers: list[subprocess.Popen[str]]) -> list[str]:
+    outputs = []
     try:
-        outputs = [worker.communicate(timeout=_SECONDS)[0] for worker in workers]
+        for worker in workers:
+            outputs.append(worker.communicate(timeout=_SECONDS)[0])
+            if worker.returncode:
+                raise Failed("a worker has failed: see above")
     except subprocess.TimeoutExpired as slow:
         raise Failed(f"a worker has not ended after {_SECONDS} s") from slow
     finally:
         for worker in workers:
             worker.kill()
-    if any(worker.returncode for worker in workers):
-        raise Failed("a worker has failed: see above")
     return outputs
 
 

@@ -9,10 +9,12 @@ rsctl.
 import hashlib
 import json
 import math
+import os
 import sys
 import time
 from pydoc_data import topics
 
+import fp8_hook
 import torch
 import torch.distributed as dist
 from torch.nn import functional as f
@@ -122,6 +124,8 @@ def main() -> None:
     torch.manual_seed(seed)
     task = Digits() if name == "digits" else Text()
     model = DistributedDataParallel(task.model)
+    if os.environ.get("DDP_HOOK") == "fp8":
+        model.register_comm_hook(None, fp8_hook.hook)
     random = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
     curve, seconds = [], 0.0
     begun = time.perf_counter()

@@ -7,10 +7,13 @@ packets leave: on the node's end and on the switch's port.
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_NAME = "rsbench"
 _SMALLEST_BURST_BYTES = 72 * 1024
 _BURST_SECONDS = 0.001
 _SENDER_QUEUE_SECONDS = 0.1
@@ -26,16 +29,20 @@ class Link:
 
 
 class Star:
-    """Makes the nodes and takes them away again. The namespaces begin with `name`."""
+    """Makes the nodes and takes them away again.
 
-    def __init__(self, links: Sequence[Link], loss: float = 0, name: str = "rsbench") -> None:
+    The namespaces' names have the id of this process: benchmarks may run beside each other.
+    """
+
+    def __init__(self, links: Sequence[Link], loss: float = 0) -> None:
+        name = f"{_NAME}{os.getpid()}"
         self._switch = f"{name}-switch"
         self._nodes = [f"{name}-{i}" for i in range(len(links))]
         self._links = links
         self._loss = loss
 
     def __enter__(self) -> Star:
-        self.__exit__()
+        _remove_left_over()
         _run("ip", "netns", "add", self._switch)
         _inside(self._switch, "ip", "link", "add", "bridge", "type", "bridge")
         mtu = max(link.mtu for link in self._links)
@@ -45,10 +52,8 @@ class Star:
         return self
 
     def __exit__(self, *_: object) -> None:
-        known = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
-        for name in [self._switch, *self._nodes]:
-            if name in known.split():
-                _run("ip", "netns", "del", name)
+        for name in {self._switch, *self._nodes} & set(_namespaces()):
+            _run("ip", "netns", "del", name)
 
     def _plug_in(self, number: int, link: Link) -> None:
         node, port, mtu = self._nodes[number], f"port{number}", str(link.mtu)
@@ -73,6 +78,19 @@ class Star:
     def command(self, number: int, command: Sequence[str]) -> list[str]:
         """The command that runs this one on a node."""
         return ["ip", "netns", "exec", self._nodes[number], *command]
+
+
+def _namespaces() -> list[str]:
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True)
+    return [line.split()[0] for line in listed.stdout.splitlines()]
+
+
+def _remove_left_over() -> None:
+    """Remove namespaces of benchmarks that were killed."""
+    for name in _namespaces():
+        made_by = re.match(rf"{_NAME}(\d+)-", name)
+        if made_by and not os.path.exists(f"/proc/{made_by[1]}"):
+            _run("ip", "netns", "del", name)
 
 
 def _tbf(device: str, link: Link, queue: int) -> list[str]:

@@ -11,13 +11,18 @@ import msgspec
 
 from rsctl.findings import Finding, error, warning
 from rsctl.job.units import Bound
-from rsctl.runs.stream.events import WATCH, Failure, MetricEvent, seconds_between
+from rsctl.runs.stream.events import (
+    ENDED_EXIT_CODE,
+    WATCH,
+    Failure,
+    MetricEvent,
+    seconds_between,
+)
 from rsctl.runs.stream.formatting import format_duration, format_number
 
 _KEPT_VALUES = 501
 _FEWEST_VALUES = 5
 """Values that a metric needs before its median is taken as its own normal."""
-_EXIT_CODE = 124
 
 
 class WatchSpec(msgspec.Struct, frozen=True):
@@ -45,7 +50,7 @@ class Trip(NamedTuple):
         return Failure(
             replica=self.replica.partition("/")[0],
             time=self.time,
-            exit_code=_EXIT_CODE,
+            exit_code=ENDED_EXIT_CODE,
             causes=[self.finding],
         )
 

@@ -98,10 +98,10 @@ def _cause(run: RunRecord) -> tuple[str | None, str | None]:
         return None, None
     if failure is None:
         return run.reason, None
-    how = failure.signal or f"exit code {failure.exit_code}"
-    known = failure.causes[0] if failure.causes else None
-    text = f"{failure.who} {failure.place}: {how}"
-    return (f"{text}; {known.message}", known.remedy) if known else (text, None)
+    if not failure.causes:
+        return failure.headline, None
+    cause = failure.causes[0]
+    return f"{failure.headline}; {cause.message}", cause.remedy
 
 
 def _next(run: RunRecord, stall: Finding | None) -> str:

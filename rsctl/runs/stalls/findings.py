@@ -5,10 +5,8 @@ from __future__ import annotations
 from rsctl.findings import Finding, error, warning
 from rsctl.runs.folder import RunDescription
 from rsctl.runs.stalls.verdict_type import Verdict
-from rsctl.runs.stream.events import STALL, Failure, now
+from rsctl.runs.stream.events import ENDED_EXIT_CODE, STALL, Failure, now
 
-_EXIT_CODE = 124
-"""The exit code of timeout(1)."""
 _OWN = b'{"rsctl": "'
 _PRINTED = (b'{"rsctl": "metrics"', b'{"rsctl": "redraws"')
 
@@ -41,7 +39,7 @@ def stall_failure(verdict: Verdict, description: RunDescription) -> Failure:
         replica=replica,
         rank=verdict.guilty[0] if verdict.guilty else None,
         time=now(),
-        exit_code=_EXIT_CODE,
+        exit_code=ENDED_EXIT_CODE,
         lines=list(verdict.lines),
         causes=[stall_finding(verdict, description)],
     )

@@ -87,6 +87,9 @@ STALL = "stall"
 WATCH = "watch"
 """The code of the finding that a rule of `watch` applies."""
 
+ENDED_EXIT_CODE = 124
+"""The exit code of an attempt that rsctl ends for a stall or a rule of `watch`, as timeout(1)."""
+
 _REPLICA = re.compile(r"\b[a-z][a-z0-9-]*-[0-9]+\b")
 
 _ENDINGS = {EARLY_END: "left early", STALL: "stalled", WATCH: "was ended by a rule of watch"}
