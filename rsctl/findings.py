@@ -6,6 +6,7 @@ and the remedy. Code that cannot continue raises `RsctlError` with its findings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 from typing import Literal
 
@@ -75,6 +76,12 @@ def warning(code: str, message: str, remedy: str | None = None, path: str | None
 def note(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
     """Something the user may want to know, such as a field that this target does not use."""
     return Finding(severity="note", code=code, message=message, remedy=remedy, path=path)
+
+
+def first_of(texts: Sequence[str], most: int) -> str:
+    """The first of many texts for a message: `a, b and 3 more`."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 class RsctlError(Exception):

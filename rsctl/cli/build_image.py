@@ -13,7 +13,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views.build import make_build_view
 from rsctl.cli.views.build_text import format_seconds
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, first_of
 from rsctl.runs.stream.formatting import format_bytes
 
 _SHOWN = 5
@@ -92,6 +92,5 @@ def _in_words(result: ImageResult) -> str:
 def _format_changes(changes: list[ImageChange] | None) -> list[str]:
     if not changes:
         return []
-    shown = ", ".join(f"{change.path} {change.change}" for change in changes[:_SHOWN])
-    more = f" and {len(changes) - _SHOWN} more" if changes[_SHOWN:] else ""
-    return [f"since the last build: {shown}{more}"]
+    shown = first_of([f"{change.path} {change.change}" for change in changes], _SHOWN)
+    return [f"since the last build: {shown}"]

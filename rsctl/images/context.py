@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.images.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
 from rsctl.images.dockerignore import Dockerignore
 from rsctl.images.exclusions import content_exclusion
@@ -154,8 +154,7 @@ def changed_error(
     """The error for files of the context that have changed since their first reading."""
     prefix = SOURCE if key == "image.source" else ""
     shown = [name.removeprefix(prefix).encode(errors="backslashreplace").decode() for name in names]
-    more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
-    message = f"files changed while {work}: {', '.join(shown[:_SHOWN])}{more}"
+    message = f"files changed while {work}: {first_of(shown, _SHOWN)}"
     remedy = "run the command again; list files that other programs write in .dockerignore"
     return RsctlError(ExitCode.ENVIRONMENT, error("changed", message, remedy, key))
 

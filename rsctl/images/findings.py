@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
+from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, note, warning
 from rsctl.images.context import SOURCE, ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
 from rsctl.images.recipe import Recipe, make_recipe
@@ -81,17 +81,11 @@ def left_out_notes(
     for path, reason in left_out:
         by_reason.setdefault(reason, []).append(path)
     for reason, paths in by_reason.items():
-        more = f" and {len(paths) - _SHOWN} more" if paths[_SHOWN:] else ""
+        message = f"not in {destination}: {first_of(paths, _SHOWN)} ({reason})"
         if reason == EMPTY_SUBMODULE:
-            message = f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})"
             yield warning("submodule", message, _INITIALIZE, key)
-            continue
-        yield note(
-            "left-out",
-            f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
-            _OWN_FILE if reason == NAMED else remedy,
-            key,
-        )
+        else:
+            yield note("left-out", message, _OWN_FILE if reason == NAMED else remedy, key)
 
 
 def large_file_notes(
@@ -114,11 +108,10 @@ def large_file_notes(
         return
     if not large:
         return
-    shown = ", ".join(f"{name} ({sizes[name] / 1e6:.0f} MB)" for name in large[:_SHOWN])
-    more = f" and {len(large) - _SHOWN} more" if large[_SHOWN:] else ""
+    shown = first_of([f"{name} ({sizes[name] / 1e6:.0f} MB)" for name in large], _SHOWN)
     yield note(
         "large-files",
-        f"large files are copied into {destination}: {shown}{more}",
+        f"large files are copied into {destination}: {shown}",
         "list them in .dockerignore and provide data as inputs, unless the script needs them there",
         key,
     )

@@ -13,18 +13,18 @@ import yaml
 from rsctl.job.job import JOB_NAME
 from rsctl.job.launcher_options import Launched
 from rsctl.job.secret_names import is_secret_name
+from rsctl.target_info import BUILT_IN
 
 _ARGUMENT = r"[A-Za-z][A-Za-z0-9_.-]*"
 _BASE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"
 _WIDTH = 98
-_TARGETS = ("process", "compose", "slurm", "vertex", "sagemaker")
 
 
 def job_text(command: Launched, folder: Path) -> str:
     """A job file for a command that is started in a folder, named after it."""
     keys, ranks = dict(command.keys), command.processes or "auto"
     target = keys.pop("target", "process")
-    others = [name for name in _TARGETS if name != target]
+    others = [name for name in [*BUILT_IN][::-1] if name != target]
     remarks = [line for remark in command.remarks for line in wrap(remark, _WIDTH)]
     lines = [
         *(f"# {line}" for line in remarks),

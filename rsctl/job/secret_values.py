@@ -13,7 +13,7 @@ from typing import Optional
 
 from msgspec.structs import replace
 
-from rsctl.findings import Finding
+from rsctl.findings import Finding, first_of
 from rsctl.job.secret_names import has_secret, is_secret_name, public_text, secret_arguments
 from rsctl.job.yaml_tree import Mapping, Node, Scalar
 from rsctl.job.yaml_tree import Sequence as Sequence_
@@ -49,10 +49,9 @@ def note_of_values(taken: Sequence[tuple[Scalar, str]]) -> Finding:
     """
     names = {name: path for node, path in reversed(taken) for name in node.taken}
     shown = [f"${{{name}}} ({path})" for name, path in reversed(names.items())]
-    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
     message = (
         "the plan and the saved run show the values of these environment variables: "
-        f"{', '.join(shown[:5])}{more}"
+        f"{first_of(shown, 5)}"
     )
     node, path = taken[0]
     remedy = "put secrets in run.env, which is never saved or shown, and read them from there"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from rsctl.node.errors import USAGE, LaunchError
-from rsctl.node.platforms import LOCAL as LOCAL
+from rsctl.node.platforms import LOCAL
 from rsctl.node.settings import number
 
 DEFAULT_PORT = 29500

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from rsctl.node.cluster import LOCAL, Cluster
-from rsctl.node.platforms import failure_file, platform
+from rsctl.node.cluster import Cluster
+from rsctl.node.platforms import LOCAL, failure_file, platform
 from rsctl.node.rank import FAILURE_FILE
 from rsctl.node.roles import role_variables
 from rsctl.node.settings import number

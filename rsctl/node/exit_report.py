@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from rsctl.node import rank, stderr_tail
-from rsctl.node.cluster import LOCAL, Cluster
-from rsctl.node.platforms import failure_file, platform
+from rsctl.node.cluster import Cluster
+from rsctl.node.platforms import LOCAL, failure_file, platform
 from rsctl.node.structured_lines import emit, lock_of, report_end
 
 _WAKE_SECONDS = 5.0

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from rsctl.node.cluster import LOCAL, Cluster
+from rsctl.node.cluster import Cluster
+from rsctl.node.platforms import LOCAL
 from rsctl.node.structured_lines import emit
 
 _SIOCGIFADDR = 0x8915

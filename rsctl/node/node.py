@@ -32,7 +32,7 @@ from rsctl.node import (
     slots,
 )
 from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
-from rsctl.node.cluster import LOCAL, Cluster
+from rsctl.node.cluster import Cluster
 from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.health.settings import CHECKS
 from rsctl.node.kept_node import KeptNode
@@ -40,7 +40,7 @@ from rsctl.node.mpi.chief import HeldNodes
 from rsctl.node.mpi.starter import run_for_chief
 from rsctl.node.network import is_loopback, named_interface, with_interface
 from rsctl.node.peers import wait_at_barrier, wait_for_listeners, wait_for_names
-from rsctl.node.platforms import read_cluster
+from rsctl.node.platforms import LOCAL, read_cluster
 from rsctl.node.process_spec import ProcessSpec
 from rsctl.node.rank_output import RankOutput
 from rsctl.node.settings import number

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import rsctl_start
 from rsctl.node import binding, rank
-from rsctl.node.cluster import LOCAL, Cluster
+from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
 from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.mpi import mpirun
 from rsctl.node.network import is_loopback
-from rsctl.node.platforms import platform
+from rsctl.node.platforms import LOCAL, platform
 from rsctl.node.roles import tf_config, without_ranks
 
 

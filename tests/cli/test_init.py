@@ -100,7 +100,7 @@ def test_next_to_a_script_only_a_job_file_is_written(rsctl: Cli) -> None:
         (rsctl.folder / "job.yaml").read_text()
         == """\
 name: work
-target: process                 # or compose, slurm, vertex, sagemaker; --target overrides it
+target: process                 # or compose, slurm, sagemaker, vertex; --target overrides it
 
 image:                          # `process` uses your Python environment instead
   base: pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime

@@ -182,7 +182,7 @@ def test_nodes_and_ranks_of_a_hostfile(
 TEXT = """\
 # a remark
 name: my-job
-target: process                 # or compose, slurm, vertex, sagemaker; --target overrides it
+target: process                 # or compose, slurm, sagemaker, vertex; --target overrides it
 
 image:                          # `process` uses your Python environment instead
   base: pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime

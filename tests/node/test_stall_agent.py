@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.node.cluster import LOCAL, Cluster
+from rsctl.node.cluster import Cluster
+from rsctl.node.platforms import LOCAL
 from rsctl.node.stall import agent
 from rsctl.node.stall.evidence import Evidence
 from rsctl.node.stall.ranks import ArmedRank

@@ -13,7 +13,7 @@ from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line, styled
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.results import is_empty
-from rsctl.findings import JobState
+from rsctl.findings import JobState, first_of
 from rsctl.runs.stream.events import (
     Attempt,
     Event,
@@ -150,9 +150,7 @@ def failure_block(run: RunRecord) -> list[str]:
         if cause.remedy:
             lines.append(remedy_line(sanitize_line(cause.remedy)))
     if names := run.victims:
-        shown = ", ".join(names[:_MAX_VICTIMS])
-        more = f" and {len(names) - _MAX_VICTIMS} more" if names[_MAX_VICTIMS:] else ""
-        lines.append(f"as a result, these failed: {shown}{more}")
+        lines.append(f"as a result, these failed: {first_of(names, _MAX_VICTIMS)}")
     return lines
 
 

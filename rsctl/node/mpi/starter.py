@@ -14,12 +14,13 @@ from contextlib import suppress
 from typing import IO
 
 from rsctl.node import process_tree
-from rsctl.node.cluster import LOCAL, Cluster
+from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
 from rsctl.node.errors import ENVIRONMENT, TEMPORARY, LaunchError
 from rsctl.node.listener import Listener, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.mpi.mpirun import require_token
+from rsctl.node.platforms import LOCAL
 from rsctl.node.rank import STOP_SIGNALS
 from rsctl.node.threads import stop_signals_blocked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.findings import first_of
 from rsctl.results.report.charts import (
     BarChart,
     Chart,
@@ -44,12 +45,12 @@ def _content(chart: Chart) -> tuple[str, str]:
             for label, values in chart.rows
             if values
         ]
-        return "Dot chart", _listed(ends)
+        return "Dot chart", f"{first_of(ends, _ROWS)}."
     bars = [
         f"{bar.label} {format_number(bar.value)}" for bar in chart.bars if bar.value is not None
     ]
     kind = "Bar chart" if isinstance(chart, BarChart) else "Interval chart"
-    return kind, f"{_listed(bars)} In {chart.x}." if bars else "No data."
+    return kind, f"{first_of(bars, _ROWS)}. In {chart.x}." if bars else "No data."
 
 
 def _lines(chart: LineChart) -> str:
@@ -69,7 +70,7 @@ def _lines(chart: LineChart) -> str:
 
 def _history(chart: HistoryChart) -> str:
     steps = [f"{step.text} at {chart.commits[step.first]}" for step in chart.steps]
-    found = f"steps: {_listed(steps)}" if steps else "no step."
+    found = f"steps: {first_of(steps, _ROWS)}." if steps else "no step."
     return f"{chart.y} of {counted(len(chart.commits), 'commit')}; {found}"
 
 
@@ -77,8 +78,3 @@ def _kinds(chart: Timeline) -> str:
     kinds = dict.fromkeys(span.kind for row in chart.rows for span in row.spans)
     marks = dict.fromkeys(mark.kind for row in chart.rows for mark in row.marks)
     return ", ".join([*kinds, *marks]) or "nothing"
-
-
-def _listed(texts: list[str]) -> str:
-    more = f", and {len(texts) - _ROWS} more" if len(texts) > _ROWS else ""
-    return f"{', '.join(texts[:_ROWS])}{more}."

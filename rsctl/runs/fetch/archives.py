@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple, Optional
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, warning
 from rsctl.job.units import Size
 from rsctl.runs.fetch.directory import FolderFull, disk_error, write_all
 from rsctl.runs.fetch.downloads import DownloadContext, Stopped
@@ -345,7 +345,6 @@ def _too_big(name: str, what: str, remedy: str | None = _MORE) -> RsctlError:
 
 
 def _left_out(name: str, members: list[str], what: str) -> Finding:
-    shown = ", ".join(repr(member[:100]) for member in members[:3])
-    more = f" and {len(members) - 3} more" if len(members) > 3 else ""
-    message = f"{name}: {shown}{more} skipped: {what}"
+    shown = first_of([repr(member[:100]) for member in members], 3)
+    message = f"{name}: {shown} skipped: {what}"
     return warning("left-out", message)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rsctl.clients.errors import NoAnswer
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.storage import ObjectChanged, StoredObject
-from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, warning
 from rsctl.runs.fetch.archives import Unpacking, unpack
 from rsctl.runs.fetch.directory import Directory, FolderFull
 from rsctl.runs.fetch.downloads import (
@@ -338,14 +338,12 @@ def _shown(entry: IndexEntry, state: State, location: str) -> FetchedFile:
 
 
 def _links_to_nothing(location: str, links: list[str]) -> Finding:
-    shown = ", ".join(repr(link[:80]) for link in links[:3])
-    more = f" and {len(links) - 3} more" if len(links) > 3 else ""
-    message = f"{location}: {shown}{more} skipped: links to folders without files"
+    shown = first_of([repr(link[:80]) for link in links], 3)
+    message = f"{location}: {shown} skipped: links to folders without files"
     return warning("left-out", message)
 
 
 def _renamed(location: str, names: list[str], paths: dict[str, str]) -> Finding:
-    examples = ", ".join(f"{name[:80]!r} as {paths[name][:80]!r}" for name in sorted(names)[:3])
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    message = f"{location} has names that are not possible for files here: {examples}{more}"
+    examples = first_of([f"{name[:80]!r} as {paths[name][:80]!r}" for name in sorted(names)], 3)
+    message = f"{location} has names that are not possible for files here: {examples}"
     return warning("renamed", message)

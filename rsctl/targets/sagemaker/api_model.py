@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Optional
 
 import msgspec
 
+from rsctl.findings import first_of
+
 FILE = Path(__file__).with_name("api_model.json")
 ROOT = "CreateTrainingJobRequest"
 
@@ -134,7 +136,7 @@ def _text(value: str, kind: Shape, path: tuple[str | int, ...]) -> Iterator[Prob
     wrong_size = list(_size("size", len(value), kind, path, f"it has {len(value)} characters"))
     yield from wrong_size
     if kind.enum and value not in kind.enum:
-        yield Problem(path, "enum", f"{_short(value)} is not one of {_listed(kind.enum)}")
+        yield Problem(path, "enum", f"{_short(value)} is not one of {first_of(kind.enum, 8)}")
     if kind.pattern and not wrong_size and not _matches(kind.pattern, value):
         expected = (
             "is not one line" if kind.pattern in _ONE_LINE else (f"does not match {kind.pattern}")
@@ -164,8 +166,3 @@ def _short(value: Any) -> str:
     """A value for a message; only the beginning of a long or hostile value."""
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:8])
-    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import NamedTuple, Optional
 
-from rsctl.findings import Finding, JobState, error, note, warning
+from rsctl.findings import Finding, JobState, error, first_of, note, warning
 from rsctl.runs.records import FAILED_NODE
 from rsctl.runs.stream.events import now
 from rsctl.targets.managed.service import Fact, JobStatus
@@ -266,8 +266,7 @@ def _facts(
     if states.nodes:
         value = dict(states.nodes)
         shown = [f"{replica} on {node}" for replica, node in states.nodes]
-        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-        yield Fact("replica_nodes", ", ".join(shown[:_SHOWN]) + more, value)
+        yield Fact("replica_nodes", first_of(shown, _SHOWN), value)
 
 
 def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterator[Finding]:
