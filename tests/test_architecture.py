@@ -134,7 +134,6 @@ _EXCEPTIONS = {
     "rsctl.cli.build_image": "help",
     "rsctl.cli.catalog": "help",
     "rsctl.cli.emulate": "help",
-    "rsctl.job.command_text": "a comment in the job file that `init` writes",
     "rsctl.job.inputs": "the description of a key",
     "rsctl.job.job": "the descriptions of keys",
     "rsctl.estimate.catalog.images": "a remedy that names images",

@@ -9,6 +9,8 @@ from benchmarks.convergence.cluster import Curve, Trial
 from benchmarks.convergence.methods import METHODS, REFERENCE
 
 _PART = 0.9
+_TOLERANCE = 0.01
+"""Sums of another order change the last digits, so that equal curves miss each other's minimum."""
 _HEADER = (
     "| task | workers | Mbit/s | method | seeds | s to the loss | faster | final loss | step, s |\n"
     "|---|---|---|---|---|---|---|---|---|"
@@ -18,7 +20,8 @@ _HEADER = (
 def table(kept: Mapping[Trial, Curve]) -> str:
     """A table of all trainings that have the reference beside them.
 
-    The loss to be reached is that of the reference after nine tenths of its steps, the same seed's.
+    The loss to be reached is 1 % above the least of the reference in nine tenths of its steps, the
+    same seed's.
     `faster` is by the medians; a method of which more than half never reach the loss has none.
     """
     rows = [_HEADER]
@@ -32,7 +35,10 @@ def table(kept: Mapping[Trial, Curve]) -> str:
             for method in METHODS
         }
         reference = curves[REFERENCE]
-        goals = {seed: _loss_at(curve, _PART * case[3]) for seed, curve in reference.items()}
+        goals = {
+            seed: (1 + _TOLERANCE) * _least_loss(curve, _PART * case[3])
+            for seed, curve in reference.items()
+        }
         base = _median_seconds(reference, goals)
         for method, by_seed in curves.items():
             if by_seed:
@@ -84,5 +90,5 @@ def _seconds_to(curve: Sequence[tuple[int, float, float]], goal: float) -> float
     return float("inf")
 
 
-def _loss_at(curve: Curve, step: float) -> float:
+def _least_loss(curve: Curve, step: float) -> float:
     return min(loss for at, _, loss in curve if at <= step)
