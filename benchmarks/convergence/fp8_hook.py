@@ -1,7 +1,8 @@
-"""DDP's communication hook without any pool: FP8 over an all-to-all, a local sum, an all-gather.
+"""A communication hook of DDP that averages gradients in FP8 and needs no reducers.
 
-What several open projects do on Ethernet. Each rank sums one part of the gradient in fp32; both
-exchanges carry one byte for a value and an fp32 scale for 256 of them. There is no error feedback.
+An all-to-all gives each rank one part of all gradients, the rank averages that part in fp32, and an
+all-gather gives all parts to all ranks. Both exchanges send each value as one byte, and one fp32
+scale for each block of 256 values. The hook has no error feedback.
 """
 
 import torch
@@ -30,7 +31,7 @@ def hook(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.
 
 
 def _encode(values: torch.Tensor) -> torch.Tensor:
-    """Rows of 260 bytes, a block's scale and its values, as one row."""
+    """Values as bytes: for each block its scale (4 bytes), then its 256 values."""
     blocks = values.view(-1, _BLOCK)
     scales = blocks.abs().amax(1, keepdim=True).clamp(min=1e-30) / _LARGEST
     eighths = (blocks / scales).to(torch.float8_e4m3fn).view(torch.uint8)
@@ -38,6 +39,7 @@ def _encode(values: torch.Tensor) -> torch.Tensor:
 
 
 def _decode(row: torch.Tensor) -> torch.Tensor:
+    """The values of what `_encode` has made."""
     blocks = row.view(-1, _BLOCK + 4)
     scales = blocks[:, :4].contiguous().view(torch.float32)
     return (blocks[:, 4:].contiguous().view(torch.float8_e4m3fn).float() * scales).flatten()
