@@ -62,7 +62,7 @@ def p_of_any(measured: Sequence[Sequence[Sides]]) -> float:
     An exchange exchanges runs with all that was measured of them, so that p is exact however the
     measurements depend on each other (Westfall and Young 1993). 1 if one has no values.
     """
-    scored: list[_Scored] = []
+    found: list[list[_Scored]] = []
     deductions: list[int] = []
     for blocks in measured:
         blocks = [block for block in blocks if all(block)]
@@ -71,18 +71,15 @@ def p_of_any(measured: Sequence[Sequence[Sides]]) -> float:
             return 1.0
         size = max(map(abs, values)) or 1.0
         blocks = [Sides(*([value / size for value in side] for side in block)) for block in blocks]
-        found, deducted = _scored(blocks)
+        scored, deducted = _scored(blocks)
+        found.append(scored)
         deductions += deducted
-        scored = (
-            [
-                _Scored([*known, *scores], chosen)
-                for (known, chosen), (scores, _) in zip(scored or found, found, strict=True)
-            ]
-            if scored
-            else found
-        )
     if not deductions:
         return 1.0
+    scored = [
+        _Scored([scores for each in of_block for scores in each.scores], of_block[0].chosen)
+        for of_block in zip(*found, strict=True)
+    ]
     observed = [
         sum(sum(block.scores[which][-block.chosen :]) for block in scored)
         for which in range(len(deductions))
