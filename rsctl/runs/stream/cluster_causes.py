@@ -35,9 +35,23 @@ SETUP_CAUSES = (
 
 CLUSTER_CAUSES = (
     cause(
+        "slurm-credential",
+        r"([Mm]unge (?:en|de)code failed[^\n]{0,100})|(?:[Ii]f munged is up, restart)()"
+        r"|((?:Job|[Aa]uth\w{0,12}) credential (?:expired|replayed|invalid|revoked))"
+        r"|([Ii]nvalid (?:job|authentication) credential)"
+        r"|([\w/]{0,40}Security violation[^\n]{0,60})"
+        r"|((?:Protocol|has) authentication error)|([Uu]nable to (?:create|load) auth[^\n]{0,60})",
+        "Slurm does not accept the credential of the job or of its user: {names}",
+        "munged must run wherever Slurm's commands run, with the cluster's key and the same "
+        "time on "
+        "all nodes; start srun outside a container, or mount /run/munge in it; exclude a node "
+        "whose clock or munged is wrong",
+    ),
+    cause(
         "slurm-step",
         r"CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*"
-        r"|srun: error: Unable to (?:create step|confirm allocation)[^\n:]{0,40}: ([^\n]{1,100})",
+        r"|srun: error: Unable to (?:create step|confirm allocation)[^\n:]{0,40}: ([^\n]{1,100})"
+        r"|srun: error: (Only allocated \d{1,6} nodes asked for \d{1,6})",
         "Slurm ended the job or started no step of it: {names}",
         "after TIME LIMIT raise limits.timeout; after PREEMPTION or NODE FAILURE submit again, or "
         "set limits.retries; a step cannot use more than the job asked for",
@@ -54,7 +68,9 @@ CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-launch",
-        r"Task launch for StepId=\S{1,40} failed on node ([\w.-]{1,100})"
+        r"Task launch for (?:StepId=)?\S{1,40} failed on node ([\w.-]{1,100})"
+        r"|(slurmstepd failed to (?:send|start)[^\n]{0,60})"
+        r"|(Unable to establish co\w{1,12} [^\n]{1,80})"
         r"|Application launch failed: ([^\n]{1,100})"
         r"|error: execve\(\): (\S{1,200}: [^\n]{1,80})|srun: fatal: (Can not execute \S{1,200})"
         r"|slurmstepd: error: (couldn't chdir to [^\n]{1,160})"

@@ -21,7 +21,7 @@ _REFUSAL = (
     r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
     r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
 )
-_OF_PYTHON = r"operand type|between instances|values to unpack|x not in list|unhashable"
+_OF_PYTHON = r"operand type|between instances|x not in list|unhashable"
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 
 EXCEPTION_KINDS = (
@@ -42,6 +42,29 @@ EXCEPTION_KINDS = (
         "the script uses a part of the model on its wrapper for several GPUs",
         "use it on the model inside: model.module, model._orig_mod of torch.compile, or "
         "accelerator.unwrap_model(model)",
+    ),
+    cause(
+        "name-undefined",
+        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'",
+        "the code uses a variable that it has not set, as the branch or loop that sets it did not "
+        "run",
+        "look at the option or the data that decides it: an argument that was not given, a list "
+        "without elements, or a branch that only one rank or one version takes",
+    ),
+    cause(
+        "name-undefined",
+        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
+        "the code uses a name that is not defined",
+        "import or define it; an import inside try or if may have failed: install that package in "
+        "image.python, or a version that fits the script",
+    ),
+    cause(
+        "unpack",
+        r"^ValueError: (?:too many|not enough) values to unpack",
+        "the code unpacks a value that has another number of parts than it expects",
+        "print its length or shape: a batch without its first dimension, or with one too many; a "
+        "line of data with another number of columns; or a function whose package has another "
+        "version",
     ),
     cause(
         "none-value",
@@ -83,7 +106,7 @@ EXCEPTION_KINDS = (
         "setting",
         rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{_OF_PYTHON}))"
         rf"(?:(?:Value|Assertion|Type|NotImplemented)Error: (?=[^\n]{{0,400}}(?:{_REFUSAL}))"
-        rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
+        rf"|AssertionError: \S{{1,60}} \S|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
         "a package or the script refuses a setting, or its input",
         "change what the message names, in the script, its configuration or run.args; where it "
         "worked before, a package may have another version now: see the script's requirements",

@@ -77,6 +77,8 @@ _LAST_LINES = 3
 _NO_ERROR_LINE = re.compile(
     r"[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
     r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
+    r"|dependency resolver does not|TrainingFailedError|RayTaskError\.as_|Trials did not complete"
+    r"|restarting failed container"
     r"|return(?:ed)? (?:code|non-zero)|(?:slurmstepd|srun): |make(?:\[\d{1,3}\])?: \*\*\*"
     r"|not a git repository|cannot set terminal process|elastic/|\b(?:0|no|without) errors?\b"
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "

@@ -10,16 +10,19 @@ NCCL = "nccl"
 GPU_CAUSES = (
     cause(
         "gpu-memory",
-        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
+        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_ALLOC_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
-        r"|RESOURCE_EXHAUSTED: Out of memory"
+        r"|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)|hipErrorOutOfMemory"
+        r"|Dst tensor is not initialized"
         r"|OOM when allocating tensor[^\n]{0,300}(?i:device:gpu)",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
     ),
     cause(
         "gpu-start",
-        r"CU(?:BLAS|DNN)_STATUS_NOT_INITIALIZED",
+        r"(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_NOT_INITIALIZED"
+        r"|probably because cuDNN failed to initialize|Blas GEMM launch failed",
         "cuBLAS or cuDNN could not start, usually because the GPU's memory is full",
         "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the "
         "image are compatible",
@@ -33,7 +36,8 @@ GPU_CAUSES = (
     cause(
         "gpu-access",
         r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS"
-        r"|CUDA error: misaligned address",
+        r"|(?:CUDA|HIP) error: misaligned address|hipErrorIllegalAddress"
+        r"|Memory access fault by GPU node",
         "code on the GPU accessed memory that does not belong to it",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn "
         "must match torch and the GPU",
@@ -50,7 +54,8 @@ GPU_CAUSES = (
         "gpu-fault",
         r"unspecified launch failure|an illegal instruction was encountered"
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
-        r"|CU(?:BLAS|DNN)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)",
+        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
+        r"|(?:CUDA|HIP) error: unknown error|HSA_STATUS_ERROR_EXCEPTION|HW Exception by GPU node",
         "a computation on the GPU failed, and not for a full memory that is known",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
@@ -89,9 +94,20 @@ GPU_CAUSES = (
     cause(
         "gpu-binary",
         r"no kernel image is available for execution on th(?:e|is) device"
-        r"|FlashAttention only supports \w{1,20} GPUs or newer|CUDA error: invalid device function",
+        r"|FlashAttention only supports \w{1,20} GPUs or newer"
+        r"|(?:CUDA|HIP) error: invalid device function|hipErrorNoBinaryForGpu"
+        r"|TensileLibrary[^\n]{1,120}"
+        r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",
         "torch, or an extension of it, was not built for this GPU",
         "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
+    ),
+    cause(
+        "miopen",
+        r"miopenStatus(?!Success)(\w{1,40})|MIOpen(?:\(HIP\))?:? Error:? ([^\n]{1,160})",
+        "MIOpen, ROCm's library of layers, failed: {names}",
+        "set MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR in run.env to a local folder that the "
+        "user may write, as its caches do not work on network file systems; otherwise use a "
+        "smaller batch, and an image whose ROCm supports the GPU",
     ),
     cause(
         "driver",
@@ -131,9 +147,18 @@ GPU_USE_CAUSES = (
         "all GPUs of the node (CUDA_VISIBLE_DEVICES) and choose by LOCAL_RANK",
     ),
     cause(
+        "gpu-peer",
+        r"(?:I|i)nvalid access of peer GPU memory over nvlink|CUDA_ERROR_CONTAINED"
+        r"|cudaErrorContained",
+        "a GPU lost its access to another GPU's memory over NVLink",
+        "submit again, on another machine: the other GPU, its process or NVLink failed; see the "
+        "earlier errors of the other ranks, and lines with Xid in `dmesg` on the machine",
+    ),
+    cause(
         NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
-        r"|NCCL [Ee]rror(?:: | in:? | \d)[^\n]{0,300}?(?:unhandled \w+ error|internal error"
+        r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
+        r"|internal error"
         r"|invalid (?:usage"
         r"|argument))",
         "NCCL failed",

@@ -82,7 +82,9 @@ NETWORK_CAUSES = (
         "nccl-network",
         r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45}(?:%\w{1,20})?)<\d{1,5}> failed"
         r"|NCCL WARN (?!Call to ibv)[^\n]{0,120}(No route to host|Connection (?:refused"
-        r"|timed out))",
+        r"|timed out))|Call to (?:connect|recv|send"
+        r"|accept)\w{0,4} [^\n]{0,100}failed ?: ?((?:No route to"
+        r" host|Connection (?:refused|timed out)|Network is unreachable))",
         "NCCL uses a network interface that cannot reach the other nodes: {names}",
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
         "exclude others such as docker0 and lo with ^docker0,lo",

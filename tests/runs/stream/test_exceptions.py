@@ -187,7 +187,7 @@ def test_the_exception_is_the_cause_where_none_is_known() -> None:
     ("text", "code"),
     [
         ("KeyError: 'loss'", "key-missing"),
-        ("KeyError: 'loss is already registered'", "exception"),
+        ("KeyError: 'loss is already there'", "exception"),
         ("TypeError: 'NoneType' object is not iterable", "none-value"),
         ("AttributeError: 'DistributedDataParallel' object has no attribute 'a'", "wrapped-model"),
         ("AttributeError: 'Model' object has no attribute 'a'", "package-versions"),
@@ -195,7 +195,7 @@ def test_the_exception_is_the_cause_where_none_is_known() -> None:
         ("IndexError: index 3 is out of bounds for dimension 0 with size 3", "exception"),
         ("omegaconf.errors.ConfigKeyError: Key 'a' is not in struct", "configuration"),
         ("ValueError: mode a needs at least 2 GPUs", "setting"),
-        ("ValueError: not enough values to unpack (expected 2, got 1)", "exception"),
+        ("ValueError: not enough values to unpack (expected 2, got 1)", "unpack"),
         ("TypeError: unsupported operand type(s) for +: 'int' and 'str'", "exception"),
         ("RuntimeError: Please set dtype", "setting"),
         ("RuntimeError: unexpected state", "exception"),
