@@ -60,7 +60,10 @@ _NCCL_WARNING = re.compile(
     r"(?!Failed to (?:open|find)|Cuda failure 'peer|[^\n]{0,120}falling back)([^\n]{1,160})"
 )
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
-_LINK = frozenset({"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"})
+_LINK = frozenset(
+    {"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"}
+    | {"service-unavailable", "hub-limit"}
+)
 _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "network": _LINK,
     "connection-lost": _LINK | {"network"},
@@ -73,7 +76,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "disk": frozenset({"shared-memory"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
-    "mpi-start": frozenset({"mpi-pmi"}),
+    "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),
     "mpi-call": frozenset({"mpi-daemons", "mpi-network", "mpi-pmi", "mpi-start", "mpi-version"}),
     "command": frozenset({"container-engine", "gpu-container"}),
     "container-start": frozenset(

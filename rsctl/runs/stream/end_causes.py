@@ -91,7 +91,7 @@ REPORT_CAUSES = (
     ),
     cause(
         "script-failed",
-        rf"{_BEFORE_CODE}((?!0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
+        rf"{_BEFORE_CODE}((?!(?:2[6-9]|[3-9]\d)\d\b|0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
         r"|returned (?:a )?non-zero(?: exit status)? ?((?!143\b)\d{0,3})"
         r"|1 process returned\s{1,3}a non-zero exit code()",
         "a launcher says only that a process failed, with exit code: {names}",

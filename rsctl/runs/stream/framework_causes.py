@@ -38,6 +38,7 @@ FRAMEWORK_CAUSES = (
         "checkpoint-mismatch",
         r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
         r" group that doesn't match|has a different number of parameter groups)"
+        r"|KeyError: '(?:unexpected|missing) key \"([^\"\n]{1,120})\" in state_dict"
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
@@ -45,6 +46,15 @@ FRAMEWORK_CAUSES = (
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
         "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
         "sizes; convert it for other sizes with the framework's tool",
+    ),
+    cause(
+        "checkpoint-mismatch",
+        r"(?:checkpoint|ckpt|state_dict|snapshot|loaded)\w{0,12}\[[\"']\w{1,60}[\"']\][^\n]{0,80}\n"
+        r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\bKeyError: ('\w{1,60}')",
+        "the checkpoint does not have an entry that the script loads: {names}",
+        "load only what it has: published weights often come without optimizer, scheduler and "
+        "epoch; "
+        "begin a new training from the weights, or resume from a checkpoint of the same script",
     ),
     cause(
         "checkpoint-write",
@@ -125,7 +135,8 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "loss-scale",
-        r"loss scale already at minimum|Attempting to unscale FP16 gradients",
+        r"loss scale already at minimum|Minimum loss scale reached"
+        r"|Attempting to unscale FP16 gradients",
         "the gradients of a training in fp16 overflow, or its weights are in fp16 themselves",
         "use bf16, a smaller learning rate or clipped gradients, and keep the weights in fp32",
     ),

@@ -58,7 +58,8 @@ NETWORK_CAUSES = (
         r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes"
         r"|message truncated : receiving \d{1,12} bytes instead of"
         r"|DDP expects same model across all ranks|disagreement between rank\d"
-        r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error",
+        r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
+        r"|gradients are inconsistent between workers",
         "ranks ran different collective operations, or one with tensors of different sizes",
         "give all ranks tensors of the same shape and type in the same order, and make all ranks "
         "follow the same path through the script; branches on the rank may only contain work that "

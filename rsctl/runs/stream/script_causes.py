@@ -185,12 +185,22 @@ SCRIPT_CAUSES = (
     cause(
         "tracker-failed",
         r"wandb: ERROR ([^\n]{1,160})|MlflowException: ([^\n]{1,160})"
+        r"|mlflow[^\n]{0,60}(API request to [^\n]{1,160}?), retrying up to 0 more"
         r"|\b(?:wandb|mlflow|neptune|comet_ml|clearml|swanlab|aim)\.(?:[a-z_]{1,30}\.){0,4}"
         r"(?:errors?|exceptions?)\.([A-Z]\w{1,60}(?:: [^\n]{1,120})?)"
         r"|wandb\.(Error|CommError|UsageError)",
         "the experiment tracker failed and ended the script: {names}",
         "correct its key, project or network, or turn it off to see the rest work: "
         "WANDB_MODE=offline or disabled, report_to=none",
+    ),
+    cause(
+        "database",
+        r"(QueuePool limit of size [^\n]{1,80})|sqlalchemy\.exc\.(\w{1,40}: [^\n]{1,160})"
+        r"|(?:psycopg2?|pymysql|MySQLdb)[\w.]{0,20}\.(\w{1,30}Error: [^\n]{1,160})",
+        "a database that the script or its tracker uses failed: {names}",
+        "check that its server answers; let only rank 0 write to it, raise its limit of "
+        "connections, "
+        "and let the script continue without it",
     ),
     cause(
         "helper-process",

@@ -76,7 +76,7 @@ SERVICE_CAUSES = (
         r"429 (?:Client Error"
         r"|Too Many Requests)(?! - Server message: toomany)[^\n]{0,200}?(?:://([\w.-]{1,100})|$)"
         r"|client error \(429[^\n]{0,200}?://([\w.-]{1,100})"
-        r"|HTTP Error 429(): Too Many Requests",
+        r"|HTTP Error 429(): Too Many Requests|too many 429 error responses()",
         "a server allows no more downloads for now: {names}",
         "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
         "and read it from inputs",
@@ -152,6 +152,7 @@ SERVICE_CAUSES = (
         "service-unavailable",
         r"(?<!\d)50[0234],? (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
+        r"|too many 5\d\d error responses"
         r"|\((?:ServiceUnavailable|InternalError|503|500)\) when calling the (\w{1,60})",
         "a service was unavailable: {names}",
         "submit again; let the script retry with increasing pauses; limits.retries resumes the "
@@ -189,7 +190,7 @@ SERVICE_CAUSES = (
     ),
     cause(
         "network",
-        r"Temporary failure in name resolution|Could not resolve host"
+        r"Temporary failure in name resolution|Could not resolve host|<urlopen error (?!\[SSL)"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
         r"|Max retries exceeded with url|(?<!gai error: -2 - )Name or service not known"
         r"|getaddrinfo failed"

@@ -39,6 +39,13 @@ TENSOR_CAUSES = (
         "'cpu:gloo,cuda:nccl'; call contiguous() on slices",
     ),
     cause(
+        "backend-device",
+        r"((?:ProcessGroup\w{1,12}|[Bb]ackend \w{1,12}|\bMPI|\bUCC) does(?: not"
+        r"|n't) support [^\n]{1,60})",
+        "the backend of torch.distributed does not have this operation: {names}",
+        "use a backend that has it (NCCL for tensors on GPUs, gloo for the CPU), or a newer torch",
+    ),
+    cause(
         "gradient",
         r"modified by an inplace operation|does not require grad and does not have a grad_fn"
         r"|backward through the graph a second time|doesn't have any parameters that require a "
@@ -95,6 +102,8 @@ TENSOR_CAUSES = (
         "nan-loss",
         r"[Ll]oss is (nan|inf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
         r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
+        r"|Error: [^\n]{0,60}[Gg]radients? (?:are|is|norm is) (?:[Nn]a[Nn]"
+        r"|[Ii]nf)\w{0,8}(?:/[Ii]nf)?"
         r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}|[Nn]an in summary histogram"
         r"|Function '\w{1,100}' returned (nan) values in its",
         "the loss or a gradient is not a finite number, and the script stopped",
