@@ -82,5 +82,19 @@ DATA_CAUSES = (
         "compare that path with the folders of inputs in the job; paths in a data set's own file "
         "(such as YAML) count from its folder or from the working directory; correct them",
     ),
+    cause(
+        "data-missing",
+        r"cv2\.error: [^\n]{1,300}Assertion failed\) !(?:_?src|ssize|_?img|image|buf)\.empty\(\)",
+        "OpenCV got an empty image: its file is missing, is not an image, or is damaged",
+        "cv2.imread() returns None for it and raises nothing: check its result and print the path",
+    ),
+    cause(
+        "data-missing",
+        r"IndexError: Invalid key: (\S{1,40}) is out of bounds for size 0",
+        "the data set has no rows left for the trainer",
+        "transformers' Trainer removes the columns that the model's forward does not name, and "
+        "with the last one all rows: remove_unused_columns=False; otherwise a filter or a split "
+        "left nothing",
+    ),
 )
 """In the order in which they are shown."""

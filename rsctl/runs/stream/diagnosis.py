@@ -42,7 +42,7 @@ _EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
-    r"|AcceleratorError|AssertionError$)"
+    r"|AcceleratorError|AssertionError(?:: assert |$))"
 )
 _OF_LAUNCHER = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"

@@ -287,6 +287,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 continue
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
                 message = _next_text(lines[number + 1 :], has_colon=match[2] == "")
+                message = message or _asserted(kind, lines[:number])
             else:
                 message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
             found.append(
@@ -303,6 +304,13 @@ def _next_text(lines: Sequence[str], has_colon: bool) -> str:
             is_more = line[:1].isspace() or (has_colon and not _RECORD.match(line))
             return line.strip() if is_more else ""
     return ""
+
+
+def _asserted(kind: str, before: Sequence[str]) -> str:
+    """The condition of an assertion without a text, which stands above the exception."""
+    source = (line.strip() for line in reversed(before[-2:]) if not _MARKS.fullmatch(line))
+    line = next(source, "") if kind == "AssertionError" else ""
+    return line if line.startswith("assert ") else ""
 
 
 def _whole_text(message: str, following: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ FRAMEWORK_CAUSES = (
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"
         r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
+        r"|Command '\['(?:which|where)', '(?:cl|(?:c|g|clang)\+\+|gcc|nvcc)'"
         r"|Command '\[?'?(?:[\w./-]{0,100}/)?((?:g|c|clang)\+\+|gcc|clang|nvcc)['\s]"
         r"|ninja: build stopped|nvlink error|collect2: error"
         r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file|(nvcc fatal[^\n]{1,120})",
@@ -52,7 +53,7 @@ FRAMEWORK_CAUSES = (
         r"(?:checkpoint|ckpt|state_dict|snapshot|loaded)\w{0,12}\[[\"']\w{1,60}[\"']\][^\n]{0,80}\n"
         r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\bKeyError: ('\w{1,60}')",
         "the checkpoint does not have an entry that the script loads: {names}",
-        "load only what it has: published weights often come without optimizer, scheduler and "
+        "load only the entries that exist: published weights often have no optimizer, scheduler or "
         "epoch; "
         "begin a new training from the weights, or resume from a checkpoint of the same script",
     ),
@@ -128,10 +129,20 @@ FRAMEWORK_CAUSES = (
         r"|Expected a '\w{1,8}' (?:generator )?device type for generator"
         r"|cannot be accessed from Triton"
         r"|can't convert [\w:]{1,12} (?:device type )?tensor to numpy"
-        r"|[Ff]ound at least two devices",
+        r"|[Ff]ound at least two devices|Error: Not implemented on the CPU"
+        r"|Error: (?:[^\n]{0,60}\b(?:must|should) be (?:a )?(?:on )?(?:the )?(?:CUDA|GPU)(?: tensor"
+        r"|$)|(?:[Ee]xpected )?a? ?CUDA tensor (?:expected|but got))"
+        r"|but (?:found|got) type torch\.cuda\.|type torch\.cuda\.\w{1,20} but (?:found|got)",
         "an operation got tensors of different devices, or of one that it cannot use",
         "move the model and each batch to the rank's device, and a tensor for NumPy to the CPU "
         "(.cpu()); torch.cuda.set_device(LOCAL_RANK) makes it the default device",
+    ),
+    cause(
+        "devices",
+        r"Attempting to deserialize object on (?:a )?CUDA device ?(\d{0,3})",
+        "a checkpoint was written on a GPU that this process does not have: {names}",
+        "load it with map_location='cpu' or the rank's own device; if the process has no GPU at "
+        "all, request one with workers.accelerator",
     ),
     cause(
         "loss-scale",
@@ -201,7 +212,8 @@ FRAMEWORK_CAUSES = (
         r"[Dd]ataset scripts are no longer supported|Transformers does not recognize this arch"
         r"|pass the argument `?trust_remote_code=True|Tokenizer class (\w{1,60}) does not exist"
         r"|did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
-        r"|Unrecognized model in|Unrecognized configuration class",
+        r"|Unrecognized model in|Unrecognized configuration class"
+        r"|Error: ([^\n]{1,120}) is not supported (?:in|by) your (?:current )?[^\n]{0,30}version",
         "this version of a library does not support the model or data set: {names}",
         "install the version that its page names in image.python; trust_remote_code=True lets it "
         "run code of its own",
@@ -216,7 +228,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
-        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError: |rendezvous\.cc:\d{1,5}\] This "
+        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError(?:: |'>, )"
+        r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "
         r"address"

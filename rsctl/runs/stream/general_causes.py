@@ -97,7 +97,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "gpu-fault",
-        r"CUDA error: ([^\n]{1,100})|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
+        r"(?:CUDA|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
+        r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
         r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.cu|(CU(?:BLAS|DNN|SOLVER|SPARSE"
         r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
         "CUDA, or one of its libraries, reported an error: {names}",
@@ -125,7 +126,8 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"|Failed to build ([\w.-]{1,60})|Failed building wheel for ([\w.-]{1,60})"
         r"|error: subprocess-exited-with-error()|metadata-generation-failed()"
         r"|error while generating package metadata()|setup\.py egg_info\"? (?:did not run|failed)()"
-        r"|Failed to build `([^`\n]{1,80})`|legacy-install-failure()",
+        r"|Failed to build `([^`\n]{1,80})`|legacy-install-failure()"
+        r"|setup\.py \w{3,12} did not run successfully()",
         "pip could not build a package from its source: {names}",
         "install a wheel of it that fits the image's Python, torch and CUDA; to build it, the "
         "image needs what pip's output names: torch (--no-build-isolation), nvcc, a C compiler",

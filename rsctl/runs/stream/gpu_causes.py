@@ -7,6 +7,12 @@ from rsctl.runs.stream.service_causes import cause
 NCCL = "nccl"
 """The code of a cause whose reason stands in the warnings of NCCL before it."""
 
+
+def _numbered(numbers: str) -> str:
+    """An error of CUDA's runtime as older versions of torch write it."""
+    return rf"|cuda runtime error \((?:{numbers})\)"
+
+
 GPU_CAUSES = (
     cause(
         "gpu-memory",
@@ -15,21 +21,35 @@ GPU_CAUSES = (
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)|hipErrorOutOfMemory"
         r"|Dst tensor is not initialized"
-        r"|OOM when allocating tensor[^\n]{0,300}(?i:device:gpu)",
+        rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
     ),
     cause(
         "gpu-start",
         r"(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_NOT_INITIALIZED"
-        r"|probably because cuDNN failed to initialize|Blas GEMM launch failed",
+        r"|probably because cuDNN failed to initialize|Blas GEMM launch failed"
+        r"|cublas runtime error : (?:resource allocation failed|library not initialized)",
         "cuBLAS or cuDNN could not start, usually because the GPU's memory is full",
         "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the "
         "image are compatible",
     ),
     cause(
+        "gpu-start",
+        r"([Ff]ailed to create (?:cu\w{3,9}|roc\w{3,9}|gpu\w{3,9}) handle[^\n]{0,60})"
+        r"|((?:gpu|cu)(?:solver|blas|sparse|fft)\w{2,30}\([^)\n]{0,80}\) failed[^\n]{0,60})"
+        r"|Error: [^\n]{0,10}(cu(?:Solver|Blas|BLAS|Sparse|FFT) (?:internal"
+        r"|initialization)[^\n]{1,30})",
+        "a library of CUDA could not start under JAX or TensorFlow, usually as these had taken the "
+        "GPU's memory before: {names}",
+        "set XLA_PYTHON_CLIENT_MEM_FRACTION=0.7 in run.env (TF_FORCE_GPU_ALLOW_GROWTH=true for "
+        "TensorFlow); if that does not help, let pip install the CUDA libraries that belong to "
+        "jaxlib (jax[cuda12])",
+    ),
+    cause(
         "gpu-assert",
-        r"device-side assert triggered|\.cuh?:\d{1,6}: [^\n]{1,200}Assertion `",
+        r"device-side assert triggered|\.cuh?:\d{1,6}: [^\n]{1,200}Assertion `"
+        rf"{_numbered('59|710')}",
         "a check on the GPU failed, usually of an index: a label or token out of range",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, or run a step on the CPU",
     ),
@@ -37,7 +57,7 @@ GPU_CAUSES = (
         "gpu-access",
         r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS"
         r"|(?:CUDA|HIP) error: misaligned address|hipErrorIllegalAddress"
-        r"|Memory access fault by GPU node",
+        rf"|Memory access fault by GPU node{_numbered('7[4-7]|700|716')}",
         "code on the GPU accessed memory that does not belong to it",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn "
         "must match torch and the GPU",
@@ -55,6 +75,7 @@ GPU_CAUSES = (
         r"unspecified launch failure|an illegal instruction was encountered"
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
         r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
+        rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
         r"|(?:CUDA|HIP) error: unknown error|HSA_STATUS_ERROR_EXCEPTION|HW Exception by GPU node",
         "a computation on the GPU failed, and not for a full memory that is known",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
@@ -65,8 +86,14 @@ GPU_CAUSES = (
         r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
         r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with"
         r"|undefined symbol: ((?:nccl(?!\w*Plugin)|cudnn|cublas|cusparse|(?:__)?nvJitLink)\w{1,60})"
+        r"|/(?:torch|tensorflow"
+        r"|jaxlib)/[^\n]{1,80}\.so[^\n:]{0,20}: undefined symbol: (cu[a-z]{2,8}"
+        r"[A-Z]\w{1,60})"
+        r"|/lib(?:cudnn|cublas|cusparse|cusolver)[\w.]{1,40}: undefined symbol: (\w{1,60})"
+        r"|symbol (\w{1,60} version \S{1,40} not defined in file lib(?:cu|nv|nccl)\S{1,40})"
         r"|(Invalid config \w{1,40} attribute value -2147483648)",
-        "a loaded library of CUDA (cuDNN, NCCL, nvJitLink) is of another version than torch, JAX "
+        "a loaded library of CUDA (cuDNN, cuBLAS, NCCL, nvJitLink) is of another version than "
+        "torch, JAX "
         "or TensorFlow was built for: {names}",
         "let pip install these libraries with the framework (nvidia-cudnn-cu12, nvidia-nccl-cu12), "
         "and keep others out of LD_LIBRARY_PATH and LD_PRELOAD",
@@ -95,7 +122,8 @@ GPU_CAUSES = (
         "gpu-binary",
         r"no kernel image is available for execution on th(?:e|is) device"
         r"|FlashAttention only supports \w{1,20} GPUs or newer"
-        r"|(?:CUDA|HIP) error: invalid device function|hipErrorNoBinaryForGpu"
+        r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
+        r"|hipErrorNoBinaryForGpu"
         r"|TensileLibrary[^\n]{1,120}"
         r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",
         "torch, or an extension of it, was not built for this GPU",
@@ -125,7 +153,7 @@ GPU_CAUSES = (
 GPU_USE_CAUSES = (
     cause(
         "processes",
-        r"cannot be larger than the device count|CUDA error: invalid device ordinal"
+        r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Duplicate GPU detected|But your machine only has: \["
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",

@@ -105,6 +105,14 @@ BINARY_CAUSES = (
         "there; a wheel that pip has cached may be for another torch",
     ),
     cause(
+        "binary",
+        r"symbol (\w{1,100},? version \S{1,40} not defined in file (?!lib(?:cu|nv|nccl))\S{1,60})"
+        r"|(\S{1,120}: version `(?!GLIBC|CXXABI)\S{1,40}' not found \(required by [^\n]{1,120})",
+        "a library is of another version than the one that a program was linked with: {names}",
+        "keep one copy of it: remove others from LD_LIBRARY_PATH and LD_PRELOAD, and do not mix "
+        "conda's libraries with the system's or pip's",
+    ),
+    cause(
         "libc",
         r"version [`'\u2018]((?:GLIBC|GLIBCXX|CXXABI)_[\d.]{1,12})'? not found",
         "a library of the image is too old for a program or extension: it needs {names}",

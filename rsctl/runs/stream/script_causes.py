@@ -86,6 +86,7 @@ SCRIPT_CAUSES = (
         r"|\w{1,40}_cuda|xformers\._C\w{0,20}|scaled_\w{1,40})\b[\w.]{0,60})'"
         r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
         r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
+        r"|Error: Not compiled with (GPU|CUDA) support"
         r"|CUDA extension[^\n]{0,40}not (?:installed|available|built)()"
         r"|in (_load_library)\n[^\n]{0,200}\nStopIteration"
         r"|[Cc]ould not find (?:shared object|compiled|library) (?:file )?([^\n]{1,80})"
@@ -134,9 +135,19 @@ SCRIPT_CAUSES = (
         "checkpoint",
         r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input|SafetensorError: ([^\n]{1,100})"
-        r"|(?:HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeader\w{0,20})",
+        r"|Invalid magic number; corrupt file|(?:HeaderTooLarge|MetadataIncompleteBuffer"
+        r"|InvalidHeader\w{0,20})",
         "a checkpoint or model is incomplete, or its format differs from its name: {names}",
         "download or write it again; write checkpoints under another name and rename them",
+    ),
+    cause(
+        "pickled-class",
+        r"AttributeError: Can't get attribute ('\w{1,80}' on <module [^>\n]{1,120}>)",
+        "an object was pickled with a class or function that this program does not have there: "
+        "{names}",
+        "define it in a module that both programs import, under the same name; save state_dict() "
+        "instead of whole models; for processes of the start method spawn, define it at the top "
+        "level of a file, not in a notebook",
     ),
     cause(
         "checkpoint-missing",

@@ -165,6 +165,13 @@ SERVICE_CAUSES = (
         "submit again; let fewer processes read and write at the same time",
     ),
     cause(
+        "file-system",
+        r"Device or resource busy: \W{0,3}([^'\n]{0,160}\.nfs\w{1,40})",
+        "a folder on NFS cannot be deleted while a process has a file of it open: {names}",
+        "close the files before the folder is deleted, put temporary folders on a local disk "
+        "(TMPDIR below /tmp), or delete with ignore_errors=True",
+    ),
+    cause(
         "file-permission",
         r"\[Errno (?:13|30)\] (?:Permission denied|Read-only file system): '([^'\n]{1,200})'"
         r"|cannot create directory '?\u2018?([^'\u2019\n]{1,200})'?\u2019?: (?:Permission denied"

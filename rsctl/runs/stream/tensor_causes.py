@@ -50,11 +50,36 @@ TENSOR_CAUSES = (
         r"modified by an inplace operation|does not require grad and does not have a grad_fn"
         r"|backward through the graph a second time|doesn't have any parameters that require a "
         r"gradient|optimizer got an empty parameter list|None of the inputs have requires_grad"
-        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index",
+        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index"
+        r"|leaf [Vv]ariable (?:that requires grad )?[^\n]{0,40}in-?place operation"
+        r"|can't optimize a non-leaf Tensor",
         "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
         "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
         "forward one; with gradient checkpointing and frozen weights call "
         "model.enable_input_require_grads()",
+    ),
+    cause(
+        "gradient",
+        r"Can't call numpy\(\) on (?:Tensor|Variable) that requires grad()"
+        r"|(support the deepcopy protocol) at the moment",
+        "a tensor that belongs to autograd's graph cannot be converted or copied",
+        "call detach() before: x.detach().cpu().numpy(); keep copies of state_dict(), not of "
+        "results of the forward",
+    ),
+    cause(
+        "gradient",
+        r"grad can be implicitly created only for scalar outputs",
+        "the loss is not one number",
+        "average it before backward(): loss.mean(), as with DataParallel, which returns one loss "
+        "for each GPU",
+    ),
+    cause(
+        "gradient",
+        r"some parameters appear in more than one parameter group()"
+        r"|param '(initial_lr)' is not specified in param_groups",
+        "the parameter groups do not fit the optimizer or the schedule: {names}",
+        "put each parameter into one group only; to resume with last_epoch, load the optimizer's "
+        "state before the schedule is made",
     ),
     cause(
         "gradient",
@@ -71,7 +96,13 @@ TENSOR_CAUSES = (
         r"and "
         r"(?:weight|bias) type|not implemented for '(Half|BFloat16|Float8\w{0,10}|Long|Int|Bool)'"
         r"|cannot be converted to type at::\w{1,10} without overflow"
-        r"|(Promotion for Float8 Types is not supported)",
+        r"|(Promotion for Float8 Types is not supported)"
+        r"|([Ee]xpected object of (?:scalar )?type [\w.]{1,30} but (?:got|found)[^\n]{0,60})"
+        r"|(result type \w{1,20} can't be cast to[^\n]{0,60})"
+        r"|(Found dtype \w{1,20} but expected \w{1,20})"
+        r"|(tensors used as indices must be [^\n]{1,60})"
+        r"|(can't convert np\.ndarray of type numpy\.\w{1,20})"
+        r"|(\w{1,60}\(\) received an invalid combination of arguments - got [^\n]{1,100}?), but",
         "an operation got tensors of a type that it does not take: {names}",
         "use one type for the model and its inputs, or torch.autocast; some operations exist only "
         "on GPUs, or only in float32",
@@ -85,10 +116,63 @@ TENSOR_CAUSES = (
         r"|(Sizes of tensors must match except in dimension \d{1,3})"
         r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
         r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"
-        r"|(Expected \d{1,3}D[^\n]{1,80}but got[^\n]{0,60})",
+        r"|([Ee]xpected \d{1,3}(?:D|-dimensional)[^\n]{1,80}[^\n]{0,20}\bgot[^\n]{0,60})"
+        r"|(size mismatch, m1: [^\n]{1,60})|(Dimension out of range \(expected[^\n]{1,60})"
+        r"|(Calculated (?:padded input|output) size[^\n]{1,120})"
+        r"|(operands could not be broadcast[^\n]{1,80}|cannot reshape array of size[^\n]{1,60})"
+        r"|(could not broadcast input array from shape[^\n]{1,60})"
+        r"|(running_\w{3,4} should contain \d{1,9} elements not \d{1,9})"
+        r"|(input\.size\(-1\) must be equal to input_size[^\n]{0,40})"
+        r"|([Ee]xpected (?:hidden|target|input)\W?\w{0,8}\]? size \([^\n]{1,80})"
+        r"|(Target size \([^\n]{1,40}\) must be the same as input size \([^\n]{1,40}\))"
+        r"|(only batches of spatial targets supported[^\n]{0,80}|multi-target not supported)"
+        r"|(Index tensor must have the same number of dimensions[^\n]{0,60})"
+        r"|(the number of sizes provided \(\d{1,3}\) must be greater or equal[^\n]{0,80})"
+        r"|(all the input array dimensions[^\n]{0,40} must match exactly[^\n]{0,80})"
+        r"|(requested array has an inhomogeneous shape|setting an array element with a sequence)"
+        r"|([Ss]hape mismatch: (?:value|objects|indexing)[^\n]{1,80})"
+        r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})",
         "tensors have shapes that an operation does not accept: {names}",
-        "print the shapes before the script's line in the traceback; a last batch that is smaller "
-        "needs drop_last=True",
+        "print the shapes before the script's line in the traceback, and compare them with the "
+        "configuration: image size, channels (grey or RGBA images), classes; a last batch that is "
+        "smaller needs drop_last=True",
+    ),
+    cause(
+        "tensor-shape",
+        r"Expected more than 1 (?:value|spatial element)s? per channel when training",
+        "batch normalisation got a batch with a single sample, of which it has no statistics",
+        "use drop_last=True in the DataLoader and at least 2 samples for each rank, or another "
+        "normalisation: SyncBatchNorm, GroupNorm",
+    ),
+    cause(
+        "tensor-shape",
+        r"view size is not compatible with input tensor's size and stride",
+        "view() got a tensor that is not contiguous in memory",
+        "use reshape(), or contiguous() before view()",
+    ),
+    cause(
+        "tensor-type",
+        r"Error: (pic should be [^\n]{1,80}|(?:img|image) should be [^\n]{1,80}"
+        r"|[Tt]ensor is not a torch image|Cannot handle this data type: [^\n]{1,40})",
+        "a transform of images got another kind of image than it takes: {names}",
+        "order the transforms: those for PIL images before ToTensor, Normalize after it; give "
+        "Image.fromarray an array of uint8 with the channels last",
+    ),
+    cause(
+        "tensor-type",
+        r"Object of type (\w{1,40}) is not JSON serializable",
+        "the script writes a value as JSON that has no form there: {names}",
+        "convert it before: int(), float() or item() for numbers of NumPy and torch, tolist() for "
+        "arrays, str() for paths and objects",
+    ),
+    cause(
+        "index",
+        r"Error: (?:[Ii]ndex |[^\n]{0,20}index )(-?\d{1,12} is out of bounds for (?:dimension"
+        r"|axis) "
+        r"\d{1,3} with size (?!0\b)\d{1,12})",
+        "an index is larger than an array: {names}",
+        "compare them: labels that begin with 1, ids of another vocabulary or data set, lists of "
+        "different length",
     ),
     cause(
         "index",
@@ -110,6 +194,25 @@ TENSOR_CAUSES = (
         "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
         "of "
         "that step",
+    ),
+    cause(
+        "nan-loss",
+        r"Error: (Input (?:\w{1,10} )?contains (?:NaN|infinity)|probability tensor contains either"
+        r"|matrix contains invalid numeric entries|cost matrix is infeasible)"
+        r"|(satisfy the constraint [\w(), .=]{1,60}), but found invalid values:[^\n]{0,40}\n?"
+        r"[^\n]{0,200}(?:nan|inf)\b",
+        "a computation got values that are not finite numbers: {names}",
+        "see in which step the first NaN appears (torch.autograd.set_detect_anomaly); use a "
+        "smaller learning rate, clipped gradients or bf16, and look at the data",
+    ),
+    cause(
+        "matrix",
+        r"LinAlgError: ([^\n]{1,160})"
+        r"|((?:svd|cholesky|symeig|lu|qr|inverse|geqrf|syevd?)_(?:cuda|cpu): [^\n]{1,120})"
+        r"|Error: ([^\n]{0,60}(?:(?:did not|failed to) converge|singular matrix|not positive"
+        r"[ -]definite|matrix is singular)[^\n]{0,60})",
+        "a matrix cannot be decomposed or inverted: {names}",
+        "look for NaN in it; add a small value to its diagonal, or compute in float64",
     ),
 )
 """In the order in which they are shown."""
