@@ -57,10 +57,20 @@ CLUSTER_CAUSES = (
         "set limits.retries; a step cannot use more than the job asked for",
     ),
     cause(
+        "slurm-launch",
+        r"(?:srun|sbatch|salloc|slurmd|slurmstepd): (?:error|fatal): [^\n]{0,60}"
+        r"(DNS SRV lookup failed|failed to fetch config|Could not establish a configuration source"
+        r"|Unable to process configuration file)",
+        "Slurm's command found no configuration of the cluster: {names}",
+        "run it on a node of the cluster, and give a container /etc/slurm/slurm.conf and munge's "
+        "socket; SLURM_CONF names another place",
+    ),
+    cause(
         "slurm-request",
         r"(?:Unable to allocate resources|Batch job submission failed): (?!Unspec)([^\n]{1,120})"
         r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})"
-        r"|sbatch: error: (?!Batch job|lua|[^\n]{0,60}[Ww]arning|Unable to contact)"
+        r"|sbatch: error: (?!Batch job|lua|[^\n]{0,60}(?:[Ww]arning|config|DNS|dns_srv)"
+        r"|Unable to contact)"
         r"([^\n]{1,160}?)(?: sbatch: |$|\n)",
         "Slurm refuses what the job asks for: {names}",
         "correct the account, partition, time, nodes or GPUs; `sinfo` and `sacctmgr show assoc` "

@@ -33,7 +33,7 @@ def _by_signal(number: int, name: str, words: str) -> str:
         rf"|\(signal {number}\)|[Rr]eceived {number} death signal|(?:on|with|by|from"
         rf"|got) signal:? {{0,2}}(?:{number}\b|{name}\b)"
         rf"|<Signals\.{name}\b|[Rr]eceived {name}\b|Signal {number} \({name}\)"
-        rf"|\*\*\* {name} \(@|\b{name}\({{1,2}}-?{number}\)|{words}"
+        rf"|\*\*\* {name} (?:\(@|received by PID)|\b{name}\({{1,2}}-?{number}\)|{words}"
     )
 
 

@@ -53,7 +53,8 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "name-undefined",
-        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'",
+        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
+        r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
         "the code uses a variable that it has not set, as the branch or loop that sets it did not "
         "run",
         "look at the option or the data that decides it: an argument that was not given, a list "
@@ -96,7 +97,8 @@ EXCEPTION_KINDS = (
         "empty-data",
         r"^(?:IndexError: (?:list|tuple|pop)|ZeroDivisionError|StopIteration"
         r"|[\w.]{1,60}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
-        r"|n_samples=0|n_sample <= 0|with 0 sample|size 0$|at least one array to|zero-size array"
+        r"|assert len\([^\n]{1,60}\) (?:> 0|>= 1|!= 0)|n_samples=0|n_sample <= 0|with 0 sample"
+        r"|size 0$|at least one array to|zero-size array"
         r"|No columns to parse"
         r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
         r"(?:samples|examples|images|files|data)\b))",

@@ -58,6 +58,12 @@ FRAMEWORK_CAUSES = (
         "begin a new training from the weights, or resume from a checkpoint of the same script",
     ),
     cause(
+        "checkpoint-mismatch",
+        r"(Unable to load \w{1,20} from checkpoint [^\n,]{1,120}), exiting",
+        "the checkpoint does not have what a training resumes from: {names}",
+        "load the weights only, with Megatron's --no-load-optim, --no-load-rng or --finetune",
+    ),
+    cause(
         "checkpoint-write",
         r"PytorchStreamWriter failed|inline_container\.cc[^\n]{0,60}unexpected pos"
         r"|Error while serializing: I/?o ?[Ee]rror",

@@ -121,6 +121,7 @@ GPU_CAUSES = (
     cause(
         "gpu-binary",
         r"no kernel image is available for execution on th(?:e|is) device"
+        r"|device kernel image is invalid|CUDA_ERROR_INVALID_(?:IMAGE|PTX)|CUDA_ERROR_NO_BINARY"
         r"|FlashAttention only supports \w{1,20} GPUs or newer"
         r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
         r"|hipErrorNoBinaryForGpu"

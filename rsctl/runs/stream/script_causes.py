@@ -153,7 +153,8 @@ SCRIPT_CAUSES = (
         "checkpoint-missing",
         r"Can't find a valid checkpoint at (\S{1,200})|No valid checkpoint found in output "
         r"directory"
-        r" \(?(\S{1,200}?)\)?$|assert metadata is not None|[Uu]nable to find latest file at "
+        r" \(?(\S{1,200}?)\)?$|assert (?:metadata is not None|len\(self\.ckpt_list\) > 0)"
+        r"|[Uu]nable to find latest file at "
         r"(\S{1,200})"
         r"|zero checkpoints? (?:paths? )?(?:are|is) missing|Client provided checkpoint(?: tag)?"
         r"[^\n]{0,60}(?:does not exist|not found)|No such file or directory: "

@@ -14,6 +14,25 @@ SCRIPT_START_CAUSES = (
         "set run.launcher: once, and let JAX or PyTorch/XLA start the processes of a host's TPUs",
     ),
     cause(
+        "tpu-device",
+        r"Please provide a TPU [Nn]ame to connect to|Could not find TPU|No TPU (?:devices?"
+        r"|hosts?) found"
+        r"|Unable to connect to TPU|TPU \S{1,80} (?:is )?not (?:yet )?(?:healthy|ready)",
+        "TensorFlow does not know which TPU to use, or cannot reach it",
+        "on a host that has the TPU itself use TPUClusterResolver(tpu='local') or "
+        "TPU_NAME=local in "
+        "run.env; otherwise the name, zone and project of the TPU",
+    ),
+    cause(
+        "tpu-fault",
+        r"\b(SLICE_FAILURE_\w{1,40})|(TPU session error from worker \S{1,120})"
+        r"|(Halt is unexpected, all pending programs will fail)"
+        r"|(Core halted unexpectedly[^\n]{0,60}|device halted prematurely[^\n]{0,80})",
+        "a TPU, or the program on it, stopped: {names}",
+        "see which host reports it first, and submit again; if it comes back at the same step on "
+        "other TPUs, it is the compiled program: use other versions of jaxlib and libtpu",
+    ),
+    cause(
         "script",
         r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
         "the script does not exist: {names}",

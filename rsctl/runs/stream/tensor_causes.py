@@ -131,6 +131,8 @@ TENSOR_CAUSES = (
         r"|(all the input array dimensions[^\n]{0,40} must match exactly[^\n]{0,80})"
         r"|(requested array has an inhomogeneous shape|setting an array element with a sequence)"
         r"|([Ss]hape mismatch: (?:value|objects|indexing)[^\n]{1,80})"
+        r"|(size shape must match input shape[^\n]{0,60})"
+        r"|(Input and output must have the same number of spatial dimensions[^\n]{0,80})"
         r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})",
         "tensors have shapes that an operation does not accept: {names}",
         "print the shapes before the script's line in the traceback, and compare them with the "
@@ -167,9 +169,8 @@ TENSOR_CAUSES = (
     ),
     cause(
         "index",
-        r"Error: (?:[Ii]ndex |[^\n]{0,20}index )(-?\d{1,12} is out of bounds for (?:dimension"
-        r"|axis) "
-        r"\d{1,3} with size (?!0\b)\d{1,12})",
+        r"Error: [^\n]{0,20}[Ii]ndex (-?\d{1,12} is out of bounds for (?:dimension|axis|dim) "
+        r"(?:\d{1,3} )?with size (?!0\b)\d{1,12})",
         "an index is larger than an array: {names}",
         "compare them: labels that begin with 1, ids of another vocabulary or data set, lists of "
         "different length",

@@ -40,12 +40,14 @@ TENSORFLOW_CAUSES = (
     cause(
         "tensor-shape",
         r"(Incompatible shapes(?: for broadcasting)?: [^\n]{1,80})"
-        r"|([Ll]ogits and labels must (?:be broadcastable|have the same)[^\n]{0,80})"
+        r"|([Ll]ogits and labels must (?:be broadcastable|(?:have|be) (?:the )?same)[^\n]{0,80})"
         r"|(is incompatible with the layer: [^\n]{1,100})|(Matrix size-incompatible[^\n]{0,60})"
         r"|(Shapes? [(\[][\d, None?]{1,40}[)\]] (?:and"
         r"|vs) [(\[][\d, None?]{1,40}[)\]] are incompatible)"
         r"|(Layer \"?[^\n]{1,60} expects \d{1,4} input\(s\), but it received \d{1,4})"
-        r"|(got incompatible shapes for broadcasting[^\n]{0,60})",
+        r"|(got incompatible shapes for broadcasting[^\n]{0,60})"
+        r"|Error when checking (?:model )?(?:input"
+        r"|target): (expected [^\n]{1,60} to have [^\n]{1,120})",
         "a layer or an operation got tensors of other shapes than it expects: {names}",
         "compare the shape of a batch with the model's inputs, and of the labels with its outputs: "
         "one-hot labels need categorical_crossentropy, numbers sparse_categorical_crossentropy",
