@@ -25,10 +25,20 @@ SETUP_CAUSES = (
         r"|following module\(s\) are unknown:\s{0,9}\"([^\"\n]{1,100})\""
         r"|Lmod has detected the following error:(?!\s{1,9}The following)\s{0,9}([^\n]{1,120})"
         r"|Could not find conda environment: ([^\n]{1,100})|EnvironmentNameNotFound: ([^\n]{1,100})"
-        r"|(activate: No such file)|(CondaError: [^\n]{1,100})|(conda: command not found)",
+        r"|(activate: No such file)|(Conda(?:HTTP)?Error: [^\n]{1,100})"
+        r"|(/lmod/libexec/lmod: No such file)|(conda: command not found)",
         "the environment of the job could not be set up: {names}",
         "correct the name of the environment or module, and load what it depends on before; batch "
         "scripts need the shell's set-up of conda (`source .../etc/profile.d/conda.sh`)",
+    ),
+    cause(
+        "environment",
+        r"(Error while loading conda (?:plugins|entry point)[^\n]{0,120})"
+        r"|(error occurred while (?:un)?installing package '[^'\n]{1,120}')"
+        r"|(Conda(?:Verification|Memory|OS)Error: [^\n]{1,100})",
+        "conda failed, and not a package of the script: {names}",
+        "use another or a new installation of conda or micromamba, with a folder of packages on a "
+        "disk with free space (CONDA_PKGS_DIRS); delete an environment that is half made",
     ),
 )
 """Errors that explain why a module or a program is missing later."""

@@ -116,6 +116,14 @@ FRAMEWORK_CAUSES = (
         'write "auto" for the values that its arguments set',
     ),
     cause(
+        "deepspeed-config",
+        r"timer has (?:already been started|not been started|not started)|timer is not started",
+        "a timer of DeepSpeed or Megatron was started or stopped twice, as two threads or steps "
+        "used it",
+        "set wall_clock_breakdown to false in DeepSpeed's configuration, and start one rank for "
+        "each GPU: DataParallel uses one engine in several threads",
+    ),
+    cause(
         "device-map",
         r"device_map[^\n]{0,60}in any distributed mode"
         r"|(?:ZeRO|Zero)-3[^\n]{0,40}not compatible[^\n]{0,80}(?:device_map|low_cpu_mem_usage)",

@@ -124,6 +124,7 @@ GPU_CAUSES = (
         r"|device kernel image is invalid|CUDA_ERROR_INVALID_(?:IMAGE|PTX)|CUDA_ERROR_NO_BINARY"
         r"|FlashAttention only supports \w{1,20} GPUs or newer"
         r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
+        r"|Error invalid device function at"
         r"|hipErrorNoBinaryForGpu"
         r"|TensileLibrary[^\n]{1,120}"
         r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",

@@ -49,7 +49,7 @@ TENSOR_CAUSES = (
         "gradient",
         r"modified by an inplace operation|does not require grad and does not have a grad_fn"
         r"|backward through the graph a second time|doesn't have any parameters that require a "
-        r"gradient|optimizer got an empty parameter list|None of the inputs have requires_grad"
+        r"gradient|optimizer got an empty parameter list"
         r"|[Nn]one of output has requires_grad|returned an invalid gradient at index"
         r"|leaf [Vv]ariable (?:that requires grad )?[^\n]{0,40}in-?place operation"
         r"|can't optimize a non-leaf Tensor",
@@ -57,6 +57,16 @@ TENSOR_CAUSES = (
         "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
         "forward one; with gradient checkpointing and frozen weights call "
         "model.enable_input_require_grads()",
+    ),
+    cause(
+        "gradient",
+        r"(different number of tensors was saved during the original forward and recomputation)"
+        r"|([Rr]ecomputed values for the following tensors have different metadata)",
+        "gradient checkpointing did not compute in the backward what it had computed before: "
+        "{names}",
+        "the forward must repeat itself: leave routers of experts, random choices and code that "
+        "depends on the mode or on counters out of the checkpointed modules, or use "
+        "use_reentrant=True",
     ),
     cause(
         "gradient",
