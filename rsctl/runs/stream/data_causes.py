@@ -84,6 +84,25 @@ DATA_CAUSES = (
     ),
     cause(
         "data-missing",
+        r"(?:get_loc|_get_item_cache|raise KeyError\(key\) from err)[\s\S]{0,400}?\nKeyError: "
+        r"('[^'\n]{1,80}')|KeyError: \W(\[[^\n]{1,80}\] not (?:in index|found in axis))"
+        r"|KeyError: \W(None of \[[^\n]{1,80}\] are in the \[(?:columns|index)\])",
+        "a table of pandas has no column or row of this name: {names}",
+        "compare it with the file's first line: its names, separator (sep=) and encoding, or "
+        "another version of the data set",
+    ),
+    cause(
+        "data-file",
+        r"cannot find a suitable reader for file: (\S{1,200})"
+        r"|Could not find a (?:backend|format) to (?:open|read) [`'](\S{1,200}?)[`']"
+        r"|(No ImageIO is registered[^\n]{0,40})|Format not recogni[sz]ed()",
+        "no package of the image can read a file of this format: {names}",
+        "add one to image.python: nibabel for .nii, itk or SimpleITK for .mha and .nrrd, pydicom "
+        "for DICOM, imageio[ffmpeg] or av for video, soundfile for audio; check that the file is "
+        "complete",
+    ),
+    cause(
+        "data-missing",
         r"cv2\.error: [^\n]{1,300}Assertion failed\) !(?:_?src|ssize|_?img|image|buf)\.empty\(\)",
         "OpenCV got an empty image: its file is missing, is not an image, or is damaged",
         "cv2.imread() returns None for it and raises nothing: check its result and print the path",

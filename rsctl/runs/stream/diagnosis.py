@@ -337,7 +337,8 @@ def _native(raised: Raised, known: Finding | None) -> Finding:
     return note(
         known.code if known else "abort",
         f"native code ended the program: {raised.text}",
-        "look for the package that it comes from: its version must fit torch, CUDA and the GPU; "
+        "if it is a condition, compare it with the program's settings and data; otherwise look for "
+        "the package that it comes from: its version must fit torch, CUDA and the GPU; "
         f"{_FAULT_HANDLER}",
     )
 
