@@ -126,7 +126,7 @@ TENSOR_CAUSES = (
         r"|(Sizes of tensors must match except in dimension \d{1,3})"
         r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
         r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"
-        r"|([Ee]xpected \d{1,3}(?:D|-dimensional)[^\n]{1,80}[^\n]{0,20}\bgot[^\n]{0,60})"
+        r"|([Ee]xpected \d{1,3}(?:D|-dimensional)[^\n]{1,100}\bgot[^\n]{0,60})"
         r"|(size mismatch, m1: [^\n]{1,60})|(Dimension out of range \(expected[^\n]{1,60})"
         r"|(Calculated (?:padded input|output) size[^\n]{1,120})"
         r"|(operands could not be broadcast[^\n]{1,80}|cannot reshape array of size[^\n]{1,60})"
