@@ -189,7 +189,7 @@ def test_a_name_in_markdown_is_text(name: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("ratio", "heading"),
     [
-        (1.0, "### ✅ job-bench-1 against job-bench-1: no regression beyond"),
+        (1.0, "### ✅ pass: job-bench-1 against job-bench-1: no regression beyond"),
         (0.5, "### ❌ job-bench-1 against job-bench-1: regressed\n"),
     ],
 )

@@ -76,8 +76,9 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
 
 
 def _heading(gate: Gate) -> str:
-    sign = _SIGNS[gate.verdict].partition(" ")[0]  # the headline has the word
-    return f"### {sign} {_safe(gate.headline)}\n"
+    sign, _, word = _SIGNS[gate.verdict].partition(" ")
+    said = f"{word}: " if gate.verdict is Verdict.PASS else ""  # other headlines have the word
+    return f"### {sign} {said}{_safe(gate.headline)}\n"
 
 
 def comparison_markdown(comparison: Comparison) -> str:
