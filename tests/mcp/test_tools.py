@@ -214,15 +214,15 @@ class LoggedRun:
 @pytest.mark.parametrize(
     ("given", "texts", "left_out"),
     [
-        ({}, ["one", "two é", "x" * 4000, "\\x1b"], 0),
+        ({}, ["", "one", "two é", "x" * 4000, "\\x1b"], 0),
         ({"text": "o"}, ["one", "two é"], 0),
         ({"text": "O"}, [], 0),
-        ({"max_bytes": 4}, ["\\x1b"], 3),
-        ({"max_bytes": 3}, [], 4),
-        ({"max_bytes": 4003}, ["\\x1b"], 3),
-        ({"max_bytes": 4004}, ["x" * 4000, "\\x1b"], 2),
-        ({"max_bytes": 4009}, ["x" * 4000, "\\x1b"], 2),
-        ({"max_bytes": 4010}, ["two é", "x" * 4000, "\\x1b"], 1),
+        ({"max_bytes": 4}, ["\\x1b"], 4),
+        ({"max_bytes": 3}, [], 5),
+        ({"max_bytes": 4003}, ["\\x1b"], 4),
+        ({"max_bytes": 4004}, ["x" * 4000, "\\x1b"], 3),
+        ({"max_bytes": 4009}, ["x" * 4000, "\\x1b"], 3),
+        ({"max_bytes": 4010}, ["two é", "x" * 4000, "\\x1b"], 2),
     ],
 )
 def test_the_end_of_a_log_within_some_bytes(
@@ -233,7 +233,8 @@ def test_the_end_of_a_log_within_some_bytes(
     left_out: int,
 ) -> None:
     telemetry = line('{"rsctl": "telemetry", "o": 1}')
-    run = LoggedRun(line("one"), telemetry, line("two é"), line("x" * 4001), line("\x1b"))
+    texts_of_run = ("", "one", "two é", "x" * 4001, "\x1b")
+    run = LoggedRun(telemetry, *map(line, texts_of_run))
     answers("run", run)
     found = tools.call(session, "logs", {"run": "r", **given}, Event())
     assert [event.text for event in found.pop("events")] == texts

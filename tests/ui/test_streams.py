@@ -286,10 +286,11 @@ def test_only_errors_and_never_the_telemetry(clock: Clock) -> None:
 @pytest.mark.usefixtures("always_the_same")
 def test_a_long_line_is_cut(clock: Clock) -> None:
     at = "2026-01-31T12:00:09Z"
-    cut = [LogEvent(at, "w" * 81, str(n), "stdout", "x" * (4000 + n)) for n in (0, 1)]
+    cut = [LogEvent(at, "w" * 81, str(n), "stdout", "x" * n) for n in (0, 4000, 4001)]
     [shown] = FollowedRun(clock, (0.0, cut)).log()
     where = f"{'w' * 80} … (81 characters)"
     assert shown["lines"] == [
+        ["12:00:09", where, 0, ""],
         ["12:00:09", where, 0, "x" * 4000],
         ["12:00:09", where, 0, f"{'x' * 4000} … (4,001 characters)"],
     ]
