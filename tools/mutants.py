@@ -87,22 +87,25 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
         yield node, repr(node.value + "X")
     elif isinstance(node, ast.Return) and node.value and ast.unparse(node.value) != "None":
         yield node.value, "None"
-    if isinstance(node, ast.If | ast.IfExp):
+    if isinstance(node, ast.If | ast.IfExp) and not _is_for_types(node):
         yield node.test, "True"
         yield node.test, "False"
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def _skipped(node: ast.AST, field: str, value: ast.AST) -> bool:
     """Text and declarations: docstrings, annotations, `TYPE_CHECKING`, `Literal`, f-strings, log
     calls, what a class or dataclass is made with such as `frozen=True`."""
-    text = ast.unparse(node.test) if isinstance(node, ast.If) else ""
     call = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
     return (
         field in ("annotation", "returns")
         or (isinstance(node, ast.ClassDef) and field == "keywords")
         or (isinstance(value, ast.Expr) and isinstance(value.value, ast.Constant))
         or (isinstance(value, ast.FunctionDef) and value.name == "__repr__")
-        or text.endswith("TYPE_CHECKING")
+        or _is_for_types(node)
         or isinstance(value, ast.JoinedStr)
         or (isinstance(value, ast.Subscript) and ast.unparse(value.value).endswith("Literal"))
         or call.startswith(("log.", "_log.", "logging.", "dataclass"))
