@@ -544,7 +544,7 @@ def test_a_drill_for_ci(tmp_path: Path) -> None:
     assert found == [
         ("failure", "first", "first\nsecond\nrun job-3"),
         ("skipped", "no cloud", None),
-        ("error", "too late", None),
+        ("error", "too late", "too late"),
         ("error", NOT_YET, None),
     ]
 
