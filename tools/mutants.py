@@ -33,10 +33,14 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[1]
 _NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
 _ALSO_TESTED_BY = {
+    "rsctl/api": [
+        f"tests/cli/test_{subject}.py"
+        for subject in ("advise", "diff", "gate_against", "gate_pairs", "history", "rerun")
+    ],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
 }
 """Tests outside of a room's own folder that are about the room: what storage does is what is
-uploaded and fetched."""
+uploaded and fetched, and a command does no more than call its function of the API."""
 
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
