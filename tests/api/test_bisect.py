@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from rsctl.api.prune.items import PruneLimits
 from rsctl.api.prune.prune import Prune
 from rsctl.bench.checkouts import check_out, checkouts
 from rsctl.bench.records import Benches, Trial
-from rsctl.findings import ExitCode, JobState
+from rsctl.findings import ExitCode, JobState, error
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from tests.bench.test_git_files import git
@@ -189,6 +190,62 @@ def test_what_an_unfinished_search_leaves_is_pruned(repository: Path) -> None:
             prune.remove(None)
         assert sum(item.kind == "bisect" for item in prune.items) == count
     assert not state.exists()
+
+
+def test_a_commit_that_was_skipped_is_not_tried_again(repository: Path) -> None:
+    speeds = repository / "speeds.json"
+    for text in ('{"1": 50, "2": 50, "3": 50}', "{}", '{"1": 30, "2": 30, "3": 30}'):
+        speeds.write_text(text)
+        git(repository, "commit", "-qam", text)
+    broken, bad = (git(repository, "rev-parse", ref)[:10] for ref in ("HEAD~1", "HEAD"))
+    first, second, of_other_settings = Machine(), Machine(), Machine()
+    found = api.prepare_bisect("job.yaml", good="HEAD~2").run(first)
+    assert found.headline == (
+        f"the first bad commit is one of {broken}, {bad}: not all of them could be measured"
+    )
+    assert (found.first_bad, found.suspects[0].reason != "") == (None, True)
+    again = api.prepare_bisect("job.yaml", good="HEAD~2").run(second)
+    assert (again.headline, again.suspects) == (found.headline, found.suspects)
+    api.prepare_bisect("job.yaml", good="HEAD~2", set=["run.env.A=1"]).run(of_other_settings)
+    tried = [
+        any(name.startswith(broken) for name, _ in machine.measured)
+        for machine in (first, second, of_other_settings)
+    ]
+    assert tried == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "remedy"),
+    [
+        (
+            {},
+            "the good commit is unknown",
+            "give --good REF, or --history WHERE, whose last step for the worse is searched",
+        ),
+        (
+            {"good": "HEAD~6", "metrics": ["loss", "acc"]},
+            "loss, acc has no allowed regression",
+            "give --max-regression METRIC=5%",
+        ),
+        ({"good": "HEAD"}, "there are no commits between HEAD and HEAD", None),
+    ],
+)
+def test_what_cannot_be_searched(
+    repository: Path, given: dict[str, Any], message: str, remedy: str | None
+) -> None:
+    with pytest.raises(api.RsctlError) as refused:
+        api.prepare_bisect("job.yaml", **given)
+    assert refused.value.findings == (error("bisect", message, remedy),)
+    assert refused.value.exit_code is ExitCode.USAGE
+    with pytest.raises(api.RsctlError) as refused:
+        api.prepare_bisect("none.yaml", **given)
+    finding = error(
+        "bisect", "cannot read none.yaml: it does not exist", "give the path of a job file"
+    )
+    assert refused.value.findings == (finding,)
+    (repository / "job.yaml").write_text(JOB.replace("max_regression: {throughput: 5%}, ", ""))
+    with pytest.raises(api.RsctlError, match="no metric has an allowed regression"):
+        api.prepare_bisect("job.yaml", good="HEAD~1")
 
 
 def test_an_end_that_cannot_be_measured(repository: Path) -> None:
