@@ -76,6 +76,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     ),
     "peer": frozenset({"container-image"}),
     "toolkit-program": frozenset({"module"}),
+    "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
     "hub-version": frozenset({"module"}),
 }
