@@ -55,6 +55,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.measured: list[tuple[str, list[int]]] = []
+        self.exit_code: ExitCode | None = None
 
     def __call__(self, prepared: api.PreparedBench, bench: api.Bench) -> None:
         folder = Path(bench.record.file).parent
@@ -76,7 +77,7 @@ class Machine:
                     repetition=repetition,
                     run=run,
                     state=state,
-                    exit_code=int(state.exit_code),
+                    exit_code=int(state.exit_code if value else self.exit_code or state.exit_code),
                 )
                 Benches(store).begin(bench.id, done)
         store.close()
@@ -254,6 +255,22 @@ def test_an_end_that_cannot_be_measured(repository: Path) -> None:
     with pytest.raises(api.RsctlError, match="cannot be measured") as caught:
         api.prepare_bisect("job.yaml", good="HEAD~7").run(Machine())
     assert caught.value.exit_code is ExitCode.INCONCLUSIVE
+
+
+def test_a_failure_outside_of_the_job_is_no_property_of_a_commit(repository: Path) -> None:
+    speeds = repository / "speeds.json"
+    for text in ('{"1": 50, "2": 50, "3": 50}', "{}", '{"1": 30, "2": 30, "3": 30}'):
+        speeds.write_text(text)
+        git(repository, "commit", "-qam", text)
+    machine = Machine()
+    machine.exit_code = ExitCode.ENVIRONMENT
+    with pytest.raises(api.RsctlError) as caught:
+        api.prepare_bisect("job.yaml", good="HEAD~2").run(machine)
+    [finding] = caught.value.findings
+    assert (caught.value.exit_code, finding.code) == (ExitCode.ENVIRONMENT, "bisect")
+    assert " failed for a reason outside of the job: " in finding.message
+    assert finding.remedy == ("remove the reason, then run the same command again to continue")
+    assert not list(home().glob("bisect/*/*"))  # the commit is not skipped
 
 
 def _interrupt(prepared: api.PreparedBench, bench: api.Bench) -> None:

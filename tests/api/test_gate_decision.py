@@ -119,3 +119,20 @@ def test_a_gate_without_its_rules(baseline: str | None, finding: Any) -> None:
 def test_only_what_is_suspected_is_confirmed(confirm: int, suspects: list[str], must: bool) -> None:
     found: Any = SimpleNamespace(suspects=suspects)
     assert gate(GateRules(confirm=confirm)).must_confirm(found) is must
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_what_repetitions_can_detect_and_what_they_cost(
+    monkeypatch: pytest.MonkeyPatch, is_planned: bool
+) -> None:
+    asked: list[Any] = []
+
+    def forecast(*given: Any) -> list[Any]:
+        asked.append(given[2:])
+        return [SimpleNamespace(in_words=lambda: "it detects 5 %")]
+
+    monkeypatch.setattr(gate_decision, "forecast", forecast)
+    monkeypatch.setattr(gate_decision, "format_cost", lambda *given: f"cost of {given[1:]}")
+    made = gate(GateRules(repeat=3, confirm=2, looks=2), is_planned)
+    assert made.remarks() == ["it detects 5 %", *(["cost of ([], 3)"] if is_planned else [])]
+    assert asked == [([], 3, 2, made.rules.alpha)]
