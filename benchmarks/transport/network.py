@@ -7,9 +7,12 @@ packets leave: on the node's end and on the switch's port.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,7 +32,7 @@ class Link:
 
 
 class Star:
-    """Makes the nodes and takes them away again.
+    """Makes the nodes and takes them away again, with the processes in them, also at SIGTERM.
 
     The namespaces' names have the id of this process: benchmarks may run beside each other.
     """
@@ -42,6 +45,7 @@ class Star:
         self._loss = loss
 
     def __enter__(self) -> Star:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         _remove_left_over()
         _run("ip", "netns", "add", self._switch)
         _inside(self._switch, "ip", "link", "add", "bridge", "type", "bridge")
@@ -53,7 +57,7 @@ class Star:
 
     def __exit__(self, *_: object) -> None:
         for name in {self._switch, *self._nodes} & set(_namespaces()):
-            _run("ip", "netns", "del", name)
+            _remove(name)
 
     def _plug_in(self, number: int, link: Link) -> None:
         node, port, mtu = self._nodes[number], f"port{number}", str(link.mtu)
@@ -90,7 +94,15 @@ def _remove_left_over() -> None:
     for name in _namespaces():
         made_by = re.match(rf"{_NAME}(\d+)-", name)
         if made_by and not os.path.exists(f"/proc/{made_by[1]}"):
-            _run("ip", "netns", "del", name)
+            _remove(name)
+
+
+def _remove(name: str) -> None:
+    listed = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True)
+    for pid in map(int, listed.stdout.split()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _run("ip", "netns", "del", name)
 
 
 def _tbf(device: str, link: Link, queue: int) -> list[str]:

@@ -20,6 +20,7 @@ from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.gate_checks import metric_of
 from rsctl.job.suggestions import close_match
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
@@ -120,7 +121,7 @@ class Candidate:
         """Raise RsctlError if neither the job file nor the baseline has a metric with that name."""
         declared = self._record.spec.get("metrics") or {}
         names = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
-        unknown = next((name for name in floors if name not in names), None)
+        unknown = next((n for n in floors if n not in names and metric_of(n) not in names), None)
         if unknown is None:
             return
         near = close_match(unknown, names)

@@ -23,6 +23,7 @@ from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.rules import GateRules
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.gate_checks import metric_of
 from rsctl.job.suggestions import close_match
 from rsctl.runs.store import Store
 
@@ -138,7 +139,9 @@ def _require_declared(plan: PairedPlan, floors: dict[str, Floor]) -> None:
     """Raise RsctlError for a metric that no job file can have, or that has no goal."""
     sides = [plan.fingerprint(side).metrics for side in (BASELINE, CANDIDATE)]
     names = list(dict.fromkeys(name for side in reversed(sides) for name in side))
-    unknown = next((n for n in floors if n not in names and not n.startswith("run.")), None)
+    unknown = next(
+        (n for n in floors if not {n, metric_of(n)} & {*names} and not n.startswith("run.")), None
+    )
     if unknown is not None:
         near = close_match(unknown, names)
         remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(names) or 'none'}"

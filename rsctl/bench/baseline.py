@@ -7,14 +7,16 @@ them; `baseline_files` has the bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Optional
+from typing import Any, Literal, Optional, Union
 
 import msgspec
 
 from rsctl.bench.baseline_files import LARGEST, read_bytes, write_bytes
+from rsctl.bench.curves import Curve
 from rsctl.bench.fingerprint import Cell, Fingerprint
 from rsctl.bench.results import CellRuns, Results, Series, cell_label
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.gate_checks import CURVE
 from rsctl.runs.stream.events import now
 
 VERSION = 1
@@ -22,13 +24,17 @@ _KEPT = ("run.time", "run.cost")
 
 
 class BaselineMetric(msgspec.Struct, kw_only=True):
-    """One metric of one cell, one value per repetition, None if its run has no data."""
+    """One metric of one cell, one value per repetition, None if its run has no data.
+
+    The `curves` are there where a gate compares them.
+    """
 
     name: str
     unit: Optional[str] = None
     goal: Optional[Literal["min", "max"]] = None
     cell: Cell = {}
     values: list[Optional[float]]
+    curves: Union[list[Optional[Curve]], msgspec.UnsetType] = msgspec.UNSET
 
 
 class Baseline(msgspec.Struct, kw_only=True):
@@ -60,7 +66,14 @@ def decode_baseline(data: bytes, location: str) -> Results:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
         raise _broken(location, str(problem)) from None
     series = [
-        Series(name=m.name, unit=m.unit, goal=m.goal, cell=m.cell, values=m.values)
+        Series(
+            name=m.name,
+            unit=m.unit,
+            goal=m.goal,
+            cell=m.cell,
+            values=m.values,
+            curves=[] if m.curves is msgspec.UNSET else m.curves,
+        )
         for m in kept.metrics
     ]
     keys = [(s.name, msgspec.json.encode(s.cell, order="sorted")) for s in series]
@@ -98,6 +111,7 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
             goal=_goal(series.goal),
             cell=series.cell,
             values=series.finite,
+            curves=series.curves if CURVE + series.name in required else msgspec.UNSET,
         )
         for series in results.series
         if series.known and (series.name in kept or not series.name.startswith("run."))

@@ -14,6 +14,7 @@ from rsctl.bench.results import Results
 from rsctl.bench.scores import OUTLYING
 from rsctl.bench.stats import CellSides, mean, noise, smallest_p
 from rsctl.bench.verdict import ALPHA, Floor, p_excluded
+from rsctl.job.gate_checks import metric_of
 
 TARGET = 0.9
 """An unchanged program passes in so many of all cases at the floor that is proposed."""
@@ -66,7 +67,8 @@ def calibrate(results: Results, names: Sequence[str], repeat: int) -> list[Metri
 
 
 def _calibrate(results: Results, name: str, repeat: int) -> MetricNoise:
-    cells = [series for series in results.series if series.name == name]
+    cells = [s for s in results.series if s.name == name]
+    cells = cells or [s.as_curve() for s in results.series if s.name == metric_of(name)]
     runs = min((len(series.known) for series in cells), default=0)
     found = MetricNoise(metric=name, runs=runs, repeat=repeat)
     lacking = [s for s in cells if len(s.known) < len(s.values)]
@@ -74,7 +76,7 @@ def _calibrate(results: Results, name: str, repeat: int) -> MetricNoise:
         reasons = [reason for series in lacking for reason in series.reasons]
         found.reason = "; ".join(["some runs have no data", *reasons[:3]])
         return found
-    values = [series.known for series in cells]
+    values = [group for series in cells for group in series.groups]
     found.noise = noise(values)
     if found.noise is None or runs < 3:
         found.reason = (
@@ -84,16 +86,16 @@ def _calibrate(results: Results, name: str, repeat: int) -> MetricNoise:
     if smallest_p((repeat, repeat)) > ALPHA:
         found.reason = f"no limit passes with {repeat} runs per side: increase the number of runs"
         return found
-    _propose(found, values)
+    _propose(found, values, sum(len(series.known) - 1 for series in cells))
     return found
 
 
-def _propose(found: MetricNoise, cells: Sequence[Sequence[float]]) -> None:
-    """Set the floor, or say why there is none."""
+def _propose(found: MetricNoise, cells: Sequence[Sequence[float]], degrees: int) -> None:
+    """Set the floor, or say why there is none. The parts of a curve are as cells."""
     floors = _smallest_floors(_deviations(cells), len(cells), found.repeat)
     measured = floors[math.ceil(TARGET * len(floors)) - 1]
     found.measured = _round_up(measured)
-    floor = _round_up(measured * _margin(sum(len(values) - 1 for values in cells)))
+    floor = _round_up(measured * _margin(degrees))
     if floor > LARGEST:
         found.reason = (
             f"the limit would have to be {100 * floor:g} %, and a gate with more than "

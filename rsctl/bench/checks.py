@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Optional
 
 import msgspec
+from msgspec.structs import replace
 
+from rsctl.bench.exchanges import p_of_any
 from rsctl.bench.fingerprint import Cell, machines_to_compare, refusals
 from rsctl.bench.floors import floor_of
-from rsctl.bench.results import Results, Series, cell_label
+from rsctl.bench.results import Results, Series, cell_label, parts_of
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
     CellSides,
@@ -23,6 +26,7 @@ from rsctl.bench.stats import (
     spread,
 )
 from rsctl.bench.strata import (
+    blocks_of_strata,
     smallest_stratified_p,
     strata_of,
     stratified_groups,
@@ -34,6 +38,7 @@ from rsctl.bench.verdict import (
     Floor,
     Verdict,
     oriented,
+    test_scale,
     weigh,
     weigh_strata,
 )
@@ -53,7 +58,8 @@ class MetricCheck(msgspec.Struct, kw_only=True):
     every cell. `pairs` is the number of repetitions that count where both sides ran in turn, None
     where they ran apart. `suspected` is whether the effect is beyond the floor, `confirmed` whether
     fresh runs were taken into account. `machines` is the number of kinds of machines; with several,
-    only runs on the same kind are compared with each other.
+    only runs on the same kind are compared with each other. `steps` are the first and last step of
+    the worst part of a curve, which `effect`, `baseline` and `value` are of.
     """
 
     metric: str
@@ -75,12 +81,16 @@ class MetricCheck(msgspec.Struct, kw_only=True):
     suspected: bool = False
     confirmed: bool = False
     machines: int = 1
+    steps: Optional[tuple[int, int]] = None
     reason: Optional[str] = None
 
     @property
     def title(self) -> str:
-        """The metric and its cell, for people."""
+        """The metric and its cell, of a curve its worst part, for people."""
         where = "all cells" if self.cell is None else cell_label(self.cell)
+        if self.steps is not None:
+            worst = "worst in steps {} to {}".format(*self.steps)
+            where = f"{where}; {worst}" if where else worst
         return f"{self.metric} ({where})" if where else self.metric
 
 
@@ -88,7 +98,8 @@ class UndecidedCheck(msgspec.Struct):
     """A check before it is decided: the values of its cells if it can be, a better one higher.
 
     `strata` are the same by machine, if the runs of both sides are on several kinds of machines.
-    `lost` says which runs of the candidate have no data, `thinned` which of the baseline.
+    `lost` says which runs of the candidate have no data, `thinned` which of the baseline. Of a
+    curve, `parts` are the checks of its parts; `cells` and `strata` are of the worst.
     """
 
     check: MetricCheck
@@ -97,6 +108,7 @@ class UndecidedCheck(msgspec.Struct):
     lost: list[str] = []
     strata: list[Sides] = []
     thinned: list[str] = []
+    parts: list[UndecidedCheck] = []
 
     @property
     def goal(self) -> str:
@@ -104,10 +116,35 @@ class UndecidedCheck(msgspec.Struct):
         return self.check.goal or "max"
 
     def weigh(self) -> Evidence:
-        """The evidence of its cells."""
+        """The evidence of its cells, or of its parts together."""
+        if self.parts:
+            return self._weigh_parts()
         if self.strata:
             return weigh_strata(self.strata, self.floor)
         return weigh(self.cells, self.floor) if self.cells else NO_EVIDENCE
+
+    def _weigh_parts(self) -> Evidence:
+        """The effect of the worst part, and the p of all parts.
+
+        That of any part being lower is exact: an exchange of runs exchanges their whole curves.
+        That of a part beyond the floor is the largest of the parts (an intersection-union test).
+        """
+        found = [part.weigh() for part in self.parts]
+        effects = [-math.inf if each.effect is None else each.effect for each in found]
+        at = effects.index(min(effects))
+        worst = self.parts[at]
+        self.cells, self.strata = worst.cells, worst.strata
+        self.check.baseline, self.check.value = worst.check.baseline, worst.check.value
+        self.check.steps = worst.check.steps
+        p = p_of_any([part.blocks for part in self.parts])
+        return Evidence(found[at].effect, p, max(each.p_excluded for each in found))
+
+    @property
+    def blocks(self) -> Sequence[Sides]:
+        """The values that a test exchanges."""
+        if self.strata:
+            return blocks_of_strata(self.strata)
+        return [combine(self.cells, test_scale(self.floor))]
 
     @property
     def runs(self) -> tuple[int, int]:
@@ -181,14 +218,38 @@ def _case(
     check.reason = _why_not(baseline, candidate, name, cell)
     if check.reason is not None or before is None or after is None:
         return UndecidedCheck(check, floor)
-    cells = [CellSides(*(oriented(s.finite, check.goal or "max") for s in (before, after)))]
-    check.baseline, check.value = median(before.known), median(after.known)
-    check.runs = (len(before.known), len(after.known))
-    case = UndecidedCheck(check, floor, cells, _lost(after), thinned=_lost(before))
     machines = machines_to_compare(baseline.fingerprint, candidate.fingerprint, cell)
-    if machines is not None:
-        _stratify(case, strata_of(cells[0], *machines))
-    return case
+
+    def compare(check: MetricCheck, before: Series, after: Series) -> UndecidedCheck:
+        cells = [CellSides(*(oriented(s.finite, check.goal or "max") for s in (before, after)))]
+        check.baseline, check.value = median(before.known), median(after.known)
+        check.runs = (len(before.known), len(after.known))
+        case = UndecidedCheck(check, floor, cells, _lost(after), thinned=_lost(before))
+        if machines is not None:
+            _stratify(case, strata_of(cells[0], *machines))
+        return case
+
+    return case_of(check, before, after, compare)
+
+
+def case_of(
+    check: MetricCheck,
+    before: Series,
+    after: Series,
+    compare: Callable[[MetricCheck, Series, Series], UndecidedCheck],
+) -> UndecidedCheck:
+    """The case of a metric by `compare`; of a curve, that of all its parts."""
+    whole = compare(check, before, after)
+    if not whole.cells or not before.is_curve:
+        return whole
+    try:
+        whole.parts = [
+            compare(replace(check, steps=part.steps), part.baseline, part.candidate)
+            for part in parts_of(before, after)
+        ]
+    except ValueError as problem:
+        check.reason, whole.cells, whole.strata = str(problem), [], []
+    return whole
 
 
 def _stratify(case: UndecidedCheck, strata: list[Sides]) -> None:
@@ -211,7 +272,8 @@ def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> st
     if refused:
         return "the baseline was measured under other conditions: " + "; ".join(map(str, refused))
     if before is None or not before.known:
-        return "the baseline has no data for it"
+        why = f": {before.reasons[-1]}" if before is not None and before.reasons else ""
+        return f"the baseline has no data for it{why}"
     if after is None or not after.known:
         reasons = (after.reasons if after else []) or runs.lost or ["there is no run of it"]
         return "no data: " + "; ".join(reasons[:3])
@@ -232,9 +294,10 @@ def across_cells(
 ) -> UndecidedCheck | None:
     """The check across all cells of a metric that have data, if they are several.
 
-    It allows the mean of what the cells allow; amounts and percentages have no mean.
+    It allows the mean of what the cells allow; amounts and percentages have no mean. Curves of
+    several cells have none.
     """
-    mine = [case for case in cases if case.check.metric == name and case.cells]
+    mine = [c for c in cases if c.check.metric == name and c.cells and not c.parts]
     if len(mine) < 2 or any(case.strata for case in mine):
         return None  # a repetition's cells may be on several kinds of machines
     if len({case.floor.is_relative for case in mine}) > 1:

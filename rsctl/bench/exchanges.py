@@ -53,15 +53,33 @@ def p_within(blocks: Sequence[Sides]) -> float:
     Where the exchanges are too many to count, 20,000 seeded draws stand for all; that p is valid
     too, never below 1/20,001. 1 without values.
     """
-    blocks = [block for block in blocks if all(block)]
-    values = [value for block in blocks for side in block for value in side]
-    if not values or not all(map(math.isfinite, values)):
-        return 1.0
-    size = max(map(abs, values)) or 1.0
-    blocks = [Sides(*([value / size for value in side] for side in block)) for block in blocks]
-    scored, deductions = _scored(blocks)
+    return p_of_any([blocks])
+
+
+def p_of_any(measured: Sequence[Sequence[Sides]]) -> float:
+    """One-sided p of the candidate being lower in any of several measurements of the same runs.
+
+    An exchange exchanges runs with all that was measured of them, so that p is exact however the
+    measurements depend on each other (Westfall and Young 1993). 1 if one has no values.
+    """
+    found: list[list[_Scored]] = []
+    deductions: list[int] = []
+    for blocks in measured:
+        blocks = [block for block in blocks if all(block)]
+        values = [value for block in blocks for side in block for value in side]
+        if not values or not all(map(math.isfinite, values)):
+            return 1.0
+        size = max(map(abs, values)) or 1.0
+        blocks = [Sides(*([value / size for value in side] for side in block)) for block in blocks]
+        scored, deducted = _scored(blocks)
+        found.append(scored)
+        deductions += deducted
     if not deductions:
         return 1.0
+    scored = [
+        _Scored([scores for each in of_block for scores in each.scores], of_block[0].chosen)
+        for of_block in zip(*found, strict=True)
+    ]
     observed = [
         sum(sum(block.scores[which][-block.chosen :]) for block in scored)
         for which in range(len(deductions))

@@ -20,6 +20,7 @@ from rsctl.bench.differences import (
     differences,
     value_text,
 )
+from rsctl.job.gate_checks import metric_of
 from rsctl.job.secret_names import public_arguments
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import RunRecord, Store
@@ -76,7 +77,7 @@ def refusals(
     """Why a metric of a cell cannot be compared: differences in what must be equal."""
     return [
         *fixed_differences(baseline, candidate, cell),
-        *definition_differences(baseline, candidate, metric),
+        *definition_differences(baseline, candidate, metric_of(metric)),
     ]
 
 

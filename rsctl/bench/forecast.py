@@ -117,9 +117,11 @@ def _of_metric(
     alpha: float,
 ) -> Forecast:
     repeat, confirm = planned
-    series = [s for s in baseline.series if s.name == name and s.known and s.cell in cells]
+    found = [baseline.find(name, cell) for cell in cells]
+    series = [one for one in found if one is not None and one.known]
     before = min((len(s.known) for s in series), default=0)
-    spread = noise([s.known for s in series]) if floor.is_relative else None
+    groups = [group for one in series for group in one.groups]
+    spread = noise(groups) if floor.is_relative else None
     runs = (before, repeat)
     smallest = smallest_p((before or repeat, repeat))
     share = shares(*checks, smallest, alpha)[0] or alpha / checks[0]

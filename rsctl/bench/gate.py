@@ -40,6 +40,7 @@ from rsctl.bench.verdict import (
     worst,
 )
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.gate_checks import metric_of
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _HEADLINES = {
@@ -134,7 +135,8 @@ class Gate(msgspec.Struct, kw_only=True):
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:
     """Raises RsctlError if a metric has no declared goal."""
     for name in floors:
-        goals = {s.goal for side in sides for s in side.series if s.name == name}
+        names = {name, metric_of(name)}
+        goals = {s.goal for side in sides for s in side.series if s.name in names}
         if goals and goals == {None}:
             message = f"the goal of {name} is unknown"
             remedy = f"set metrics.{name}.goal: max or min in the job file, and measure again"
@@ -317,9 +319,7 @@ def together(first: Results, again: Results) -> Results:
     """The runs of both, series by series."""
     series = []
     for one in first.series:
-        other = again.find(one.name, one.cell)
-        more = other.values if other else []
-        series.append(msgspec.structs.replace(one, values=[*one.values, *more]))
+        series.append(one.followed_by(again.find(one.name, one.cell)))
     prints = with_repetitions(first.fingerprint, again.fingerprint)
     return msgspec.structs.replace(first, series=series, fingerprint=prints)
 

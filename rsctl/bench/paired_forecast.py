@@ -11,7 +11,7 @@ from rsctl.bench.fingerprint import Cell
 from rsctl.bench.forecast import format_detectable
 from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values
-from rsctl.bench.results import Results, cell_label
+from rsctl.bench.results import Results, cell_label, parts_of
 from rsctl.bench.stats import detectable, excludable
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
 from rsctl.estimate.costs.billing import PlanCost
@@ -127,9 +127,16 @@ def _noise_of_cell(known: PairedResults, name: str, cell: Cell) -> float | None:
     if before is None or after is None:
         return None
     blocks = known.blocks.get(cell_label(cell), [])
-    values = paired_values(before, after, blocks)
-    pairs = PairedCell(*values, [block or 0 for block in blocks[: len(values[0])]])
-    return paired.spread([pairs], is_relative=True)
+    spreads = []
+    try:
+        parts = parts_of(before, after)
+    except ValueError:
+        return None
+    for part in parts:
+        values = paired_values(part.baseline, part.candidate, blocks)
+        pairs = PairedCell(*values, [block or 0 for block in blocks[: len(values[0])]])
+        spreads.append(paired.spread([pairs], is_relative=True))
+    return max((spread for spread in spreads if spread is not None), default=None)
 
 
 def _least(checks: tuple[int, int], confirm: int, alpha: float) -> int:

@@ -12,13 +12,20 @@ from statistics import median
 from typing import Optional
 
 from rsctl.bench import paired
-from rsctl.bench.checks import UndecidedCheck, across_cells, new_check
+from rsctl.bench.checks import (
+    MetricCheck,
+    UndecidedCheck,
+    across_cells,
+    case_of,
+    new_check,
+)
 from rsctl.bench.fingerprint import Cell, refusals
 from rsctl.bench.floors import floor_of
 from rsctl.bench.gate import Gate, judge, judge_again, make_gate, require_goals
 from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values, together
-from rsctl.bench.results import CellRuns, cell_label
+from rsctl.bench.results import CellRuns, Series, cell_label
+from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides
 from rsctl.bench.verdict import ALPHA, NO_EVIDENCE, Evidence, Floor, at_floor, oriented
 
@@ -47,8 +54,15 @@ class PairedCheck(UndecidedCheck):
     cells: list[PairedCell] = []  # type: ignore[assignment]
 
     def weigh(self) -> Evidence:
-        """The evidence of its cells."""
+        """The evidence of its cells, or of its parts together."""
+        if self.parts:
+            return self._weigh_parts()
         return weigh_pairs(self.cells, self.floor) if self.cells else NO_EVIDENCE
+
+    @property
+    def blocks(self) -> Sequence[Sides]:
+        """The values that a test exchanges."""
+        return paired.for_test(self.cells, self.floor.is_relative)
 
     @property
     def runs(self) -> tuple[int, int]:
@@ -135,22 +149,26 @@ def _case(results: PairedResults, name: str, floor: Floor, cell: Cell) -> Undeci
     if check.reason is not None or before is None or after is None:
         return PairedCheck(check, floor)
     blocks = results.blocks.get(cell_label(cell), [])
-    values = paired_values(before, after, blocks)
-    known = CellSides(*values).known
-    if not known.baseline:
-        lost = _lost(results, name, cell)
-        check.reason = f"no repetition has data on both sides: {'; '.join(lost)}"
-        return PairedCheck(check, floor)
-    check.baseline, check.value = median(known.baseline), median(known.candidate)
-    check.runs = (len(known.baseline), len(known.candidate))
-    goal = check.goal or "max"
-    before_values, after_values = (oriented(side, goal) for side in values)
-    numbers = [block or 0 for block in blocks[: len(before_values)]]
-    pairs = PairedCell(before_values, after_values, numbers)
-    lacking = len(values[0]) - check.runs[0]
-    why = "; ".join(_lost(results, name, cell)[:_MOST_REASONS])
-    lost = [f"{lacking} of {len(values[0])} repetitions do not count: {why}"] if lacking else []
-    return PairedCheck(check, floor, [pairs], lost)
+
+    def compare(check: MetricCheck, before: Series, after: Series) -> UndecidedCheck:
+        values = paired_values(before, after, blocks)
+        known = CellSides(*values).known
+        if not known.baseline:
+            lost = _lost(results, name, cell)
+            check.reason = f"no repetition has data on both sides: {'; '.join(lost)}"
+            return PairedCheck(check, floor)
+        check.baseline, check.value = median(known.baseline), median(known.candidate)
+        check.runs = (len(known.baseline), len(known.candidate))
+        goal = check.goal or "max"
+        before_values, after_values = (oriented(side, goal) for side in values)
+        numbers = [block or 0 for block in blocks[: len(before_values)]]
+        pairs = PairedCell(before_values, after_values, numbers)
+        lacking = len(values[0]) - check.runs[0]
+        why = "; ".join(_lost(results, name, cell)[:_MOST_REASONS])
+        lost = [f"{lacking} of {len(values[0])} repetitions do not count: {why}"] if lacking else []
+        return PairedCheck(check, floor, [pairs], lost)
+
+    return case_of(check, before, after, compare)
 
 
 def _why_not(results: PairedResults, name: str, cell: Cell) -> str | None:

@@ -90,12 +90,7 @@ def together(first: PairedResults, again: PairedResults) -> PairedResults:
 
 def _added(first: Results, again: Results) -> Results:
     """The values of both, series by series; repetitions without any value keep their place."""
-    series = []
-    for one in first.series:
-        other = again.find(one.name, one.cell)
-        more = other.values if other else []
-        reasons = [*one.reasons, *(other.reasons if other else [])]
-        series.append(msgspec.structs.replace(one, values=[*one.values, *more], reasons=reasons))
+    series = [one.followed_by(again.find(one.name, one.cell)) for one in first.series]
     return msgspec.structs.replace(first, series=series)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Optional, TypeVar
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple, Optional, TypeVar
 
 import msgspec
 
+from rsctl.bench.curves import Curve, curve_parts
 from rsctl.bench.fingerprint import (
     Cell,
     CellPrint,
@@ -18,8 +20,9 @@ from rsctl.bench.fingerprint import (
 )
 from rsctl.bench.phases import seconds_between
 from rsctl.bench.records import Benches, BenchRecord, Trial
-from rsctl.bench.samples import Sample, samples
+from rsctl.bench.samples import Sample, samples, samples_and_curves
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.job.gate_checks import CURVE, metric_of
 from rsctl.runs.store import RunRecord, Store
 
 Found = TypeVar("Found", RunRecord, BenchRecord)
@@ -29,7 +32,8 @@ Kind = Literal["run", "bench", "baseline"]
 class Series(msgspec.Struct, kw_only=True):
     """One metric of one cell: one value per repetition, None if its run has no data.
 
-    `reasons` say why values are lacking, each once.
+    `reasons` say why values are lacking, each once. `curves` has the curve of each run, if it was
+    asked for.
     """
 
     name: str
@@ -38,6 +42,48 @@ class Series(msgspec.Struct, kw_only=True):
     cell: Cell = {}
     values: list[Optional[float]] = []
     reasons: list[str] = []
+    curves: list[Optional[Curve]] = []
+
+    def as_curve(self) -> Series:
+        """The same runs by the means of their curves; None for a run without a curve."""
+        runs = list(zip_longest(self.values, self.curves))
+        reasons = list(self.reasons)
+        if not self.curves:
+            reasons.append(
+                f"it has no curves: measure it with max_regression of {CURVE}{self.name}"
+            )
+        elif any(value is not None and curve is None for value, curve in runs):
+            reasons.append(f"the curve of {self.name} needs steps: give its regex a group `step`")
+        values = [None if v is None or curve is None else curve.mean for v, curve in runs]
+        return msgspec.structs.replace(self, name=CURVE + self.name, values=values, reasons=reasons)
+
+    def followed_by(self, other: Series | None) -> Series:
+        """The runs of both."""
+        if other is None:
+            return self
+        reasons = list(dict.fromkeys([*self.reasons, *other.reasons]))
+        return msgspec.structs.replace(
+            self,
+            values=[*self.values, *other.values],
+            reasons=reasons,
+            curves=[*self.curves, *other.curves],
+        )
+
+    @property
+    def groups(self) -> list[list[float]]:
+        """The known values; of a curve those of each part."""
+        if not self.is_curve or not self.known:
+            return [self.known]
+        try:
+            parts = curve_parts(self.curves, [])
+        except ValueError:
+            return [self.known]
+        return [[value for value in part.baseline if value is not None] for part in parts]
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether its values are means of curves."""
+        return self.name.startswith(CURVE) and bool(self.curves)
 
     @property
     def known(self) -> list[float]:
@@ -48,6 +94,30 @@ class Series(msgspec.Struct, kw_only=True):
     def finite(self) -> list[Optional[float]]:
         """The values by repetition, None if one is not finite."""
         return [v if v is not None and math.isfinite(v) else None for v in self.values]
+
+
+class SeriesPart(NamedTuple):
+    """The runs of two sides in a part of their curves, with its first and last step; or, of what is
+    no curve, all there is.
+    """
+
+    baseline: Series
+    candidate: Series
+    steps: Optional[tuple[int, int]] = None
+
+
+def parts_of(before: Series, after: Series) -> list[SeriesPart]:
+    """The parts of the curves of two sides. Raises ValueError, see `curve_parts`."""
+    if not before.is_curve:
+        return [SeriesPart(before, after)]
+    return [
+        SeriesPart(
+            msgspec.structs.replace(before, values=part.baseline),
+            msgspec.structs.replace(after, values=part.candidate),
+            part.steps,
+        )
+        for part in curve_parts(before.curves, after.curves)
+    ]
 
 
 class CellRuns(msgspec.Struct, kw_only=True):
@@ -87,8 +157,12 @@ class Results(msgspec.Struct, kw_only=True):
         return any("rehearsed" in entry.fixed for entry in self.fingerprint.cells)
 
     def find(self, name: str, cell: Cell) -> Series | None:
-        """The series of a metric and a cell, or None."""
-        return next((s for s in self.series if s.name == name and s.cell == cell), None)
+        """The series of a metric, or of the curve of one, and a cell; or None."""
+        found = next((s for s in self.series if s.name == name and s.cell == cell), None)
+        if found is None and name.startswith(CURVE):
+            metric = self.find(metric_of(name), cell)
+            return metric.as_curve() if metric else None
+        return found
 
     def of_cell(self, cell: Cell) -> CellRuns | None:
         """The runs of a cell, or None."""
@@ -205,14 +279,19 @@ def _add_cell(
         )
     )
 
-    measured = {name: samples(store, runs[name]) for name in succeeded}
-    by_trial = [measured.get(trial.run, {}) if trial is not None else {} for trial in trials]
+    read = {name: samples_and_curves(store, runs[name]) for name in succeeded}
+    measured = {name: found for name, (found, _) in read.items()}
+    curves = {name: found for name, (_, found) in read.items()}
+    names = [trial.run if trial is not None else "" for trial in trials]
+    by_trial = [measured.get(name, {}) for name in names]
     latest = next(reversed(runs.values()), None)
     if latest is not None:
         results.fingerprint.metrics |= definitions(latest.metrics_spec)
     for name in _metric_names(latest, measured.values()):
         values = [known.get(name) for known in by_trial]
-        results.series.append(_series(name, cell, values, lost, latest))
+        series = _series(name, cell, values, lost, latest)
+        series.curves = [curves.get(run, {}).get(name) for run in names]
+        results.series.append(series)
 
 
 def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Sample]]) -> list[str]:

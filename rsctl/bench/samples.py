@@ -14,6 +14,7 @@ from typing import Optional
 
 import msgspec
 
+from rsctl.bench.curves import Curve, CurveReader
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.steady import Steady
 from rsctl.bench.step_parts import PARTS, step_values
@@ -54,11 +55,22 @@ def samples(store: Store, run: RunRecord) -> dict[str, Sample]:
     They are the samples so far, in any state of the run: a caller that decides by them must check
     the state.
     """
-    reader = SampleReader(run)
+    return _read(store, run, SampleReader(run)).samples(store)
+
+
+def samples_and_curves(
+    store: Store, run: RunRecord
+) -> tuple[dict[str, Sample], dict[str, Curve | None]]:
+    """The samples of a run, and the curve of each logged metric; None without steps."""
+    reader = _read(store, run, SampleReader(run, with_curves=True))
+    return reader.samples(store), reader.curves
+
+
+def _read(store: Store, run: RunRecord, reader: SampleReader) -> SampleReader:
     for _, metric in store.metrics(run.run):
         reader.add(metric)
     reader.rest()
-    return reader.samples(store)
+    return reader
 
 
 def sample_of(values: Sequence[float], spec: MetricSpec, total: int | None = None) -> Sample:
@@ -85,8 +97,8 @@ def sample_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
 class SampleReader:
     """Takes a run's values one by one, so that those of long runs fit into memory."""
 
-    def __init__(self, run: RunRecord) -> None:
-        self._run = run
+    def __init__(self, run: RunRecord, with_curves: bool = False) -> None:
+        self._run, self._with_curves = run, with_curves
         self._metrics: dict[str, _Metric] = {}
         self._first: str | None = None
         self._time = ("", 0.0)
@@ -103,7 +115,7 @@ class SampleReader:
             if name.startswith(MACHINES):
                 return []
             spec = self._run.metrics_spec.get(name, MetricSpec())
-            series = self._metrics[name] = _Metric(spec)
+            series = self._metrics[name] = _Metric(spec, self._with_curves)
         if self._first is None or metric.time < self._first:
             self._first = metric.time
         return series.add(metric, self._seconds)
@@ -116,6 +128,11 @@ class SampleReader:
     def rest(self) -> dict[str, list[MetricEvent]]:
         """Call it at the end: the values of headline series that no later value completes."""
         return {name: metric.end(name, self._seconds) for name, metric in self._metrics.items()}
+
+    @property
+    def curves(self) -> dict[str, Curve | None]:
+        """The curve of each logged metric, after `rest`; None without steps."""
+        return {n: m.curve.curve() for n, m in self._metrics.items() if m.curve is not None}
 
     def samples(self, store: Store) -> dict[str, Sample]:
         """The samples by name, after `rest`. Raises StoreError."""
@@ -144,7 +161,8 @@ class SampleReader:
 class _Metric:
     """The headline series of one metric, and its steady part."""
 
-    def __init__(self, spec: MetricSpec) -> None:
+    def __init__(self, spec: MetricSpec, with_curve: bool = False) -> None:
+        self.curve = CurveReader() if with_curve else None
         self.durations: dict[str, StepDurations] = {}
         self._spec = spec
         self._headline = Headline()
@@ -160,6 +178,7 @@ class _Metric:
         begins = self._headline.is_chiefs and not had_chief and self._headline.count > 1
         if begins:
             self._steady = Steady(self._spec.warmup)
+            self.curve = self.curve and CurveReader()
         self._take(final, seconds)
         return None if begins else final
 
@@ -173,7 +192,9 @@ class _Metric:
 
     def _take(self, final: Iterable[MetricEvent], seconds: Callable[[str], float]) -> None:
         for metric in final:
-            self._steady.add(seconds(metric.time), metric.step, metric.value)
+            is_kept = self._steady.add(seconds(metric.time), metric.step, metric.value)
+            if self.curve is not None:
+                self.curve.add(metric.step, metric.value, is_kept)
 
 
 def _of_run(

@@ -29,17 +29,18 @@ class Steady:
         self._is_sorted = True
         self.count = 0
 
-    def add(self, seconds: float, step: int | None, value: float) -> None:
-        """Take a value; `seconds` is its time, from any moment on."""
+    def add(self, seconds: float, step: int | None, value: float) -> bool:
+        """Take a value; `seconds` is its time, from any moment on. Whether it is kept so far."""
         self.count += 1
         if self._first is None:
             self._first = seconds, step
         if not self._is_kept(seconds, step):
-            return
+            return False
         if self._seconds and seconds < self._seconds[-1]:
             self._is_sorted = False
         self._seconds.append(seconds)
         self._values.append(value)
+        return True
 
     def values(self) -> Sequence[float]:
         """The values that are kept."""

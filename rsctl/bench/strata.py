@@ -69,7 +69,12 @@ def stratified_p(strata: Sequence[Sides]) -> float:
 
     Each value is divided by its stratum's mean.
     """
-    return p_within([_scaled(sides) for sides in strata if all(sides)])
+    return p_within(blocks_of_strata(strata))
+
+
+def blocks_of_strata(strata: Sequence[Sides]) -> list[Sides]:
+    """The values that a test exchanges within their stratum."""
+    return [_scaled(sides) for sides in strata if all(sides)]
 
 
 def smallest_stratified_p(strata: Sequence[Sides]) -> float:

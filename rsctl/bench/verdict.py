@@ -87,7 +87,7 @@ def weigh(cells: Sequence[CellSides], floor: Floor) -> Evidence:
     measured = effect(cells, floor.is_relative)
     if measured is None:
         return NO_EVIDENCE
-    return Evidence(measured, p_lower(combine(cells, _scale(floor))), p_excluded(cells, floor))
+    return Evidence(measured, p_lower(combine(cells, test_scale(floor))), p_excluded(cells, floor))
 
 
 def p_excluded(cells: Sequence[CellSides], floor: Floor) -> float:
@@ -95,10 +95,11 @@ def p_excluded(cells: Sequence[CellSides], floor: Floor) -> float:
     moved = [
         CellSides(cell.candidate, at_floor(cell.baseline, cell.known, floor)) for cell in cells
     ]
-    return p_lower(combine(moved, _scale(floor)))
+    return p_lower(combine(moved, test_scale(floor)))
 
 
-def _scale(floor: Floor) -> Callable[[Sides], float] | None:
+def test_scale(floor: Floor) -> Callable[[Sides], float] | None:
+    """By what a test divides the values of a cell; None for an amount."""
     return by_both if floor.is_relative else None
 
 

@@ -60,7 +60,8 @@ class GateBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dict[MetricName, Regression],
         Meta(
             description="The largest allowed regression of each metric: `5%` of the baseline, or "
-            "an amount in the metric's unit."
+            "an amount in the metric's unit. `curve.NAME` is the whole curve of a metric over its "
+            "steps."
         ),
     ] = field(default_factory=dict)
     cells: Annotated[

@@ -17,10 +17,18 @@ OF_THE_RUN = (
 )
 """The metrics `run.…` that rsctl measures for every run."""
 
+CURVE = "curve."
+"""`curve.loss` in `gate.max_regression` is the curve of the metric `loss`."""
+
 HISTORY_FORMS = "give a path that ends with .jsonl, gs://…, s3://… or git:REF:PATH"
 """The remedy for what is not the location of a history."""
 
 _BUCKETS = ("gs://", "s3://")
+
+
+def metric_of(name: str) -> str:
+    """The metric of a name in `gate.max_regression`: `loss` also of `curve.loss`."""
+    return name.removeprefix(CURVE)
 
 
 def check_gate(job: Job) -> Iterator[Finding]:
@@ -91,9 +99,10 @@ def cells_remedy(cells: list[dict[str, Any]]) -> str:
 
 def _check_metric(job: Job, name: str, path: str) -> Iterator[Finding]:
     """The gate needs to know of each metric whether more or less of it is better."""
-    metric = job.metrics.get(name)
+    metric = job.metrics.get(name) or job.metrics.get(metric_of(name))
     if metric is not None:
         if metric.goal is None:
+            name = metric_of(name)
             message = f"the goal of {name} is unknown"
             yield error("gate", message, f"set metrics.{name}.goal: max or min", path)
         return
@@ -106,6 +115,7 @@ def _check_metric(job: Job, name: str, path: str) -> Iterator[Finding]:
         return
     from rsctl.job.suggestions import close_match  # only after a mistake
 
+    name = metric_of(name)
     near = close_match(name, list(job.metrics))
     declare = f"declare it: metrics.{name}: {{goal: max}}, or min"
     remedy = f"did you mean {near}? otherwise {declare}" if near else declare

@@ -18,7 +18,7 @@ HIDDEN = "***"
 # Compiled when they are first used: most jobs need them not.
 _NAME = (
     r"(?:SECRETS?|(?:^|_)(?:CREDENTIALS?|CREDS?|PATS?|JWTS?|COOKIES?|BEARER|SAS|AUTHORIZATION)"
-    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|_PW|_PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
+    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|(?:^|_)PW|_PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
     r"|(?:DB|USER|ADMIN|ROOT|SMTP|MAIL|FTP|SSH|SUDO)PASS|SEED_?PHRASE|MNEMONIC"
     r"|(?:API|ACCESS|BEARER|REFRESH|SECRET|HF|HUB|GITHUB|GITLAB|GH|SESSION|OAUTH2?|SLACK|BOT"
     r"|PRIVATE|PERSONAL|DEPLOY|SERVICE|WANDB)_?TOKENS|(?:GH|GITHUB|GITLAB|AZURE)PATS?"
@@ -26,9 +26,11 @@ _NAME = (
     r"|SSH|DEPLOY|SHARED|SUBSCRIPTION|ADMIN|HMAC|AES|RSA|PGP|GPG|TLS|SSL|CLIENT|SERVICE|LICEN[CS]E"
     r"|SESSION|FERNET|JWT|COOKIE|CONSUMER|AWS|AZURE|GCP|GOOGLE|OPENAI|ANTHROPIC|HF|WANDB|COMET"
     r"|NEPTUNE|KAGGLE|ROBOFLOW|NGC|LANGSMITH|GROQ|GEMINI|GITHUB|GITLAB|WEBHOOK|COHERE|MISTRAL"
-    r"|SENTRY|STRIPE|SENDGRID|DATADOG|DD)_?KEYS?|(?:^|_)SA_KEY|SECRET_KEY_BASE"
+    r"|SENTRY|STRIPE|SENDGRID|DATADOG|DD|RUNPOD|LAMBDA|REPLICATE|TOGETHER|FIREWORKS|DEEPSEEK"
+    r"|OPENROUTER|PINECONE|TAVILY|SERPAPI|ELEVENLABS|LABEL_?STUDIO|CLEARML|CERT|VAULT|BACKUP)_?KEYS?"
+    r"|(?:^|_)SA_KEY|SECRET_KEY_BASE|(?:^|_)T?OTP|SENTRY_DSN|PYPI_TOKEN_\w+"
     r"|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
-    r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDISCLI|DOCKER)_AUTH|AUTH_(?:HEADER|CONFIG)"
+    r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
     r"(?:_?[0-9]+|_(?:PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
 )
@@ -75,6 +77,9 @@ _IN_TEXT = (
     rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
 )
 _NO_VALUE = r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest)"
+# A variable that ends so is a secret if its value looks generated.
+_SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
+_GENERATED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+=-]{20,}|[0-9a-f]{32,}"
 _IN_LINKS = (
     r"(?i:sig|signature|(?:x-(?:amz|goog)-)signature|sharedaccesssignature|key|pwd|pass|auth)"
 )
@@ -138,8 +143,10 @@ def has_assigned_secret(text: str) -> bool:
 
 
 def is_secret_variable(name: str, value: str) -> bool:
-    """Whether a variable is a secret by its name, or its value has one."""
-    return is_secret_name(name) or public_text(value) != value
+    """Whether a variable is a secret by its name, or its value has one or looks generated."""
+    if is_secret_name(name) or public_text(value) != value:
+        return True
+    return name.upper().endswith(_SUSPECTED) and re.fullmatch(_GENERATED, value) is not None
 
 
 def _without_assigned(text: str) -> str:

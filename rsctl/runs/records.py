@@ -6,9 +6,11 @@ from typing import Any, NamedTuple, Optional
 
 import msgspec
 
-from rsctl.findings import JobState
+from rsctl.findings import JobState, first_of
 from rsctl.runs.stream.events import Attempt, Failure, TriedPlacement
 from rsctl.runs.stream.metrics import MetricSpec
+
+_MOST_VICTIMS = 8  # that a text names
 
 
 class Replica(msgspec.Struct, kw_only=True, frozen=True):
@@ -79,6 +81,11 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
             return []
         guilty = failure.guilty
         return [r.replica for r in self.replicas if r.exit_code and r.replica not in guilty]
+
+    @property
+    def victims_text(self) -> str:
+        """The victims for people, or empty: of many the first."""
+        return first_of(self.victims, _MOST_VICTIMS)
 
 
 class RunSummary(NamedTuple):

@@ -186,6 +186,17 @@ def test_a_name_in_markdown_is_text(name: str, shown: str) -> None:
     assert row.split(" | ")[1] == shown
 
 
+@pytest.mark.parametrize(
+    ("ratio", "heading"),
+    [
+        (1.0, "### ✅ job-bench-1 against job-bench-1: no regression beyond"),
+        (0.5, "### ❌ job-bench-1 against job-bench-1: regressed\n"),
+    ],
+)
+def test_a_heading_has_the_verdict_once(ratio: float, heading: str) -> None:
+    assert gate_markdown(gate_of({"a": ratio})[0]).startswith(heading)
+
+
 def test_a_comment_begins_with_its_marker_and_says_that_it_is_cut() -> None:
     gate, _ = gate_of({f"@cell-{n:04}" + "\N{SNOWMAN}" * 200: 0.5 for n in range(400)})
     text = gate_comment(gate, "my-job--><b>")

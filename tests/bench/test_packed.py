@@ -99,10 +99,10 @@ def jobs_of(bench: BenchRecord) -> list[str | None]:
 @pytest.mark.timeout(200)
 def test_packed_and_unpacked_benches_have_the_same_samples(ledger: Path, rsctl_home: Path) -> None:
     """One job starts machines once; each slot is a run with a state, times, a log and samples."""
-    packed, observer = start(ledger.parent, 5)
-    apart, _ = start(ledger.parent, 5, "bench.pack=false")
+    packed, observer = start(ledger.parent, 3)
+    apart, _ = start(ledger.parent, 3, "bench.pack=false")
     assert packed.state is apart.state is JobState.SUCCEEDED
-    assert observer.values == [104.0] * 10
+    assert observer.values == [104.0] * 6
     assert len(set(jobs_of(packed))) == 1
     assert len(set(jobs_of(apart)) | {None}) == 1
     store = Store()
@@ -114,7 +114,7 @@ def test_packed_and_unpacked_benches_have_the_same_samples(ledger: Path, rsctl_h
     assert shapes[0] == shapes[1]
     speeds = both[0].find("speed", {"run.args.cell": "b"})
     assert speeds is not None
-    assert speeds.known == [104.0] * 5
+    assert speeds.known == [104.0] * 3
     order = sorted((t.run for t in packed.trials), key=lambda run: int(run.split("-s")[-1]))
     runs = [store.get(run) for run in order]
     times = [(run.created, run.ended) for run in runs if run is not None]
@@ -129,7 +129,7 @@ def test_a_slot_that_fails_or_hangs_ends_alone(
 ) -> None:
     monkeypatch.setenv("FAIL", "1")
     monkeypatch.setenv("HOLD", "2")
-    monkeypatch.setenv("TIMEOUT", "6s")
+    monkeypatch.setenv("TIMEOUT", "25s")  # above what a slot needs on a busy machine
     bench, observer = start(ledger.parent, 3)
     expected = ["succeeded", "failed", "expired", "succeeded", "succeeded", "succeeded"]
     assert [state.value for state in observer.states] == expected

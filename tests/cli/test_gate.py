@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -405,3 +406,31 @@ def test_an_interrupted_gate_leaves_a_report_of_its_runs(
     assert gate.returncode == 5
     [only] = sections((here / "r.html").read_text())
     assert only.startswith("Bench job-bench-")
+
+
+def test_a_gate_of_curves_names_the_steps_that_are_worse(rsctl: Cli) -> None:
+    """The last values are equal, and so is the throughput by its median."""
+    for name, slow in (("before", range(0)), ("now", range(16, 20))):
+        record(name, STEADY)
+        with closing(Store()) as store:
+            for run, level in zip(store.runs(), reversed(STEADY), strict=False):
+                for step in range(64):
+                    value = 0.5 * level if step in slow else level
+                    time = f"2026-01-01T00:{step // 60:02}:{step % 60:02}.000000Z"
+                    event = MetricEvent(
+                        time=time, replica="worker-0", name="throughput", value=value, step=step
+                    )
+                    store.add_metrics(run.run, [event])
+    made = ("--baseline", "b.json", "--max-regression", "curve.throughput=5%")
+    assert rsctl("gate", "before", *made, "--update-baseline").code == 0
+    done = rsctl("gate", "now", *made)
+    assert done.code == 7
+    row = done.out.splitlines()[1]
+    assert row.startswith("regressed  curve.throughput (worst in steps 16 to 19)  100 x/s "), row
+    assert " -50 % [-50.8, -49.2]  5 %      0.00397" in row
+    checks = json.loads(rsctl("gate", "now", *made, "-o", "json").out)["checks"]
+    assert [(c["metric"], c["steps"]) for c in checks] == [("curve.throughput", [16, 19])]
+    assert rsctl("gate", "now", "--baseline", "b.json", *LIMIT).code == 0
+    unknown = rsctl("gate", "now", "--baseline", "b.json", "--max-regression", "curve.nope=5%")
+    assert unknown.code == 2
+    assert "has a metric 'curve.nope'" in unknown.err

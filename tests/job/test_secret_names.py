@@ -12,6 +12,7 @@ from rsctl.job.parameters import parameters_of
 from rsctl.job.secret_names import (
     has_assigned_secret,
     is_secret_name,
+    is_secret_variable,
     public_arguments,
     public_document,
     public_text,
@@ -47,6 +48,14 @@ from rsctl.job.secret_names import (
         *("HF_TOKEN_PROD", "SLACK_WEBHOOK_URL", "connectionString", "session_cookie", "SAS_URL"),
         *("KAGGLE_KEY", "ROBOFLOW_KEY", "GCP_SA_KEY", "SERVICE_ACCOUNT_JSON", "PRIVATE_KEY_PEM"),
         *("ROOTPW", "USERPWD", "tsAuthkey", "totpSecret", "MLFLOW_TRACKING_PASSWORD"),
+        *(
+            "REDIS_AUTH",
+            "SENTRY_DSN",
+            "POETRY_PYPI_TOKEN_PYPI",
+            "pw",
+            "LABEL_STUDIO_KEY",
+            "user_otp",
+        ),
         *("SECRET_KEY_BASE", "DOCKER_AUTH_CONFIG", "seed-phrase", "BASIC_AUTH", "github_jwt"),
     ],
 )
@@ -79,11 +88,28 @@ def test_names_of_secrets(name: str) -> None:
         ),
         *("TOKENIZERS_PARALLELISM", "monkey", "keyframe", "passes", "tokenizer_path", "NUM_TOKENS"),
         *("key_padding_mask", "token_type_ids", "pass_rate", "patience", "NSA_KEY_DIM", "hotkey"),
+        *("RENDEZVOUS_KEY", "use_auth", "dropout_p", "pin_memory", "stop", "adopt", "PWM"),
         *("num_tokens_2", "max_token", "password-file", "tokenizer_json", "author", "bypass"),
     ],
 )
 def test_other_names(name: str) -> None:
     assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret"),
+    [
+        ("LAKE_KEY", "q7Hd92kLmZx04PqRt61v", True),
+        ("EXPERIMENT_AUTH", "3fa85f6457174562b3fc2c963f66afa6", True),
+        ("SORT_KEY", "created_at", False),
+        ("CACHE_KEY", "torch-linux", False),
+        ("INDEX_KEY", "s3://Data/shards/2024/index-000.json", False),
+        ("EXPERIMENT_KEY", "resnet50-imagenet-2024-baseline", False),
+        ("RUN_NAME", "q7Hd92kLmZx04PqRt61v", False),
+    ],
+)
+def test_a_generated_value_of_an_unknown_key(name: str, value: str, is_secret: bool) -> None:
+    assert is_secret_variable(name, value) is is_secret
 
 
 def test_a_command_line_without_secrets() -> None:

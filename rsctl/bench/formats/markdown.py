@@ -76,7 +76,8 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
 
 
 def _heading(gate: Gate) -> str:
-    return f"### {_SIGNS[gate.verdict]}: {_safe(gate.headline)}\n"
+    sign = _SIGNS[gate.verdict].partition(" ")[0]  # the headline has the word
+    return f"### {sign} {_safe(gate.headline)}\n"
 
 
 def comparison_markdown(comparison: Comparison) -> str:

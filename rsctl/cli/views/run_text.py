@@ -13,7 +13,7 @@ from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line, styled
 from rsctl.cli.views.cost import format_run_cost
 from rsctl.cli.views.results import is_empty
-from rsctl.findings import JobState, first_of
+from rsctl.findings import JobState
 from rsctl.runs.stream.events import (
     Attempt,
     Event,
@@ -29,7 +29,6 @@ from rsctl.runs.stream.formatting import format_duration, format_number
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 8
-_MAX_VICTIMS = 8
 _STATE_COLORS: dict[str, str] = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
@@ -149,8 +148,8 @@ def failure_block(run: RunRecord) -> list[str]:
         lines.append(f"{styled('cause', fg='yellow', bold=True)}: {sanitize_line(cause.message)}")
         if cause.remedy:
             lines.append(remedy_line(sanitize_line(cause.remedy)))
-    if names := run.victims:
-        lines.append(f"as a result, these failed: {first_of(names, _MAX_VICTIMS)}")
+    if victims := run.victims_text:
+        lines.append(f"as a result, these failed: {victims}")
     return lines
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rsctl.results.report.charts import counted
 from rsctl.results.report.data import RunData
 from rsctl.results.report.html import Markup, element, items, join, paragraph, preformatted, section
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import Failure
 
 FAILURE_LINES = 40
-_NAMED = 8  # replicas that failed in the wake of the first
 
 
 def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
@@ -23,8 +21,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
         paragraph(element("strong", "Cause: "), c.message, _remedy(c.remedy))
         for c in failure.causes
     ]
-    others = run.victims
-    wake = ", ".join(others) if len(others) <= _NAMED else counted(len(others), "other")
+    victims = run.victims_text
     return section(
         "First failure",
         element(
@@ -32,7 +29,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
             paragraph(element("strong", headline(failure, run))),
             *causes,
             preformatted(failure.lines[-lines:]) if failure.lines else None,
-            paragraph(f"Failed as a result: {wake}") if others else None,
+            paragraph(f"As a result, these failed: {victims}") if victims else None,
             class_="failure",
         ),
         level=3,

@@ -10,7 +10,8 @@ from rsctl.node import stderr_tail
 from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, GENERAL_ACCELERATOR_CAUSES
 from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
 from rsctl.runs.stream.container_causes import CONTAINER_CAUSES
-from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES, GENERAL_FRAMEWORK_CAUSES
+from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES
+from rsctl.runs.stream.general_causes import GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.gpu_causes import GPU_CAUSES, GPU_USE_CAUSES
 from rsctl.runs.stream.memory_causes import MEMORY_CAUSES
 from rsctl.runs.stream.mpi_causes import MPI_CAUSES

@@ -51,6 +51,7 @@ CONTAINER_CAUSES = (
         "gpu-container",
         r"(?:unresolvable|failed to inject|failed to resolve|inject) CDI devices?[^\n]{0,60}"
         r"|nvidia-container-runtime[^\n]{0,20}: find runc path"
+        r"|create NVIDIA Container Runtime: error"
         r"|stat /dev/nvidia\w{0,20}: no such file|adding custom device \"/dev/nvidia"
         r"|nvidia-container-(?:runtime|toolkit|cli)[^\n]{0,80}(?:not found|no such file|failed)",
         "the container engine cannot give a container the machine's GPUs",
@@ -69,6 +70,7 @@ CONTAINER_CAUSES = (
         r"|unshare[^\n]{0,40}operation not permitted|cannot (?:clone|set up namespace)"
         r"|write(?:-_)?uid_map|setgroups[^\n]{0,40}not permitted"
         r"|(?:CLONE_NEWUSER|setns)[^\n]{0,40}not permitted)"
+        r"|NEWUSER namespace|[Ff]ailed to set securebits"
         r"|--fakeroot (?:requires|used)|requires (?:root privileges|setuid)|starter-suid",
         "the node does not let the job's user create containers (user namespaces)",
         "let the node's administrator permit them: sysctl user.max_user_namespaces, "
@@ -94,6 +96,17 @@ CONTAINER_CAUSES = (
         "for a file pull or build it again on a file system that all nodes share",
     ),
     cause(
+        "container-image",
+        r"(Something went wrong trying to read the squashfs[^\n]{0,40})"
+        r"|(failed to mount squashfs filesystem: invalid argument)"
+        r"|([Ss]quashfs[^\n]{0,60}(?:unable to read|corrupt|bad magic|superblock)[^\n]{0,60})"
+        r"|(Can't find a (?:valid )?SQUASHFS superblock[^\n]{0,60})"
+        r"|(while loading SIF[^\n]{0,100}|invalid SIF[^\n]{0,60})",
+        "the file of the container's image is damaged, incomplete or not an image: {names}",
+        "pull or copy it again, and compare its size and checksum with the original's; a download "
+        "that was interrupted leaves such a file",
+    ),
+    cause(
         "container-mount",
         r"bind source path does not exist: (\S{1,200})|source path does not exist: (\S{1,200})"
         r"|Error: statfs (\S{1,200}): no such file|error mounting \"([^\"\n]{1,200})\" to rootfs"
@@ -114,7 +127,9 @@ CONTAINER_CAUSES = (
         r"|('?overlay'? is not supported over [^\n]{1,60}|kernel does not support overlay)"
         r"|(failed to (?:register layer|mount overlay|create opaque ovlfs|set capabilities)"
         r"[^\n]{0,120})|(mksquashfs[^\n]{0,40}(?:failed|FATAL|error)[^\n]{0,60})"
-        r"|(Not enough space left in [^\n]{1,100})|layer does not (exist)",
+        r"|(Not enough space left in [^\n]{1,100})|layer does not (exist)"
+        r"|((?:root filesystem extraction|unpackSIF|packer)[^\n]{0,20} failed[^\n]{0,100})"
+        r"|(packer failed to pack)",
         "the node cannot unpack or mount the container's image: {names}",
         "let the engine keep its images on a local disk with free space that the user may write "
         "(podman: graphroot; ENROOT_DATA_PATH, APPTAINER_TMPDIR and APPTAINER_CACHEDIR), not on "

@@ -36,13 +36,17 @@ _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
+_RETRIED = re.compile(r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d")
+"""A request that failed and was made again: if the last one fails too, it raises an exception."""
 _EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
-    r"|DistBackendError|AcceleratorError|AssertionError$)"
+    r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
+    r"|AcceleratorError|AssertionError(?:: assert |$))"
 )
 _OF_LAUNCHER = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"
+    r"|TrainingFailedError|TuneError|TypeError: RayTaskError\."
     r"|CalledProcessError: Command \W{0,3}[^' ]{0,200}(?:python[\d.]{0,5}|torchrun|accelerate"
     r"|deepspeed|mpirun|mpiexec|srun|bash|sh)(?:\.exe)?[' ])"
 )
@@ -56,8 +60,13 @@ _NCCL_WARNING = re.compile(
     r"(?!Failed to (?:open|find)|Cuda failure 'peer|[^\n]{0,120}falling back)([^\n]{1,160})"
 )
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
+_LINK = frozenset(
+    {"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"}
+    | {"service-unavailable", "hub-limit"}
+)
 _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
-    "network": frozenset({"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"}),
+    "network": _LINK,
+    "connection-lost": _LINK | {"network"},
     "hub-access": frozenset({"hub-write"}),
     "ray-worker": frozenset({"node-lost"}),
     "tls": frozenset({"certificate", "clock"}),
@@ -67,17 +76,21 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "disk": frozenset({"shared-memory"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
-    "mpi-start": frozenset({"mpi-pmi"}),
+    "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),
     "mpi-call": frozenset({"mpi-daemons", "mpi-network", "mpi-pmi", "mpi-start", "mpi-version"}),
     "command": frozenset({"container-engine", "gpu-container"}),
     "container-start": frozenset(
         {"container-image", "container-mount", "container-storage", "container-engine"}
         | {"container-cgroup", "container-network", "user-namespaces"}
     ),
+    "container-storage": frozenset({"container-image"}),
     "peer": frozenset({"container-image"}),
+    "slurm-launch": frozenset({"slurm-credential"}),
     "toolkit-program": frozenset({"module"}),
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
+    "compile": frozenset({"gpu-binary"}),
+    "tensor-shape": frozenset({"checkpoint-mismatch"}),
     "hub-version": frozenset({"module"}),
 }
 """The causes that explain each cause, and replace it."""
@@ -225,6 +238,7 @@ def known_causes(
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
+    found = _most_specific(found, exit_code)
     if not found and _is_vague(find_exception(lines)):
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors)
@@ -324,7 +338,8 @@ def _native(raised: Raised, known: Finding | None) -> Finding:
     return note(
         known.code if known else "abort",
         f"native code ended the program: {raised.text}",
-        "look for the package that it comes from: its version must fit torch, CUDA and the GPU; "
+        "if it is a condition, compare it with the program's settings and data; otherwise look for "
+        "the package that it comes from: its version must fit torch, CUDA and the GPU; "
         f"{_FAULT_HANDLER}",
     )
 
@@ -356,6 +371,7 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 
 def _text(lines: Iterable[str]) -> str:
     short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
+    short = [line for line in short if not _RETRIED.search(line)]
     return "\n".join(unwrapped(short))
 
 

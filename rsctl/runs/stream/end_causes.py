@@ -33,7 +33,7 @@ def _by_signal(number: int, name: str, words: str) -> str:
         rf"|\(signal {number}\)|[Rr]eceived {number} death signal|(?:on|with|by|from"
         rf"|got) signal:? {{0,2}}(?:{number}\b|{name}\b)"
         rf"|<Signals\.{name}\b|[Rr]eceived {name}\b|Signal {number} \({name}\)"
-        rf"|\b{name}\({{1,2}}-?{number}\)|{words}"
+        rf"|\*\*\* {name} (?:\(@|received by PID)|\b{name}\({{1,2}}-?{number}\)|{words}"
     )
 
 
@@ -91,7 +91,7 @@ REPORT_CAUSES = (
     ),
     cause(
         "script-failed",
-        rf"{_BEFORE_CODE}((?!0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
+        rf"{_BEFORE_CODE}((?!(?:2[6-9]|[3-9]\d)\d\b|0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
         r"|returned (?:a )?non-zero(?: exit status)? ?((?!143\b)\d{0,3})"
         r"|1 process returned\s{1,3}a non-zero exit code()",
         "a launcher says only that a process failed, with exit code: {names}",
@@ -120,6 +120,21 @@ REPORT_CAUSES = (
         "a launcher ended its processes because one of them failed; the reason stands elsewhere",
         "see the first error above, in the logs of the other replicas, or in the error file of the "
         "process",
+    ),
+    cause(
+        "script-failed",
+        r"TrainingFailedError\b|[Tt]rials did not complete|RayTaskError\.as_instanceof_cause",
+        "Ray says only that a worker or a trial failed",
+        "see that worker's own exception: above, in the logs of the other nodes, or in error.txt "
+        "below its folder in ray_results",
+    ),
+    cause(
+        "script-failed",
+        r"[Bb]ack-off \S{1,12} restarting failed container|CrashLoopBackOff",
+        "a container failed several times, and Kubernetes waits before it starts the container "
+        "again",
+        "see the log of its last run (`kubectl logs --previous`) and its exit code "
+        "(`kubectl describe pod`)",
     ),
     cause(
         "slurm-step",

@@ -21,7 +21,7 @@ _REFUSAL = (
     r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
     r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
 )
-_OF_PYTHON = r"operand type|between instances|values to unpack|x not in list|unhashable"
+_OF_PYTHON = r"operand type|between instances|x not in list|unhashable"
 """Messages of Python itself about a mistake in code, which refuse no setting."""
 
 EXCEPTION_KINDS = (
@@ -44,6 +44,38 @@ EXCEPTION_KINDS = (
         "accelerator.unwrap_model(model)",
     ),
     cause(
+        "wrapped-model",
+        r"^AttributeError: '\w{1,60}' object has no attribute '(?:module|_orig_mod)'",
+        "the script expects the model inside a wrapper for several GPUs, or of torch.compile, "
+        "that this run does not use",
+        "use accelerator.unwrap_model(model) or getattr(model, 'module', model), or run it with "
+        "as many ranks as it was written for",
+    ),
+    cause(
+        "name-undefined",
+        r"^UnboundLocalError: [^\n]{0,20}'([^'\n]{1,80})'"
+        r"|local variable '[^'\n]{1,80}' (?:referenced before assignment|where it is not)",
+        "the code uses a variable that it has not set, as the branch or loop that sets it did not "
+        "run",
+        "look at the option or the data that decides it: an argument that was not given, a list "
+        "without elements, or a branch that only one rank or one version takes",
+    ),
+    cause(
+        "name-undefined",
+        r"^NameError: (?:free variable |global )?(?:name )?'([^'\n]{1,80})'",
+        "the code uses a name that is not defined",
+        "import or define it; an import inside try or if may have failed: install that package in "
+        "image.python, or a version that fits the script",
+    ),
+    cause(
+        "unpack",
+        r"^ValueError: (?:too many|not enough) values to unpack",
+        "the code unpacks a value that has another number of parts than it expects",
+        "print its length or shape: a batch without its first dimension, or with one too many; a "
+        "line of data with another number of columns; or a function whose package has another "
+        "version",
+    ),
+    cause(
         "none-value",
         r"^(?:Type|Attribute)Error: [^\n]{0,120}\bNoneType\b",
         "a value is None where the code needs an object",
@@ -64,12 +96,35 @@ EXCEPTION_KINDS = (
     cause(
         "empty-data",
         r"^(?:IndexError: (?:list|tuple|pop)|ZeroDivisionError|StopIteration"
-        r"|\w{1,40}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
+        r"|[\w.]{1,60}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
+        r"|assert len\([^\n]{1,60}\) (?:> 0|>= 1|!= 0)|n_samples=0|n_sample <= 0|with 0 sample"
+        r"|size 0$|at least one array to|zero-size array"
+        r"|No columns to parse"
         r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
         r"(?:samples|examples|images|files|data)\b))",
         "a list or a count is empty, or shorter than the code expects",
         "look for a data set, shard or folder without content: a wrong path, a filter, fewer "
         "samples than ranks x batch size, or fewer GPUs than the script counts on",
+    ),
+    cause(
+        "batch-size",
+        r"^AssertionError: assert [^\n]{1,120} % [^\n]{1,80}== ?0",
+        "a size of the training is not a multiple of another",
+        "compare both: the batch size with the number of ranks or GPUs, layers or heads with the "
+        "parallel sizes, an image's size with the patches",
+    ),
+    cause(
+        "devices",
+        r"^AssertionError: assert [^\n]{0,80}\.is_cuda\b",
+        "a tensor is on the CPU where the code needs it on the GPU",
+        "move the model and each batch to the rank's device before",
+    ),
+    cause(
+        "exception",
+        r"^AssertionError: assert ",
+        "a check in the code failed",
+        "print the values that it compares: a setting, a shape or a file that the code does not "
+        "expect, or another version of a package",
     ),
     cause(
         "key-missing",
@@ -81,8 +136,16 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "setting",
+        r"^ValueError: '?([^'\n]{1,60})'? is not a valid (\w{1,60})",
+        "an option has a value that the installed version of a package does not know",
+        "use one of the values that its documentation lists for this version; those of accelerate "
+        "also come from its configuration file (`accelerate config`) and ACCELERATE_ variables",
+    ),
+    cause(
+        "setting",
         rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{_OF_PYTHON}))"
         rf"(?:(?:Value|Assertion|Type|NotImplemented)Error: (?=[^\n]{{0,400}}(?:{_REFUSAL}))"
+        rf"|AssertionError: (?!assert )\S{{1,60}} \S"
         rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
         "a package or the script refuses a setting, or its input",
         "change what the message names, in the script, its configuration or run.args; where it "

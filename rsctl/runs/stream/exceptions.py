@@ -77,6 +77,8 @@ _LAST_LINES = 3
 _NO_ERROR_LINE = re.compile(
     r"[Ww]arning|WARN(?!.{0,40}ERROR)|NCCL INFO|[Rr]etrying|will retry|trying again"
     r"|^\[?W\d{0,4}[ \]]|exit(?:ed|s)? ?(?:with|code)|exitcode"
+    r"|dependency resolver does not|TrainingFailedError|RayTaskError\.as_|Trials did not complete"
+    r"|restarting failed container|coredump_hook|crash data gathering"
     r"|return(?:ed)? (?:code|non-zero)|(?:slurmstepd|srun): |make(?:\[\d{1,3}\])?: \*\*\*"
     r"|not a git repository|cannot set terminal process|elastic/|\b(?:0|no|without) errors?\b"
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
@@ -84,7 +86,8 @@ _NO_ERROR_LINE = re.compile(
 _MARKS = re.compile(r"[\s~^]*$")
 _NATIVE = (
     re.compile(
-        r"terminate called after throwing an instance of '([^'\n]{1,120})'"
+        r"terminate called after throwing an instance of "
+        r"(?!'std::exception'\s{1,20}what\(\): {1,4}std::exception)'([^'\n]{1,120})'"
         r"(?:\s{1,20}what\(\): {1,4}([^\n]{1,400}))?"
     ),
     re.compile(
@@ -95,6 +98,7 @@ _NATIVE = (
         r"(?m:^)[^\n:]{1,120}: ([\w./+-]{1,200}:\d{1,7}): ([^\n]{1,300}?): "
         r"(Assertion [`'][^\n]{1,200}' failed)"
     ),
+    re.compile(r"(Check failed: [^\n]{1,300})"),
     re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),
     re.compile(
         r"(double free or corruption[^\n]{0,40}|free\(\): [a-z ]{3,40}|malloc\(\): [a-z ]{3,60}"
@@ -260,6 +264,8 @@ def _without_traceback(lines: Sequence[str]) -> list[Raised]:
         if match and match[2] and _ENDS.search(match[1]) and not match[1].endswith("Warning"):
             following = lines[number + 1 : number + 1 + _MOST_LINES]
             return [Raised(_short(_whole_text(line, following)), None)]
+        if asserted := _asserted(line, lines[:number]):
+            return [Raised(_short(f"AssertionError: {asserted}"), None)]
     return []
 
 
@@ -285,6 +291,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 continue
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
                 message = _next_text(lines[number + 1 :], has_colon=match[2] == "")
+                message = message or _asserted(kind, lines[:number])
             else:
                 message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
             found.append(
@@ -301,6 +308,13 @@ def _next_text(lines: Sequence[str], has_colon: bool) -> str:
             is_more = line[:1].isspace() or (has_colon and not _RECORD.match(line))
             return line.strip() if is_more else ""
     return ""
+
+
+def _asserted(kind: str, before: Sequence[str]) -> str:
+    """The condition of an assertion without a text, which stands above the exception."""
+    source = (line.strip() for line in reversed(before[-2:]) if not _MARKS.fullmatch(line))
+    line = next(source, "") if kind == "AssertionError" else ""
+    return line if line.startswith("assert ") else ""
 
 
 def _whole_text(message: str, following: Sequence[str]) -> str:
@@ -330,6 +344,8 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
         return None
     position = _position([(m[1], m[2], m[3] or "") for m in frames])
     last = next(line for line in reversed(lines) if line.strip())
+    if asserted := _asserted("AssertionError", [last]):
+        return Raised(f"AssertionError: {asserted}", position)
     if raises := _RAISES.match(last):
         return Raised(f"{raises[1]}: {raises[3]}", position)
     return Raised(_NO_END, position, is_cut=True)

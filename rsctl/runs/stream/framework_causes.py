@@ -27,6 +27,7 @@ FRAMEWORK_CAUSES = (
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"
         r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
+        r"|Command '\['(?:which|where)', '(?:cl|(?:c|g|clang)\+\+|gcc|nvcc)'"
         r"|Command '\[?'?(?:[\w./-]{0,100}/)?((?:g|c|clang)\+\+|gcc|clang|nvcc)['\s]"
         r"|ninja: build stopped|nvlink error|collect2: error"
         r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file|(nvcc fatal[^\n]{1,120})",
@@ -38,6 +39,7 @@ FRAMEWORK_CAUSES = (
         "checkpoint-mismatch",
         r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
         r" group that doesn't match|has a different number of parameter groups)"
+        r"|KeyError: '(?:unexpected|missing) key \"([^\"\n]{1,120})\" in state_dict"
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
@@ -47,11 +49,34 @@ FRAMEWORK_CAUSES = (
         "sizes; convert it for other sizes with the framework's tool",
     ),
     cause(
+        "checkpoint-mismatch",
+        r"(?:checkpoint|ckpt|state_dict|snapshot|loaded)\w{0,12}\[[\"']\w{1,60}[\"']\][^\n]{0,80}\n"
+        r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\bKeyError: ('\w{1,60}')",
+        "the checkpoint does not have an entry that the script loads: {names}",
+        "load only the entries that exist: published weights often have no optimizer, scheduler or "
+        "epoch; "
+        "begin a new training from the weights, or resume from a checkpoint of the same script",
+    ),
+    cause(
+        "checkpoint-mismatch",
+        r"(Unable to load \w{1,20} from checkpoint [^\n,]{1,120}), exiting",
+        "the checkpoint does not have what a training resumes from: {names}",
+        "load the weights only, with Megatron's --no-load-optim, --no-load-rng or --finetune",
+    ),
+    cause(
         "checkpoint-write",
         r"PytorchStreamWriter failed|inline_container\.cc[^\n]{0,60}unexpected pos"
         r"|Error while serializing: I/?o ?[Ee]rror",
         "a checkpoint could not be written, usually because the disk is full",
         "free disk space or raise workers.disk; keep fewer checkpoints; see the error beside it",
+    ),
+    cause(
+        "checkpoint-write",
+        r"RuntimeError: File (\S{1,300}) cannot be opened"
+        r"|Parent directory (\S{1,300}) does not exist",
+        "a checkpoint could not be written: {names}",
+        "create its folder before (os.makedirs with exist_ok=True), in the outputs or where the "
+        "job's user may write; a full disk gives this, too",
     ),
     cause(
         "fsdp",
@@ -70,6 +95,8 @@ FRAMEWORK_CAUSES = (
         r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
         r"|[Cc]annot copy out of meta tensor|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered|Sharding propagation failed"
+        r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
+        r"|torch\.Size\(\[0\]\) from checkpoint|current model is torch\.Size\(\[0\]\)"
         r"|current state is TrainingState\.|`_is_root` should not have been set"
         r"|NotImplementedError: [^\n]{0,80}meta tensor",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
@@ -89,6 +116,14 @@ FRAMEWORK_CAUSES = (
         'write "auto" for the values that its arguments set',
     ),
     cause(
+        "deepspeed-config",
+        r"timer has (?:already been started|not been started|not started)|timer is not started",
+        "a timer of DeepSpeed or Megatron was started or stopped twice, as two threads or steps "
+        "used it",
+        "set wall_clock_breakdown to false in DeepSpeed's configuration, and start one rank for "
+        "each GPU: DataParallel uses one engine in several threads",
+    ),
+    cause(
         "device-map",
         r"device_map[^\n]{0,60}in any distributed mode"
         r"|(?:ZeRO|Zero)-3[^\n]{0,40}not compatible[^\n]{0,80}(?:device_map|low_cpu_mem_usage)",
@@ -99,13 +134,34 @@ FRAMEWORK_CAUSES = (
     cause(
         "devices",
         r"Expected all tensors to be on the same device|Input tensor is not an XLA tensor"
-        r"|must have its parameters and buffers on device",
-        "an operation got tensors of different devices",
-        "move the model and each batch to the rank's device",
+        r"|must have its parameters and buffers on device|Expected (?:tensor|object)[^\n]{0,60}to "
+        r"have the same (?:device|backend)|[Ee]xpected (?:object of )?(?:device|backend) (?:type )?"
+        r"\w{1,8}(?::\d{1,3})? but got|(?:are|is) on CPU, but expected (?:them|it) to be on GPU"
+        r"|not (?:at|on) the same device|on the same device as the indexed tensor"
+        r"|Input type \(torch\.cuda\.\w{1,20}\) and weight type \(torch\.(?!cuda)"
+        r"|Input type \(torch\.(?!cuda)\w{1,20}\) and weight type \(torch\.cuda\."
+        r"|Expected a '\w{1,8}' (?:generator )?device type for generator"
+        r"|cannot be accessed from Triton"
+        r"|can't convert [\w:]{1,12} (?:device type )?tensor to numpy"
+        r"|[Ff]ound at least two devices|Error: Not implemented on the CPU"
+        r"|Error: (?:[^\n]{0,60}\b(?:must|should) be (?:a )?(?:on )?(?:the )?(?:CUDA|GPU)(?: tensor"
+        r"|$)|(?:[Ee]xpected )?a? ?CUDA tensor (?:expected|but got))"
+        r"|but (?:found|got) type torch\.cuda\.|type torch\.cuda\.\w{1,20} but (?:found|got)",
+        "an operation got tensors of different devices, or of one that it cannot use",
+        "move the model and each batch to the rank's device, and a tensor for NumPy to the CPU "
+        "(.cpu()); torch.cuda.set_device(LOCAL_RANK) makes it the default device",
+    ),
+    cause(
+        "devices",
+        r"Attempting to deserialize object on (?:a )?CUDA device ?(\d{0,3})",
+        "a checkpoint was written on a GPU that this process does not have: {names}",
+        "load it with map_location='cpu' or the rank's own device; if the process has no GPU at "
+        "all, request one with workers.accelerator",
     ),
     cause(
         "loss-scale",
-        r"loss scale already at minimum|Attempting to unscale FP16 gradients",
+        r"loss scale already at minimum|Minimum loss scale reached"
+        r"|Attempting to unscale FP16 gradients",
         "the gradients of a training in fp16 overflow, or its weights are in fp16 themselves",
         "use bf16, a smaller learning rate or clipped gradients, and keep the weights in fp32",
     ),
@@ -170,7 +226,8 @@ FRAMEWORK_CAUSES = (
         r"[Dd]ataset scripts are no longer supported|Transformers does not recognize this arch"
         r"|pass the argument `?trust_remote_code=True|Tokenizer class (\w{1,60}) does not exist"
         r"|did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
-        r"|Unrecognized model in|Unrecognized configuration class",
+        r"|Unrecognized model in|Unrecognized configuration class"
+        r"|Error: ([^\n]{1,120}) is not supported (?:in|by) your (?:current )?[^\n]{0,30}version",
         "this version of a library does not support the model or data set: {names}",
         "install the version that its page names in image.python; trust_remote_code=True lets it "
         "run code of its own",
@@ -185,7 +242,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
-        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError: |rendezvous\.cc:\d{1,5}\] This "
+        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError(?:: |'>, )"
+        r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "
         r"address"
@@ -206,133 +264,3 @@ FRAMEWORK_CAUSES = (
     ),
 )
 """In the order in which they are shown."""
-
-GENERAL_FRAMEWORK_CAUSES = (
-    cause(
-        "dataset",
-        r"DatasetGenerationError",
-        "a data set could not be made from its files",
-        "see the exception before it in the log: a file that cannot be read, columns that differ, "
-        "or a full disk",
-    ),
-    cause(
-        "data-worker",
-        r"Caught (\w{1,80}) in DataLoader worker process",
-        "the data set raised an exception in a worker process of a data loader: {names}",
-        "see its `Original Traceback` in the log; num_workers=0 raises it in the script itself",
-    ),
-    cause(
-        "rendezvous-lost",
-        r"Rendezvous(?:Closed|Connection|State|Graceful\w{1,9})Error|Error waiting on exit barrier"
-        r"|Stop_waiting response is expected|recvValue failed on"
-        r"|possible application crash on rank \d{1,6} or a network|waitForInput, poolFD failed"
-        r"|\[c10d\] (?:send|recv)\w{1,9} failed on",
-        "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
-        "never listened",
-        "see the logs of the other nodes for the first failure, above all that of worker-0",
-    ),
-    cause(
-        "lightning",
-        r"MisconfigurationException: ([^\n]{1,200})|(DeadLock detected from rank: \d{1,6})",
-        "Lightning stopped the training: {names}",
-        "for a setting, correct the Trainer's arguments: devices and num_nodes are the ranks of a "
-        "node and the nodes; for a deadlock, see the rank's exception that is printed with it",
-    ),
-    cause(
-        "signal",
-        r"SignalException: Process \d{1,9} got signal: (\d{1,2})",
-        "torchrun was ended by a signal and did not fail itself: signal {names}",
-        "find out who sent it: signal 15 comes from a user, a time limit or a preemption, signal 1 "
-        "from a terminal that was closed",
-    ),
-    cause(
-        "crash",
-        r"Current thread 0x\w{1,20}[^\n]{0,60}:\n(?: *<no Python frame>\n)? *File "
-        r"(\"[^\"\n]{1,200}\", line \d{1,7} in [^\n]{1,80})"
-        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
-        r"signal 11\b"
-        r"|return code = -11\b",
-        "native code crashed: {names}",
-        "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
-    ),
-    cause(
-        "shared-memory",
-        r"exitcode: -7\b|<Signals\.SIGBUS|return code = -7\b",
-        "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
-        "use fewer data loader workers or raise the container's memory",
-    ),
-    cause(
-        "killed",
-        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
-        "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
-        "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
-        "workers, and load the model on one rank of a node at a time, or raise the memory limit",
-    ),
-    cause(
-        "group-twice",
-        r"initialize the default process group twice"
-        r"|parallel group is already initialized",
-        "the script, or a framework in it, sets up the process group a second time",
-        "call init_process_group only where torch.distributed.is_initialized() is false",
-    ),
-    cause(
-        "file-missing",
-        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'",
-        "a file, or a program, does not exist in the job: {names}",
-        "use the paths of inputs and outputs, or one relative to image.source, and check that "
-        ".dockerignore does not exclude it; add a program to the image (image.apt)",
-    ),
-    cause(
-        "variable-unset",
-        r"in __getitem__\n[^\n]{0,80}raise KeyError\(key\) from None\nKeyError: '(\w{1,80})'",
-        "a variable of the environment is not set: {names}",
-        "set it in run.env; RANK and LOCAL_RANK come from run.launcher: torchrun",
-    ),
-    cause(
-        "gpu-fault",
-        r"CUDA error: ([^\n]{1,100})|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
-        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.cu|(CU(?:BLAS|DNN|SOLVER|SPARSE"
-        r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
-        "CUDA, or one of its libraries, reported an error: {names}",
-        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "
-        "support the GPU and its driver",
-    ),
-    cause(
-        "xla",
-        r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})"
-        r"|JaxRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})",
-        "XLA reported an error: {names}",
-        "see the first such error in the logs of all replicas; a lost process ends the others",
-    ),
-    cause(
-        "distributed",
-        r"(Dist(?:Network|Backend|Store)?Error: [^\n]{1,200})|(gloo/transport/[^\n]{1,200})",
-        "torch.distributed could not communicate: {names}",
-        "see the logs of the other replicas for an earlier failure, and check that the nodes reach "
-        "each other on all ports",
-    ),
-    cause(
-        "package-build",
-        r"Building wheel for ([\w.-]{1,60}) \([^\n]{1,40}\) \.{3} ?error"
-        r"|Failed to build ([\w.-]{1,60})|Failed building wheel for ([\w.-]{1,60})"
-        r"|error: subprocess-exited-with-error()",
-        "pip could not build a package from its source: {names}",
-        "install a wheel of it that fits the image's Python, torch and CUDA; to build it, the "
-        "image needs what pip's output names: torch (--no-build-isolation), nvcc, a C compiler",
-    ),
-    cause(
-        "slurm-step",
-        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
-        r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
-        "Slurm reported an error: {names}",
-        "see `sacct -j` of the job, and the logs of the nodes",
-    ),
-    cause(
-        "system-call",
-        r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
-        r"|Io) ?[Ee]rror: ([^\n]{1,100}\(os error \d{1,4}\))",
-        "the operating system refused an operation: {names}",
-        "check the file, folder or address that the message names, and free space on its disk",
-    ),
-)
-"""For texts without any other cause."""

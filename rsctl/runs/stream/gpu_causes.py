@@ -7,33 +7,57 @@ from rsctl.runs.stream.service_causes import cause
 NCCL = "nccl"
 """The code of a cause whose reason stands in the warnings of NCCL before it."""
 
+
+def _numbered(numbers: str) -> str:
+    """An error of CUDA's runtime as older versions of torch write it."""
+    return rf"|cuda runtime error \((?:{numbers})\)"
+
+
 GPU_CAUSES = (
     cause(
         "gpu-memory",
-        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
+        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_ALLOC_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
-        r"|RESOURCE_EXHAUSTED: Out of memory"
-        r"|OOM when allocating tensor[^\n]{0,300}(?i:device:gpu)",
+        r"|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)|hipErrorOutOfMemory"
+        r"|Dst tensor is not initialized"
+        rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
     ),
     cause(
         "gpu-start",
-        r"CU(?:BLAS|DNN)_STATUS_NOT_INITIALIZED",
+        r"(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_NOT_INITIALIZED"
+        r"|probably because cuDNN failed to initialize|Blas GEMM launch failed"
+        r"|cublas runtime error : (?:resource allocation failed|library not initialized)",
         "cuBLAS or cuDNN could not start, usually because the GPU's memory is full",
         "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the "
         "image are compatible",
     ),
     cause(
+        "gpu-start",
+        r"([Ff]ailed to create (?:cu\w{3,9}|roc\w{3,9}|gpu\w{3,9}) handle[^\n]{0,60})"
+        r"|((?:gpu|cu)(?:solver|blas|sparse|fft)\w{2,30}\([^)\n]{0,80}\) failed[^\n]{0,60})"
+        r"|Error: [^\n]{0,10}(cu(?:Solver|Blas|BLAS|Sparse|FFT) (?:internal"
+        r"|initialization)[^\n]{1,30})",
+        "a library of CUDA could not start under JAX or TensorFlow, usually as these had taken the "
+        "GPU's memory before: {names}",
+        "set XLA_PYTHON_CLIENT_MEM_FRACTION=0.7 in run.env (TF_FORCE_GPU_ALLOW_GROWTH=true for "
+        "TensorFlow); if that does not help, let pip install the CUDA libraries that belong to "
+        "jaxlib (jax[cuda12])",
+    ),
+    cause(
         "gpu-assert",
-        r"device-side assert triggered|\.cuh?:\d{1,6}: [^\n]{1,200}Assertion `",
+        r"device-side assert triggered|\.cuh?:\d{1,6}: [^\n]{1,200}Assertion `"
+        rf"{_numbered('59|710')}",
         "a check on the GPU failed, usually of an index: a label or token out of range",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, or run a step on the CPU",
     ),
     cause(
         "gpu-access",
         r"an illegal memory access was encountered|CUDA_ERROR_ILLEGAL_ADDRESS"
-        r"|CUDA error: misaligned address",
+        r"|(?:CUDA|HIP) error: misaligned address|hipErrorIllegalAddress"
+        rf"|Memory access fault by GPU node{_numbered('7[4-7]|700|716')}",
         "code on the GPU accessed memory that does not belong to it",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn "
         "must match torch and the GPU",
@@ -50,7 +74,9 @@ GPU_CAUSES = (
         "gpu-fault",
         r"unspecified launch failure|an illegal instruction was encountered"
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
-        r"|CU(?:BLAS|DNN)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)",
+        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
+        rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
+        r"|(?:CUDA|HIP) error: unknown error|HSA_STATUS_ERROR_EXCEPTION|HW Exception by GPU node",
         "a computation on the GPU failed, and not for a full memory that is known",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
@@ -60,8 +86,14 @@ GPU_CAUSES = (
         r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
         r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with"
         r"|undefined symbol: ((?:nccl(?!\w*Plugin)|cudnn|cublas|cusparse|(?:__)?nvJitLink)\w{1,60})"
+        r"|/(?:torch|tensorflow"
+        r"|jaxlib)/[^\n]{1,80}\.so[^\n:]{0,20}: undefined symbol: (cu[a-z]{2,8}"
+        r"[A-Z]\w{1,60})"
+        r"|/lib(?:cudnn|cublas|cusparse|cusolver)[\w.]{1,40}: undefined symbol: (\w{1,60})"
+        r"|symbol (\w{1,60} version \S{1,40} not defined in file lib(?:cu|nv|nccl)\S{1,40})"
         r"|(Invalid config \w{1,40} attribute value -2147483648)",
-        "a loaded library of CUDA (cuDNN, NCCL, nvJitLink) is of another version than torch, JAX "
+        "a loaded library of CUDA (cuDNN, cuBLAS, NCCL, nvJitLink) is of another version than "
+        "torch, JAX "
         "or TensorFlow was built for: {names}",
         "let pip install these libraries with the framework (nvidia-cudnn-cu12, nvidia-nccl-cu12), "
         "and keep others out of LD_LIBRARY_PATH and LD_PRELOAD",
@@ -89,9 +121,23 @@ GPU_CAUSES = (
     cause(
         "gpu-binary",
         r"no kernel image is available for execution on th(?:e|is) device"
-        r"|FlashAttention only supports \w{1,20} GPUs or newer|CUDA error: invalid device function",
+        r"|device kernel image is invalid|CUDA_ERROR_INVALID_(?:IMAGE|PTX)|CUDA_ERROR_NO_BINARY"
+        r"|FlashAttention only supports \w{1,20} GPUs or newer"
+        r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
+        r"|Error invalid device function at"
+        r"|hipErrorNoBinaryForGpu"
+        r"|TensileLibrary[^\n]{1,120}"
+        r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",
         "torch, or an extension of it, was not built for this GPU",
         "use an image.base whose torch and CUDA support the GPU, or another workers.accelerator",
+    ),
+    cause(
+        "miopen",
+        r"miopenStatus(?!Success)(\w{1,40})|MIOpen(?:\(HIP\))?:? Error:? ([^\n]{1,160})",
+        "MIOpen, ROCm's library of layers, failed: {names}",
+        "set MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR in run.env to a local folder that the "
+        "user may write, as its caches do not work on network file systems; otherwise use a "
+        "smaller batch, and an image whose ROCm supports the GPU",
     ),
     cause(
         "driver",
@@ -109,7 +155,7 @@ GPU_CAUSES = (
 GPU_USE_CAUSES = (
     cause(
         "processes",
-        r"cannot be larger than the device count|CUDA error: invalid device ordinal"
+        r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Duplicate GPU detected|But your machine only has: \["
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",
@@ -131,9 +177,18 @@ GPU_USE_CAUSES = (
         "all GPUs of the node (CUDA_VISIBLE_DEVICES) and choose by LOCAL_RANK",
     ),
     cause(
+        "gpu-peer",
+        r"(?:I|i)nvalid access of peer GPU memory over nvlink|CUDA_ERROR_CONTAINED"
+        r"|cudaErrorContained",
+        "a GPU lost its access to another GPU's memory over NVLink",
+        "submit again, on another machine: the other GPU, its process or NVLink failed; see the "
+        "earlier errors of the other ranks, and lines with Xid in `dmesg` on the machine",
+    ),
+    cause(
         NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
-        r"|NCCL [Ee]rror(?:: | in:? | \d)[^\n]{0,300}?(?:unhandled \w+ error|internal error"
+        r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
+        r"|internal error"
         r"|invalid (?:usage"
         r"|argument))",
         "NCCL failed",

@@ -14,7 +14,8 @@ LESS_MEMORY = "use a smaller batch or fewer data loader workers"
 MEMORY_CAUSES = (
     cause(
         "open-files",
-        r"Too many open files|received 0 items of ancdata",
+        r"Too many open files|received 0 items of ancdata"
+        r"|unable to open shared memory object <\S{1,80}> in read-write mode(?!: (?!Too many))",
         "a process has reached its limit of open files",
         "call torch.multiprocessing.set_sharing_strategy('file_system'), use fewer data loader "
         "workers, or raise the limit in the script (resource.setrlimit)",

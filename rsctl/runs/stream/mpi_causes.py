@@ -13,7 +13,7 @@ MPI_CAUSES = (
         r"PMI2?_Init (?:failed|returned [1-9-])|[Ee]rror: {1,3}mpi/pmix\w{0,8}: "
         r"|not built with SLURM's PMI support|[Ii]nvalid MPI (?:plugin|type)"
         r"|[Cc]annot find mpi plugin|mpi/pmix\w{0,8}:[^\n]{0,60}ERROR"
-        r"|PMIX ERROR: (?!PMIX_SUCCESS)\w|PMIx_Init[^\n]{0,60}fail",
+        r"|PMIX ERROR: (?!PMIX_SUCCESS|UNPACK|PACK|OUT-OF-RESOURCE)\w|PMIx_Init[^\n]{0,60}fail",
         "MPI and Slurm have no PMI in common",
         "set run.launcher: mpi, or give srun a type of `srun --mpi=list` that the image's MPI was "
         "built with",
@@ -107,6 +107,7 @@ MPI_CAUSES = (
         r"|unable to (?:run|launch) (?:the )?(?:bstrap_|hydra_|pmi_)?proxy|check exit codes error"
         r"|HYDU_sock_(?:connect|listen)[^\n]{0,120}(?:unable|refused|timed out)"
         r"|srun returned non-zero exit status \(\d{1,9}\) from launching"
+        r"|FORCE-TERMINATE AT \w{0,3}[Uu]nreachable|cannot relay: NOT ALIVE"
         r"|(?:orted|prted): (?:command not found|not found|No such file)"
         r"|unable to complete a TCP connection|(?:was )?unable to (?:establish|find) (?:a |any )?"
         r"(?:TCP connection|usable|reachable)[^\n]{0,60}(?:MPI|peer|interface|pair)"
@@ -118,7 +119,9 @@ MPI_CAUSES = (
     ),
     cause(
         "mpi-version",
-        r"Data unpack (?:would read past end of buffer|had inadequate space)",
+        r"Data unpack (?:would read past end of buffer|had inadequate space)"
+        r"|PMIX ERROR: (?:UN)?PACK|PMIX ERROR: OUT-OF-RESOURCE in file \S{1,200}unpack"
+        r"|UNPACK-PMIX-VALUE: UNSUPPORTED TYPE",
         "the nodes have different versions of Open MPI or PMIx",
         "use the same image on all nodes; set run.launcher: mpi, with which no MPI of a host "
         "starts that of a container",
@@ -136,6 +139,8 @@ MPI_CAUSES = (
     cause(
         "mpi-start",
         r"An error occurred in (MPI_Init\w{0,8})|abort before (MPI_INIT) completed"
+        r"|(MPI runtime init failed) for some reason"
+        r"|ORTE_ERROR_LOG: ([^\n]{1,60}) in file \S{0,80}(?:ess_\w{1,30}|orte_init|session_dir)\.c"
         r"|(ompi_mpi_init: [^\n]{1,80}failed)|(PML add procs failed)"
         r"|MPI_Init\w{0,8} was (?:already )?(called[^\n]{1,60})"
         r"|Fatal error in (?:internal_|P)?(MPI_Init\w{0,8})",

@@ -45,10 +45,12 @@ NETWORK_CAUSES = (
     cause(
         "launcher",
         r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
-        r"|Default process group has not been initialized()|parallel group is not initialized()"
+        r"|Default process group (?:has|is) not (?:been )?initialized()"
+        r"|parallel group is not initialized()"
         r"|Error: [^\n]{0,80}(?:[Cc]ould not find|[Mm]issing|must set|requires?)[^\n]{0,40}\W"
         rf"{_RANK_VARIABLE}|Error: [^\n]{{0,80}}\b{_RANK_VARIABLE}[^\n]{{0,60}}(?:not set"
-        r"|not found|not defined|is required|must be set|missing)",
+        r"|not found|not defined|is required|must be set|missing)"
+        r"|Error: ([^\n]{0,40}only supports? single[ -]GPU training)",
         "the script requires a process group, and none has been set up: {names}",
         "set run.launcher: torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the "
         "script calls init_process_group",
@@ -58,7 +60,11 @@ NETWORK_CAUSES = (
         r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes"
         r"|message truncated : receiving \d{1,12} bytes instead of"
         r"|DDP expects same model across all ranks|disagreement between rank\d"
-        r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error",
+        r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
+        r"|gradients are inconsistent between workers"
+        r"|Error: [^\n]{1,80}(?:are|is) (?:different|inconsistent|not the same) (?:across"
+        r"|between|among"
+        r"|on) (?:all )?(?:the )?(?:GPUs|ranks|processes|workers)\b",
         "ranks ran different collective operations, or one with tensors of different sizes",
         "give all ranks tensors of the same shape and type in the same order, and make all ranks "
         "follow the same path through the script; branches on the rank may only contain work that "
@@ -82,7 +88,9 @@ NETWORK_CAUSES = (
         "nccl-network",
         r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45}(?:%\w{1,20})?)<\d{1,5}> failed"
         r"|NCCL WARN (?!Call to ibv)[^\n]{0,120}(No route to host|Connection (?:refused"
-        r"|timed out))",
+        r"|timed out))|Call to (?:connect|recv|send"
+        r"|accept)\w{0,4} [^\n]{0,100}failed ?: ?((?:No route to"
+        r" host|Connection (?:refused|timed out)|Network is unreachable))",
         "NCCL uses a network interface that cannot reach the other nodes: {names}",
         "set NCCL_SOCKET_IFNAME in run.env to the nodes' common interface, such as eth0, and "
         "exclude others such as docker0 and lo with ^docker0,lo",

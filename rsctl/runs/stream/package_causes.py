@@ -17,6 +17,8 @@ PACKAGE_CAUSES = (
         r"ModuleNotFoundError: No module named '(?!smdistributed)([\w.]+)'"
         r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
         r"|ImportError: No module named ([\w.]{1,80})"
+        r"|ImportError: ([\w.-]{1,60})(?: \w{1,20}){0,2} (?:is|are) not installed"
+        r"|ImportError: [^\n]{0,80}[Pp]lease (?:pip )?install (?:the )?[`'\"]?([\w.-]{1,60})\b"
         r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
         "a Python module is missing: {names}",
         "add it to image.python; on target process, install it in the environment of rsctl; if its "
@@ -25,10 +27,27 @@ PACKAGE_CAUSES = (
     cause(
         "requirements",
         r"InstallModuleError|InstallRequirementsError"
-        r"|Could not find a version that satisfies the requirement ([\w.\[\]-]{1,80})",
-        "pip could not install a requirement of the script: {names}",
+        r"|Could not find a version that satisfies the requirement ([\w.\[\]-]{1,80})"
+        r"|No matching distribution found for ([\w.\[\]=<>~!-]{1,80})"
+        r"|((?:Package|[Pp]roject) \S{1,80} requires a different Python: [^\n]{1,60})"
+        r"|Could not open requirements file: ([^\n]{1,160})|(\S{1,120} is not a supported wheel on "
+        r"this platform)|(THESE PACKAGES DO NOT MATCH THE HASHES)"
+        r"|Invalid requirement: ([^\n]{1,80})"
+        r"|(externally-managed-environment)"
+        r"|(?:PackagesNotFound|ResolvePackageNotFound)\w{0,6}: ?\n?([^\n]{0,160})"
+        r"|(CondaHTTPError: [^\n]{1,120})",
+        "pip or conda could not install a requirement of the script: {names}",
         "correct its name and version for the image's Python, or install it in the image with "
         "image.python: without internet access pip finds nothing",
+    ),
+    cause(
+        "requirements",
+        r"Cannot install ([^\n]{1,200}) because these package versions have conflicting"
+        r"|(ResolutionImpossible)|(\w{0,10}UnsatisfiableError)|(No solution found when resolving "
+        r"[^\n]{0,60})|(SolverProblemError)|(Could not solve for environment specs)",
+        "no versions of the required packages fit each other: {names}",
+        "see the list of the conflict below it; loosen or remove the pinned versions that exclude "
+        "each other, one by one",
     ),
     cause(
         "cuda-library",
@@ -56,6 +75,18 @@ PACKAGE_CAUSES = (
         "install a newer version of the package, or the older NumPy: numpy<2 in image.python",
     ),
     cause(
+        "protobuf",
+        r"Descriptors (?:cannot (?:not )?be|should not be) created directly"
+        r"|Couldn't build proto file"
+        r"|'?MessageFactory'? object has no attribute|from 'google\.protobuf|\bgoogle\.protobuf"
+        r"[\w.]{0,60}VersionError|incompatible Protobuf Gencode"
+        r"|compiled against version \S{1,12} of "
+        r"the Protocol Buffer|File already exists in database",
+        "the installed protobuf does not fit a package whose generated code uses it",
+        "install a newer version of the package (tensorboard, tensorboardX, wandb, onnx), or the "
+        "protobuf that it was made for: protobuf<4 (3.20.3) in image.python for older ones",
+    ),
+    cause(
         "weights-only",
         r"Weights only load failed",
         "since version 2.6, torch.load does not load a checkpoint with objects other "
@@ -74,6 +105,14 @@ BINARY_CAUSES = (
         "the one in the image: {names}",
         "install its build for the versions of Python, torch and CUDA in the image, or build it "
         "there; a wheel that pip has cached may be for another torch",
+    ),
+    cause(
+        "binary",
+        r"symbol (\w{1,100},? version \S{1,40} not defined in file (?!lib(?:cu|nv|nccl))\S{1,60})"
+        r"|(\S{1,120}: version `(?!GLIBC|CXXABI)\S{1,40}' not found \(required by [^\n]{1,120})",
+        "a library is of another version than the one that a program was linked with: {names}",
+        "keep one copy of it: remove others from LD_LIBRARY_PATH and LD_PRELOAD, and do not mix "
+        "conda's libraries with the system's or pip's",
     ),
     cause(
         "libc",

@@ -1,12 +1,15 @@
-"""Causes of failed jobs in scripts: packages that do not fit, damaged data, tensors of wrong kinds.
+"""Causes of failed jobs in scripts: packages that do not fit, checkpoints, settings, files.
 
-Sources: texts of tests/fixtures/real; the messages in the code of torch, triton, transformers,
-datasets, webdataset, Pillow, pyarrow and CPython.
+Sources: texts of tests/fixtures/real; the messages in the code of torch, triton, transformers and
+CPython.
 """
 
 from __future__ import annotations
 
+from rsctl.runs.stream.data_causes import DATA_CAUSES
 from rsctl.runs.stream.service_causes import cause
+from rsctl.runs.stream.tensor_causes import TENSOR_CAUSES
+from rsctl.runs.stream.tensorflow_causes import TENSORFLOW_CAUSES
 
 SCRIPT_CAUSES = (
     cause(
@@ -22,7 +25,8 @@ SCRIPT_CAUSES = (
         "gpu-binary",
         r"([^\n:]{1,80}\brequires? (?:NVIDIA )?(?:Ampere|Hopper|Blackwell|Ada|sm_?\d|(?:CUDA "
         r"|compute"
-        r" )capability)[^\n]{0,80})|([^\n:]{0,60}only supported on (?:CUDA )?(?:devices|GPUs|Ampere"
+        r" )capability|[ABHV][1-8]0{1,2}\b)[^\n]{0,80})"
+        r"|([^\n:]{0,60}only supported on (?:CUDA )?(?:devices|GPUs|Ampere"
         r"|Hopper)[^\n]{0,80})|(compute capability \d[\d.]{0,3} or higher[^\n]{0,60})",
         "the machine's GPU does not have a feature that the program uses: {names}",
         "use another workers.accelerator, a newer CUDA in image.base where the message names one, "
@@ -30,7 +34,11 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "compile",
-        r"[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
+        r"([^\n]{0,60}PassManager::run failed)"
+        r"|SubprocException: (?:[^\n]{0,80}\n{1,2}Name=)?([^\n]{1,100})"
+        r"|(LLVM ERROR: [^\n]{1,120})|(map::at)$|(error: '?\w{2,5}\.\w{1,40}' op [^\n]{1,80})"
+        r"|[Pp](?:tx|TX)as (?:fatal|error)[^\n:]{0,20}: ([^\n]{1,120})"
+        r"|[Cc]annot find a working triton installation|TritonMissing|Triton compilation failed"
         r"|(?:OutOfResources|PTXASError|CompilationError): ([^\n]{1,160})|Triton Error "
         r"\[\w{2,5}\]: "
         r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
@@ -38,7 +46,7 @@ SCRIPT_CAUSES = (
         r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException|TorchRuntimeError): "
         r"([^\n]{1,160})|torch\._dynamo\.exc\.((?!BackendCompilerFailed)\w{1,60}(?:: [^\n]{1,12"
         r"0})?)",
-        "torch.compile could not compile a part of the model: {names}",
+        "torch.compile or Triton could not compile a part of the model: {names}",
         "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
         "works; install the Triton that belongs to torch, and a C compiler (image.apt: [gcc])",
     ),
@@ -78,6 +86,7 @@ SCRIPT_CAUSES = (
         r"|\w{1,40}_cuda|xformers\._C\w{0,20}|scaled_\w{1,40})\b[\w.]{0,60})'"
         r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
         r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
+        r"|Error: Not compiled with (GPU|CUDA) support"
         r"|CUDA extension[^\n]{0,40}not (?:installed|available|built)()"
         r"|in (_load_library)\n[^\n]{0,200}\nStopIteration"
         r"|[Cc]ould not find (?:shared object|compiled|library) (?:file )?([^\n]{1,80})"
@@ -85,6 +94,28 @@ SCRIPT_CAUSES = (
         "a package was installed without its compiled part: {names}",
         "install its build for the image's torch and CUDA, or build it there (an image.base with "
         "the CUDA toolkit, pip's --no-build-isolation)",
+    ),
+    cause(
+        "rust-panic",
+        r"panicked at '([^\n]{1,200}?)', "
+        r"|panicked at [^\n]{1,200}?:\d{1,7}:?(?:\d{1,5}:)?\n([^\n]{1,200})"
+        r"|PanicException: ([^\n]{1,200})",
+        "a library written in Rust, such as tokenizers, met a state that it does not expect: "
+        "{names}",
+        "look at the file or text that the script gave it: missing, empty, damaged, too large "
+        "(TryFromIntError) or made by another version; install the version that wrote it, or a "
+        "newer one; RUST_BACKTRACE=1 in run.env names the function",
+    ),
+    cause(
+        "registry",
+        r"KeyError: [\"']([^\n]{1,160}? is not in the [\w:\s]{1,40}registry)"
+        r"|KeyError: [\"']([^\n]{1,120} is already registered[^\n\"']{0,40})"
+        r"|(No object named '\w{1,80}' found in '[^'\n]{1,40}' registry)"
+        r"|(An object named '\w{1,80}' was already registered[^\n]{0,60})",
+        "a registry of the framework does not know a name, or knows it already: {names}",
+        "import the module that registers it before (custom_imports in mmengine), and install the "
+        "versions of the framework's packages that the configuration is for; a name that is known "
+        "already comes from two copies of a module, or from versions that both have it",
     ),
     cause(
         "relative-import",
@@ -99,65 +130,31 @@ SCRIPT_CAUSES = (
         "Python cannot parse a file: {names}",
         "correct the line, or use an image.base whose Python is as new as the file's syntax",
     ),
-    cause(
-        "nodes-shards",
-        r"you need to add an explicit nodesplitter|need at least as many (?:shards|files)"
-        r"|fewer shards than workers|[Nn]o samples found in (?:the )?dataset"
-        r"|number of shards \(?\d{0,9}\)?[^\n]{0,40}(?:less|smaller|fewer)[^\n]{0,40}"
-        r"(?:workers|ranks|processes)",
-        "the shards of a data set cannot be divided among the ranks and their workers",
-        "give webdataset nodesplitter=wds.split_by_node, and make at least one shard for each "
-        "worker of each rank",
-    ),
-    cause(
-        "data-pipe",
-        r"\{'shell':\s{0,4}True[^\n]{0,60}\}\): exit (\d{1,3}) \(\w{1,10}\)"
-        r"|(?:gopen|Pipe)[^\n]{0,200}: exit (-?\d{1,3})\b"
-        r"|download failed: (?:s3|gs)://?(\S{1,160}) to - ",
-        "a command that webdataset reads a shard from failed: {names}",
-        "run the command in the image to see its own error: a program, a permission or a name; "
-        "let the pipeline skip or retry with handler=wds.warn_and_continue",
-    ),
-    cause(
-        "data-types",
-        r"Arrow(?:Invalid|TypeError|NotImplementedError|CapacityError): "
-        r"(?!Not an? |Could not open|[^\n]{0,40}[Mm]agic"
-        r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b))"
-        r"([^\n]{1,200})|(?:datasets\.\w{1,20}\.)CastError: ([^\n]{1,160})",
-        "pyarrow cannot represent the data: {names}",
-        "correct what the message names: rows or files with other types or columns than declared, "
-        "a block size, or more than 2 GiB of text in one batch (writer_batch_size, more shards)",
-    ),
-    cause(
-        "data-file",
-        r"ArrowInvalid: ((?:Not an?|Could not open) [^\n]{1,160}|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
-        r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b)[^\n]{0,100})"
-        r"|cannot identify image file ([^\n]{1,160})|image file is truncated()"
-        r"|Truncated File Read()"
-        r"|tarfile\.ReadError: ([^\n]{1,80})|zlib\.error: ([^\n]{1,80})|BadZipFile: ([^\n]{1,80})"
-        r"|Compressed file ended before()|gzip\.BadGzipFile: ([^\n]{1,80})"
-        r"|Parquet magic bytes not found()|(No valid stream found|moov atom not found)"
-        r"|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
-        r"|UnicodeDecodeError: ([^\n]{1,120})|IncompleteReadError|(Consistency check failed: "
-        r"[^\n]{1,80})"
-        r"|Unable to (?:synchronously )?open (?:file|object) \(([^\n]{1,100})",
-        "a data file is damaged, incomplete, or of another format than its name: {names}",
-        "find the file by the name in the traceback, and write or download it again; `mode: copy` "
-        "avoids files that are read while they are written",
-    ),
+    *DATA_CAUSES,
     cause(
         "checkpoint",
         r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input|SafetensorError: ([^\n]{1,100})"
-        r"|(?:HeaderTooLarge|MetadataIncompleteBuffer|InvalidHeader\w{0,20})",
+        r"|Invalid magic number; corrupt file|(?:HeaderTooLarge|MetadataIncompleteBuffer"
+        r"|InvalidHeader\w{0,20})",
         "a checkpoint or model is incomplete, or its format differs from its name: {names}",
         "download or write it again; write checkpoints under another name and rename them",
+    ),
+    cause(
+        "pickled-class",
+        r"AttributeError: Can't get attribute ('\w{1,80}' on <module [^>\n]{1,120}>)",
+        "an object was pickled with a class or function that this program does not have there: "
+        "{names}",
+        "define it in a module that both programs import, under the same name; save state_dict() "
+        "instead of whole models; for processes of the start method spawn, define it at the top "
+        "level of a file, not in a notebook",
     ),
     cause(
         "checkpoint-missing",
         r"Can't find a valid checkpoint at (\S{1,200})|No valid checkpoint found in output "
         r"directory"
-        r" \(?(\S{1,200}?)\)?$|assert metadata is not None|[Uu]nable to find latest file at "
+        r" \(?(\S{1,200}?)\)?$|assert (?:metadata is not None|len\(self\.ckpt_list\) > 0)"
+        r"|[Uu]nable to find latest file at "
         r"(\S{1,200})"
         r"|zero checkpoints? (?:paths? )?(?:are|is) missing|Client provided checkpoint(?: tag)?"
         r"[^\n]{0,60}(?:does not exist|not found)|No such file or directory: "
@@ -168,15 +165,6 @@ SCRIPT_CAUSES = (
         "there is no complete checkpoint where the script resumes: {names}",
         "resume from the newest folder that all ranks have completed; the path must be the same "
         "shared one on all nodes (checkpoints), and the format that the framework loads",
-    ),
-    cause(
-        "file-scheme",
-        r"File system scheme '(\[?\w{1,12}\]?)' not implemented"
-        r"|Protocol not known: (\w{1,12})|Please install (\w{1,20}fs) to access"
-        r"|Install (\w{1,20}fs) to access",
-        "a library of the image cannot read such addresses: {names}",
-        "add what reads them to image.python (tensorflow-io, s3fs, gcsfs), or read the files from "
-        "inputs, which rsctl mounts or copies",
     ),
     cause(
         "trainer",
@@ -199,17 +187,6 @@ SCRIPT_CAUSES = (
         "(MosaicML's streaming: streaming.base.util.clean_stale_shared_memory())",
     ),
     cause(
-        "attention",
-        r"Error: ((?:FlashAttention|flash_attn)[^\n]{1,120})|(No available kernel\. Aborting)"
-        r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
-        r"|(No dot product attention backend[^\n]{0,60})"
-        r"|(No operator found for `memory_efficient_attention\w{0,20})",
-        "the attention kernel does not support these tensors on this GPU: {names}",
-        "give it fp16 or bf16 (torch.autocast, dtype=) and a supported head size, update cuDNN and "
-        "the kernel's package, or choose another kernel: attn_implementation, and for Transformer "
-        "Engine NVTE_FUSED_ATTN=0 or NVTE_FLASH_ATTN=0 in run.env",
-    ),
-    cause(
         "torch-internal",
         r"([^\n]{0,100}) ?INTERNAL ASSERT FAILED",
         "PyTorch found its own state to be wrong: {names}",
@@ -220,12 +197,22 @@ SCRIPT_CAUSES = (
     cause(
         "tracker-failed",
         r"wandb: ERROR ([^\n]{1,160})|MlflowException: ([^\n]{1,160})"
+        r"|mlflow[^\n]{0,60}(API request to [^\n]{1,160}?), retrying up to 0 more"
         r"|\b(?:wandb|mlflow|neptune|comet_ml|clearml|swanlab|aim)\.(?:[a-z_]{1,30}\.){0,4}"
         r"(?:errors?|exceptions?)\.([A-Z]\w{1,60}(?:: [^\n]{1,120})?)"
         r"|wandb\.(Error|CommError|UsageError)",
         "the experiment tracker failed and ended the script: {names}",
         "correct its key, project or network, or turn it off to see the rest work: "
         "WANDB_MODE=offline or disabled, report_to=none",
+    ),
+    cause(
+        "database",
+        r"(QueuePool limit of size [^\n]{1,80})|sqlalchemy\.exc\.(\w{1,40}: [^\n]{1,160})"
+        r"|(?:psycopg2?|pymysql|MySQLdb)[\w.]{0,20}\.(\w{1,30}Error: [^\n]{1,160})",
+        "a database that the script or its tracker uses failed: {names}",
+        "check that its server answers; let only rank 0 write to it, raise its limit of "
+        "connections, "
+        "and let the script continue without it",
     ),
     cause(
         "helper-process",
@@ -273,69 +260,7 @@ SCRIPT_CAUSES = (
         "a rank has a number that the number of ranks does not allow: {names}",
         "use RANK and WORLD_SIZE of run.launcher: torchrun; the script must not compute them",
     ),
-    cause(
-        "backend-device",
-        r"No backend type associated with device type (\w{1,20})|Tensors must be (CUDA and dense)"
-        r"|(?:Distributed package|PyTorch)[^\n]{0,30}doesn't have (\w{1,20}) (?:built|support)"
-        r"|Tensors must be (contiguous)|only Tensors of floating point dtype can require()",
-        "a collective operation got a tensor that its backend does not take: {names}",
-        "move tensors to the rank's GPU for NCCL, or make a process group with backend "
-        "'cpu:gloo,cuda:nccl'; call contiguous() on slices",
-    ),
-    cause(
-        "gradient",
-        r"modified by an inplace operation|does not require grad and does not have a grad_fn"
-        r"|backward through the graph a second time|doesn't have any parameters that require a "
-        r"gradient|optimizer got an empty parameter list|None of the inputs have requires_grad"
-        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index",
-        "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
-        "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
-        "forward one; with gradient checkpointing and frozen weights call "
-        "model.enable_input_require_grads()",
-    ),
-    cause(
-        "tensor-type",
-        r"expected (?:scalar type|m1 and m2 to have the same dtype)[^\n]{0,80}|[Ee]xpected "
-        r"[^\n]{0,40}dtype[^\n]{0,60}but got|must have the same dtype|Input type \([\w.]{1,40}\) "
-        r"and "
-        r"(?:weight|bias) type|not implemented for '(Half|BFloat16|Float8\w{0,10}|Long|Int|Bool)'"
-        r"|cannot be converted to type at::\w{1,10} without overflow"
-        r"|(Promotion for Float8 Types is not supported)",
-        "an operation got tensors of a type that it does not take: {names}",
-        "use one type for the model and its inputs, or torch.autocast; some operations exist only "
-        "on GPUs, or only in float32",
-    ),
-    cause(
-        "tensor-shape",
-        r"(shapes cannot be multiplied \(\S{1,40} and \S{1,40}\))"
-        r"|(shape '\[[^\n]{1,60}\]' is invalid for input of size \d{1,15})"
-        r"|(size of (?:tensor a|the tensor) \(\d{1,12}\) must match the (?:size of tensor b"
-        r"|existing size) \(\d{1,12}\))"
-        r"|(Sizes of tensors must match except in dimension \d{1,3})"
-        r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
-        r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"
-        r"|(Expected \d{1,3}D[^\n]{1,80}but got[^\n]{0,60})",
-        "tensors have shapes that an operation does not accept: {names}",
-        "print the shapes before the script's line in the traceback; a last batch that is smaller "
-        "needs drop_last=True",
-    ),
-    cause(
-        "index",
-        r"index out of range in self|Token id out of range|Target (-?\d{1,12}) is out of bounds"
-        r"|Assertion `srcIndex <",
-        "an index is out of range: a token beyond the vocabulary, or a label beyond the classes",
-        "compare the tokenizer's size with the model's embeddings (resize_token_embeddings), and "
-        "the labels with the number of classes",
-    ),
-    cause(
-        "nan-loss",
-        r"[Ll]oss is (nan|inf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
-        r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
-        r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}",
-        "the loss or a gradient is not a finite number, and the script stopped",
-        "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
-        "of "
-        "that step",
-    ),
+    *TENSOR_CAUSES,
+    *TENSORFLOW_CAUSES,
 )
 """In the order in which they are shown, the most specific first."""

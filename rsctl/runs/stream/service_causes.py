@@ -76,7 +76,7 @@ SERVICE_CAUSES = (
         r"429 (?:Client Error"
         r"|Too Many Requests)(?! - Server message: toomany)[^\n]{0,200}?(?:://([\w.-]{1,100})|$)"
         r"|client error \(429[^\n]{0,200}?://([\w.-]{1,100})"
-        r"|HTTP Error 429(): Too Many Requests",
+        r"|HTTP Error 429(): Too Many Requests|too many 429 error responses()",
         "a server allows no more downloads for now: {names}",
         "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
         "and read it from inputs",
@@ -152,6 +152,7 @@ SERVICE_CAUSES = (
         "service-unavailable",
         r"(?<!\d)50[0234],? (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
+        r"|too many 5\d\d error responses"
         r"|\((?:ServiceUnavailable|InternalError|503|500)\) when calling the (\w{1,60})",
         "a service was unavailable: {names}",
         "submit again; let the script retry with increasing pauses; limits.retries resumes the "
@@ -164,6 +165,13 @@ SERVICE_CAUSES = (
         "submit again; let fewer processes read and write at the same time",
     ),
     cause(
+        "file-system",
+        r"Device or resource busy: \W{0,3}([^'\n]{0,160}\.nfs\w{1,40})",
+        "a folder on NFS cannot be deleted while a process has a file of it open: {names}",
+        "close the files before the folder is deleted, put temporary folders on a local disk "
+        "(TMPDIR below /tmp), or delete with ignore_errors=True",
+    ),
+    cause(
         "file-permission",
         r"\[Errno (?:13|30)\] (?:Permission denied|Read-only file system): '([^'\n]{1,200})'"
         r"|cannot create directory '?\u2018?([^'\u2019\n]{1,200})'?\u2019?: (?:Permission denied"
@@ -174,7 +182,8 @@ SERVICE_CAUSES = (
     ),
     cause(
         "mount",
-        r"[Tt]ransport endpoint is not connected|fuse: [^\n]{0,60}\*fuseops\.(\w{1,40} error: "
+        r"(?<!what\(\):  )[Tt]ransport endpoint is not connected"
+        r"|fuse: [^\n]{0,60}\*fuseops\.(\w{1,40} error: "
         r"[^\n]{1,100})",
         "a mounted bucket failed: gcsfuse, or a similar program, has ended or got no data: {names}",
         "check that the node has free memory; let fewer processes read at the same time, or set "
@@ -188,19 +197,35 @@ SERVICE_CAUSES = (
     ),
     cause(
         "network",
-        r"Temporary failure in name resolution|Could not resolve host"
+        r"Temporary failure in name resolution|Could not resolve host|<urlopen error (?!\[SSL)"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
         r"|Max retries exceeded with url|(?<!gai error: -2 - )Name or service not known"
         r"|getaddrinfo failed"
-        r"|EndpointConnectionError|ServerDisconnectedError|ClientConnector\w{0,20}Error"
-        r"|ClientPayloadError|ChunkedEncodingError|IncompleteRead\(|RemoteDisconnected"
-        r"|httpx\.(?:Connect|Read|Remote)\w{1,20}|httpcore\.\w{1,30}(?:Error|Timeout)"
-        r"|No address associated with hostname|\('Connection aborted\.'|Read timed out"
+        r"|EndpointConnectionError|ClientConnector\w{0,20}Error"
+        r"|httpx\.Connect\w{1,20}|httpcore\.Connect(?:Error|Timeout)"
+        r"|No address associated with hostname"
         r"|dial tcp[^\n]{0,100}(?:no such host|i/o timeout|connection refused)"
         r"|TLS handshake timeout",
         "a server on the network cannot be reached",
         "check the job's network: subnets need a NAT device or an endpoint of the service; with "
         "network isolation a job has no network at all",
+    ),
+    cause(
+        "connection-lost",
+        r"ServerDisconnectedError|ClientPayloadError|ChunkedEncodingError|IncompleteRead\("
+        r"|RemoteDisconnected|httpx\.(?:Read|Remote|Write|Pool)\w{1,20}"
+        r"|httpcore\.(?!Connect)\w{1,30}(?:Error|Timeout)|\('Connection aborted\.'|Read timed out"
+        r"|Read timeout on endpoint|botocore\.exceptions\.(?:ConnectionClosed|ReadTimeout"
+        r"|ResponseStreaming|HTTPClient)Error|Connection was closed before we received"
+        r"|FSTimeoutError|ServerTimeoutError|ConnectionTimeoutError|SocketTimeoutError"
+        r"|requests\.exceptions\.(?:\w{0,10}Timeout|ConnectionError)"
+        r"|urllib3\.exceptions\.(?:Protocol|ReadTimeout)Error|ServiceRe(?:quest|sponse)(?:Timeout)?"
+        r"Error: |[Tt]he read operation timed out|TimeoutError: timed out|Deadline of \S{1,12} "
+        r"exceeded while calling",
+        "a server closed a connection, or did not answer in time",
+        "submit again; let fewer ranks and workers read at the same time, and let the client retry "
+        "with a longer timeout (HF_HUB_DOWNLOAD_TIMEOUT, AWS_MAX_ATTEMPTS with "
+        "AWS_RETRY_MODE=adaptive); with mode: copy, inputs are read before the script starts",
     ),
 )
 """In the order in which they are shown."""

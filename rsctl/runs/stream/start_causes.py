@@ -14,6 +14,25 @@ SCRIPT_START_CAUSES = (
         "set run.launcher: once, and let JAX or PyTorch/XLA start the processes of a host's TPUs",
     ),
     cause(
+        "tpu-device",
+        r"Please provide a TPU [Nn]ame to connect to|Could not find TPU|No TPU (?:devices?"
+        r"|hosts?) found"
+        r"|Unable to connect to TPU|TPU \S{1,80} (?:is )?not (?:yet )?(?:healthy|ready)",
+        "TensorFlow does not know which TPU to use, or cannot reach it",
+        "on a host that has the TPU itself use TPUClusterResolver(tpu='local') or "
+        "TPU_NAME=local in "
+        "run.env; otherwise the name, zone and project of the TPU",
+    ),
+    cause(
+        "tpu-fault",
+        r"\b(SLICE_FAILURE_\w{1,40})|(TPU session error from worker \S{1,120})"
+        r"|(Halt is unexpected, all pending programs will fail)"
+        r"|(Core halted unexpectedly[^\n]{0,60}|device halted prematurely[^\n]{0,80})",
+        "a TPU, or the program on it, stopped: {names}",
+        "see which host reports it first, and submit again; if it comes back at the same step on "
+        "other TPUs, it is the compiled program: use other versions of jaxlib and libtpu",
+    ),
+    cause(
         "script",
         r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
         "the script does not exist: {names}",
@@ -120,7 +139,12 @@ COMMAND_CAUSES = (
         r"(?:command )?not found"
         r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
         r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:-][^\s:]{0,200}): "
-        r"(?:command )?not found",
+        r"(?:command )?not found"
+        r"|(?:^|\n)sudo: ([^\s:]{1,200}): command not found"
+        r"|(?:nohup|timeout|nice|setsid): failed to (?:run command"
+        r"|execute) \W([^\s:]{1,200}?)\W?: No "
+        r"such file|: line \d{1,6}: exec: ([^\s:]{1,200}): (?:cannot execute: required file )?not "
+        r"found",
         "the image does not contain the command to run: {names}",
         "correct run.command, or add the program to the image (image.apt, image.python); on "
         "SageMaker an image without a command is started as `train`",
@@ -129,11 +153,18 @@ COMMAND_CAUSES = (
         "executable",
         r"cannot run (\S{1,200}): (?:its file is not executable|it is a folder)"
         r'|exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
+        r"|: line \d{1,6}: exec: ([^\s:]{1,200}): cannot execute: Permission denied"
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
         "the command to run is not executable: {names}",
         "make it executable (`chmod +x`) before the image is built, or start it with its "
         "interpreter, such as `bash SCRIPT`",
+    ),
+    cause(
+        "executable",
+        r": (?:exec: )?([^\s:]{1,200}): cannot execute: Is a directory",
+        "the command to run is a folder: {names}",
+        "correct run.command: it must begin with a program, not with a folder or a `.`",
     ),
     cause(
         "package",

@@ -134,7 +134,7 @@ def test_a_failed_run_shows_who_failed_first(rsctl: Cli, make_run: Make) -> None
     )
     assert "Traceback (most recent call last):\nValueError: &lt;x&gt;</pre>" in page
     assert "out of memory → use a smaller batch" in page
-    assert "Failed as a result: worker-0" in page
+    assert "As a result, these failed: worker-0" in page
 
 
 def test_a_run_that_has_nothing(rsctl: Cli, make_run: Make) -> None:

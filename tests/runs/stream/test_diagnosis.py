@@ -226,6 +226,51 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
         ),
         ("rsctl.transport.errors.TransportError: reducer 0 was lost during operation 3", "peer"),
         ("rsctl.transport.errors.TransportError: reducer 0 has been silent for 60 s", "peer"),
+        (
+            "RuntimeError: size mismatch, m1: [4 x 4096], m2: [2048 x 10] at x.cu:266",
+            "tensor-shape",
+        ),
+        ("ValueError: cannot reshape array of size 1200 into shape (20,30)", "tensor-shape"),
+        (
+            "RuntimeError: 0D or 1D target tensor expected, multi-target not supported",
+            "tensor-shape",
+        ),
+        (
+            "ValueError: Expected more than 1 value per channel when training, got input size "
+            "torch.Size([1, 512])",
+            "tensor-shape",
+        ),
+        ("RuntimeError: Found dtype Double but expected Float", "tensor-type"),
+        ("TypeError: Object of type int64 is not JSON serializable", "tensor-type"),
+        ("TypeError: pic should be PIL Image or ndarray. Got <class 'str'>", "tensor-type"),
+        ("RuntimeError: grad can be implicitly created only for scalar outputs", "gradient"),
+        ("ValueError: can't optimize a non-leaf Tensor", "gradient"),
+        ("RuntimeError: cuda runtime error (2) : out of memory at x.cu:58", "gpu-memory"),
+        ("RuntimeError: cuda runtime error (8) : invalid device function", "gpu-binary"),
+        ("RuntimeError: cuda runtime error (10) : invalid device ordinal", "processes"),
+        ("RuntimeError: Not compiled with GPU support", "extension-missing"),
+        ("RuntimeError: expected a CUDA tensor but got torch.FloatTensor", "devices"),
+        (
+            "RuntimeError: Attempting to deserialize object on CUDA device 1 but "
+            "torch.cuda.device_count() is 1.",
+            "devices",
+        ),
+        (
+            "AttributeError: Can't get attribute 'Model' on <module '__main__' from 'a.py'>",
+            "pickled-class",
+        ),
+        ("numpy.linalg.LinAlgError: Singular matrix", "matrix"),
+        ("ValueError: Input contains NaN, infinity or a value too large", "nan-loss"),
+        (
+            "cv2.error: OpenCV(4.1.0) error: (-215:Assertion failed) !_src.empty() in function "
+            "'cvtColor'",
+            "data-missing",
+        ),
+        (
+            "ImportError: /lib/libssl.so.3: version `OPENSSL_3.2.0' not found (required by "
+            "/lib/libcurl.so.4)",
+            "binary",
+        ),
     ],
 )
 def test_a_known_cause_has_a_remedy(line: str, code: str) -> None:

@@ -1,0 +1,151 @@
+"""Causes of failed jobs that say little: the fallback if no other cause of a framework is found.
+
+Sources: texts of tests/fixtures/real, and the messages in the code of frameworks and tools.
+"""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+GENERAL_FRAMEWORK_CAUSES = (
+    cause(
+        "dataset",
+        r"DatasetGenerationError",
+        "a data set could not be made from its files",
+        "see the exception before it in the log: a file that cannot be read, columns that differ, "
+        "or a full disk",
+    ),
+    cause(
+        "data-worker",
+        r"Caught (\w{1,80}) in DataLoader worker process",
+        "the data set raised an exception in a worker process of a data loader: {names}",
+        "see its `Original Traceback` in the log; num_workers=0 raises it in the script itself",
+    ),
+    cause(
+        "rendezvous-lost",
+        r"Rendezvous(?:Closed|Connection|State|Graceful\w{1,9})Error|Error waiting on exit barrier"
+        r"|Stop_waiting response is expected|recvValue failed on"
+        r"|possible application crash on rank \d{1,6} or a network|waitForInput, poolFD failed"
+        r"|\[c10d\] (?:send|recv)\w{1,9} failed on",
+        "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
+        "never listened",
+        "see the logs of the other nodes for the first failure, above all that of worker-0",
+    ),
+    cause(
+        "lightning",
+        r"MisconfigurationException: ([^\n]{1,200})|(DeadLock detected from rank: \d{1,6})",
+        "Lightning stopped the training: {names}",
+        "for a setting, correct the Trainer's arguments: devices and num_nodes are the ranks of a "
+        "node and the nodes; for a deadlock, see the rank's exception that is printed with it",
+    ),
+    cause(
+        "signal",
+        r"SignalException: Process \d{1,9} got signal: (\d{1,2})",
+        "torchrun was ended by a signal and did not fail itself: signal {names}",
+        "find out who sent it: signal 15 comes from a user, a time limit or a preemption, signal 1 "
+        "from a terminal that was closed",
+    ),
+    cause(
+        "crash",
+        r"Current thread 0x\w{1,20}[^\n]{0,60}:\n(?: *<no Python frame>\n)? *File "
+        r"(\"[^\"\n]{1,200}\", line \d{1,7} in [^\n]{1,80})"
+        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
+        r"signal 11\b"
+        r"|return code = -11\b",
+        "native code crashed: {names}",
+        "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
+    ),
+    cause(
+        "shared-memory",
+        r"exitcode: -7\b|<Signals\.SIGBUS|return code = -7\b",
+        "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
+        "use fewer data loader workers or raise the container's memory",
+    ),
+    cause(
+        "killed",
+        r"exitcode: -9\b|<Signals\.SIGKILL|return code = -9\b|exited on signal 9\b|exit code 137\b",
+        "a rank was killed by SIGKILL, most often because the node's memory was exhausted",
+        "compare the node's memory in `rsctl metrics`; use a smaller batch or fewer data loader "
+        "workers, and load the model on one rank of a node at a time, or raise the memory limit",
+    ),
+    cause(
+        "group-twice",
+        r"initialize the default process group twice"
+        r"|parallel group is already initialized",
+        "the script, or a framework in it, sets up the process group a second time",
+        "call init_process_group only where torch.distributed.is_initialized() is false",
+    ),
+    cause(
+        "file-missing",
+        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'"
+        r"|FileNotFoundError: (?!\[Errno)(?=[^\n]{0,200}(?:not (?:exist|found|find)|[Nn]o "
+        r"|[Mm]issing))"
+        r"([^\n]{1,200})",
+        "a file, or a program, does not exist in the job: {names}",
+        "use the paths of inputs and outputs, or one relative to image.source, and check that "
+        ".dockerignore does not exclude it; add a program to the image (image.apt)",
+    ),
+    cause(
+        "variable-unset",
+        r"in __getitem__\n[^\n]{0,80}raise KeyError\(key\) from None\nKeyError: '(\w{1,80})'"
+        r"|KeyError: '((?:SLURM|OMPI|PMIX?|SM|AIP|CLOUD_ML|WANDB|NCCL|CUDA|AWS|GOOGLE|AZURE|HF"
+        r"|MLFLOW)"
+        r"_[A-Z0-9_]{1,60}|TF_CONFIG|HOME|USER|HOSTNAME|TMPDIR)'",
+        "a variable of the environment is not set: {names}",
+        "set it in run.env (SLURM_ and OMPI_ variables exist only below srun and mpirun); RANK "
+        "and LOCAL_RANK come from run.launcher: torchrun",
+    ),
+    cause(
+        "gpu-fault",
+        r"(?:CUDA|HIP|CUDA driver|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
+        r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
+        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip)|(CU(?:BLAS|DNN"
+        r"|SOLVER|SPARSE"
+        r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
+        "CUDA, or one of its libraries, reported an error: {names}",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "
+        "support the GPU and its driver",
+    ),
+    cause(
+        "xla",
+        r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} failed: "
+        r"([^\n]{1,200})"
+        r"|JaxRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})",
+        "XLA reported an error: {names}",
+        "see the first such error in the logs of all replicas; a lost process ends the others",
+    ),
+    cause(
+        "distributed",
+        r"(Dist(?:Network|Backend|Store)?Error: [^\n]{1,200})|(gloo/transport/[^\n]{1,200})",
+        "torch.distributed could not communicate: {names}",
+        "see the logs of the other replicas for an earlier failure, and check that the nodes reach "
+        "each other on all ports",
+    ),
+    cause(
+        "package-build",
+        r"Building wheel for ([\w.-]{1,60}) \([^\n]{1,40}\) \.{3} ?error"
+        r"|Failed to build ([\w.-]{1,60})|Failed building wheel for ([\w.-]{1,60})"
+        r"|error: subprocess-exited-with-error()|metadata-generation-failed()"
+        r"|error while generating package metadata()|setup\.py egg_info\"? (?:did not run|failed)()"
+        r"|Failed to build `([^`\n]{1,80})`|legacy-install-failure()"
+        r"|setup\.py \w{3,12} did not run successfully()",
+        "pip could not build a package from its source: {names}",
+        "install a wheel of it that fits the image's Python, torch and CUDA; to build it, the "
+        "image needs what pip's output names: torch (--no-build-isolation), nvcc, a C compiler",
+    ),
+    cause(
+        "slurm-step",
+        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
+        r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
+        "Slurm reported an error: {names}",
+        "see `sacct -j` of the job, and the logs of the nodes",
+    ),
+    cause(
+        "system-call",
+        r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"
+        r"|Io) ?[Ee]rror: ([^\n]{1,100}\(os error \d{1,4}\))",
+        "the operating system refused an operation: {names}",
+        "check the file, folder or address that the message names, and free space on its disk",
+    ),
+)
+"""For texts without any other cause."""

@@ -1,0 +1,229 @@
+"""Causes of failed jobs in computations: tensors of wrong kinds and shapes, gradients, attention.
+
+Sources: texts of tests/fixtures/real; the messages in the code of torch, flash-attn and xformers.
+"""
+
+from __future__ import annotations
+
+from rsctl.runs.stream.service_causes import cause
+
+_KERNEL_CHECK = (
+    r"/(?:flash_attn\w{0,12}|xformers/ops|sageattention)/[^\n]{1,200}\n[^\n]{1,200}\n"
+    r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\b(?:Runtime|Value|Assertion)Error: ([^\n]{1,160})"
+)
+"""A check of an attention kernel's package: the exception right below a frame of it."""
+
+TENSOR_CAUSES = (
+    cause(
+        "attention",
+        rf"Error: ((?:FlashAttention|flash_attn)[^\n]{{1,120}})|{_KERNEL_CHECK}"
+        r"|((?:must|should) have contiguous last dim\w{0,6})"
+        r"|([Hh]ead[_ ](?:dim\w{0,6}|size)[^\n]{0,40}(?:must|should) be[^\n]{0,60})"
+        r"|(No available kernel\. Aborting)"
+        r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
+        r"|(No dot product attention backend[^\n]{0,60})"
+        r"|(No operator found for `memory_efficient_attention\w{0,20})",
+        "the attention kernel does not support these tensors on this GPU: {names}",
+        "give it contiguous tensors in fp16 or bf16 (torch.autocast, dtype=) and a supported "
+        "head size, update cuDNN and "
+        "the kernel's package, or choose another kernel: attn_implementation, and for Transformer "
+        "Engine NVTE_FUSED_ATTN=0 or NVTE_FLASH_ATTN=0 in run.env",
+    ),
+    cause(
+        "backend-device",
+        r"No backend type associated with device type (\w{1,20})|Tensors must be (CUDA and dense)"
+        r"|(?:Distributed package|PyTorch)[^\n]{0,30}doesn't have (\w{1,20}) (?:built|support)"
+        r"|Tensors must be (contiguous)|only Tensors of floating point dtype can require()",
+        "a collective operation got a tensor that its backend does not take: {names}",
+        "move tensors to the rank's GPU for NCCL, or make a process group with backend "
+        "'cpu:gloo,cuda:nccl'; call contiguous() on slices",
+    ),
+    cause(
+        "backend-device",
+        r"((?:ProcessGroup\w{1,12}|[Bb]ackend \w{1,12}|\bMPI|\bUCC) does(?: not"
+        r"|n't) support [^\n]{1,60})",
+        "the backend of torch.distributed does not have this operation: {names}",
+        "use a backend that has it (NCCL for tensors on GPUs, gloo for the CPU), or a newer torch",
+    ),
+    cause(
+        "gradient",
+        r"modified by an inplace operation|does not require grad and does not have a grad_fn"
+        r"|backward through the graph a second time|doesn't have any parameters that require a "
+        r"gradient|optimizer got an empty parameter list"
+        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index"
+        r"|leaf [Vv]ariable (?:that requires grad )?[^\n]{0,40}in-?place operation"
+        r"|can't optimize a non-leaf Tensor",
+        "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
+        "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
+        "forward one; with gradient checkpointing and frozen weights call "
+        "model.enable_input_require_grads()",
+    ),
+    cause(
+        "gradient",
+        r"(different number of tensors was saved during the original forward and recomputation)"
+        r"|([Rr]ecomputed values for the following tensors have different metadata)",
+        "gradient checkpointing did not compute in the backward what it had computed before: "
+        "{names}",
+        "the forward must repeat itself: leave routers of experts, random choices and code that "
+        "depends on the mode or on counters out of the checkpointed modules, or use "
+        "use_reentrant=True",
+    ),
+    cause(
+        "gradient",
+        r"Can't call numpy\(\) on (?:Tensor|Variable) that requires grad()"
+        r"|(support the deepcopy protocol) at the moment",
+        "a tensor that belongs to autograd's graph cannot be converted or copied",
+        "call detach() before: x.detach().cpu().numpy(); keep copies of state_dict(), not of "
+        "results of the forward",
+    ),
+    cause(
+        "gradient",
+        r"grad can be implicitly created only for scalar outputs",
+        "the loss is not one number",
+        "average it before backward(): loss.mean(), as with DataParallel, which returns one loss "
+        "for each GPU",
+    ),
+    cause(
+        "gradient",
+        r"some parameters appear in more than one parameter group()"
+        r"|param '(initial_lr)' is not specified in param_groups",
+        "the parameter groups do not fit the optimizer or the schedule: {names}",
+        "put each parameter into one group only; to resume with last_epoch, load the optimizer's "
+        "state before the schedule is made",
+    ),
+    cause(
+        "gradient",
+        r"function (\w{1,100}) returned an incorrect number of gradients",
+        "the backward of an autograd function does not fit its forward: {names}",
+        "install another version of its package, one that fits the others (flash-attn, ring "
+        "attention, torch); in your own function, return a gradient or None for each argument of "
+        "forward",
+    ),
+    cause(
+        "tensor-type",
+        r"expected (?:scalar type|m1 and m2 to have the same dtype)[^\n]{0,80}|[Ee]xpected "
+        r"[^\n]{0,40}dtype[^\n]{0,60}but got|must have the same dtype|Input type \([\w.]{1,40}\) "
+        r"and "
+        r"(?:weight|bias) type|not implemented for '(Half|BFloat16|Float8\w{0,10}|Long|Int|Bool)'"
+        r"|cannot be converted to type at::\w{1,10} without overflow"
+        r"|(Promotion for Float8 Types is not supported)"
+        r"|([Ee]xpected object of (?:scalar )?type [\w.]{1,30} but (?:got|found)[^\n]{0,60})"
+        r"|(result type \w{1,20} can't be cast to[^\n]{0,60})"
+        r"|(Found dtype \w{1,20} but expected \w{1,20})"
+        r"|(tensors used as indices must be [^\n]{1,60})"
+        r"|(can't convert np\.ndarray of type numpy\.\w{1,20})"
+        r"|(\w{1,60}\(\) received an invalid combination of arguments - got [^\n]{1,100}?), but",
+        "an operation got tensors of a type that it does not take: {names}",
+        "use one type for the model and its inputs, or torch.autocast; some operations exist only "
+        "on GPUs, or only in float32",
+    ),
+    cause(
+        "tensor-shape",
+        r"(shapes cannot be multiplied \(\S{1,40} and \S{1,40}\))"
+        r"|(shape '\[[^\n]{1,60}\]' is invalid for input of size \d{1,15})"
+        r"|(size of (?:tensor a|the tensor) \(\d{1,12}\) must match the (?:size of tensor b"
+        r"|existing size) \(\d{1,12}\))"
+        r"|(Sizes of tensors must match except in dimension \d{1,3})"
+        r"|(Given groups=\d{1,6}, weight of size [^\n]{1,100})"
+        r"|(Expected input batch_size \(\d{1,9}\) to match target batch_size \(\d{1,9}\))"
+        r"|([Ee]xpected \d{1,3}(?:D|-dimensional)[^\n]{1,100}\bgot[^\n]{0,60})"
+        r"|(size mismatch, m1: [^\n]{1,60})|(Dimension out of range \(expected[^\n]{1,60})"
+        r"|(Calculated (?:padded input|output) size[^\n]{1,120})"
+        r"|(operands could not be broadcast[^\n]{1,80}|cannot reshape array of size[^\n]{1,60})"
+        r"|(could not broadcast input array from shape[^\n]{1,60})"
+        r"|(running_\w{3,4} should contain \d{1,9} elements not \d{1,9})"
+        r"|(input\.size\(-1\) must be equal to input_size[^\n]{0,40})"
+        r"|([Ee]xpected (?:hidden|target|input)\W?\w{0,8}\]? size \([^\n]{1,80})"
+        r"|(Target size \([^\n]{1,40}\) must be the same as input size \([^\n]{1,40}\))"
+        r"|(only batches of spatial targets supported[^\n]{0,80}|multi-target not supported)"
+        r"|(Index tensor must have the same number of dimensions[^\n]{0,60})"
+        r"|(the number of sizes provided \(\d{1,3}\) must be greater or equal[^\n]{0,80})"
+        r"|(all the input array dimensions[^\n]{0,40} must match exactly[^\n]{0,80})"
+        r"|(requested array has an inhomogeneous shape|setting an array element with a sequence)"
+        r"|([Ss]hape mismatch: (?:value|objects|indexing)[^\n]{1,80})"
+        r"|(size shape must match input shape[^\n]{0,60})"
+        r"|(Input and output must have the same number of spatial dimensions[^\n]{0,80})"
+        r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})",
+        "tensors have shapes that an operation does not accept: {names}",
+        "print the shapes before the script's line in the traceback, and compare them with the "
+        "configuration: image size, channels (grey or RGBA images), classes; a last batch that is "
+        "smaller needs drop_last=True",
+    ),
+    cause(
+        "tensor-shape",
+        r"Expected more than 1 (?:value|spatial element)s? per channel when training",
+        "batch normalisation got a batch with a single sample, of which it has no statistics",
+        "use drop_last=True in the DataLoader and at least 2 samples for each rank, or another "
+        "normalisation: SyncBatchNorm, GroupNorm",
+    ),
+    cause(
+        "tensor-shape",
+        r"view size is not compatible with input tensor's size and stride",
+        "view() got a tensor that is not contiguous in memory",
+        "use reshape(), or contiguous() before view()",
+    ),
+    cause(
+        "tensor-type",
+        r"Error: (pic should be [^\n]{1,80}|(?:img|image) should be [^\n]{1,80}"
+        r"|[Tt]ensor is not a torch image|Cannot handle this data type: [^\n]{1,40})",
+        "a transform of images got another kind of image than it takes: {names}",
+        "order the transforms: those for PIL images before ToTensor, Normalize after it; give "
+        "Image.fromarray an array of uint8 with the channels last",
+    ),
+    cause(
+        "tensor-type",
+        r"Object of type (\w{1,40}) is not JSON serializable",
+        "the script writes a value as JSON that has no form there: {names}",
+        "convert it before: int(), float() or item() for numbers of NumPy and torch, tolist() for "
+        "arrays, str() for paths and objects",
+    ),
+    cause(
+        "index",
+        r"Error: [^\n]{0,20}[Ii]ndex (-?\d{1,12} is out of bounds for (?:dimension|axis|dim) "
+        r"(?:\d{1,3} )?with size (?!0\b)\d{1,12})",
+        "an index is larger than an array: {names}",
+        "compare them: labels that begin with 1, ids of another vocabulary or data set, lists of "
+        "different length",
+    ),
+    cause(
+        "index",
+        r"index out of range in self|Token id out of range|Target (-?\d{1,12}) is out of bounds"
+        r"|Assertion `srcIndex <",
+        "an index is out of range: a token beyond the vocabulary, or a label beyond the classes",
+        "compare the tokenizer's size with the model's embeddings (resize_token_embeddings), and "
+        "the labels with the number of classes",
+    ),
+    cause(
+        "nan-loss",
+        r"[Ll]oss is (nan|inf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
+        r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
+        r"|Error: [^\n]{0,60}[Gg]radients? (?:are|is|norm is) (?:[Nn]a[Nn]"
+        r"|[Ii]nf)\w{0,8}(?:/[Ii]nf)?"
+        r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}|[Nn]an in summary histogram"
+        r"|Function '\w{1,100}' returned (nan) values in its",
+        "the loss or a gradient is not a finite number, and the script stopped",
+        "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
+        "of "
+        "that step",
+    ),
+    cause(
+        "nan-loss",
+        r"Error: (Input (?:\w{1,10} )?contains (?:NaN|infinity)|probability tensor contains either"
+        r"|matrix contains invalid numeric entries|cost matrix is infeasible)"
+        r"|(satisfy the constraint [\w(), .=]{1,60}), but found invalid values:[^\n]{0,40}\n?"
+        r"[^\n]{0,200}(?:nan|inf)\b",
+        "a computation got values that are not finite numbers: {names}",
+        "see in which step the first NaN appears (torch.autograd.set_detect_anomaly); use a "
+        "smaller learning rate, clipped gradients or bf16, and look at the data",
+    ),
+    cause(
+        "matrix",
+        r"LinAlgError: ([^\n]{1,160})"
+        r"|((?:svd|cholesky|symeig|lu|qr|inverse|geqrf|syevd?)_(?:cuda|cpu): [^\n]{1,120})"
+        r"|Error: ([^\n]{0,60}(?:(?:did not|failed to) converge|singular matrix|not positive"
+        r"[ -]definite|matrix is singular)[^\n]{0,60})",
+        "a matrix cannot be decomposed or inverted: {names}",
+        "look for NaN in it; add a small value to its diagonal, or compute in float64",
+    ),
+)
+"""In the order in which they are shown."""
