@@ -33,10 +33,14 @@ import pytest
 _ROOT = Path(__file__).resolve().parents[1]
 _NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
 _ALSO_TESTED_BY = {
+    "rsctl/api": [
+        f"tests/cli/test_{subject}.py"
+        for subject in ("advise", "diff", "gate_against", "gate_pairs", "history", "rerun")
+    ],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
 }
 """Tests outside of a room's own folder that are about the room: what storage does is what is
-uploaded and fetched."""
+uploaded and fetched, and a command does no more than call its function of the API."""
 
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},
@@ -87,22 +91,25 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr, str]]:
         yield node, repr(node.value + "X")
     elif isinstance(node, ast.Return) and node.value and ast.unparse(node.value) != "None":
         yield node.value, "None"
-    if isinstance(node, ast.If | ast.IfExp):
+    if isinstance(node, ast.If | ast.IfExp) and not _is_for_types(node):
         yield node.test, "True"
         yield node.test, "False"
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 def _skipped(node: ast.AST, field: str, value: ast.AST) -> bool:
     """Text and declarations: docstrings, annotations, `TYPE_CHECKING`, `Literal`, f-strings, log
     calls, what a class or dataclass is made with such as `frozen=True`."""
-    text = ast.unparse(node.test) if isinstance(node, ast.If) else ""
     call = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
     return (
         field in ("annotation", "returns")
         or (isinstance(node, ast.ClassDef) and field == "keywords")
         or (isinstance(value, ast.Expr) and isinstance(value.value, ast.Constant))
         or (isinstance(value, ast.FunctionDef) and value.name == "__repr__")
-        or text.endswith("TYPE_CHECKING")
+        or _is_for_types(node)
         or isinstance(value, ast.JoinedStr)
         or (isinstance(value, ast.Subscript) and ast.unparse(value.value).endswith("Literal"))
         or call.startswith(("log.", "_log.", "logging.", "dataclass"))

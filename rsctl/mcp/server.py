@@ -41,7 +41,7 @@ def serve(session: Session) -> None:
         finding = error("mcp", "rsctl mcp needs the package mcp", install_command("mcp"))
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
-    handlers = _Handlers(session)
+    handlers = Handlers(session)
     server = Server(
         "rsctl",
         version=__version__,
@@ -57,7 +57,9 @@ def serve(session: Session) -> None:
     anyio.run(run)
 
 
-class _Handlers:
+class Handlers:
+    """The functions that the package calls: the tools of a session, and a call of one."""
+
     def __init__(self, session: Session) -> None:
         self._session = session
 

@@ -15,7 +15,7 @@ from rsctl.ui.plots import plot_of
 class LivePage(Page):
     """A page with a place for each chart; `plots` are the charts, in the order of places."""
 
-    def __init__(self, heading: str = "") -> None:
+    def __init__(self, heading: str | None = None) -> None:
         """`heading` is the title of a section that the page above it has already."""
         super().__init__()
         self._heading = heading

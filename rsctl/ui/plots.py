@@ -82,13 +82,9 @@ def _line(line: ChartLine, index: int) -> dict[str, Any]:
 
 
 def _ends(chart: LineChart, scale: Scale) -> tuple[float, float]:
-    """The ends of the vertical axis."""
-    drawn = [*chart.lines, *chart.others, *([chart.reference] if chart.reference else [])]
-    values = [y for line in drawn for _, y in finite(line.points)]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    if scale.beyond:
-        return scale.low, scale.high
-    if scale.is_log:
+    """The ends of the vertical axis, with space around the values."""
+    low, high = scale.low, scale.high
+    if scale.beyond or scale.is_log:
         return low, high
     if chart.from_zero:
         return 0.0, (high * 1.06) or 1.0

@@ -7,6 +7,7 @@ import os
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from rsctl.api.prune.items import PruneLimits
 from rsctl.api.prune.prune import Prune
 from rsctl.bench.checkouts import check_out, checkouts
 from rsctl.bench.records import Benches, Trial
-from rsctl.findings import ExitCode, JobState
+from rsctl.findings import ExitCode, JobState, error
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from tests.bench.test_git_files import git
@@ -54,6 +55,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.measured: list[tuple[str, list[int]]] = []
+        self.exit_code: ExitCode | None = None
 
     def __call__(self, prepared: api.PreparedBench, bench: api.Bench) -> None:
         folder = Path(bench.record.file).parent
@@ -75,7 +77,7 @@ class Machine:
                     repetition=repetition,
                     run=run,
                     state=state,
-                    exit_code=int(state.exit_code),
+                    exit_code=int(state.exit_code if value else self.exit_code or state.exit_code),
                 )
                 Benches(store).begin(bench.id, done)
         store.close()
@@ -191,12 +193,84 @@ def test_what_an_unfinished_search_leaves_is_pruned(repository: Path) -> None:
     assert not state.exists()
 
 
+def test_a_commit_that_was_skipped_is_not_tried_again(repository: Path) -> None:
+    speeds = repository / "speeds.json"
+    for text in ('{"1": 50, "2": 50, "3": 50}', "{}", '{"1": 30, "2": 30, "3": 30}'):
+        speeds.write_text(text)
+        git(repository, "commit", "-qam", text)
+    broken, bad = (git(repository, "rev-parse", ref)[:10] for ref in ("HEAD~1", "HEAD"))
+    first, second, of_other_settings = Machine(), Machine(), Machine()
+    found = api.prepare_bisect("job.yaml", good="HEAD~2").run(first)
+    assert found.headline == (
+        f"the first bad commit is one of {broken}, {bad}: not all of them could be measured"
+    )
+    assert (found.first_bad, found.suspects[0].reason != "") == (None, True)
+    again = api.prepare_bisect("job.yaml", good="HEAD~2").run(second)
+    assert (again.headline, again.suspects) == (found.headline, found.suspects)
+    api.prepare_bisect("job.yaml", good="HEAD~2", set=["run.env.A=1"]).run(of_other_settings)
+    tried = [
+        any(name.startswith(broken) for name, _ in machine.measured)
+        for machine in (first, second, of_other_settings)
+    ]
+    assert tried == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "remedy"),
+    [
+        (
+            {},
+            "the good commit is unknown",
+            "give --good REF, or --history WHERE, whose last step for the worse is searched",
+        ),
+        (
+            {"good": "HEAD~6", "metrics": ["loss", "acc"]},
+            "loss, acc has no allowed regression",
+            "give --max-regression METRIC=5%",
+        ),
+        ({"good": "HEAD"}, "there are no commits between HEAD and HEAD", None),
+    ],
+)
+def test_what_cannot_be_searched(
+    repository: Path, given: dict[str, Any], message: str, remedy: str | None
+) -> None:
+    with pytest.raises(api.RsctlError) as refused:
+        api.prepare_bisect("job.yaml", **given)
+    assert refused.value.findings == (error("bisect", message, remedy),)
+    assert refused.value.exit_code is ExitCode.USAGE
+    with pytest.raises(api.RsctlError) as refused:
+        api.prepare_bisect("none.yaml", **given)
+    finding = error(
+        "bisect", "cannot read none.yaml: it does not exist", "give the path of a job file"
+    )
+    assert refused.value.findings == (finding,)
+    (repository / "job.yaml").write_text(JOB.replace("max_regression: {throughput: 5%}, ", ""))
+    with pytest.raises(api.RsctlError, match="no metric has an allowed regression"):
+        api.prepare_bisect("job.yaml", good="HEAD~1")
+
+
 def test_an_end_that_cannot_be_measured(repository: Path) -> None:
     (repository / "speeds.json").write_text("{}")
     git(repository, "commit", "-qam", "broken")
     with pytest.raises(api.RsctlError, match="cannot be measured") as caught:
         api.prepare_bisect("job.yaml", good="HEAD~7").run(Machine())
     assert caught.value.exit_code is ExitCode.INCONCLUSIVE
+
+
+def test_a_failure_outside_of_the_job_is_no_property_of_a_commit(repository: Path) -> None:
+    speeds = repository / "speeds.json"
+    for text in ('{"1": 50, "2": 50, "3": 50}', "{}", '{"1": 30, "2": 30, "3": 30}'):
+        speeds.write_text(text)
+        git(repository, "commit", "-qam", text)
+    machine = Machine()
+    machine.exit_code = ExitCode.ENVIRONMENT
+    with pytest.raises(api.RsctlError) as caught:
+        api.prepare_bisect("job.yaml", good="HEAD~2").run(machine)
+    [finding] = caught.value.findings
+    assert (caught.value.exit_code, finding.code) == (ExitCode.ENVIRONMENT, "bisect")
+    assert " failed for a reason outside of the job: " in finding.message
+    assert finding.remedy == ("remove the reason, then run the same command again to continue")
+    assert not list(home().glob("bisect/*/*"))  # the commit is not skipped
 
 
 def _interrupt(prepared: api.PreparedBench, bench: api.Bench) -> None:

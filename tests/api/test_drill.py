@@ -151,6 +151,20 @@ def test_a_fault_without_an_effect_is_no_success(fault: str, reason: str) -> Non
     assert verdict_on(late).reasons == ["the run ended at step 20, before step 30"]
 
 
+@pytest.mark.parametrize(("last", "verdict"), [(20, "not-struck"), (19, "not-survived")])
+def test_a_fault_after_the_last_step_is_too_late(last: int, verdict: str) -> None:
+    found = verdict_on(struck(points(1, last)), observed([]))
+    assert found.verdict == verdict
+    assert found.reasons == (
+        ["all steps had run when the fault ended the job: strike earlier"]
+        if last == 20
+        else [
+            "it reported no loss after the fault",
+            "exit code 0 is wrong: t-111111 ended at step 19 of 20",
+        ]
+    )
+
+
 def test_a_full_disk_needs_a_later_checkpoint() -> None:
     through = struck(points(1, 20), state=JobState.SUCCEEDED)
     found = verdict_on(through, fault="full-disk")

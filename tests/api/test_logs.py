@@ -52,6 +52,7 @@ def test_replicas_that_the_run_does_not_have(chosen: LogFilter, message: str) ->
         list(log_batches(run, chosen, None, False))
     assert caught.value.exit_code == ExitCode.USAGE
     assert refused(caught.value).startswith(message)
+    assert caught.value.findings[0].code == ("grep" if chosen.grep else "replica")
 
 
 class Target:

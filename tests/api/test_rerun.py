@@ -1,16 +1,23 @@
-"""The image of a run that is submitted again to a cloud."""
+"""The image of a run that is submitted again to a cloud, and runs that cannot be."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from rsctl.api.job_file import load
-from rsctl.api.rerun import _with_image
+from rsctl.api.rerun import _with_image, prepare_rerun
 from rsctl.api.submission import PreparedRun
+from rsctl.bench.records import Benches, BenchRecord, Trial
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.plan import make_plan
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.origin import Origin, keep_origin
+from rsctl.runs.store import Store
 from rsctl.targets import get
-from tests.api.recorded import add
+from tests.api.recorded import add, at
 
 JOB = """
 name: j
@@ -34,3 +41,74 @@ def test_a_changed_source_gets_the_image_that_was_sent(tmp_path: Path) -> None:
     submission = make_plan(load(tmp_path / "job.yaml").copy_document(), target, "j-2")
     prepared = _with_image(PreparedRun(submission, (), target=target), run)
     assert (prepared.plan.image.tag, prepared.plan.image.reference) == ("old:1", SENT)
+
+
+def refused(reference: str) -> tuple[str, str | None]:
+    with pytest.raises(RsctlError) as caught:
+        prepare_rerun(reference)
+    [finding] = caught.value.findings
+    assert (caught.value.exit_code, finding.code) == (ExitCode.USAGE, "rerun")
+    assert finding == error("rerun", finding.message, finding.remedy)
+    return finding.message, finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("", "rsctl bench run JOB --new"),
+        ("-", "rsctl bench run JOB --new"),
+        ("a b.yaml", "rsctl bench run 'a b.yaml' --new"),
+    ],
+)
+def test_a_bench_is_run_again_whole(file: str, command: str) -> None:
+    benches = Benches(Store())
+    bench = BenchRecord(
+        bench="job-bench-1", name="j", target="process", definition="x", created=at(0),
+        cells=[{}], file=file,
+    )  # fmt: skip
+    benches.claim(bench)
+    add("job-1", "succeeded", spec="name: j\n")
+    benches.begin("job-bench-1", Trial(cell=0, repetition=0, run="job-1"))
+    again = f"run the bench again: {command}"
+    assert refused("job-bench-1") == (
+        "job-bench-1 is a bench, and rerun takes one run of a job without a matrix",
+        again,
+    )
+    assert refused("job-1") == (
+        "job-1 is one run of job-bench-1, which sets the values of its cell",
+        again,
+    )
+
+
+@pytest.mark.parametrize(
+    ("about", "message", "remedy"),
+    [
+        (
+            {},
+            "the job file of job-1 is not stored",
+            "rerun takes runs of a job file, sent by rsctl submit: submit the job itself",
+        ),
+        (
+            {"spec": "name: j\n", "settings": ["run.env.A=***"]},
+            "a --set of job-1 had a secret, which rsctl does not store",
+            "submit the job file with the same --set",
+        ),
+        (
+            {"spec": "run: {env: {TOKEN: '***'}}\n"},
+            "the job file of job-1 had a secret, which rsctl does not store",
+            "submit the job file; write the secret as ${VAR} in run.env",
+        ),
+    ],
+)
+def test_a_job_that_is_not_stored_whole(about: dict[str, Any], message: str, remedy: str) -> None:
+    add("job-1", "succeeded", **about)
+    assert refused("job-1") == (message, remedy)
+
+
+def test_the_folder_of_the_job_must_exist() -> None:
+    add("job-1", "succeeded", spec="name: j\n")
+    keep_origin("job-1", Origin(folder="/nowhere"))
+    assert refused("job-1") == (
+        "the folder of the job no longer exists: /nowhere",
+        "restore it; relative paths of the job file lead from there",
+    )

@@ -71,7 +71,12 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert head == f"{bench.bench} on process  succeeded  4 of 4 runs"
     assert table == done.out.splitlines()
     listed = rsctl("bench", "list")
-    assert listed.out.splitlines()[1].split()[:4] == [bench.bench, "process", "succeeded", "4/4"]
+    when = bench.created[:19].split("T")
+    row = [bench.bench, "process", "succeeded", "4/4", *when]
+    assert [line.split() for line in listed.out.splitlines()] == [
+        ["BENCH", "TARGET", "STATE", "RUNS", "CREATED", "(UTC)"],
+        row,
+    ]
     [row] = rsctl("list").out.splitlines()[1:]
     assert row.split()[:3] == [bench.bench, "process", "succeeded"]
     assert row.endswith("  bench, 4 runs: 4 succeeded")

@@ -15,7 +15,7 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer
 from rsctl.clients.google import Google
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.home import run_directory
 from rsctl.targets.managed.endpoints import endpoints_of, shared_service
 from rsctl.targets.sagemaker.client import SageMakerService
@@ -45,6 +45,9 @@ def _misleading(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "AWS_PROFILE": "nobody",
         "AWS_CONFIG_FILE": str(config),
         "AWS_USE_FIPS_ENDPOINT": "true",
+        "AWS_USE_DUALSTACK_ENDPOINT": "true",
+        "AWS_DEFAULTS_MODE": "unknown",
+        "AWS_SHARED_CREDENTIALS_FILE": str(config),
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": NOWHERE,
         "GOOGLE_APPLICATION_CREDENTIALS": "/nowhere.json",
         "HTTP_PROXY": NOWHERE,
@@ -155,6 +158,75 @@ def test_a_scale_that_is_none() -> None:
     for text, scale in (("0.5", 0.5), ("-1", 0.0), ("fast", 1.0)):
         assert Endpoints.of_environment({"RSCTL_CLOUD_PACE": text}).time_scale == scale
     assert Endpoints.of_environment({}).time_scale == 1.0
+
+
+OVERRIDE = "CLOUDSDK_API_ENDPOINT_OVERRIDES_"
+
+
+@pytest.mark.parametrize(
+    ("service", "region", "variables", "url"),
+    [
+        ("aiplatform", "us-east1", {}, "https://us-east1-aiplatform.googleapis.com"),
+        ("storage", None, {}, "https://storage.googleapis.com"),
+        ("logging", None, {f"{OVERRIDE}LOGGING": "https://x/"}, "https://x"),
+        ("logging", None, {f"{OVERRIDE}LOGGING": ""}, "https://logging.googleapis.com"),
+        ("logging", None, {"STORAGE_EMULATOR_HOST": NOWHERE}, "https://logging.googleapis.com"),
+        ("aiplatform", "us-east1", {f"{OVERRIDE}AIPLATFORM": NOWHERE}, NOWHERE),
+        ("storage", None, {"STORAGE_EMULATOR_HOST": "localhost:9"}, "http://localhost:9"),
+        (
+            "storage",
+            None,
+            {"STORAGE_EMULATOR_HOST": "localhost:9", f"{OVERRIDE}STORAGE": NOWHERE},
+            NOWHERE,
+        ),
+    ],
+)
+def test_where_a_service_of_google_answers(
+    service: str, region: str | None, variables: dict[str, str], url: str
+) -> None:
+    assert Endpoints.of_environment(variables).google_url(service, region) == url
+
+
+KEYS = {
+    "GOOGLE_APPLICATION_CREDENTIALS": "/key.json",
+    "AWS_ENDPOINT_URL": NOWHERE,
+    "AWS_ACCESS_KEY_ID": "id",
+    "AWS_SECRET_ACCESS_KEY": "secret",
+}
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "seen"),
+    [
+        (Endpoints.of_environment(KEYS), (None, None, None)),
+        (Endpoints.of_emulator(KEYS), ("/key.json", ("id", "secret"), NOWHERE)),
+        (Endpoints.of_emulator({"AWS_ENDPOINT_URL": "x"}), (os.devnull, ("", ""), "x")),
+    ],
+)
+def test_only_of_an_emulator_all_is_known(endpoints: Endpoints, seen: tuple[object, ...]) -> None:
+    found = (endpoints.google_key_file, endpoints.aws_key, endpoints.aws_url("sagemaker"))
+    assert found == seen
+
+
+@pytest.mark.parametrize("name", ["GOOGLE_X", "CLOUDSDK_X", "AWS_X", "STORAGE_EMULATOR_HOST"])
+def test_what_configures_a_cloud_makes_endpoints_differ(name: str) -> None:
+    for make in (Endpoints.of_environment, Endpoints.of_emulator):
+        assert make({name: "a"}) == make({name: "a", "PATH": "/bin", f"X_{name}": "b"})
+        assert make({name: "a"}) != make({name: "b"})
+    assert Endpoints.of_environment({}) != Endpoints.of_emulator({})
+
+
+def test_an_address_that_an_emulator_has_not_left() -> None:
+    endpoints = Endpoints.of_emulator({})
+    for service, call in (
+        ("logging", lambda: endpoints.google_url("logging")),
+        ("sagemaker", lambda: endpoints.aws_url("sagemaker")),
+    ):
+        with pytest.raises(RsctlError) as refused:
+            call()
+        text = f"the run was a rehearsal, and its emulator has not stored an address of {service}"
+        assert refused.value.findings == (error("endpoint", text, "submit the job again"),)
+        assert refused.value.exit_code is ExitCode.ENVIRONMENT
 
 
 def test_secrets_are_not_in_its_repr() -> None:

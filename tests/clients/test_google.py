@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
+from google.auth import exceptions
+from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import GOOGLE_LOGIN, NO_CREDENTIALS, NoAnswer
-from rsctl.clients.google import Google, google_credentials
+from rsctl.clients.google import Google, body_of, google_credentials, renew
 from rsctl.clients.retries import RetryPolicy
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 TRANSIENT = (408, 429, 500, 502, 503, 504)
 
@@ -112,3 +119,164 @@ def test_credentials_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None
         "there are no Google Cloud credentials: File /nowhere.json was not found."
     )
     assert finding.remedy == GOOGLE_LOGIN
+
+
+def raised(problem: Exception, answer: Answer | None = None) -> tuple[RsctlError, Google]:
+    """What becomes of an exception in a call."""
+    session = Session(answer or Answer(200))
+    made = client(session, [])
+
+    def fail(*_: Any, **__: Any) -> Answer:
+        session.calls += 1
+        raise problem
+
+    session.request = fail  # type: ignore[method-assign]
+    with pytest.raises(RsctlError) as caught:
+        made.request("GET", "https://x.example/v1")
+    assert session.calls == (3 if isinstance(caught.value, NoAnswer) else 1)
+    return caught.value, made
+
+
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (requests.ConnectionError("no route"), "no route"),
+        (requests.ConnectionError(), "ConnectionError"),
+        (requests.ConnectionError("HTTPSConnection(host='x', port=443): no route"), "no route"),
+        (
+            requests.ConnectionError(
+                MaxRetryError(None, "/", NewConnectionError(None, "no route"))  # type: ignore[arg-type]
+            ),
+            "None: no route",
+        ),
+        (requests.ReadTimeout("x" * 501), "x" * 500),
+        (exceptions.TransportError(requests.ConnectionError("no route")), "no route"),
+    ],
+)
+def test_no_answer_has_its_reason_below_the_layers_of_libraries(
+    problem: Exception, reason: str
+) -> None:
+    made, _ = raised(problem)
+    assert isinstance(made, NoAnswer)
+    assert (made.reason, made.sent, made.exit_code) == (reason, True, ExitCode.ENVIRONMENT)
+    remedy = "check the network, then run the command again"
+    message = f"x.example gives no answer: {reason}"
+    assert made.findings == (error("network", message, remedy),)
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code", "finding"),
+    [
+        (
+            "invalid_grant",
+            ExitCode.ENVIRONMENT,
+            error(
+                "credentials-expired",
+                "Google Cloud does not accept the credentials: invalid_grant",
+                GOOGLE_LOGIN,
+            ),
+        ),
+        (
+            "PERMISSION_DENIED: no",
+            ExitCode.REFUSED,
+            error(
+                "denied",
+                "Google Cloud issues no access token: PERMISSION_DENIED: no",
+                "ask for roles/iam.serviceAccountTokenCreator on the service account",
+            ),
+        ),
+        (
+            "x" * 501,
+            ExitCode.ENVIRONMENT,
+            error(
+                "credentials-expired",
+                f"Google Cloud does not accept the credentials: {'x' * 500}",
+                GOOGLE_LOGIN,
+            ),
+        ),
+    ],
+)
+def test_credentials_that_cannot_be_renewed_are_read_again(
+    text: str, exit_code: ExitCode, finding: Finding
+) -> None:
+    made, google = raised(exceptions.RefreshError(text, {"the whole": "answer"}))
+    assert (made.exit_code, made.findings) == (exit_code, (finding,))
+    assert google._session is None
+
+    class Refused:
+        def refresh(self, _: object) -> None:
+            raise exceptions.RefreshError(text)
+
+    with pytest.raises(RsctlError) as caught:
+        renew(Refused(), Endpoints())
+    assert (caught.value.exit_code, caught.value.findings) == (exit_code, (finding,))
+
+
+def test_a_token_service_that_gives_no_answer() -> None:
+    class Lost:
+        def refresh(self, _: object) -> None:
+            raise exceptions.TransportError
+
+    with pytest.raises(NoAnswer) as caught:
+        renew(Lost(), Endpoints())
+    message = "oauth2.googleapis.com gives no answer: TransportError"
+    assert caught.value.findings[0].message == message
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(401, False), (403, True), (200, True)])
+def test_only_refused_credentials_are_read_again(status: int, is_kept: bool) -> None:
+    made = client(Session(Answer(status)), [])
+    made.request("GET", "https://x.example/v1", ok=None)
+    assert (made._session is not None) is is_kept
+
+
+@pytest.mark.parametrize("body", [[], None, "text", ValueError(), RecursionError()])
+def test_an_answer_that_is_no_json_object(body: object) -> None:
+    class Odd(Answer):
+        def json(self) -> Any:
+            if isinstance(body, Exception):
+                raise body
+            return body
+
+    with pytest.raises(NoAnswer) as caught:
+        body_of(Odd(200))
+    message = "x.example gives no answer: the answer is not a JSON object"
+    assert caught.value.findings[0].message == message
+    assert body_of(Answer(200, "m")) == {"error": {"message": "m"}}
+
+
+@pytest.mark.parametrize(
+    ("names", "identity"),
+    [
+        ({"service_account_email": "s@p", "account": "u@x"}, "s@p"),
+        ({"service_account_email": "", "account": "u@x"}, "u@x"),
+        ({"account": ""}, "a user (SimpleNamespace)"),
+        ({}, "a user (SimpleNamespace)"),
+    ],
+)
+def test_whose_credentials_they_are(names: dict[str, str], identity: str) -> None:
+    made = client(Session(Answer(200)), [])
+    renewed: list[object] = []
+    credentials = SimpleNamespace(refresh=renewed.append, **names)
+    made._session.credentials = credentials
+    assert (made.identity(), made.credentials, len(renewed)) == (identity, credentials, 1)
+
+
+@pytest.mark.parametrize(
+    ("project", "own", "charged"),
+    [(None, None, None), ("p", None, "p"), ("p", "own", "own"), (None, "own", "own")],
+)
+def test_a_users_calls_are_charged_to_the_project(
+    tmp_path: Path, project: str | None, own: str | None, charged: str | None
+) -> None:
+    """Once a client is logged in; each service without a quota project of its own asks for one."""
+    file = tmp_path / "user.json"
+    user = {"type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "r"}
+    file.write_text(json.dumps(user | ({"quota_project_id": own} if own else {})))
+    variables = {"GOOGLE_APPLICATION_CREDENTIALS": str(file)}
+    google = Google(Endpoints.of_emulator(variables), project)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a user's credentials without a project
+        credentials = google.credentials
+    assert (credentials.quota_project_id, google.credentials) == (charged, credentials)
+    assert credentials.scopes == ["https://www.googleapis.com/auth/cloud-platform"]

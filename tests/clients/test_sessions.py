@@ -20,12 +20,13 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.private import host_of, is_private
 from rsctl.clients.sessions import (
     aws_client,
+    aws_regions,
     aws_session,
     google_request,
     google_session,
     http_session,
 )
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import parse_repository
 from rsctl.images.registry.operations import ensure_repository
@@ -184,6 +185,75 @@ def test_a_metadata_server_is_asked_in_clear(place: str, monkeypatch: pytest.Mon
     assert http_session().put(place).status_code == 200
     refused(lambda: http_session().put(place, headers={"Authorization": "Bearer x"}))
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "method", "headers"),
+    [
+        ("http://169.254.169.253/x", "PUT", {}),
+        ("http://[fe80::1]/x", "GET", {}),
+        ("http://metadata.example/x", "GET", {"Metadata-Flavor": "Google"}),
+    ],
+)
+def test_which_servers_are_asked_in_clear_for_metadata(
+    monkeypatch: pytest.MonkeyPatch, place: str, method: str, headers: dict[str, str]
+) -> None:
+    answer = requests.Response()
+    answer.status_code = 200
+    monkeypatch.setattr(HTTPAdapter, "send", lambda *_, **__: answer)
+    assert http_session().request(method, place, headers=headers) is answer
+    for other, wrong in (("GET", {}), ("POST", headers)):
+        if headers:
+            refused(
+                lambda other=other, wrong=wrong: http_session().request(other, place, headers=wrong)
+            )
+
+
+@pytest.mark.parametrize("is_emulator", [False, True])
+def test_an_emulator_is_reached_without_a_proxy(is_emulator: bool) -> None:
+    endpoints = Endpoints(is_emulator=is_emulator)
+    session = google_session(None, endpoints)
+    renewing = google_request(endpoints).session
+    assert {session.trust_env, renewing.trust_env} == {not is_emulator}
+    for scheme in ("https://x", "http://x"):
+        assert session.get_adapter(scheme).max_retries.total == 0
+        assert renewing.get_adapter(scheme).max_retries.total == 3
+    assert [http_session(proxies).trust_env for proxies in (True, False)] == [True, False]
+    assert http_session().trust_env
+    assert http_session(total=2, backoff_factor=3).get_adapter("https://x").max_retries.total == 2
+
+
+def test_an_emulator_of_aws_is_called_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's FIPS, dual stack and proxies are for the cloud."""
+    for name in ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"):
+        monkeypatch.setenv(name, "true")
+    address = "http://127.0.0.1:1"
+    for made, begin in (
+        (Endpoints(), "https://s3-fips.dualstack.us-east-1.amazonaws.com"),
+        (Endpoints.of_emulator({"AWS_ENDPOINT_URL": address}), address),
+    ):
+        client = aws_client(aws_session(made, "us-east-1"), made, "s3", read_timeout=7)
+        assert client.generate_presigned_url("list_buckets").startswith(f"{begin}/")
+        config = client.meta.config
+        assert (config.proxies, config.read_timeout) == ({} if made.is_emulator else None, 7)
+
+
+def test_an_endpoint_in_clear_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"{ELSEWHERE}/?x=secret")
+    endpoints = Endpoints.of_environment()
+    with pytest.raises(RsctlError) as raised:
+        aws_client(aws_session(endpoints, "us-east-1"), endpoints, "s3")
+    what = f"the endpoint is '{ELSEWHERE}/'"
+    message = f"{what}, which would send credentials unencrypted over the network"
+    remedy = "set AWS_ENDPOINT_URL to an https:// address, or to one on this machine"
+    assert raised.value.findings == (error("endpoint", message, remedy),)
+
+
+def test_the_regions_of_a_service_are_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    known = aws_regions("sagemaker")
+    assert {"us-east-1", "cn-north-1", "us-gov-west-1"} <= set(known)
+    assert "moon" not in known
 
 
 def test_amazons_registries_go_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import JobState, RsctlError
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
 from rsctl.ui.exposition import exposition
 from rsctl.ui.server import serve
@@ -90,3 +90,78 @@ def test_a_token_file_is_private(tmp_path: Path) -> None:
         make_token(file)
     with pytest.raises(RsctlError, match="cannot use the token file"):
         make_token(tmp_path / "none" / "token")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_token"),
+    [
+        ("a" * 31, False),
+        ("a" * 32, True),
+        ("Az09_-" * 6 + "\n", True),
+        ("a" * 256 + "\n", True),
+        ("a" * 257, False),
+        ("a" * 256 + "\n" * 800 + "b", True),  # no more than the beginning is read
+        ("a" * 32 + " b", False),
+        ("ä" * 32, False),
+        ("", False),
+    ],
+)
+def test_the_file_of_a_token(tmp_path: Path, text: str, is_token: bool) -> None:
+    file = tmp_path / "token"
+    file.write_text(text)
+    file.chmod(0o600)
+    if is_token:
+        assert make_token(file) == text.split()[0]
+        return
+    with pytest.raises(RsctlError) as refused:
+        make_token(file)
+    message = f"{file} does not contain a token: 32 to 256 letters, digits, - or _"
+    remedy = "remove the file, and rsctl ui writes a new one"
+    assert refused.value.findings == (error("token-file", message, remedy),)
+    assert refused.value.exit_code is ExitCode.ENVIRONMENT
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_private"),
+    [(0o640, True), (0o660, True), (0o604, False), (0o602, False), (0o601, False)],
+)
+def test_who_else_can_access_the_file_of_a_token(
+    tmp_path: Path, mode: int, is_private: bool
+) -> None:
+    file = tmp_path / "token"
+    token = make_token(file)
+    file.chmod(mode)
+    if is_private:
+        assert make_token(file) == token
+        return
+    with pytest.raises(RsctlError) as refused:
+        make_token(file)
+    message = f"every user of this machine can access the token file {file}"
+    assert refused.value.findings == (error("token-file", message, f"chmod o= {file}"),)
+    assert refused.value.exit_code is ExitCode.ENVIRONMENT
+
+
+def test_a_token_is_new_without_a_file(tmp_path: Path) -> None:
+    tokens = {make_token(), make_token(), make_token(tmp_path / "token")}
+    assert sorted(map(len, tokens)) == [43, 43, 43]  # 32 bytes each
+
+
+def test_a_folder_is_not_the_file_of_a_token(tmp_path: Path) -> None:
+    with pytest.raises(RsctlError) as refused:
+        make_token(tmp_path)
+    message = f"cannot use the token file {tmp_path}: it is not a regular file"
+    assert refused.value.findings == (error("token-file", message),)
+    assert refused.value.exit_code is ExitCode.ENVIRONMENT
+
+
+def test_a_port_that_is_taken(rsctl: Cli) -> None:
+    with serve() as first:
+        port = int(first.address.rstrip("/").rpartition(":")[2])
+        with pytest.raises(RsctlError) as refused, serve(port):
+            pass
+    message = f"cannot listen on 127.0.0.1:{port}: Address already in use"
+    remedy = "choose another port with --port, or leave it out"
+    assert refused.value.findings == (error("port", message, remedy),)
+    assert refused.value.exit_code is ExitCode.ENVIRONMENT
+    with serve(port) as again:  # it is free again immediately
+        assert again.address == first.address

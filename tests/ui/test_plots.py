@@ -40,6 +40,20 @@ STATES = Timeline(
         )
     ],
 )
+LONG = "a" * 30 + "z" * 30
+BAND = LineChart(
+    "t", "x", "y", [ChartLine(str(n), [(0, float(n)), (60, 2.0 * n)]) for n in range(9)]
+)
+OTHERS = LineChart(
+    "t",
+    LONG,
+    LONG,
+    [ChartLine(LONG, [(0, 1.0)]), ChartLine("b", [(0, 2000.1234567)])],
+    others=[ChartLine("o", [(1 / 3, 5.0)])],
+)
+FAR = LineChart("t", "x", "y", [ChartLine("a", [*((n, float(n)) for n in range(11)), (11, 1e5)])])
+ENDS = Timeline("t", [TimelineRow(LONG, [Span(0, 9, "odd")], [ChartMark(10801, "failed")])] * 61)
+MANY = HeatMap("t", "", LONG, [LONG] * 131, LONG, [LONG], [[1.0]] * 131)
 FEW = [Bar("a", 1.5, 1.0, 2.0), Bar("b", None)]
 
 
@@ -131,6 +145,59 @@ FEW = [Bar("a", 1.5, 1.0, 2.0), Bar("b", None)]
 )
 def test_a_chart_as_data(chart: Chart, plot: dict[str, object]) -> None:
     assert plot_of(chart) == plot
+
+
+def test_very_many_lines_are_a_band_and_a_median() -> None:
+    plot = plot_of(BAND)
+    assert plot["band"] == [[0.5, 0.0, 4.0, 8.0], [59.5, 0.0, 8.0, 16.0]]
+    points = [[0.5, 4.0], [59.5, 8.0]]
+    assert plot["lines"] == [{"label": "median", "color": "c1", "dashes": [], "points": points}]
+    assert (plot["low"], plot["high"], plot["others"]) == (-0.8, 16.8, [])
+
+
+def test_lines_in_the_background_and_long_names() -> None:
+    plot = plot_of(OTHERS)
+    assert (plot["log"], plot["low"], plot["high"]) == (True, 1.0, 2000.1234567)
+    assert plot["others"] == [[[0.333333, 5.0]]]
+    assert plot["lines"][1]["points"] == [[0.0, 2000.12]]
+    short = f"{'a' * 21}…{'z' * 22}"
+    assert (plot["x"], plot["y"], plot["lines"][0]["label"]) == (
+        short,
+        f"{'a' * 25}…{'z' * 26}",
+        short,
+    )
+
+
+def test_a_value_far_away_is_beyond_the_axis() -> None:
+    plot = plot_of(FAR)
+    assert (plot["low"], plot["high"], plot["log"]) == (-0.6, 10.6, False)
+    assert plot["lines"][0]["points"][-1] == [11.0, 100000.0]
+
+
+def test_long_names_and_many_rows_are_cut() -> None:
+    name = f"{'a' * 27}…{'z' * 28}"
+    plot = plot_of(ENDS)
+    assert plot["x"] == "time since the submission (h)"
+    row = {
+        "label": name,
+        "spans": [[0.0, 0.0025, "faint", "odd"]],
+        "marks": [[3.00028, "c2", "✖", "failed"]],
+    }
+    assert plot["rows"] == [row] * 60
+    bars = plot_of(BarChart("t", LONG, [Bar(LONG, math.inf, -math.inf, math.nan)] * 61))
+    bar = {"label": name, "value": None, "low": None, "high": None, "text": "inf"}
+    assert bars["rows"] == [bar] * 60
+    dots = plot_of(DotChart("t", LONG, [(LONG, [1.0])] * 61))
+    assert dots["rows"] == [{"label": name, "dots": [1.0], "median": 1.0, "text": "1"}] * 60
+    dense = plot_of(DotChart("t", LONG, [("a", [1.0])] * 131))
+    assert (dense["dense"], len(dense["rows"])) == (True, 130)
+    heat = plot_of(MANY)
+    assert (heat["rows"], heat["columns"]) == (
+        [f"{'a' * 6}…{'z' * 7}"] * 130,
+        [f"{'a' * 5}…{'z' * 6}"],
+    )
+    axis = f"{'a' * 21}…{'z' * 22}"
+    assert {plot["x"] for plot in (bars, dots, heat)} | {heat["y"]} == {axis}
 
 
 def test_an_interval_has_no_bar() -> None:

@@ -87,6 +87,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
     "toolkit-program": frozenset({"module"}),
+    "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
     "compile": frozenset({"gpu-binary"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),

@@ -308,6 +308,16 @@ def test_buckets_in_which_nothing_was_written(store: Store, add: Add) -> None:
     assert changed(home() / "none").startswith("1970-01-01T00:00:00")
 
 
+@pytest.mark.parametrize("has_buckets", [False, True])
+def test_buckets_go_when_asked_for(store: Store, has_buckets: bool) -> None:
+    folder = home() / "rehearsal" / "gs" / "old"
+    folder.mkdir(parents=True)
+    aged(folder, 8)
+    prune = Prune(store, limits())
+    prune.select(has_buckets=has_buckets, program=None)
+    assert [item.name for item in prune.items] == ["gs://old"] * has_buckets
+
+
 def test_all_that_was_selected_is_removed(store: Store, add: Add) -> None:
     add("job-1", "succeeded", 10, "outputs/model.pt")
     bench(store, "b-1", add("b-run", "succeeded", 10, "worker-0/log"))
