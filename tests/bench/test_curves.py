@@ -232,7 +232,7 @@ def test_a_baseline_file_has_the_curves_that_a_gate_compares() -> None:
 
 
 def test_a_calibrated_floor_is_of_the_curve() -> None:
-    [found] = calibrate(side(1), ["curve.loss"], 5)
+    [found] = calibrate(side(1, steps=4), ["curve.loss"], 5)
     assert found.runs == 5
     assert found.floor is not None
     assert 0.01 < found.floor < 0.06

@@ -343,7 +343,7 @@ def test_clients_are_made_in_one_place() -> None:
     made = re.compile(
         r"boto3\.(client|resource|Session)\(|requests\.(Session|get|post|request)\(|"
         r"AuthorizedSession|transport\.(requests|urllib3|_http_client) import|http\.client|"
-        r"urllib\.request|urlopen"
+        r"urllib\.request|urlopen\("
     )
     root = Path(rsctl.__file__).parent
     found = {
