@@ -97,8 +97,9 @@ class Series(msgspec.Struct, kw_only=True):
 
 
 class SeriesPart(NamedTuple):
-    """The runs of two sides in a part of their curves, with its first and last step; or, of what is
-    no curve, all there is.
+    """The runs of two sides in a part of their curves, with its first and last step.
+
+    Of a metric itself, all there is.
     """
 
     baseline: Series
