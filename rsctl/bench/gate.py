@@ -292,7 +292,7 @@ def _regressed_steps(
     baseline: Results, candidate: Results, checks: Sequence[MetricCheck]
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
     """The medians of a step's parts on both sides in each cell that regressed, worst first."""
-    regressed = [check for check in checks if check.verdict is Verdict.REGRESSED]
+    regressed = [c for c in checks if c.verdict is Verdict.REGRESSED and c.steps is None]
     regressed.sort(key=lambda check: -abs(check.effect or 0.0))
     cells = [check.cell for check in regressed if check.cell is not None]
     return [(_step_medians(baseline, cell), _step_medians(candidate, cell)) for cell in cells]

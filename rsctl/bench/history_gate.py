@@ -140,14 +140,27 @@ def improvements(
     gate: Gate,
     alpha: float = ALPHA,
 ) -> list[MetricCheck]:
-    """The checks of a gate that are better by more than may be worse, by the same test."""
+    """The checks of a gate that are better by more than may be worse, by the same test.
+
+    A curve is better if its worst part is.
+    """
     reversed_gate = evaluate(candidate, baseline, floors, alpha)
     better = {
         (check.metric, _cell_key(check.cell))
         for check in reversed_gate.checks
         if check.verdict is Verdict.REGRESSED
     }
-    return [check for check in gate.checks if (check.metric, _cell_key(check.cell)) in better]
+    return [
+        check
+        for check in gate.checks
+        if (check.metric, _cell_key(check.cell)) in better and (check.steps is None or _is_better(check))
+    ]
+
+
+def _is_better(check: MetricCheck) -> bool:
+    """Whether the worst part of a curve is better by more than it may be worse."""
+    effect = check.effect or 0.0
+    return (effect if check.goal == "max" else -effect) > check.floor
 
 
 def outdated_text(check: MetricCheck) -> str:

@@ -15,6 +15,7 @@ from rsctl.bench.curves import Curve, CurveReader, curve_parts
 from rsctl.bench.exchanges import p_of_any
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.gate import Gate, confirm, evaluate
+from rsctl.bench.history_gate import improvements
 from rsctl.bench.paired_gate import evaluate_pairs
 from rsctl.bench.paired_results import PairedResults
 from rsctl.bench.records import Against
@@ -118,6 +119,13 @@ def test_a_divergence_that_the_last_value_hides() -> None:
 
 def test_an_unchanged_training_passes() -> None:
     assert evaluate(side(1), side(2), FLOORS).verdict is Verdict.PASS
+
+
+def test_a_baseline_is_outdated_if_the_whole_curve_is_better() -> None:
+    for better, expected in ((lambda _: 0.8, ["curve.loss"]), (lambda s: 1 / bump(s), [])):
+        sides = side(1), side(2, rule=better)
+        found = improvements(*sides, FLOORS, evaluate(*sides, FLOORS))
+        assert [check.metric for check in found] == expected
 
 
 def test_a_loss_that_falls_later_has_regressed() -> None:
