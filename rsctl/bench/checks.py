@@ -47,6 +47,20 @@ _FINEST = 1e-8
 """The part of a value's size below which an exact test takes values for equal, with room."""
 
 
+class PartCheck(msgspec.Struct, kw_only=True):
+    """A part of a curve: its first and last step, the medians of both sides, and the effect."""
+
+    steps: tuple[int, int]
+    baseline: float
+    value: float
+    effect: Optional[float]
+
+    @property
+    def middle(self) -> float:
+        """The step in its middle."""
+        return sum(self.steps) / 2
+
+
 class MetricCheck(msgspec.Struct, kw_only=True):
     """One metric of one cell; `cell` is None for the check across all cells.
 
@@ -59,7 +73,7 @@ class MetricCheck(msgspec.Struct, kw_only=True):
     where they ran apart. `suspected` is whether the effect is beyond the floor, `confirmed` whether
     fresh runs were taken into account. `machines` is the number of kinds of machines; with several,
     only runs on the same kind are compared with each other. `steps` are the first and last step of
-    the worst part of a curve, which `effect`, `baseline` and `value` are of.
+    the worst part of a curve, which `effect`, `baseline` and `value` are of; `parts` are all parts.
     """
 
     metric: str
@@ -82,6 +96,7 @@ class MetricCheck(msgspec.Struct, kw_only=True):
     confirmed: bool = False
     machines: int = 1
     steps: Optional[tuple[int, int]] = None
+    parts: list[PartCheck] = []
     reason: Optional[str] = None
 
     @property
@@ -136,6 +151,16 @@ class UndecidedCheck(msgspec.Struct):
         self.cells, self.strata = worst.cells, worst.strata
         self.check.baseline, self.check.value = worst.check.baseline, worst.check.value
         self.check.steps = worst.check.steps
+        sign = 1 if self.goal == "max" else -1
+        self.check.parts = [
+            PartCheck(
+                steps=part.check.steps or (0, 0),
+                baseline=part.check.baseline or 0.0,
+                value=part.check.value or 0.0,
+                effect=None if each.effect is None else sign * each.effect,
+            )
+            for part, each in zip(self.parts, found, strict=True)
+        ]
         p = p_of_any([part.blocks for part in self.parts])
         return Evidence(found[at].effect, p, max(each.p_excluded for each in found))
 

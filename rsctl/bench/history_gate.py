@@ -153,7 +153,8 @@ def improvements(
     return [
         check
         for check in gate.checks
-        if (check.metric, _cell_key(check.cell)) in better and (check.steps is None or _is_better(check))
+        if (check.metric, _cell_key(check.cell)) in better
+        and (check.steps is None or _is_better(check))
     ]
 
 

@@ -430,6 +430,12 @@ def test_a_gate_of_curves_names_the_steps_that_are_worse(rsctl: Cli) -> None:
     assert " -50 % [-50.8, -49.2]  5 %      0.00397" in row
     checks = json.loads(rsctl("gate", "now", *made, "-o", "json").out)["checks"]
     assert [(c["metric"], c["steps"]) for c in checks] == [("curve.throughput", [16, 19])]
+    effects = [0.0] * 16
+    effects[4] = -0.5
+    assert [part["effect"] for part in checks[0]["parts"]] == effects
+    assert rsctl("report", "now", "--output", "r.html").code == 0
+    page = (rsctl.folder / "r.html").read_text()
+    assert "curve.throughput, medians of 5 and 5 runs<" in page
     assert rsctl("gate", "now", "--baseline", "b.json", *LIMIT).code == 0
     unknown = rsctl("gate", "now", "--baseline", "b.json", "--max-regression", "curve.nope=5%")
     assert unknown.code == 2

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from rsctl.bench.checks import MetricCheck
 from rsctl.bench.decision import Decision
 from rsctl.bench.differences import Difference
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.results import cell_label
-from rsctl.results.report.charts import Bar, Chart, IntervalChart, counted
+from rsctl.job.gate_checks import metric_of
+from rsctl.results.report.charts import Bar, Chart, ChartLine, IntervalChart, LineChart, counted
 from rsctl.results.report.html import Child, details, facts, items, paragraph, table
 from rsctl.results.report.page import Page
 
@@ -36,6 +39,7 @@ def add_gate(page: Page, decision: Decision) -> None:
         *_listed("The baseline is for a different measurement:", gate.refused),
         *_checks(gate.worst_first),
         *_listed("Better than the baseline by more than it may be worse:", gate.outdated),
+        page.figures(_curves(gate.worst_first)),
         page.figures(_charts(gate.checks)) if gate.against else None,
         *_differences(gate.differences),
     )
@@ -80,6 +84,22 @@ def _charts(checks: Sequence[MetricCheck]) -> list[Chart]:
         if any(max(c.runs) > 1 for c in known):
             axis = "% of the baseline's median, 90 % interval"
             charts.append(IntervalChart(f"Effect on {name}, by pairs", axis, bars))
+    return charts[:_CHARTS]
+
+
+def _curves(checks: Sequence[MetricCheck]) -> list[Chart]:
+    """The curves of both sides, by the medians of their runs."""
+    charts: list[Chart] = []
+    for check in checks:
+        sides = {
+            "baseline": [(part.middle, part.baseline) for part in check.parts],
+            "candidate": [(part.middle, part.value) for part in check.parts],
+        }
+        if check.parts:
+            title = f"{replace(check, steps=None).title}, medians of {_runs(check)}"
+            title += " runs" if check.pairs is None else ""
+            lines = [ChartLine(side, points) for side, points in sides.items()]
+            charts.append(LineChart(title, "step", check.unit or metric_of(check.metric), lines))
     return charts[:_CHARTS]
 
 
