@@ -98,7 +98,7 @@ _MaxRegression = Annotated[
         rich_help_panel=_DECISION,
         help=(
             "The allowed regression of a metric: a percentage, or an amount in its unit; of some "
-            "cells: METRIC[KEY=VALUE]=8%. Repeatable."
+            "cells: METRIC[KEY=VALUE]=8%. curve.METRIC is its whole curve. Repeatable."
         ),
     ),
 ]

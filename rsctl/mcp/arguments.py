@@ -140,7 +140,11 @@ class Gate(_Arguments):
         Meta(description="A git ref or job file to run in turn with the job file."),
     ] = None
     max_regression: Annotated[
-        dict[str, str], Meta(description='The allowed regression, such as {"throughput": "5%"}.')
+        dict[str, str],
+        Meta(
+            description='The allowed regression, such as {"throughput": "5%", "curve.loss": "5%"}: '
+            "curve.NAME is the whole curve of a metric."
+        ),
     ] = {}
     repeat: Annotated[
         Optional[Annotated[int, Meta(ge=1, le=1000)]],
