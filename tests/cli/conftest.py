@@ -23,7 +23,7 @@ from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.local import compose, process
 from tests.kit.commands import Done
 
-DEADLINE = 90.0
+DEADLINE = 240.0
 
 
 class Cli:
