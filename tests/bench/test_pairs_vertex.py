@@ -69,7 +69,7 @@ def test_in_turn_on_one_persistent_resource(
             "-o",
             "json",
         ]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=240)
         jobs = [record.copy() for record in emulator.jobs.records.values()]
     runner.close()
     gate = json.loads(done.stdout)

@@ -59,7 +59,7 @@ def test_it_serves_until_it_is_interrupted(serving: subprocess.Popen[str]) -> No
     assert refused.value.code == 401
     assert "rsctl emulator" in refused.value.headers["Server"]
     serving.send_signal(signal.SIGINT)
-    _, talk = serving.communicate(timeout=60)
+    _, talk = serving.communicate(timeout=240)
     assert serving.returncode == ExitCode.SUCCEEDED
     assert talk.startswith(
         f"rsctl emulator (made from the documentation; not the cloud): vertex at {said['url']}, "

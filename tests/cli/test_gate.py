@@ -402,7 +402,7 @@ def test_an_interrupted_gate_leaves_a_report_of_its_runs(
     with subprocess.Popen(command, stderr=subprocess.PIPE) as gate:
         wait_until(lambda: any(run.state is JobState.RUNNING for run in Store().runs()))
         gate.send_signal(signal.SIGTERM)
-        gate.communicate(timeout=60)
+        gate.communicate(timeout=240)
     assert gate.returncode == 5
     [only] = sections((here / "r.html").read_text())
     assert only.startswith("Bench job-bench-")

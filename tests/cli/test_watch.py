@@ -68,7 +68,7 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
         assert watcher.stdout is not None
         assert watcher.stdout.readline() == "worker-0 | up\n"
         watcher.send_signal(signal.SIGINT)
-        _, err = watcher.communicate(timeout=60)
+        _, err = watcher.communicate(timeout=240)
     assert watcher.returncode == 130
     assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in err
     assert rsctl("status", run, "-o", "json").json["state"] == "running"
@@ -76,7 +76,7 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
         assert watcher.stdout is not None
         assert watcher.stdout.readline() == "worker-0 | up\n"
         assert rsctl("cancel", run).code == 0
-        _, err = watcher.communicate(timeout=60)
+        _, err = watcher.communicate(timeout=240)
     assert watcher.returncode == 5
     assert f"{run} cancelled after" in err
 

@@ -26,6 +26,6 @@ def browse(file: Path, profile: Path, *options: str, query: str = "") -> str:
         *("--hide-scrollbars", "--no-first-run", f"--user-data-dir={profile}"),
         *("--host-resolver-rules=MAP * ~NOTFOUND", *options, file.as_uri() + query),
     ]
-    done = subprocess.run(argv, capture_output=True, timeout=120)
+    done = subprocess.run(argv, capture_output=True, timeout=240)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return done.stdout.decode()

@@ -20,7 +20,7 @@ import rsctl_start
 from tests.kit.polling import wait_until
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 240.0
 
 
 class Node:

@@ -21,7 +21,7 @@ import yaml
 from rsctl.cli.app import run as run_in_process
 from tests.kit.polling import wait_until
 
-DEADLINE = 90.0
+DEADLINE = 120.0
 
 
 @dataclass

@@ -119,7 +119,7 @@ def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> N
         if '"running"' in printed:
             break
     emulator.terminate()
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 9, err
     result = json.loads(out.splitlines()[-1])
     assert (result["type"], result["exit_code"], result["state"]) == ("result", 9, "running")

@@ -135,7 +135,7 @@ def test_an_interruption_cancels_the_current_run(rsctl: Rsctl) -> None:
         lambda: [run for run in rsctl.runs() if "step 2 " in rsctl.log(run["run"])], "a step"
     )
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=100)
+    _, stderr = process.communicate(timeout=240)
     [run] = rsctl.runs()
     assert process.returncode == 130, stderr
     assert stderr.splitlines()[-1] == f"interrupted: {run['run']} is cancelled"

@@ -128,7 +128,7 @@ def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
             break
     yield json.loads(text)["environment"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
 
 
 def test_a_job_that_was_submitted_elsewhere(rsctl: Rsctl, cloud: dict[str, str]) -> None:

@@ -34,7 +34,7 @@ def send(process: subprocess.Popen[str], signals: list[Signals]) -> tuple[str, s
     """All of them within a millisecond or so; what the process printed to its end."""
     for number in signals:
         process.send_signal(number)
-    return process.communicate(timeout=60)
+    return process.communicate(timeout=240)
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> None:

@@ -47,7 +47,7 @@ class Program:
 
     def end(self) -> tuple[int, list[dict[str, Any]], str]:
         """Wait for its end: exit code, the remaining lines, and stderr."""
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=240)
         lines = [json.loads(line) for line in (out or "").splitlines()]
         return self.process.returncode, lines, err
 

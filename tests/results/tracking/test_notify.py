@@ -299,7 +299,7 @@ notify: [{url: "${HOOK}", on: [failed, succeeded, regressed]}]
 def _rsctl(folder: Path, *words: str) -> tuple[int, str]:
     """The exit code of a command, and what it says to people."""
     command = [sys.executable, "-m", "rsctl", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
     return done.returncode, done.stderr
 
 

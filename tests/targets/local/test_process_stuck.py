@@ -46,7 +46,7 @@ def test_who_follows_a_run_sees_it_end_too(rsctl: Rsctl) -> None:
     run = rsctl.status("@last")["run"]
     freeze(rsctl.supervisor(run))
     cli.send_signal(signal.SIGINT)
-    cli.communicate(timeout=60)
+    cli.communicate(timeout=240)
     assert cli.returncode == 5
     assert rsctl.processes(run) == []
 

@@ -144,7 +144,7 @@ def cloud(rsctl: Rsctl) -> Iterator[dict[str, str]]:
     environment: dict[str, str] = json.loads(text)["environment"]
     yield environment
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
 
 
 def client_of(environment: dict[str, str]) -> Any:

@@ -60,7 +60,7 @@ def test_six_cells_with_bad_nodes(rsctl: Rsctl, cluster: SlurmCluster, drained: 
     cluster.control("stop-node", "n2")
     try:
         cluster.run("scontrol", "update", "nodename=n2", "state=down", "reason=test")
-        output, errors = bench.communicate(timeout=120)
+        output, errors = bench.communicate(timeout=240)
     finally:
         cluster.control("start-node", "n2")
         idle = "sinfo", "-h", "-N", "-t", "idle", "-o", "%N"

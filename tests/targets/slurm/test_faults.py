@@ -149,7 +149,7 @@ def test_a_restart_of_the_controller(rsctl: Rsctl, keys: Keys, forgetful: SlurmC
     wait_until(lambda: bool(forgetful.run(*saved)), "the controller's record of the job")
     following = rsctl.start("logs", "--follow", run)
     forgetful.control("restart-controller")
-    output, _ = following.communicate(timeout=90)
+    output, _ = following.communicate(timeout=240)
     assert output.splitlines() == [f"worker-0 | line {number}" for number in range(1, 9)]
     assert rsctl.status(run)["state"] == "succeeded"
 

@@ -143,7 +143,7 @@ def test_ctrl_c_detaches_and_cancel_ends_the_job(rsctl: Rsctl) -> None:
     run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
     wait_until(lambda: "up" in rsctl.log(run), "its log")
     process.send_signal(signal.SIGINT)
-    _, reported = process.communicate(timeout=60)
+    _, reported = process.communicate(timeout=240)
     assert process.returncode == 130
     assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in reported
     assert rsctl.status(run)["state"] == "running"
@@ -188,7 +188,7 @@ def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
     keep_google_auth_here(monkeypatch)
     yield environment
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
 
 
 def a_job(rsctl: Rsctl) -> str:

@@ -260,7 +260,7 @@ def rendezvous() -> TCPStore:
 
 def ended(argv: list[str], environ: dict[str, str]) -> Ended:
     """Run a command to its end."""
-    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=240)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
