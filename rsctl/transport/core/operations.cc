@@ -10,11 +10,11 @@ enum State : uint8_t { kWaiting, kSent, kDone };
 
 }  // namespace
 
-uint32_t Operation::chunk_at(uint64_t position, uint32_t row, uint32_t rank, uint32_t world) const {
-  const uint64_t begin = position / row * row;
+uint32_t Operation::chunk_at(uint64_t nth, uint32_t row, uint32_t rank, uint32_t world) const {
+  const uint64_t begin = nth / row * row;
   const uint64_t length = std::min<uint64_t>(row, chunks - begin);
   const uint64_t turn = uint64_t{rank} * length / world;
-  return static_cast<uint32_t>(begin + (turn + position - begin) % length);
+  return static_cast<uint32_t>(begin + (turn + nth - begin) % length);
 }
 
 Header Operation::block_header(uint32_t chunk, uint64_t completed) const {

@@ -19,8 +19,8 @@ struct Operation {
   uint64_t position = 0;  // how many blocks have been sent
   std::vector<uint8_t> states;
 
-  // The block at this position of the order in which this rank sends.
-  uint32_t chunk_at(uint64_t position, uint32_t row, uint32_t rank, uint32_t world) const;
+  // The block in this place of the order in which this rank sends.
+  uint32_t chunk_at(uint64_t nth, uint32_t row, uint32_t rank, uint32_t world) const;
   uint8_t* block(uint32_t chunk) const { return data + uint64_t{chunk} * header.chunk_bytes; }
   Header block_header(uint32_t chunk, uint64_t completed) const;
 };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -149,9 +150,10 @@ def test_a_slow_node_is_named_and_ends_the_job_before_any_command(start: Start) 
     with slowed(nodes[1]):
         codes = [node.wait() for node in nodes]
     assert codes == [1, 75, 1]
-    [finding] = [f for f in nodes[1].lines("finding") if "multiplies" in f["message"]]
-    assert (finding["severity"], finding["code"]) == ("error", "node-unhealthy")
-    assert finding["message"].startswith("worker-1 on ")
+    errors = [f for f in nodes[1].lines("finding") if f["severity"] == "error"]
+    assert {f["code"] for f in errors} == {"node-unhealthy"}
+    for error in errors:  # one product can be done between two stops
+        assert re.match("worker-1 on .* (multiplies matrices|copies memory) at", error["message"])
     for node in (nodes[0], nodes[2]):
         assert node.lines("finding") == []
         assert "Connection closed by peer: the checks of worker-1 have failed" in node.err
