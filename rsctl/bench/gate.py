@@ -6,7 +6,8 @@ suspected. The rule is in `verdict`; what can be compared at all is in `checks`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Optional
 
@@ -23,7 +24,7 @@ from rsctl.bench.fingerprint import (
 from rsctl.bench.formats.html import html_table
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.records import Against, worst_exit_code
-from rsctl.bench.results import CellRuns, Results, cell_label
+from rsctl.bench.results import CellRuns, Results, Series, cell_label
 from rsctl.bench.step_parts import BUCKETS, NO_STEPS, PARTS, Moved, causes, moved_values
 from rsctl.bench.verdict import (
     ALPHA,
@@ -59,7 +60,8 @@ class Gate(msgspec.Struct, kw_only=True):
     it may be worse. `confirmation` is the bench of the fresh runs. `moved` are the parts of a step
     that became longer in the cells that regressed, the worst first; `lacks_steps` says that a side
     of trainings with torch that regressed has not recorded them. `rehearsed` is whether the
-    candidate ran in an emulated cloud on this machine.
+    candidate ran in an emulated cloud on this machine. `diverged` has each metric, also one
+    without a check, that ends in values that are not finite, though the baseline has values of it.
     """
 
     verdict: Verdict
@@ -77,6 +79,7 @@ class Gate(msgspec.Struct, kw_only=True):
     moved: list[Moved] = []
     lacks_steps: bool = False
     rehearsed: bool = False
+    diverged: list[str] = []
 
     def _repr_html_(self) -> str:
         return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
@@ -96,22 +99,24 @@ class Gate(msgspec.Struct, kw_only=True):
         """The checks, the worst first; regressions by their size."""
 
         def size(check: MetricCheck) -> float:
+            if check.effect is None and check.verdict is Verdict.REGRESSED:
+                return -math.inf  # it has diverged
             return -abs(check.effect or 0.0) / (check.floor or 1.0)
 
         return sorted(self.checks, key=lambda c: (WORST_FIRST.index(c.verdict), size(c)))
 
     @property
     def is_tolerable(self) -> bool:
-        """Whether only missing runs or data prevent a verdict: no run has failed, and the baseline
-        measured the same thing.
+        """Whether only missing runs or data prevent a verdict: no run has failed or diverged, and
+        the baseline measured the same thing.
         """
         is_decided = self.verdict in (Verdict.PASS, Verdict.REGRESSED)
         return not (is_decided or self.refused or self.has_failed_runs)
 
     @property
     def has_failed_runs(self) -> bool:
-        """Whether a run of either side has failed."""
-        return bool(self.failures or self.baseline_failures)
+        """Whether a run of either side has failed, or one of the candidate has diverged."""
+        return bool(self.failures or self.baseline_failures or self.diverged)
 
     @property
     def headline(self) -> str:
@@ -127,6 +132,8 @@ class Gate(msgspec.Struct, kw_only=True):
             text += f"; runs of the candidate failed: {len(self.failures)}"
         if self.baseline_failures:
             text += f"; runs of the baseline failed: {len(self.baseline_failures)}"
+        if self.diverged:
+            text += f"; diverged: {', '.join(self.diverged)}"
         if self.rehearsed:
             text += "; a rehearsal on this machine, which does not measure the cloud"
         return sanitize_text(text)
@@ -256,8 +263,10 @@ def make_gate(
     cases: Sequence[UndecidedCheck],
     fresh: Results | None = None,
 ) -> Gate:
-    """The gate of checks that are decided."""
+    """The gate of checks that are decided; a metric that has diverged in all runs has regressed."""
     checks = [case.check for case in cases]
+    diverged = list(_diverged(baseline, [candidate, *([fresh] if fresh else [])]))
+    _fail_diverged(checks, diverged)
     runs = [*candidate.cells, *(fresh.cells if fresh else [])]
     verdict = worst([check.verdict for check in checks])
     refused = [
@@ -285,14 +294,44 @@ def make_gate(
         and not steps
         and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
         rehearsed=candidate.is_rehearsed,
+        diverged=[_diverged_text(series) for series in diverged],
     )
+
+
+def _diverged(baseline: Results, sides: Sequence[Results]) -> Iterator[Series]:
+    """The series with diverged runs of all sides, of which a comparable baseline has values."""
+    for side in sides:
+        for series in side.series:
+            before = baseline.find(series.name, series.cell) if series.diverged else None
+            prints = baseline.fingerprint, side.fingerprint
+            if before and before.known and not refusals(*prints, series.cell, series.name):
+                yield series
+
+
+def _diverged_text(series: Series) -> str:
+    where = f" ({cell_label(series.cell)})" if series.cell else ""
+    return f"{series.name}{where} in {series.diverged} of {len(series.values)} runs"
+
+
+def _fail_diverged(checks: Sequence[MetricCheck], diverged: Sequence[Series]) -> None:
+    """A metric that has diverged in all runs has regressed: noise does not explain it, as failures.
+
+    So has its curve.
+    """
+    for series in diverged:
+        for check in checks:
+            is_whole = series.diverged == len(series.values)
+            if is_whole and check.cell == series.cell and metric_of(check.metric) == series.name:
+                check.verdict = Verdict.REGRESSED
+                check.reason = f"the last value of {series.name} is not finite in any run"
 
 
 def _regressed_steps(
     baseline: Results, candidate: Results, checks: Sequence[MetricCheck]
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
     """The medians of a step's parts on both sides in each cell that regressed, worst first."""
-    regressed = [c for c in checks if c.verdict is Verdict.REGRESSED and c.steps is None]
+    slower = [c for c in checks if c.verdict is Verdict.REGRESSED and c.steps is None]
+    regressed = [check for check in slower if check.effect is not None]
     regressed.sort(key=lambda check: -abs(check.effect or 0.0))
     cells = [check.cell for check in regressed if check.cell is not None]
     return [(_step_medians(baseline, cell), _step_medians(candidate, cell)) for cell in cells]

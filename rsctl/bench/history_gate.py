@@ -148,7 +148,7 @@ def improvements(
     better = {
         (check.metric, _cell_key(check.cell))
         for check in reversed_gate.checks
-        if check.verdict is Verdict.REGRESSED
+        if check.verdict is Verdict.REGRESSED and check.effect is not None
     }
     return [
         check

@@ -32,8 +32,8 @@ Kind = Literal["run", "bench", "baseline"]
 class Series(msgspec.Struct, kw_only=True):
     """One metric of one cell: one value per repetition, None if its run has no data.
 
-    `reasons` say why values are lacking, each once. `curves` has the curve of each run, if it was
-    asked for.
+    `reasons` say why values are lacking, each once. `diverged` is the number of runs whose last
+    value is not finite. `curves` has the curve of each run, if it was asked for.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Series(msgspec.Struct, kw_only=True):
     cell: Cell = {}
     values: list[Optional[float]] = []
     reasons: list[str] = []
+    diverged: int = 0
     curves: list[Optional[Curve]] = []
 
     def as_curve(self) -> Series:
@@ -66,6 +67,7 @@ class Series(msgspec.Struct, kw_only=True):
             self,
             values=[*self.values, *other.values],
             reasons=reasons,
+            diverged=self.diverged + other.diverged,
             curves=[*self.curves, *other.curves],
         )
 
@@ -338,6 +340,7 @@ def _series(
         cell=cell,
         values=[sample.value if sample else None for sample in samples_of],
         reasons=list(dict.fromkeys([*lost, *reasons])),
+        diverged=sum(sample.diverged is True for sample in there),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Optional
+from typing import Literal, Optional, Union
 
 import msgspec
 
@@ -35,7 +35,8 @@ class Sample(msgspec.Struct, kw_only=True):
     `value` is None if there is no data, and `reason` says why. `n` is the number of values of
     the steady part, of `total` in all; `spread` is their interquartile range, None for fewer than
     two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
-    metric's definition, None for what is measured once.
+    metric's definition, None for what is measured once. `diverged` is True if the last value is
+    not finite, and otherwise not set.
     """
 
     value: Optional[float] = None
@@ -47,6 +48,7 @@ class Sample(msgspec.Struct, kw_only=True):
     aggregate: Optional[str] = None
     warmup: Optional[str] = None
     reason: Optional[str] = None
+    diverged: Union[Literal[True], msgspec.UnsetType] = msgspec.UNSET
 
 
 def samples(store: Store, run: RunRecord) -> dict[str, Sample]:
@@ -88,6 +90,8 @@ def sample_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
         common.reason = "all values are in the warm-up" if total else "the log has no value"
     elif strange:
         common.reason = f"{strange} of {len(values)} values are not finite"
+        if not math.isfinite(values[-1]):
+            common.diverged = True
     else:
         common.value = AGGREGATES[spec.aggregate](values)
         common.spread = quantile(values, 0.75) - quantile(values, 0.25) if values[1:] else None

@@ -131,8 +131,8 @@ _AllowInconclusive = Annotated[
         "--allow-inconclusive",
         rich_help_panel=_DECISION,
         help=(
-            "Exit with 0 if the result is inconclusive; not if a run failed or the baseline "
-            "does not match."
+            "Exit with 0 if the result is inconclusive; not if a run failed or diverged, or the "
+            "baseline does not match."
         ),
     ),
 ]

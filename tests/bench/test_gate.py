@@ -171,6 +171,63 @@ def test_runs_without_data(candidate: list[float | None], verdict: str, reason: 
     assert (gate.checks[0].verdict.value, gate.checks[0].reason) == (verdict, reason)
 
 
+def diverged(count: int, of: int = 5) -> Results:
+    """A steady throughput, and a loss that ends in NaN in so many runs."""
+    side = results(STEADY[:of])
+    losses = [None if index < count else 0.1 for index in range(of)]
+    why = ["2 of 4 values are not finite"] if count else []
+    loss = Series(name="loss", goal="min", values=losses, reasons=why, diverged=count)
+    side.series.append(loss)
+    return side
+
+
+@pytest.mark.parametrize(
+    ("count", "of", "verdict", "reason", "text"),
+    [
+        (5, 5, "regressed", "the last value of loss is not finite in any run", "5 of 5"),
+        (1, 1, "regressed", "the last value of loss is not finite in any run", "1 of 1"),
+        (1, 5, "no-data", "1 of 5 runs have no data: 2 of 4 values are not finite", "1 of 5"),
+    ],
+)
+def test_a_metric_that_diverged(count: int, of: int, verdict: str, reason: str, text: str) -> None:
+    gate = evaluate(diverged(0), diverged(count, of), {"loss": Floor(0.05)})
+    [check] = gate.checks
+    assert (check.verdict.value, check.reason) == (verdict, reason)
+    assert gate.headline.endswith(f"; diverged: loss in {text} runs")
+    assert not gate.is_tolerable
+    assert (gate.moved, gate.lacks_steps) == ([], False)
+
+
+def test_a_metric_without_a_check_that_diverged() -> None:
+    """The verdict is about the throughput, and the headline tells what it is worth."""
+    gate = evaluate(diverged(0), diverged(5), FIVE_PERCENT)
+    assert gate.headline == (
+        "bench against bench: no regression beyond the allowed limits; "
+        "diverged: loss in 5 of 5 runs"
+    )
+
+
+def test_a_metric_that_diverges_on_both_sides() -> None:
+    gate = evaluate(diverged(5), diverged(5), {"loss": Floor(0.05)})
+    assert (gate.verdict.value, gate.diverged) == ("no-data", [])
+
+
+def test_a_metric_that_diverged_under_other_conditions() -> None:
+    candidate = diverged(5)
+    candidate.fingerprint.cells = [CellPrint({}, {"target": "compose"})]
+    gate = evaluate(diverged(0), candidate, {"loss": Floor(0.05)})
+    assert (gate.verdict.value, gate.diverged) == ("no-data", [])
+
+
+def test_fresh_runs_that_all_diverge_confirm_a_suspicion() -> None:
+    floors = {"loss": Floor(0.05)}
+    candidate = diverged(0)
+    candidate.series[1].values = [0.2] * 5
+    first = evaluate(diverged(0), candidate, floors)
+    gate = confirm(first, diverged(0), candidate, diverged(5), floors)
+    assert (gate.verdict.value, gate.diverged) == ("regressed", ["loss in 5 of 5 runs"])
+
+
 def test_a_metric_that_vanished() -> None:
     candidate = results(STEADY)
     candidate.series = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -115,6 +117,17 @@ def test_what_is_not_finite_is_no_data(store: Store, make_run: MakeRun, strange:
     run = make_run(values("loss", [3, 2, strange, strange]), {"loss": MetricSpec()})
     sample = samples(store, run)["loss"]
     assert (sample.value, sample.reason) == (None, "2 of 4 values are not finite")
+    assert sample.diverged is True
+
+
+def test_a_value_that_is_not_finite_once_has_not_diverged(store: Store, make_run: MakeRun) -> None:
+    run = make_run(values("norm", [3, math.inf, 2]), {"norm": MetricSpec()})
+    sample = samples(store, run)["norm"]
+    assert sample.reason == "1 of 3 values are not finite"
+    assert json.loads(msgspec.json.encode(sample)) == {
+        **{"value": None, "n": 3, "total": 3, "spread": None, "unit": None, "goal": None},
+        **{"aggregate": "median", "warmup": "auto", "reason": "1 of 3 values are not finite"},
+    }
 
 
 def test_a_metric_that_the_log_lacks_is_no_data(store: Store, make_run: MakeRun) -> None:

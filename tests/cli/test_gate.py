@@ -111,7 +111,11 @@ LIMIT = ("--max-regression", "throughput=5%")
         (STEADY[:1], "EPYC", "inconclusive", 8),
         ([None, *STEADY[1:]], "EPYC", "no-data", 8),
         ([None] * 5, "EPYC", "no-data", 1),
-        ([float("nan")] * 5, "EPYC", "no-data", 8),
+        ([float("nan")] * 5, "EPYC", "regressed", 7),
+        ([float("-inf")], "EPYC", "regressed", 7),
+        ([float("nan"), *STEADY[1:]], "EPYC", "no-data", 8),
+        ([None, *[float("nan")] * 4], "EPYC", "no-data", 8),
+        ([float("nan")] * 5, "Xeon", "no-data", 8),
         (STEADY, "Xeon", "no-data", 8),
     ],
 )
@@ -132,6 +136,7 @@ def test_verdicts(
         ([None] * 5, "EPYC", 1),
         ([0.9 * v for v in STEADY], "EPYC", 7),
         (STEADY, "Xeon", 8),
+        ([float("nan"), *STEADY[1:]], "EPYC", 8),
     ],
 )
 def test_what_may_be_inconclusive(

@@ -82,7 +82,7 @@ def gate_message(name: str, decision: Decision) -> Message:
     """The message that a gate has found a regression."""
     gate = decision.gate
     worse = [check for check in gate.checks if check.verdict is Verdict.REGRESSED]
-    titles = "; ".join(f"{check.title}: {format_effect(check)}" for check in worse)
+    titles = "; ".join(f"{check.title}: {format_effect(check) or check.reason}" for check in worse)
     lines = [
         _public(f"{gate.candidate} regressed against {gate.baseline}"),
         _public(titles),
