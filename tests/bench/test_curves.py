@@ -207,6 +207,23 @@ def test_what_has_no_curve() -> None:
     )
 
 
+def test_runs_of_half_as_many_steps_are_compared() -> None:
+    check = evaluate(side(1), side(2, steps=STEPS // 2), FLOORS).checks[0]
+    assert [part.steps for part in check.parts] == [(n, n + 31) for n in range(0, 160, 32)]
+
+
+def test_runs_that_all_diverged_have_regressed() -> None:
+    broken = side(2)
+    [series] = broken.series
+    series.curves = [read([*[1.0] * 200, *[math.nan] * 120])] * 5
+    series.values, series.diverged = [None] * 5, 5
+    gate = evaluate(side(1), broken, FLOORS)
+    assert (gate.verdict, gate.checks[0].reason) == (
+        Verdict.REGRESSED,
+        "the last value of loss is not finite in any run",
+    )
+
+
 def test_a_run_that_diverged_for_good_never_passes() -> None:
     broken = side(2)
     broken.series[0].curves[3] = read([*[1.0] * 200, *[math.nan] * 120])

@@ -334,3 +334,10 @@ def test_values_whose_sum_no_float_holds() -> None:
     assert [entry["range"] for entry in json.loads(bigger)] == ["± 7.906e+305"]
     [[metric]] = [list(of.values()) for of in json.loads(bencher(results)).values()]
     assert metric["value"] == pytest.approx(1e308)
+
+
+def test_a_gate_in_a_notebook_is_a_table() -> None:
+    page = gate_of({"a": 0.8})[0]._repr_html_()
+    assert re.findall("<th>(.*?)</th>", page) == [
+        *("VERDICT", "METRIC", "BASELINE MEDIAN", "MEDIAN NOW", "EFFECT [90 %]", "ALLOWED", "P")
+    ]
