@@ -120,6 +120,21 @@ def test_a_report_counts_that_has_the_key_of_its_launcher() -> None:
         assert reports.read(forged) is None
 
 
+def test_a_node_that_is_kept_is_told_by_its_launcher() -> None:
+    reports = ExitReports({})
+    reports.announced(said("worker-0", "node", lock=LOCK))
+    assert reports.kept(said("worker-0", "kept", code=3, key=KEY)) == 3
+    for forged in (
+        said("worker-0", "kept", code=3),
+        said("worker-0", "kept", code=0, key=KEY),
+        said("worker-0", "kept", code=256, key=KEY),
+        said("worker-0", "kept", code="3", key=KEY),
+        said("worker-0", "exit", code=3, key=KEY),
+        said("worker-1", "kept", code=3, key=KEY),
+    ):
+        assert reports.kept(forged) is None
+
+
 def test_as_many_announcements_count_as_the_replica_had_starts() -> None:
     """A program of the job can print one too, but only after its launcher has."""
     reports = ExitReports({})

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rsctl.clients.retries import RetryPolicy
-from rsctl.findings import RsctlError
+from rsctl.findings import RsctlError, error
 from rsctl.runs.fetch.fetch import Fetched, FetchSelection, fetch
 from rsctl.runs.fetch.locations import ResultLocation
 from rsctl.runs.fetch.sources import FolderSource
@@ -152,3 +152,12 @@ def test_what_is_in_the_place_of_a_link_stays(source: Path, tmp_path: Path) -> N
 def test_a_folder_that_is_its_own_destination(source: Path) -> None:
     with pytest.raises(RsctlError, match="which would be copied into it"):
         get(source, source / "latest" / "home")
+
+
+def test_a_folder_has_the_results_of_one_run(source: Path, tmp_path: Path) -> None:
+    get(source, tmp_path / "here")
+    location = ResultLocation("checkpoints", "checkpoints", FolderSource(source))
+    with pytest.raises(RsctlError) as raised:
+        fetch("job-bbbbbb", [location], tmp_path / "here", FetchSelection(), RetryPolicy())
+    message = f"{tmp_path / 'here'} already has the results of job-aaaaaa"
+    assert raised.value.findings == (error("destination", message, "use another folder"),)

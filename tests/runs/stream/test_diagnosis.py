@@ -187,6 +187,10 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "plugin",
         ),
         ("ModuleNotFoundError: No module named 'transformers.models'", "module"),
+        (
+            "2024-05-01 10:00:00,123 sagemaker-training-toolkit ERROR    Framework Error:",
+            "toolkit",
+        ),
         ("OSError: [Errno 28] No space left on device: '/rsctl/outputs/x'", "disk"),
         (
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any "
@@ -291,6 +295,11 @@ def test_a_missing_module_is_named() -> None:
         (1, "SIGKILL", ["killed"]),
         (139, None, ["crash"]),
         (1, "SIGSEGV", ["crash"]),
+        (1, "SIGABRT", ["abort"]),
+        (1, "SIGILL", ["processor"]),
+        (1, "SIGFPE", ["crash"]),
+        (1, "SIGBUS", ["shared-memory"]),
+        (2, None, ["arguments"]),
         (1, None, []),
         (1, "SIGTERM", []),
     ],
@@ -470,3 +479,77 @@ def test_the_first_warning_of_nccl_says_why_it_failed() -> None:
     ]
     [cause] = known_causes(lines, 1, None)
     assert cause.message == "NCCL failed: Cuda failure 'out of order'"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        ("efa: Unresponsive remote (error 4103)", "efa-peer", ""),
+        ("unknown flag: --gpus-all", "container-option", "--gpus-all"),
+        ("you need to add an explicit nodesplitter to your input pipeline", "nodes-shards", ""),
+        ("jax.errors.JaxRuntimeError: INTERNAL: it broke", "xla", "INTERNAL: it broke"),
+        (
+            "A requested component was not found, or was unable to be opened.\nHost: a\n"
+            "Framework: pml\nComponent: ucx",
+            "mpi-component",
+            "ucx",
+        ),
+        (
+            "A request was made to bind to that would result in binding more processes than cpus",
+            "mpi-mapping",
+            "A request was made to bind",
+        ),
+        (
+            "Total available GPUs 4 is less than total desired GPUs 8",
+            "ray-resources",
+            "Total available GPUs 4 is less than total desired GPUs 8",
+        ),
+        ("NCCL WARN Mismatched NCCL version detected : rank 0", "nccl-version", ""),
+        ("ValueError: Invalid rank 4, rank should be in the interval [0, 3]", "rank-number", "4"),
+        (
+            "ImportError: attempted relative import with no known parent package",
+            "relative-import",
+            "",
+        ),
+        (
+            '  File "/x/train.py", line 3\n    match x:\n          ^\nSyntaxError: invalid syntax',
+            "syntax",
+            "/x/train.py",
+        ),
+        ("RuntimeError: can't start new thread", "threads", ""),
+        (
+            "botocore.exceptions.ClientError: An error occurred (NoSuchBucket) when calling the "
+            "ListObjectsV2 operation: The specified bucket does not exist",
+            "storage-missing",
+            "ListObjectsV2",
+        ),
+        (
+            "cannot run ./run.sh: its interpreter /bin/zsh does not exist",
+            "interpreter",
+            "/bin/zsh",
+        ),
+        ("cannot run ./run: its first line names no interpreter", "interpreter", "./run"),
+        ("cannot run cd x && ls: it is for a shell, and none runs it", "shell", "cd x && ls"),
+        (
+            "python3: can't open file '/x/none.py': [Errno 2] No such file or directory",
+            "script",
+            "/x/none.py",
+        ),
+        (
+            "ValueError: the global size of its dimension 0 should be divisible by 8",
+            "jax-sharding",
+            "global size of its dimension 0",
+        ),
+        (
+            "jax.errors.TracerBoolConversionError: Attempted boolean conversion",
+            "jax-tracer",
+            "TracerBoolConversionError",
+        ),
+        ("Ran out of memory in memory space hbm.", "tpu-memory", "hbm"),
+    ],
+)
+def test_what_a_cause_names(text: str, code: str, named: str) -> None:
+    cause = known_causes(text.splitlines(), 1, None)[0]
+    assert cause.code == code
+    assert named in cause.message
+    assert cause.remedy

@@ -65,6 +65,12 @@ def test_the_goal_in_the_arguments(words: list[str], goal: Goal) -> None:
             Goal(steps=20),
             "step 10 of 20  1 s/step  0:10 left",
         ),
+        # Where the chief logs no step, another replica's.
+        (
+            [metric(s, s, replica="worker-1") for s in range(11)],
+            Goal(steps=20),
+            "step 10 of 20  1 s/step  0:10 left",
+        ),
         # A further attempt begins again.
         (
             [metric(s, s) for s in range(11)] + [metric(20 + s, s) for s in range(3)],
