@@ -19,7 +19,7 @@ from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import failure_block, final_state_line
 from rsctl.findings import ExitCode
-from rsctl.runs.findings import LOG_REFUSED
+from rsctl.runs.findings import LOG_REFUSED, NO_ANSWER
 from rsctl.runs.stream.events import FindingEvent, LogEvent, now
 from rsctl.runs.stream.formatting import LineFormat, format_line
 from rsctl.runs.stream.headline import CHIEF
@@ -121,8 +121,8 @@ def command(
     if failed and handle.record.first_failure is None:
         print_message(f"no replica of {handle.id} has failed")
     write = _writer(output, replicas or handle.replicas)
-    show_refusal = _refusals_since(now())
-    batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_refusal)
+    show_obstacle = _obstacles_since(now())
+    batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_obstacle)
     for batch in batches:
         write(batch)
     show_findings(handle.log_findings())
@@ -153,11 +153,11 @@ def _followed(run: Run, chosen: LogFilter) -> LogFilter:
     return replace(chosen, replicas=(CHIEF,))
 
 
-def _refusals_since(begin: str) -> Callable[[FindingEvent], None]:
-    """Shows that the log cannot be read, as soon as that is known."""
+def _obstacles_since(begin: str) -> Callable[[FindingEvent], None]:
+    """Shows why no lines come, as soon as that is known: no permission, or no answer."""
 
     def show(event: FindingEvent) -> None:
-        if event.finding.code == LOG_REFUSED and event.time >= begin:
+        if event.finding.code in (LOG_REFUSED, NO_ANSWER) and event.time >= begin:
             show_findings([event.finding])
 
     return show

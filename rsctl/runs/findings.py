@@ -15,6 +15,9 @@ INCOMPLETE_LOG = frozenset({"disk-full", "log-lost", "metrics-lost"})
 LOG_REFUSED = "log-refused"
 """The code of the finding that the target does not let rsctl read the log of a run."""
 
+NO_ANSWER = "network"
+"""The code of the finding that the target has given no answer several times in succession."""
+
 RESTART_IN_PLACE = "restart-in-place"
 """The code of the finding that a node reports once for each restart of all ranks."""
 

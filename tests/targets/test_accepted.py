@@ -118,12 +118,18 @@ def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> N
         head += printed
         if '"running"' in printed:
             break
+    following = rsctl.start("logs", "-f", "@last")
+    assert following.stdout
+    assert following.stdout.readline() == "worker-0 | speed=7\n"
     emulator.terminate()
     out, err = process.communicate(timeout=240)
     assert process.returncode == 9, err
     result = json.loads(out.splitlines()[-1])
     assert (result["type"], result["exit_code"], result["state"]) == ("result", 9, "running")
     assert "its job was accepted, continues, and is billed" in err
+    _, err = following.communicate(timeout=240)
+    assert following.returncode == 9
+    assert err.count("the job continues, and rsctl tries again") == 1, err
 
 
 @CLOUDS

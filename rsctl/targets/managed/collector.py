@@ -14,6 +14,7 @@ import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, warning
 from rsctl.runs import final_state
+from rsctl.runs.findings import NO_ANSWER
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import PlacementEnd, may_go_on
 from rsctl.runs.reader import STATES
@@ -341,9 +342,9 @@ class Collector:
         self._retry_timer.restart()
         if self._failed_calls == _REPORTED_AFTER:
             message = f"{problem}; the job continues, and rsctl tries again"
-            self._recorder.finding(warning("network", message, "check the network"))
+            self._recorder.finding(warning(NO_ANSWER, message, "check the network"))
         if self._contact.is_silent_for_long:
-            finding = error("network", str(problem), "check the network")
+            finding = error(NO_ANSWER, str(problem), "check the network")
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
 
