@@ -132,7 +132,7 @@ def test_a_slot_that_fails_or_hangs_ends_alone(
     monkeypatch.setenv("TIMEOUT", "25s")  # above what a slot needs on a busy machine
     bench, observer = start(ledger.parent, 3)
     expected = ["succeeded", "failed", "expired", "succeeded", "succeeded", "succeeded"]
-    assert [state.value for state in observer.states] == expected
+    assert [state.value for state in observer.states] == expected, bench.trials
     assert ran(ledger) == Counter(["a0", "b1", "b2", "a3", "a4", "b5"])
     failed = next(t for t in bench.trials if t.state is JobState.FAILED)
     run = Store().get(failed.run)
