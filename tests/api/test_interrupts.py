@@ -14,6 +14,7 @@ import pytest
 import rsctl.api
 from rsctl.api import JobState
 from rsctl.targets.local.process import TARGET
+from tests.kit.polling import DEADLINE_SECONDS
 
 from .conftest import Write
 
@@ -64,7 +65,7 @@ def test_an_interrupted_submission_is_cancelled(
     with pytest.raises(KeyboardInterrupt):
         rsctl.api.submit(write_job("sleep 300"))
     [run] = rsctl.api.runs()
-    run.wait(timeout=240)
+    run.wait(timeout=DEADLINE_SECONDS)
     assert run.state is JobState.CANCELLED
     assert ("interrupted" in (run.record.reason or "")) is before
 
@@ -93,7 +94,7 @@ def test_an_interruption_after_the_target_has_accepted_the_job_cancels_it(
     with pytest.raises(KeyboardInterrupt):
         rsctl.api.submit(write_job("sleep 300"))
     [run] = rsctl.api.runs()
-    assert run.wait(timeout=240).state is JobState.CANCELLED
+    assert run.wait(timeout=DEADLINE_SECONDS).state is JobState.CANCELLED
 
 
 def test_an_interrupted_second_call_leaves_the_run_of_the_first_alone(

@@ -20,6 +20,7 @@ from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.vertex.emulator import VertexEmulator
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
+from tests.kit.polling import DEADLINE_SECONDS
 
 from .test_git_files import git
 
@@ -69,7 +70,7 @@ def test_in_turn_on_one_persistent_resource(
             "-o",
             "json",
         ]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
         jobs = [record.copy() for record in emulator.jobs.records.values()]
     runner.close()
     gate = json.loads(done.stdout)

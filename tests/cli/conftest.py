@@ -22,8 +22,7 @@ from rsctl.runs.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.local import compose, process
 from tests.kit.commands import Done
-
-DEADLINE = 240.0
+from tests.kit.polling import DEADLINE_SECONDS
 
 
 class Cli:
@@ -49,7 +48,7 @@ class Cli:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=DEADLINE,
+            timeout=DEADLINE_SECONDS,
         )
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -75,7 +74,7 @@ class Cli:
         """A line of bash in which `rsctl` is this one."""
         script = f'set -o pipefail; rsctl() {{ "{sys.executable}" -m rsctl "$@"; }}; {line}'
         done = subprocess.run(
-            ["bash", "-c", script], capture_output=True, text=True, timeout=DEADLINE
+            ["bash", "-c", script], capture_output=True, text=True, timeout=DEADLINE_SECONDS
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

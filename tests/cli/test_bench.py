@@ -15,7 +15,7 @@ from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from tests.api.recorded import add
 from tests.cli.conftest import Cli
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 JOB = """
 name: sweep
@@ -250,7 +250,7 @@ def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -
     """And `bench cancel` ends what nobody drives."""
     process, run = running(rsctl, job)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=240)
+    _, said = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 130
     assert f"rsctl bench cancel {the_bench().bench}" in said.decode()
     assert Store().find(run).state is JobState.RUNNING
@@ -269,7 +269,7 @@ def test_an_ended_pipeline_cancels_its_runs(
     monkeypatch.setenv("CI", "true")
     process, run = running(rsctl, job)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=240)
+    process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 5
     assert Store().find(run).state is JobState.CANCELLED
 
@@ -278,7 +278,7 @@ def test_a_bench_that_is_driven_is_cancelled_by_its_driver(rsctl: Cli, job: str)
     """Its command ends with the code of a cancelled one."""
     process, run = running(rsctl, job, "--repeat", "3")
     assert rsctl("bench", "cancel", the_bench().bench).code == 0
-    process.communicate(timeout=240)
+    process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 5
     assert len(the_bench().trials) == 1
     assert Store().find(run).state is JobState.CANCELLED

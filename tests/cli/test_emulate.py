@@ -19,6 +19,7 @@ import pytest
 from rsctl.cli.emulate import parse_fault
 from rsctl.findings import ExitCode
 from rsctl.targets.managed.emulator.faults import Fault
+from tests.kit.polling import DEADLINE_SECONDS
 
 from .conftest import Cli
 
@@ -59,7 +60,7 @@ def test_it_serves_until_it_is_interrupted(serving: subprocess.Popen[str]) -> No
     assert refused.value.code == 401
     assert "rsctl emulator" in refused.value.headers["Server"]
     serving.send_signal(signal.SIGINT)
-    _, talk = serving.communicate(timeout=240)
+    _, talk = serving.communicate(timeout=DEADLINE_SECONDS)
     assert serving.returncode == ExitCode.SUCCEEDED
     assert talk.startswith(
         f"rsctl emulator (made from the documentation; not the cloud): vertex at {said['url']}, "

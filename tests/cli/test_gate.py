@@ -20,7 +20,7 @@ from rsctl.runs.stream.events import MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import keep_versions
 from tests.cli.conftest import Cli
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5]
 SPECS = {"throughput": MetricSpec(goal="max", unit="x/s")}
@@ -407,7 +407,7 @@ def test_an_interrupted_gate_leaves_a_report_of_its_runs(
     with subprocess.Popen(command, stderr=subprocess.PIPE) as gate:
         wait_until(lambda: any(run.state is JobState.RUNNING for run in Store().runs()))
         gate.send_signal(signal.SIGTERM)
-        gate.communicate(timeout=240)
+        gate.communicate(timeout=DEADLINE_SECONDS)
     assert gate.returncode == 5
     [only] = sections((here / "r.html").read_text())
     assert only.startswith("Bench job-bench-")

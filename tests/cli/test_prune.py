@@ -19,6 +19,7 @@ from rsctl.findings import JobState
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from tests.cli.conftest import Cli, MadeRun, at
+from tests.kit.polling import DEADLINE_SECONDS
 
 Make = Callable[..., MadeRun]
 
@@ -291,7 +292,7 @@ def test_two_at_once_remove_each_run_once(rsctl: Cli, make_run: Make) -> None:
     both = [
         subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
     ]
-    outs = [process.communicate(timeout=240) for process in both]
+    outs = [process.communicate(timeout=DEADLINE_SECONDS) for process in both]
     assert [process.returncode for process in both] == [0, 0], outs
     removed = [item["name"] for out, _ in outs for item in json.loads(out)["removed"]]
     assert sorted(removed) == names[:-2]

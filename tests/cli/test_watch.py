@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from rsctl.runs.stream.events import Failure
+from tests.kit.polling import DEADLINE_SECONDS
 
 from .conftest import Cli, MadeRun, at
 from .submissions import job
@@ -68,7 +69,7 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
         assert watcher.stdout is not None
         assert watcher.stdout.readline() == "worker-0 | up\n"
         watcher.send_signal(signal.SIGINT)
-        _, err = watcher.communicate(timeout=240)
+        _, err = watcher.communicate(timeout=DEADLINE_SECONDS)
     assert watcher.returncode == 130
     assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in err
     assert rsctl("status", run, "-o", "json").json["state"] == "running"
@@ -76,7 +77,7 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
         assert watcher.stdout is not None
         assert watcher.stdout.readline() == "worker-0 | up\n"
         assert rsctl("cancel", run).code == 0
-        _, err = watcher.communicate(timeout=240)
+        _, err = watcher.communicate(timeout=DEADLINE_SECONDS)
     assert watcher.returncode == 5
     assert f"{run} cancelled after" in err
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.polling import DEADLINE_SECONDS
+
 BROWSER = shutil.which("chromium")
 
 needs_browser = pytest.mark.skipif(
@@ -26,6 +28,6 @@ def browse(file: Path, profile: Path, *options: str, query: str = "") -> str:
         *("--hide-scrollbars", "--no-first-run", f"--user-data-dir={profile}"),
         *("--host-resolver-rules=MAP * ~NOTFOUND", *options, file.as_uri() + query),
     ]
-    done = subprocess.run(argv, capture_output=True, timeout=240)
+    done = subprocess.run(argv, capture_output=True, timeout=DEADLINE_SECONDS)
     assert done.returncode == 0, done.stderr.decode(errors="replace")
     return done.stdout.decode()

@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 
 import rsctl_start
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_SECONDS = 240.0
 
 
 class Node:

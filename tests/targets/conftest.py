@@ -19,9 +19,7 @@ import pytest
 import yaml
 
 from rsctl.cli.app import run as run_in_process
-from tests.kit.polling import wait_until
-
-DEADLINE = 120.0
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 
 @dataclass
@@ -57,7 +55,7 @@ class Rsctl:
 
     def __call__(self, *arguments: str, **env: str) -> Done:
         process = self.start(*arguments, **env)
-        stdout, stderr = process.communicate(timeout=DEADLINE * 2)
+        stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
         return Done(process.returncode, stdout, stderr)
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:

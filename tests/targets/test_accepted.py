@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.polling import DEADLINE_SECONDS
+
 from .conftest import Rsctl
 from .vertex.test_rehearsal import OPTIONS as VERTEX
 
@@ -122,12 +124,12 @@ def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> N
     assert following.stdout
     assert following.stdout.readline() == "worker-0 | speed=7\n"
     emulator.terminate()
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 9, err
     result = json.loads(out.splitlines()[-1])
     assert (result["type"], result["exit_code"], result["state"]) == ("result", 9, "running")
     assert "its job was accepted, continues, and is billed" in err
-    _, err = following.communicate(timeout=240)
+    _, err = following.communicate(timeout=DEADLINE_SECONDS)
     assert following.returncode == 9
     assert err.count("the job continues, and rsctl tries again") == 1, err
 

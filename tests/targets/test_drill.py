@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.kit.docker import BASE, needs_docker
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from .conftest import Done, Rsctl
 
@@ -135,7 +135,7 @@ def test_an_interruption_cancels_the_current_run(rsctl: Rsctl) -> None:
         lambda: [run for run in rsctl.runs() if "step 2 " in rsctl.log(run["run"])], "a step"
     )
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=240)
+    _, stderr = process.communicate(timeout=DEADLINE_SECONDS)
     [run] = rsctl.runs()
     assert process.returncode == 130, stderr
     assert stderr.splitlines()[-1] == f"interrupted: {run['run']} is cancelled"

@@ -15,7 +15,7 @@ import pytest
 
 from tests.kit.docker import needs_docker
 from tests.kit.loopback import keep_google_auth_here
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from .conftest import Rsctl
 
@@ -128,7 +128,7 @@ def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
             break
     yield json.loads(text)["environment"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=240)
+    process.communicate(timeout=DEADLINE_SECONDS)
 
 
 def test_a_job_that_was_submitted_elsewhere(rsctl: Rsctl, cloud: dict[str, str]) -> None:

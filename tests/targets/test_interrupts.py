@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from .conftest import Rsctl
 from .vertex.test_rehearsal import OPTIONS, faults_to_come, jobs_of
@@ -34,7 +34,7 @@ def send(process: subprocess.Popen[str], signals: list[Signals]) -> tuple[str, s
     """All of them within a millisecond or so; what the process printed to its end."""
     for number in signals:
         process.send_signal(number)
-    return process.communicate(timeout=240)
+    return process.communicate(timeout=DEADLINE_SECONDS)
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> None:

@@ -17,6 +17,7 @@ import rsctl_start
 from rsctl.transport import Transport, connect
 from rsctl.transport.reduce import interface_address, main
 from rsctl.transport.settings import WorkerSettings
+from tests.kit.polling import DEADLINE_SECONDS
 from tests.transport.conftest import TOKEN, in_threads
 
 _PROGRAM = [*rsctl_start.command("rsctl.transport.reduce")]
@@ -47,7 +48,7 @@ class Program:
 
     def end(self) -> tuple[int, list[dict[str, Any]], str]:
         """Wait for its end: exit code, the remaining lines, and stderr."""
-        out, err = self.process.communicate(timeout=240)
+        out, err = self.process.communicate(timeout=DEADLINE_SECONDS)
         lines = [json.loads(line) for line in (out or "").splitlines()]
         return self.process.returncode, lines, err
 

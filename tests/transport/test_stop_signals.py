@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.kit.polling import DEADLINE_SECONDS
+
 # A signal comes to the main thread before each step of its wait in turn.
 SIGNALLED = """
 import os, signal, sys
@@ -31,7 +33,7 @@ for step in range(10):
 
 
 def test_one_at_any_moment_ends_the_wait() -> None:
-    subprocess.run([sys.executable, "-c", SIGNALLED], check=True, timeout=240)
+    subprocess.run([sys.executable, "-c", SIGNALLED], check=True, timeout=DEADLINE_SECONDS)
 
 
 OTHERS = """
@@ -50,4 +52,4 @@ assert signals.wait()
 
 
 def test_other_signals_do_not_count() -> None:
-    subprocess.run([sys.executable, "-c", OTHERS], check=True, timeout=240)
+    subprocess.run([sys.executable, "-c", OTHERS], check=True, timeout=DEADLINE_SECONDS)

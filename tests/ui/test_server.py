@@ -21,6 +21,7 @@ from rsctl.runs.store import Store
 from rsctl.ui.server import Served
 from rsctl.ui.streams import LINES
 from tests.cli.conftest import Cli, MadeRun, at
+from tests.kit.polling import DEADLINE_SECONDS
 from tests.results.report.conftest import Make
 
 
@@ -241,7 +242,7 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c(rsctl: Cli) -> None
         assert taken.code == 3
         assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in taken.err
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert (process.returncode, out) == (0, "")
     assert err == ("The page is served until Ctrl-C. The address contains the access token.\n")
 

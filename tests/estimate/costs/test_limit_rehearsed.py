@@ -11,7 +11,7 @@ import pytest
 from rsctl.api import Rehearsal, RsctlError, load, runs, submit
 from rsctl.runs import emulator
 from rsctl.runs.home import home
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 PRICES = """\
 vertex:
@@ -54,7 +54,7 @@ def test_a_dearer_plan_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
 def test_a_run_is_ended_when_it_has_cost_its_limit(tmp_path: Path) -> None:
     job = load(str(tmp_path / "job.yaml"))
     run = submit(job, target="vertex", rehearse=Rehearsal(runner="process"))
-    result = run.wait(timeout=240)
+    result = run.wait(timeout=DEADLINE_SECONDS)
     assert (result.state.value, result.exit_code) == ("expired", 6)
     assert (
         run.record.reason

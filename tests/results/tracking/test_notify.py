@@ -28,7 +28,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, now
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.results.tracking.conftest import TrackedJob
 
 SECRET = "hunter2-hunter2"
@@ -299,7 +299,9 @@ notify: [{url: "${HOOK}", on: [failed, succeeded, regressed]}]
 def _rsctl(folder: Path, *words: str) -> tuple[int, str]:
     """The exit code of a command, and what it says to people."""
     command = [sys.executable, "-m", "rsctl", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+    )
     return done.returncode, done.stderr
 
 

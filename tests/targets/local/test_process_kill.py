@@ -13,7 +13,7 @@ import pytest
 from rsctl.runs.database import BUSY_SECONDS
 from tests.kit.disks import fill
 from tests.kit.disks import small_disk as small_disk
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from ..conftest import Rsctl
 
@@ -53,7 +53,7 @@ def test_a_killed_supervisor_ends_those_who_follow(rsctl: Rsctl) -> None:
     run = wait_until(lambda: rsctl.runs(), "the run")[0]["run"]
     rsctl.wait_for_log(run, "up")
     os.kill(rsctl.supervisor(run), signal.SIGKILL)
-    stdout, _ = cli.communicate(timeout=240)
+    stdout, _ = cli.communicate(timeout=DEADLINE_SECONDS)
     assert cli.returncode == 1
     assert '"type":"result"' in stdout.splitlines()[-1]
     assert rsctl.processes(run) == []
@@ -77,7 +77,7 @@ def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
     assert cli.stdout is not None
     cli.stdout.readline()
     cli.send_signal(signal.SIGINT)
-    _, stderr = cli.communicate(timeout=240)
+    _, stderr = cli.communicate(timeout=DEADLINE_SECONDS)
     assert cli.returncode == 130
     run = rsctl.status("@last")
     assert run["state"] == "running"
@@ -95,7 +95,7 @@ def test_in_ci_an_interrupt_cancels(rsctl: Rsctl, number: signal.Signals) -> Non
     assert cli.stdout is not None
     cli.stdout.readline()
     cli.send_signal(number)
-    cli.communicate(timeout=240)
+    cli.communicate(timeout=DEADLINE_SECONDS)
     assert cli.returncode == 5
     run = rsctl.status("@last")
     assert run["state"] == "cancelled"
@@ -113,7 +113,7 @@ def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
     while "cancelling" not in cli.stderr.readline():
         pass
     cli.send_signal(signal.SIGINT)
-    _, reported = cli.communicate(timeout=240)
+    _, reported = cli.communicate(timeout=DEADLINE_SECONDS)
     assert cli.returncode == 130
     run = rsctl.status("@last")["run"]
     assert reported.splitlines()[-1] == (
@@ -129,7 +129,7 @@ def test_a_reader_that_has_seen_enough(rsctl: Rsctl) -> None:
     assert cli.stdout.readline() == "worker-0 | line\n"
     cli.stdout.close()
     stderr = cli.stderr.read()
-    assert cli.wait(timeout=240) == 130
+    assert cli.wait(timeout=DEADLINE_SECONDS) == 130
     assert "Traceback" not in stderr
     assert "its job was accepted and continues: process://" in stderr
     assert rsctl.status("@last")["state"] == "running"
@@ -227,7 +227,7 @@ def test_an_end_that_no_disk_can_keep_is_an_error_and_no_wait(
         (folder / run / name).unlink()
     filler = fill(small_disk)
     os.kill(supervisor, signal.SIGKILL)
-    assert cli.wait(timeout=240) == 3
+    assert cli.wait(timeout=DEADLINE_SECONDS) == 3
     assert cli.stderr is not None
     assert f"cannot use {small_disk}/runs.db: its disk is full" in cli.stderr.read()
     filler.unlink()

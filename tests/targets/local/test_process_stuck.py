@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from tests.kit.polling import DEADLINE_SECONDS
 from tests.kit.processes import freeze
 
 from ..conftest import Rsctl
@@ -46,7 +47,7 @@ def test_who_follows_a_run_sees_it_end_too(rsctl: Rsctl) -> None:
     run = rsctl.status("@last")["run"]
     freeze(rsctl.supervisor(run))
     cli.send_signal(signal.SIGINT)
-    cli.communicate(timeout=240)
+    cli.communicate(timeout=DEADLINE_SECONDS)
     assert cli.returncode == 5
     assert rsctl.processes(run) == []
 

@@ -16,7 +16,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from tests.kit.docker import needs_docker
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from ..conftest import Rsctl
 
@@ -144,7 +144,7 @@ def cloud(rsctl: Rsctl) -> Iterator[dict[str, str]]:
     environment: dict[str, str] = json.loads(text)["environment"]
     yield environment
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=240)
+    process.communicate(timeout=DEADLINE_SECONDS)
 
 
 def client_of(environment: dict[str, str]) -> Any:

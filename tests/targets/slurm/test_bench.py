@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.kit.slurm_cluster import SlurmCluster, needs_slurm
 from tests.targets.conftest import Rsctl
 
@@ -60,7 +60,7 @@ def test_six_cells_with_bad_nodes(rsctl: Rsctl, cluster: SlurmCluster, drained: 
     cluster.control("stop-node", "n2")
     try:
         cluster.run("scontrol", "update", "nodename=n2", "state=down", "reason=test")
-        output, errors = bench.communicate(timeout=240)
+        output, errors = bench.communicate(timeout=DEADLINE_SECONDS)
     finally:
         cluster.control("start-node", "n2")
         idle = "sinfo", "-h", "-N", "-t", "idle", "-o", "%N"

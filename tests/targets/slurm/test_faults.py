@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.kit.slurm_cluster import SlurmCluster, needs_slurm, slurm_cluster
 from tests.targets.conftest import Rsctl
 
@@ -149,7 +149,7 @@ def test_a_restart_of_the_controller(rsctl: Rsctl, keys: Keys, forgetful: SlurmC
     wait_until(lambda: bool(forgetful.run(*saved)), "the controller's record of the job")
     following = rsctl.start("logs", "--follow", run)
     forgetful.control("restart-controller")
-    output, _ = following.communicate(timeout=240)
+    output, _ = following.communicate(timeout=DEADLINE_SECONDS)
     assert output.splitlines() == [f"worker-0 | line {number}" for number in range(1, 9)]
     assert rsctl.status(run)["state"] == "succeeded"
 

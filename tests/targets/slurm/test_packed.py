@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.polling import DEADLINE_SECONDS
 from tests.kit.slurm_cluster import SlurmCluster, needs_slurm
 from tests.targets.conftest import Rsctl
 
@@ -33,7 +34,7 @@ def test_slots_of_two_nodes_are_one_job(rsctl: Rsctl, cluster: SlurmCluster) -> 
         targets={"slurm": {**options, "partition": "gpu"}},
     )
     bench = rsctl.start("bench", "run", file, "--repeat", "2", "-o", "json")
-    output, errors = bench.communicate(timeout=240)
+    output, errors = bench.communicate(timeout=DEADLINE_SECONDS)
     events = [json.loads(line) for line in output.splitlines()]
     assert bench.returncode == 1, errors + output
     counts = [cell["metrics"]["speed"]["values"] for cell in events[-1]["cells"]]

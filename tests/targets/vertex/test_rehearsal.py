@@ -18,7 +18,7 @@ from google.auth.transport.requests import AuthorizedSession
 from tests.kit.deferred import Deferred
 from tests.kit.docker import needs_docker
 from tests.kit.loopback import keep_google_auth_here
-from tests.kit.polling import wait_until
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 from ..conftest import Rsctl
 
@@ -143,7 +143,7 @@ def test_ctrl_c_detaches_and_cancel_ends_the_job(rsctl: Rsctl) -> None:
     run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
     wait_until(lambda: "up" in rsctl.log(run), "its log")
     process.send_signal(signal.SIGINT)
-    _, reported = process.communicate(timeout=240)
+    _, reported = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 130
     assert f"{run} continues to run\n  watch it again: rsctl watch {run}\n" in reported
     assert rsctl.status(run)["state"] == "running"
@@ -188,7 +188,7 @@ def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
     keep_google_auth_here(monkeypatch)
     yield environment
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=240)
+    process.communicate(timeout=DEADLINE_SECONDS)
 
 
 def a_job(rsctl: Rsctl) -> str:

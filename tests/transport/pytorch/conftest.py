@@ -18,6 +18,7 @@ import pytest
 
 import rsctl_start
 from tests.kit import fork_server
+from tests.kit.polling import DEADLINE_SECONDS
 
 if TYPE_CHECKING:
     from torch.distributed import TCPStore
@@ -260,7 +261,9 @@ def rendezvous() -> TCPStore:
 
 def ended(argv: list[str], environ: dict[str, str]) -> Ended:
     """Run a command to its end."""
-    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        argv, env=environ, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+    )
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
