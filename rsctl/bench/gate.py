@@ -303,14 +303,16 @@ def _diverged(baseline: Results, sides: Sequence[Results]) -> Iterator[Series]:
     for side in sides:
         for series in side.series:
             before = baseline.find(series.name, series.cell) if series.diverged else None
-            prints = baseline.fingerprint, side.fingerprint
-            if before and before.known and not refusals(*prints, series.cell, series.name):
+            if (
+                before
+                and before.known
+                and not refusals(baseline.fingerprint, side.fingerprint, series.cell, series.name)
+            ):
                 yield series
 
 
 def _diverged_text(series: Series) -> str:
-    where = f" ({cell_label(series.cell)})" if series.cell else ""
-    return f"{series.name}{where} in {series.diverged} of {len(series.values)} runs"
+    return f"{series.title} in {series.diverged} of {len(series.values)} runs"
 
 
 def _fail_diverged(checks: Sequence[MetricCheck], diverged: Sequence[Series]) -> None:
@@ -319,9 +321,10 @@ def _fail_diverged(checks: Sequence[MetricCheck], diverged: Sequence[Series]) ->
     So has its curve.
     """
     for series in diverged:
+        if series.diverged < len(series.values):
+            continue
         for check in checks:
-            is_whole = series.diverged == len(series.values)
-            if is_whole and check.cell == series.cell and metric_of(check.metric) == series.name:
+            if check.cell == series.cell and metric_of(check.metric) == series.name:
                 check.verdict = Verdict.REGRESSED
                 check.reason = f"the last value of {series.name} is not finite in any run"
 
@@ -330,8 +333,11 @@ def _regressed_steps(
     baseline: Results, candidate: Results, checks: Sequence[MetricCheck]
 ) -> list[tuple[dict[str, float], dict[str, float]]]:
     """The medians of a step's parts on both sides in each cell that regressed, worst first."""
-    slower = [c for c in checks if c.verdict is Verdict.REGRESSED and c.steps is None]
-    regressed = [check for check in slower if check.effect is not None]
+    regressed = [
+        check
+        for check in checks
+        if check.verdict is Verdict.REGRESSED and check.steps is None and check.effect is not None
+    ]
     regressed.sort(key=lambda check: -abs(check.effect or 0.0))
     cells = [check.cell for check in regressed if check.cell is not None]
     return [(_step_medians(baseline, cell), _step_medians(candidate, cell)) for cell in cells]

@@ -72,6 +72,11 @@ class Series(msgspec.Struct, kw_only=True):
         )
 
     @property
+    def title(self) -> str:
+        """The metric, and its cell if it has one: `loss (workers.count=2)`."""
+        return f"{self.name} ({cell_label(self.cell)})" if self.cell else self.name
+
+    @property
     def groups(self) -> list[list[float]]:
         """The known values; of a curve those of each part."""
         if not self.is_curve or not self.known:

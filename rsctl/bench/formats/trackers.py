@@ -22,7 +22,7 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
     """
     entries = [
         {
-            "name": sanitize_document(f"{s.name} ({cell_label(s.cell)})" if s.cell else s.name),
+            "name": sanitize_document(s.title),
             "unit": sanitize_document(s.unit or ""),
             "value": mean(s.known),
             **({"range": f"± {stdev(s.known):.4g}"} if s.known[1:] else {}),

@@ -1,0 +1,81 @@
+"""The known causes of failed jobs, and what their messages name: a file, an option, a number."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.runs.stream.diagnosis import known_causes
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "named"),
+    [
+        ("efa: Unresponsive remote (error 4103)", "efa-peer", ""),
+        ("unknown flag: --gpus-all", "container-option", "--gpus-all"),
+        ("you need to add an explicit nodesplitter to your input pipeline", "nodes-shards", ""),
+        ("jax.errors.JaxRuntimeError: INTERNAL: it broke", "xla", "INTERNAL: it broke"),
+        (
+            "A requested component was not found, or was unable to be opened.\nHost: a\n"
+            "Framework: pml\nComponent: ucx",
+            "mpi-component",
+            "ucx",
+        ),
+        (
+            "A request was made to bind to that would result in binding more processes than cpus",
+            "mpi-mapping",
+            "A request was made to bind",
+        ),
+        (
+            "Total available GPUs 4 is less than total desired GPUs 8",
+            "ray-resources",
+            "Total available GPUs 4 is less than total desired GPUs 8",
+        ),
+        ("NCCL WARN Mismatched NCCL version detected : rank 0", "nccl-version", ""),
+        ("ValueError: Invalid rank 4, rank should be in the interval [0, 3]", "rank-number", "4"),
+        (
+            "ImportError: attempted relative import with no known parent package",
+            "relative-import",
+            "",
+        ),
+        (
+            '  File "/x/train.py", line 3\n    match x:\n          ^\nSyntaxError: invalid syntax',
+            "syntax",
+            "/x/train.py",
+        ),
+        ("RuntimeError: can't start new thread", "threads", ""),
+        (
+            "botocore.exceptions.ClientError: An error occurred (NoSuchBucket) when calling the "
+            "ListObjectsV2 operation: The specified bucket does not exist",
+            "storage-missing",
+            "ListObjectsV2",
+        ),
+        (
+            "cannot run ./run.sh: its interpreter /bin/zsh does not exist",
+            "interpreter",
+            "/bin/zsh",
+        ),
+        ("cannot run ./run: its first line names no interpreter", "interpreter", "./run"),
+        ("cannot run cd x && ls: it is for a shell, and none runs it", "shell", "cd x && ls"),
+        (
+            "python3: can't open file '/x/none.py': [Errno 2] No such file or directory",
+            "script",
+            "/x/none.py",
+        ),
+        (
+            "ValueError: the global size of its dimension 0 should be divisible by 8",
+            "jax-sharding",
+            "global size of its dimension 0",
+        ),
+        (
+            "jax.errors.TracerBoolConversionError: Attempted boolean conversion",
+            "jax-tracer",
+            "TracerBoolConversionError",
+        ),
+        ("Ran out of memory in memory space hbm.", "tpu-memory", "hbm"),
+    ],
+)
+def test_what_a_cause_names(text: str, code: str, named: str) -> None:
+    cause = known_causes(text.splitlines(), 1, None)[0]
+    assert cause.code == code
+    assert named in cause.message
+    assert cause.remedy
