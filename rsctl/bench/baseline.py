@@ -26,7 +26,8 @@ _KEPT = ("run.time", "run.cost")
 class BaselineMetric(msgspec.Struct, kw_only=True):
     """One metric of one cell, one value per repetition, None if its run has no data.
 
-    The `curves` are there where a gate compares them.
+    `logged` is the least number of values that a run logged. The `curves` are there where a gate
+    compares them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class BaselineMetric(msgspec.Struct, kw_only=True):
     goal: Optional[Literal["min", "max"]] = None
     cell: Cell = {}
     values: list[Optional[float]]
+    logged: Union[int, msgspec.UnsetType] = msgspec.UNSET
     curves: Union[list[Optional[Curve]], msgspec.UnsetType] = msgspec.UNSET
 
 
@@ -72,6 +74,7 @@ def decode_baseline(data: bytes, location: str) -> Results:
             goal=m.goal,
             cell=m.cell,
             values=m.values,
+            logged=None if m.logged is msgspec.UNSET else m.logged,
             curves=[] if m.curves is msgspec.UNSET else m.curves,
         )
         for m in kept.metrics
@@ -111,6 +114,7 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
             goal=_goal(series.goal),
             cell=series.cell,
             values=series.finite,
+            logged=msgspec.UNSET if series.logged is None else series.logged,
             curves=series.curves if CURVE + series.name in required else msgspec.UNSET,
         )
         for series in results.series

@@ -40,7 +40,7 @@ from rsctl.bench.verdict import (
     shares,
     worst,
 )
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.job.gate_checks import metric_of
 from rsctl.runs.stream.sanitize import sanitize_text
 
@@ -50,6 +50,8 @@ _HEADLINES = {
     Verdict.INCONCLUSIVE: "inconclusive: these runs are not sufficient for a decision",
     Verdict.NO_DATA: "no data for a decision",
 }
+_MOST = 4
+"""Metrics of a kind that the headline names."""
 
 
 class Gate(msgspec.Struct, kw_only=True):
@@ -62,6 +64,8 @@ class Gate(msgspec.Struct, kw_only=True):
     of trainings with torch that regressed has not recorded them. `rehearsed` is whether the
     candidate ran in an emulated cloud on this machine. `diverged` has each metric, also one
     without a check, that ends in values that are not finite, though the baseline has values of it.
+    `shortened` has each metric of which a run logged at most half as many values as any run of the
+    baseline: its training may have ended early.
     """
 
     verdict: Verdict
@@ -80,6 +84,7 @@ class Gate(msgspec.Struct, kw_only=True):
     lacks_steps: bool = False
     rehearsed: bool = False
     diverged: list[str] = []
+    shortened: list[str] = []
 
     def _repr_html_(self) -> str:
         return html_table(self.headline, [HEAD, *map(check_row, self.worst_first)])
@@ -133,7 +138,9 @@ class Gate(msgspec.Struct, kw_only=True):
         if self.baseline_failures:
             text += f"; runs of the baseline failed: {len(self.baseline_failures)}"
         if self.diverged:
-            text += f"; diverged: {', '.join(self.diverged)}"
+            text += f"; diverged: {first_of(self.diverged, _MOST)}"
+        if self.shortened:
+            text += f"; fewer values were logged: {first_of(self.shortened, _MOST)}"
         if self.rehearsed:
             text += "; a rehearsal on this machine, which does not measure the cloud"
         return sanitize_text(text)
@@ -265,7 +272,8 @@ def make_gate(
 ) -> Gate:
     """The gate of checks that are decided; a metric that has diverged in all runs has regressed."""
     checks = [case.check for case in cases]
-    diverged = list(_diverged(baseline, [candidate, *([fresh] if fresh else [])]))
+    sides = [candidate, *([fresh] if fresh else [])]
+    diverged = list(_diverged(baseline, sides))
     _fail_diverged(checks, diverged)
     runs = [*candidate.cells, *(fresh.cells if fresh else [])]
     verdict = worst([check.verdict for check in checks])
@@ -295,24 +303,40 @@ def make_gate(
         and all("torch" in side.fingerprint.shown for side in (baseline, candidate)),
         rehearsed=candidate.is_rehearsed,
         diverged=[_diverged_text(series) for series in diverged],
+        shortened=list(_shortened(baseline, sides)),
     )
 
 
 def _diverged(baseline: Results, sides: Sequence[Results]) -> Iterator[Series]:
     """The series with diverged runs of all sides, of which a comparable baseline has values."""
+    for before, series in _comparable(baseline, sides):
+        if series.diverged and before.known:
+            yield series
+
+
+def _comparable(baseline: Results, sides: Sequence[Results]) -> Iterator[tuple[Series, Series]]:
+    """Each series of the sides with that of the baseline, if it was measured alike."""
     for side in sides:
         for series in side.series:
-            before = baseline.find(series.name, series.cell) if series.diverged else None
-            if (
-                before
-                and before.known
-                and not refusals(baseline.fingerprint, side.fingerprint, series.cell, series.name)
+            before = baseline.find(series.name, series.cell)
+            if before and not refusals(
+                baseline.fingerprint, side.fingerprint, series.cell, series.name
             ):
-                yield series
+                yield before, series
 
 
 def _diverged_text(series: Series) -> str:
     return f"{series.title} in {series.diverged} of {len(series.values)} runs"
+
+
+def _shortened(baseline: Results, sides: Sequence[Results]) -> Iterator[str]:
+    """The metrics of which some run logged at most half as many values as the baseline.
+
+    The verdict stays: a script may log less often, or reach its goal sooner.
+    """
+    for before, series in _comparable(baseline, sides):
+        if before.logged and series.logged and series.logged * 2 <= before.logged:
+            yield f"{series.title} {series.logged} instead of {before.logged}"
 
 
 def _fail_diverged(checks: Sequence[MetricCheck], diverged: Sequence[Series]) -> None:

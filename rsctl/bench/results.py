@@ -33,7 +33,8 @@ class Series(msgspec.Struct, kw_only=True):
     """One metric of one cell: one value per repetition, None if its run has no data.
 
     `reasons` say why values are lacking, each once. `diverged` is the number of runs whose last
-    value is not finite. `curves` has the curve of each run, if it was asked for.
+    value is not finite. `logged` is the least number of values that a run logged, of a metric of
+    the job. `curves` has the curve of each run, if it was asked for.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Series(msgspec.Struct, kw_only=True):
     values: list[Optional[float]] = []
     reasons: list[str] = []
     diverged: int = 0
+    logged: Optional[int] = None
     curves: list[Optional[Curve]] = []
 
     def as_curve(self) -> Series:
@@ -68,6 +70,7 @@ class Series(msgspec.Struct, kw_only=True):
             values=[*self.values, *other.values],
             reasons=reasons,
             diverged=self.diverged + other.diverged,
+            logged=min(filter(None, (self.logged, other.logged)), default=None),
             curves=[*self.curves, *other.curves],
         )
 
@@ -338,6 +341,8 @@ def _series(
     there = [sample for sample in samples_of if sample is not None]
     spec = run.metrics_spec.get(name) if run else None
     reasons = [sample.reason for sample in there if sample.value is None and sample.reason]
+    is_of_job = not name.startswith(("run.", "step."))
+    counts = [sample.total for sample in there if sample.total and is_of_job]
     return Series(
         name=name,
         unit=next((f.unit for f in there if f.unit), spec.unit if spec else None),
@@ -346,6 +351,7 @@ def _series(
         values=[sample.value if sample else None for sample in samples_of],
         reasons=list(dict.fromkeys([*lost, *reasons])),
         diverged=sum(sample.diverged is True for sample in there),
+        logged=min(counts, default=None),
     )
 
 

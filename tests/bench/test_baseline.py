@@ -34,7 +34,9 @@ def measured() -> Results:
             {"torch": "2.8.0"},
         ),
         series=[
-            Series(name="throughput", unit="x/s", goal="max", cell=CELL, values=[1.0, 2.0]),
+            Series(
+                name="throughput", unit="x/s", goal="max", cell=CELL, values=[1.0, 2.0], logged=7
+            ),
             Series(name="run.queue", unit="s", goal="min", cell=CELL, values=[1.0, 2.0]),
             Series(name="run.time", unit="s", goal="min", cell=CELL, values=[9.0, 8.0]),
         ],
@@ -53,7 +55,14 @@ def test_what_stands_in_it() -> None:
         },
         "made": {"of": "job-bench-1", "time": "2026-01-01T00:00:00.000000Z"},
         "metrics": [
-            {"name": "throughput", "unit": "x/s", "goal": "max", "cell": CELL, "values": [1, 2]},
+            {
+                "name": "throughput",
+                "unit": "x/s",
+                "goal": "max",
+                "cell": CELL,
+                "values": [1, 2],
+                "logged": 7,
+            },
             {"name": "run.time", "unit": "s", "goal": "min", "cell": CELL, "values": [9, 8]},
         ],
     }

@@ -228,6 +228,52 @@ def test_fresh_runs_that_all_diverge_confirm_a_suspicion() -> None:
     assert (gate.verdict.value, gate.diverged) == ("regressed", ["loss in 5 of 5 runs"])
 
 
+def logged(*counts: int | None) -> Results:
+    """A cell for each count of values that its runs logged."""
+    side = results({str(index + 1): STEADY for index in range(len(counts))})
+    for series, count in zip(side.series, counts, strict=True):
+        series.logged = count
+    return side
+
+
+def test_a_training_that_ended_early_with_success() -> None:
+    """Its throughput is that of the baseline."""
+    gate = evaluate(logged(100), logged(50), FIVE_PERCENT)
+    assert gate.headline == (
+        "bench against bench: no regression beyond the allowed limits; "
+        "fewer values were logged: throughput (workers.count=1) 50 instead of 100"
+    )
+    assert gate.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(100, 51), (50, 100), (None, 1), (100, None)], ids=str
+)
+def test_a_training_that_logs_as_often(before: int | None, after: int | None) -> None:
+    assert evaluate(logged(before), logged(after), FIVE_PERCENT).shortened == []
+
+
+def test_a_training_that_logs_less_often_under_other_conditions() -> None:
+    candidate = logged(1)
+    candidate.fingerprint.cells = [CellPrint({"workers.count": 1}, {"target": "compose"})]
+    assert evaluate(logged(100), candidate, FIVE_PERCENT).shortened == []
+
+
+def test_fresh_runs_that_end_early() -> None:
+    candidate = logged(100)
+    candidate.series[0].values = scaled(0.8)
+    first = evaluate(logged(100), candidate, FIVE_PERCENT)
+    gate = confirm(first, logged(100), candidate, logged(10), FIVE_PERCENT)
+    assert gate.shortened == ["throughput (workers.count=1) 10 instead of 100"]
+
+
+def test_many_cells_that_end_early() -> None:
+    """The headline stays one line."""
+    gate = evaluate(logged(*[100] * 6), logged(*[10] * 6), FIVE_PERCENT)
+    assert len(gate.shortened) == 6
+    assert gate.headline.endswith("throughput (workers.count=4) 10 instead of 100 and 2 more")
+
+
 def test_a_metric_that_vanished() -> None:
     candidate = results(STEADY)
     candidate.series = []

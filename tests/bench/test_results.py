@@ -49,11 +49,12 @@ def test_the_results_of_one_run(store: Store, make_run: MakeRun) -> None:
     assert (found.label, found.kind, found.made) == ("job-a", "run", at(0))
     loss = found.find("loss", {})
     assert loss is not None
-    assert (loss.unit, loss.goal, loss.values) == ("nats", "min", [2.0])
+    assert (loss.unit, loss.goal, loss.values, loss.logged) == ("nats", "min", [2.0], 3)
     f1 = found.find("f1", {})
     assert f1 is not None
-    assert f1.values == [None]
+    assert (f1.values, f1.logged) == ([None], None)
     assert f1.reasons
+    assert {s.logged for s in found.series if s.name.startswith(("run.", "step."))} == {None}
     assert found.of_cell({}) == found.cells[0]
     assert (found.cells[0].runs, found.cells[0].lost, found.cells[0].failures) == (
         ["job-a"],
@@ -88,7 +89,7 @@ def test_a_run_that_did_not_succeed_has_no_figures(
 
 def test_the_results_of_a_bench(store: Store, make_run: MakeRun) -> None:
     make_run(values("loss", [3.0, 2.0, 1.0]), SPECS, "job-a")
-    make_run(values("loss", [4.0, 4.0, 4.0]), SPECS, "job-b")
+    make_run(values("loss", [4.0, 4.0]), SPECS, "job-b")
     make_run(values("loss", [9.0]), SPECS, "job-c")
     make_run((), SPECS, "job-d")
     known = bench(
@@ -103,7 +104,7 @@ def test_the_results_of_a_bench(store: Store, make_run: MakeRun) -> None:
     assert (found.label, found.kind) == ("b-1", "bench")
     loss = found.find("loss", ONE)
     assert loss is not None
-    assert (loss.values, loss.goal) == ([2.0, 4.0, None], "min")
+    assert (loss.values, loss.goal, loss.logged) == ([2.0, 4.0, None], "min", 2)
     first, second = found.cells
     assert (first.runs, first.wanted, first.failures) == (["job-a", "job-b"], 3, [])
     assert first.lost == ["1 of 3 repetitions have not run"]
