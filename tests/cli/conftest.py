@@ -123,7 +123,8 @@ class MadeRun:
         second: float = 0,
         target: str = "process",
         spec: str | None = None,
-        has_metrics: bool = True,
+        metrics_spec: dict[str, MetricSpec] | None = None,
+        **plan: Any,
     ) -> None:
         self.run = run
         self.replicas = [f"worker-{index}" for index in range(workers)]
@@ -141,9 +142,9 @@ class MadeRun:
                 url=f"{target}://{run}",
                 state=JobState.QUEUED,
                 created=at(second),
-                plan={"run": run, "pools": [pool]},
+                plan={"run": run, "pools": [pool], **plan},
                 spec=spec,
-                metrics_spec={"loss": LOSS} if has_metrics else {},
+                metrics_spec={"loss": LOSS} if metrics_spec is None else metrics_spec,
             )
         )
 

@@ -256,10 +256,12 @@ def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -
     assert Store().find(run).state is JobState.RUNNING
     assert "incomplete  0 of 1 runs" in rsctl("bench", "status", "@last").out
     done = rsctl("bench", "cancel", "@last")
-    assert done.code == 0
+    assert (done.code, done.out) == (0, "")
     assert Store().find(run).state is JobState.CANCELLED
     assert the_bench().state is JobState.CANCELLED
-    assert rsctl("bench", "cancel", "@last").err.endswith("has already ended: cancelled\n")
+    done = rsctl("bench", "cancel", "@last", "-o", "json")
+    assert done.err.endswith("has already ended: cancelled\n")
+    assert (done.json["bench"], done.json["state"]) == (the_bench().bench, "cancelled")
 
 
 def test_an_ended_pipeline_cancels_its_runs(

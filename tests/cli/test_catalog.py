@@ -76,7 +76,15 @@ def test_the_best_bandwidth_for_the_money(rsctl: Cli) -> None:
 
 def test_machines_without_a_price_come_last_and_say_so(rsctl: Cli) -> None:
     done = rsctl("catalog", "-t", "sagemaker", "--gpu", "k80")
-    assert "unknown" in done.out
+    assert (
+        done.out
+        == """\
+MACHINE         GPUS    VCPUS  GIB  PRICE OF
+ml.p2.16xlarge  k80:16  64     732  unknown
+ml.p2.8xlarge   k80:8   32     488  unknown
+ml.p2.xlarge    k80:1   4      61   unknown
+"""
+    )
     shown = rsctl("catalog", "-t", "sagemaker", "--gpu", "k80", "-o", "json").json["machines"]
     assert shown[0]["unknown"] == "the on-demand price of ml.p2.16xlarge is unknown"
 

@@ -80,9 +80,25 @@ def test_nothing_differs(capsys: pytest.CaptureFixture[str]) -> None:
     add("job-1", "succeeded", spec=SPEC)
     add("job-2", "succeeded", spec=SPEC)
     assert run(["diff", "job-1", "job-2"]) == 0
-    assert capsys.readouterr().out.splitlines()[:2] == [
+    assert capsys.readouterr().out.splitlines() == [
         "job-1 (succeeded) -> job-2 (succeeded)",
         "nothing differs: job file, arguments, code, versions and machines are equal",
+        "metrics:",
+        "  run.total: 1 s -> 1 s",
+    ]
+
+
+def test_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    for run_id, loss in (("job-1", 0.5), ("job-2", 0.25)):
+        add(run_id, "succeeded", spec=SPEC)
+        Store().add_metrics(
+            run_id, [MetricEvent(time=at(2), replica="worker-0", name="loss", value=loss)]
+        )
+    assert run(["diff", "job-1", "job-2"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "metrics:",
+        "  loss (median): 0.5 -> 0.25 (-0.25, -50%)",
+        "  run.total: 1 s -> 1 s",
     ]
 
 

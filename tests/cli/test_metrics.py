@@ -98,7 +98,7 @@ def test_no_metrics(rsctl: Cli, make_run: Make) -> None:
 
 
 def test_no_metrics_of_a_job_that_defines_none(rsctl: Cli, make_run: Make) -> None:
-    make_run(has_metrics=False).succeed(2)
+    make_run(metrics_spec={}).succeed(2)
     told = "job-aaaaaa has no metrics; define them in the job file, under metrics\n"
     assert rsctl("metrics", "@last", "--nodes").err == told
 

@@ -199,6 +199,31 @@ as a result, these failed: worker-0
     )
 
 
+def test_the_cost_of_a_run(rsctl: Cli, make_run: Make) -> None:
+    """Once it has ended it is no longer the cost so far."""
+    cost = {"per_hour": 3600.0, "seconds": 60.0, "spot": False, "limit": 40.0}
+    made = make_run("job-aaaaaa", target="vertex", cost=cost)
+    made.succeed(11)
+    assert (
+        "  cost        10.00 USD of 40.00 USD: 0:10 at 3600.00 USD per hour on demand"
+        in rsctl("status", "job-aaaaaa").out.splitlines()
+    )
+
+
+def test_the_pages_of_a_run(rsctl: Cli, three: None) -> None:
+    shown = rsctl("open", "job-aaaaaa")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.split()[:1] == ["run"]
+    one = rsctl("open", "job-aaaaaa", "run", "-o", "json")
+    assert list(one.json["pages"]) == ["run"]
+    refused = rsctl("open", "job-aaaaaa", "console")
+    assert (refused.code, refused.out, refused.err) == (
+        2,
+        "",
+        "error: job-aaaaaa has no page console\n    -> it has run\n",
+    )
+
+
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
     more = ["spec", "gradients", "waiting", "slowest_rank", "findings", "goodput"]

@@ -302,6 +302,7 @@ def test_a_script_is_submitted_without_a_job_file(rsctl: Cli) -> None:
     assert sorted(path.name for path in rsctl.folder.iterdir() if path.is_file()) == ["train.py"]
     printed = rsctl(*words, "--print-job", "--", "--lr", "0.1")
     assert printed.code == 0
+    assert printed.out == printed.out.rstrip() + "\n"
     (rsctl.folder / "job.yaml").write_text(printed.out)
     planned = rsctl("plan", "job.yaml", "-o", "json").json
     assert planned["pools"][0]["count"] == 2

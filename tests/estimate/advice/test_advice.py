@@ -86,6 +86,32 @@ def test_a_better_machine_for_reducers_is_found() -> None:
     made = advice(replace(SITUATION, reducer_machines=(slow, fast)))
     assert made.recommendation.reducer_machine == "cpu-64"
     assert made.default_machine == "cpu-16"
+    assert shown(made) == [
+        ("pool", 8, "cpu-64"),
+        ("pool", 80, "cpu-16"),
+        ("ring", 0, None),
+        ("pool", 40, "cpu-16"),
+        ("hybrid", 1, "cpu-16"),
+        ("co-located", 0, None),
+        ("tree", 0, None),
+        ("central", 1, "cpu-16"),
+    ]
+
+
+def shown(made: Advice) -> list[tuple[str, int, str | None]]:
+    return [(each.topology, each.reducers, each.reducer_machine) for each in made.options]
+
+
+def test_the_numbers_of_reducers_that_are_shown() -> None:
+    """One, half and all of what the workers can use, and the job's own; of the usual machine."""
+    dear = ReducerMachine(name="cpu-64", bits=10e9, cores=64, dollars=5.0)
+    made = advice(replace(SITUATION, reducer_machines=(MACHINE, dear), count=3))
+    assert [option for option in shown(made) if option[1] and option[0] != "central"] == [
+        ("pool", 8, "cpu-16"),
+        ("hybrid", 4, "cpu-16"),
+        ("hybrid", 3, "cpu-16"),
+        ("hybrid", 1, "cpu-16"),
+    ]
 
 
 def test_one_reducer_thread_a_lane_is_a_limit_of_its_own() -> None:
@@ -168,6 +194,8 @@ def test_what_would_help_instead_has_numbers() -> None:
     step = advice(half).recommendation.step_seconds
     assert compressed.step_seconds == pytest.approx(step / 2, rel=0.15)
     assert "gradients of two steps accumulated (no_sync), or twice the batch" in hints
+    eighth = next(h for h in hints.values() if h.setting == "comm.compression=int8")
+    assert eighth.step_seconds == pytest.approx(step / 4, rel=0.3)
 
 
 def test_what_changes_results_has_its_price_and_is_not_recommended() -> None:
@@ -272,8 +300,10 @@ def test_ranks_that_share_cores_compute_longer(
     assert made.profile.step_seconds == pytest.approx(0.004 * factor)
     assert made.recommendation.step_seconds >= 0.004 * factor
     assert [a for a in made.assumptions if "share" in a] == ([said] if said else [])
-    apart = make_advice(SITUATION, profile, UNCALIBRATED)
-    assert apart.profile.step_seconds == 0.004
+    for enough in (SITUATION, replace(ONE_MACHINE, cluster=replace(CLUSTER, shared_cores=8))):
+        apart = make_advice(enough, replace(profile, cores=None), UNCALIBRATED)
+        assert apart.profile.step_seconds == 0.004
+        assert not [assumed for assumed in apart.assumptions if "share" in assumed]
 
 
 def test_options_that_rsctl_cannot_choose_come_last_and_are_never_recommended() -> None:

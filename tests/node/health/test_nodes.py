@@ -107,7 +107,7 @@ def slowed(node: Node) -> Iterator[None]:
         group = measuring(node)
         while not has_ended.is_set():
             _signal(group, signal.SIGSTOP)
-            has_ended.wait(0.1)
+            has_ended.wait(0.3)
             _signal(group, signal.SIGCONT)
             has_ended.wait(0.005)
 

@@ -33,6 +33,7 @@ from rsctl.results.report.drawing import file_bytes
 from rsctl.results.report.page import Page
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure
+from rsctl.runs.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.results.report.conftest import Make
 from tests.results.report.test_report import text_of
@@ -52,6 +53,7 @@ LINES = LineChart(
     reference=ChartLine("ideal", [(0, 3.0), (30, 0.5)]),
     others=[ChartLine("other", [(0, 1.0), (30, 2.75)])],
 )
+SPEED = MetricSpec("speed=(.*)", goal="max", unit="samples/s")
 BARS = [Bar("first", 12.5, 11.0, 14.25), Bar(LONG, 1250.0), Bar("none", None)]
 SPANS = [Span(0, 60, "queued"), Span(60, 90, "starting"), Span(90, 400, "running")]
 CHARTS: dict[str, Chart] = {
@@ -138,10 +140,16 @@ def test_a_file_of_its_own(name: str, tmp_path: Path) -> None:
 
 
 def shown(page: str) -> str:
-    """The content of a page without its drawings, its style, its version and its date."""
+    """The content of a page without its style, its version, its date, and shapes in drawings."""
     body = page[page.index("<body>") :]
-    body = re.sub(r"<svg.*?</svg>", "", body, flags=re.DOTALL)
+    body = re.sub(r"<svg.*?</svg>", drawn_words, body, flags=re.DOTALL)
     return re.sub(r"rsctl [0-9][^ <]*|Created [0-9-]+ [0-9:]+ UTC", "...", lines(body))
+
+
+def drawn_words(drawing: re.Match[str]) -> str:
+    """A drawing's title, labels of axes and ticks."""
+    words = re.findall(r"<(?:text|title)\b[^>]*>([^<]+)<", drawing[0])
+    return f"<p>drawing: {' | '.join(words)}</p>" if words else ""
 
 
 def test_the_page_of_a_run(rsctl: Cli, whole_run: MadeRun, tmp_path: Path) -> None:
@@ -163,6 +171,31 @@ def test_the_page_of_a_run_that_failed(rsctl: Cli, make_run: Make, tmp_path: Pat
         ),
     )
     compare("failed.html", shown(text_of(rsctl, made.run)), tmp_path)
+
+
+def test_the_page_of_a_bench_of_more_ranks(rsctl: Cli, make_run: Make, tmp_path: Path) -> None:
+    """Throughput and its efficiency by ranks, with reducers and without."""
+    cells = [{"workers.count": w, "reducers.count": r} for r in (0, 2) for w in (1, 2, 4)]
+    bench = BenchRecord(
+        bench="job-bench-aaaaaa", name="job", target="process", definition="x", created=at(0),
+        ended=at(59), state=JobState.SUCCEEDED, repeat=1, cells=cells,
+        spec={"run": {"script": "train.py"}},
+    )  # fmt: skip
+    benches = Benches(Store())
+    benches.claim(bench)
+    for index, cell in enumerate(cells):
+        workers, reducers = cell.values()
+        made = make_run(
+            f"job-{index}aaaaa", 1, index, metrics_spec={"speed": SPEED}, world_size=8 * workers
+        )
+        for step in range(6):
+            lost = (0.25 - reducers / 16) * (workers - 1)
+            made.metric(20 + step, "speed", 100 * (workers - lost) + step, step=step)
+        made.succeed(30)
+        benches.begin(
+            bench.bench, Trial(cell=index, repetition=0, run=made.run, state=JobState.SUCCEEDED)
+        )
+    compare("ranks.html", shown(text_of(rsctl, bench.bench)), tmp_path)
 
 
 def test_the_page_of_a_bench_beside_a_run(rsctl: Cli, make_run: Make, tmp_path: Path) -> None:

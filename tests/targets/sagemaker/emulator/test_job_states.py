@@ -109,14 +109,17 @@ def test_no_capacity(account: Account, behaviour: Behaviour) -> None:
     behaviour.stockouts = 2
     account.start()
     behaviour.stockouts = -1
-    behaviour.give_up = 100
-    account.create("other")
+    behaviour.give_up = 1e9
+    account.create("patient")
     message = "Insufficient capacity error from EC2 while launching instances, retrying!"
     wait_until(
         lambda: (
-            account.describe("other")["SecondaryStatusTransitions"][-1]["StatusMessage"] == message
+            account.describe("patient")["SecondaryStatusTransitions"][-1]["StatusMessage"]
+            == message
         )
     )
+    behaviour.give_up = 100
+    account.create("other")
     ended = account.wait("other", "Failed")
     assert ended["FailureReason"] == (
         "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
