@@ -44,6 +44,13 @@ CAUSES = (
         "free disk space, or raise workers.disk",
     ),
     cause(
+        "disk",
+        r"No usable temporary directory found in (\[[^\n\]]{1,200}\])",
+        "no folder for temporary files can be written, usually because the disk is full: {names}",
+        "free disk space, or raise workers.disk; where /tmp is read-only, set TMPDIR in run.env to "
+        "a folder that can be written",
+    ),
+    cause(
         "port",
         r"EADDRINUSE|port is already allocated|[Aa]ddress already in use",
         "a port is already in use",

@@ -92,6 +92,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "compile": frozenset({"gpu-binary"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
     "hub-version": frozenset({"module"}),
+    NCCL: frozenset({"gpu-memory"}),
 }
 """The causes that explain each cause, and replace it."""
 _MISSING = {"module", "command"}

@@ -19,6 +19,7 @@ GPU_CAUSES = (
         r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
         r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_ALLOC_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
+        r"|Cuda failure (?:\d{1,4} )?'out of memory'"
         r"|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)|hipErrorOutOfMemory"
         r"|Dst tensor is not initialized"
         rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
@@ -157,6 +158,7 @@ GPU_USE_CAUSES = (
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Duplicate GPU detected|But your machine only has: \["
+        r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
@@ -187,6 +189,7 @@ GPU_USE_CAUSES = (
     cause(
         NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
+        r"|\bnccl[A-Z]\w{1,40} failed: unhandled \w+ error"
         r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
         r"|internal error"
         r"|invalid (?:usage"

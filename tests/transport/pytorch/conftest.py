@@ -32,6 +32,7 @@ ENTRY_POINTS = (
     "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
     "[torch.distributed.backends]\nrsctl = rsctl.transport.pytorch:register\n"
 )
+_CURRENT = "PYTEST_CURRENT_TEST"
 FOREIGN = ("RSCTL_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCH_", "TORCHELASTIC_")
 
 
@@ -97,7 +98,8 @@ class Forks:
     def start(self, argv: list[str], outputs: tuple[Path, Path], environ: dict[str, str]) -> int:
         """Start a script; returns its process id. What it prints is added to two files."""
         out, err = map(str, outputs)
-        request = {"start": argv, "environ": {**self._environ, **environ}, "out": out, "err": err}
+        environ = {**self._environ, _CURRENT: os.environ.get(_CURRENT, ""), **environ}
+        request = {"start": argv, "environ": environ, "out": out, "err": err}
         pid = self._ask({**request, "folder": str(SCRIPTS.parent)})
         assert isinstance(pid, int)
         self._running.add(pid)
