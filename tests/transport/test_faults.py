@@ -303,3 +303,20 @@ def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
     assert (failed.value.code, work.done()) == (ErrorCode.STOPPED, False)
     transport.close()
     assert [error.code for error in errors] == [ErrorCode.STOPPED]
+
+
+def test_an_operation_that_ended_before_a_failure_has_its_result(pool: Pool) -> None:
+    pool.start(1)
+    transports = [connect(pool.settings(rank, 2)) for rank in range(2)]
+    buffers = [np.full(3, 1.5, np.float32) for _ in transports]
+    ended = [each.all_reduce(buffer) for each, buffer in zip(transports, buffers, strict=True)]
+    for work in ended:
+        work.wait(30)
+    later = transports[0].all_reduce(bytearray(4))
+    pool.reducers[0].close()
+    with pytest.raises(TransportError, match="the reducer was stopped"):
+        later.wait(30)
+    assert [(work.done(), work.error()) for work in ended] == [(True, None)] * 2
+    for transport in transports:
+        transport.close()
+    assert np.array_equal(buffers, np.full((2, 3), 3.0))
