@@ -205,7 +205,8 @@ def _copy_log(source: Path, target: Path, begin: int, last: int) -> None:
         own.write(log.readline())
 
 
-_COLUMNS = "(worker, first_row, begun, last_row, ended)"
+_LAST_ROW = 1 << 62
+_COLUMNS = "(worker, first_row, begun, last_row, ended, previous_row, next_row)"
 _COPY = """
 INSERT INTO metrics (run, time, replica, name, step, value)
 SELECT ?, m.time, m.replica, m.name, m.step, m.value FROM metrics m
@@ -213,6 +214,8 @@ LEFT JOIN slot_windows w ON w.worker = substr(m.replica, 1, instr(m.replica || '
 WHERE m.run = ? AND m.rowid BETWEEN ? AND ? AND m.name <> ? AND CASE
   WHEN w.worker IS NULL THEN substr(m.replica, 1, 7) <> 'worker-' AND m.time BETWEEN ? AND ?
   WHEN ? THEN m.time BETWEEN w.begun AND w.ended
+    AND (m.time > w.begun OR m.rowid > w.previous_row)
+    AND (m.time < w.ended OR m.rowid < w.next_row)
   ELSE m.rowid BETWEEN w.first_row AND w.last_row
 END ORDER BY m.rowid
 """
@@ -224,27 +227,38 @@ WHERE run = ? AND substr(name, 1, ?) = ? AND time < ? ORDER BY rowid
 
 
 class _Window(NamedTuple):
-    """The stored marks of a worker's slot: row and time of both."""
+    """The stored marks of a worker's slot: row and time of both.
+
+    `previous` and `next` are the rows of the worker's marks that have the time of its begin or its
+    end and are of other slots, or rows beyond all: many lines can have one time, since CloudWatch
+    keeps milliseconds, and a node's output is read in blocks.
+    """
 
     worker: str
     first: int
     begin: str
     last: int
     end: str
+    previous: int
+    next: int
 
 
 def _windows(store: Store, run: str, end: SlotEnd) -> list[_Window]:
     query = "SELECT replica, value, rowid, time FROM metrics WHERE run=? AND name=? ORDER BY rowid"
     with store.transaction() as db:
         rows = db.execute(query, (run, SLOT_MARK)).fetchall()
-    stored: dict[tuple[str, float], tuple[int, str]] = {}
+    stored: dict[str, dict[float, tuple[int, str]]] = {}
     for replica, value, row, time in rows:
-        stored.setdefault((replica, value), (row, time))
+        stored.setdefault(replica, {}).setdefault(value, (row, time))
     found = []
     for worker, mark in end.ended.items():
-        begin, last = (stored.get((worker, m.value)) for m in (end.began[worker], mark))
+        marks = stored.get(worker, {})
+        begin, last = (marks.get(m.value) for m in (end.began[worker], mark))
         if begin is not None and last is not None:
-            found.append(_Window(worker, *begin, *last))
+            before = [row for row, time in marks.values() if time == begin[1] and row < begin[0]]
+            after = [row for row, time in marks.values() if time == last[1] and row > last[0]]
+            beyond = max(before, default=-1), min(after, default=_LAST_ROW)
+            found.append(_Window(worker, *begin, *last, *beyond))
     return found
 
 
@@ -252,16 +266,17 @@ def _copy_metrics(
     store: Store, job: str, run: str, windows: list[_Window], end: SlotEnd, by_time: bool
 ) -> None:
     """Copy the values between the marks: by their rows or, where lines of a log come late, by their
-    times. Replicas without marks, such as reducers, have the times of the whole slot. The readings
-    of the job's `checks`, which precede all slots, are copied too.
+    times, and by rows where these are equal. Replicas without marks, such as reducers, have the
+    times of the whole slot. The readings of the job's `checks`, which precede all slots, are copied
+    too.
     """
     first = min((window.first for window in windows), default=0)
-    rows = (0, 1 << 62) if by_time else (first, max((w.last for w in windows), default=0))
+    rows = (0, _LAST_ROW) if by_time else (first, max((w.last for w in windows), default=0))
     begin = min(mark.time for mark in end.began.values())
     last = max(mark.time for mark in end.ended.values())
     with store.transaction() as db:
         db.execute(f"CREATE TEMP TABLE IF NOT EXISTS slot_windows {_COLUMNS}")
         db.execute("DELETE FROM slot_windows")
-        db.executemany("INSERT INTO slot_windows VALUES (?, ?, ?, ?, ?)", windows)
+        db.executemany("INSERT INTO slot_windows VALUES (?, ?, ?, ?, ?, ?, ?)", windows)
         db.execute(_COPY_CHECKS, (run, job, len(CHECKED), CHECKED, begin))
         db.execute(_COPY, (run, job, *rows, SLOT_MARK, begin, last, by_time))
