@@ -208,11 +208,17 @@ def _tests_of_lines(
     measured.read()
     return {
         file[file.rindex(f"/{room}/") + 1 :]: {
-            line: {context.split(" (")[0] for context in contexts}
+            line: {_test_of(context) for context in contexts}
             for line, contexts in measured.contexts_by_lineno(file).items()
         }
         for file in measured.measured_files()
     }
+
+
+def _test_of(context: str) -> str:
+    """The test of a coverage context; after a `|` stands what the process switched to."""
+    started, switched, test = context.rpartition("|tests/")
+    return (f"tests/{test}" if switched else started + test).split(" (")[0]
 
 
 def main() -> None:

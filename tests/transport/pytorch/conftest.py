@@ -98,7 +98,7 @@ class Forks:
     def start(self, argv: list[str], outputs: tuple[Path, Path], environ: dict[str, str]) -> int:
         """Start a script; returns its process id. What it prints is added to two files."""
         out, err = map(str, outputs)
-        environ = {**self._environ, _CURRENT: os.environ.get(_CURRENT, ""), **environ}
+        environ = _of_this_test({**self._environ, **environ})
         request = {"start": argv, "environ": environ, "out": out, "err": err}
         pid = self._ask({**request, "folder": str(SCRIPTS.parent)})
         assert isinstance(pid, int)
@@ -261,10 +261,15 @@ def rendezvous() -> TCPStore:
     return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
 
+def _of_this_test(environ: dict[str, str]) -> dict[str, str]:
+    """Variables that name the present test, and not that which made them first."""
+    return {**environ, _CURRENT: os.environ.get(_CURRENT, "")}
+
+
 def ended(argv: list[str], environ: dict[str, str]) -> Ended:
     """Run a command to its end."""
     done = subprocess.run(
-        argv, env=environ, capture_output=True, text=True, timeout=DEADLINE_SECONDS
+        argv, env=_of_this_test(environ), capture_output=True, text=True, timeout=DEADLINE_SECONDS
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 
