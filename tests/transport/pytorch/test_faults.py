@@ -173,6 +173,19 @@ def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
     assert [store.get("address") for store in stores] == [b"0", b"1", b"2"]
 
 
+@pytest.mark.parametrize(
+    "own", [{"store": "a store"}, {"init_method": "tcp://10.0.0.1:1234"}], ids=["store", "address"]
+)
+def test_a_rendezvous_of_the_script_s_own_is_left_alone(
+    own: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    arguments: dict[str, Any] = dict(own)
+    separate_attempts(arguments)
+    assert arguments == own
+
+
 @pytest.mark.parametrize("case", ["one is ahead", "all are level", "one cannot go on"])
 def test_agreement(run: Run, case: str) -> None:
     ended = run("agreement.py", case, ranks=3)

@@ -143,6 +143,27 @@ def test_a_quorum_of_more_ranks_than_there_are_is_an_error(run: Run) -> None:
     assert finding["remedy"] == "Set a number from 1 to 2."
 
 
+@pytest.mark.parametrize("quorum", [None, 1])
+def test_what_a_narrow_parameter_cannot_hold_is_no_change(quorum: int | None) -> None:
+    """All workers have the same rounded value; with a quorum some have moved on from it, and all
+    count from the anchor.
+    """
+    import torch
+
+    from rsctl.transport.pytorch.outer import LocalSteps
+    from rsctl.transport.pytorch.shared_tensor import SharedTensor
+
+    plain = LocalSteps(4, optimizer="sgd", lr=1.0, momentum=0.0, quorum=quorum)
+    weight = torch.tensor([1.0], dtype=torch.bfloat16)
+    shared = SharedTensor("weight", weight, is_parameter=True)
+    shared.send(overlaps=False)
+    shared.receive(torch.tensor([0.001]), plain)
+    assert shared.anchor.item() == pytest.approx(0.999)
+    rounding = shared.anchor.item() - weight.item()  # bfloat16 has 8 bits
+    assert rounding != 0
+    assert shared.change().item() == pytest.approx(0.0 if quorum is None else rounding, abs=1e-9)
+
+
 def test_a_change_that_has_not_counted_stays_and_is_counted_next() -> None:
     import torch
 
