@@ -115,10 +115,9 @@ def test_a_network_that_is_gone(rsctl: Rsctl, emulate: Emulate, cloud: str) -> N
     emulator = emulate(cloud)
     process = rsctl.start("submit", job_of(rsctl, cloud, 300), "-o", "json")
     assert process.stdout
-    head = ""
     for printed in process.stdout:
-        head += printed
-        if '"running"' in printed:
+        event = json.loads(printed)
+        if event["type"] == "state" and (event["state"], event["replica"]) == ("running", None):
             break
     following = rsctl.start("logs", "-f", "@last")
     assert following.stdout

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rsctl.node.errors import TEMPORARY, LaunchError
 from rsctl.node.health.measurer import LIMIT_SECONDS, Measurer
-from rsctl.node.health.rules import NodeProblem, Slow, problems, slow_rates
+from rsctl.node.health.rules import CHECK, NodeProblem, Slow, problems, slow_rates
 from rsctl.node.health.settings import Checks
 from rsctl.node.mpi import protocol
 
@@ -21,6 +21,7 @@ _ROUNDS = 3
 _ROUND_SECONDS = 4.0
 """No round begins with less time left."""
 
+_UNSURE = f"the check ended before it was sure, after {LIMIT_SECONDS:g} s"
 _TURN_SECONDS = 0.5
 
 Address = tuple[str, int]
@@ -125,8 +126,9 @@ def lead(
     """The last readings of all nodes, this one first, and the findings. `name` and `address` are of
     this node.
 
-    It asks for another round while a node seems slow, three at most and within the limit of time.
-    A node without readings is not judged: its image may be slow to load, or too small.
+    It asks for another round while a node seems slow, three at most and within the limit of time;
+    with fewer rounds, what seems slow is a warning. A node without readings is not judged: its
+    image may be slow to load, or too small.
     """
     count = len(members.names) + 1
     slow: frozenset[Slow] = frozenset()
@@ -137,17 +139,21 @@ def lead(
         nodes = [_numbers(readings) for readings in measured]
         if checks.network and count > 1:
             _measure_network(members, nodes, send, [address, *members.addresses])
-        found = slow_rates(nodes)
-        slow = found if number == 0 else slow & found
+        slow_now = slow_rates(nodes)
+        slow = slow_now if number == 0 else slow & slow_now
         if not slow or measurer.until - time.monotonic() < _ROUND_SECONDS:
             break
-    if number < _ROUNDS - 1:
-        slow = frozenset()
     named = [f"worker-0 on {name}", *members.names]
+    found = problems(nodes, slow if number == _ROUNDS - 1 else frozenset(), checks, named)
+    unsure = [
+        problem._replace(code=CHECK, message=f"{problem.message}; {_UNSURE}", is_error=False)
+        for problem in problems(nodes, slow, checks, named)
+        if problem not in found
+    ]
     unknown = [
         NodeProblem(
             index,
-            "node-check",
+            CHECK,
             f"{named[index]} was not checked: it has not measured itself in {LIMIT_SECONDS:g} s",
             "Look at the log of this node; an image that loads slowly can be the reason.",
             is_error=False,
@@ -155,7 +161,7 @@ def lead(
         for index, readings in enumerate(measured)
         if readings is None
     ]
-    return nodes, [*problems(nodes, slow, checks, named), *unknown]
+    return nodes, [*found, *unsure, *unknown]
 
 
 def _measure_network(

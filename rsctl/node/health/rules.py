@@ -17,6 +17,9 @@ from rsctl.node.health.settings import Checks
 UNHEALTHY = "node-unhealthy"
 """The code of a finding on one node that the job must not get."""
 
+CHECK = "node-check"
+"""The code of a warning that a check could not judge a node."""
+
 SLOW_NETWORK = "node-network"
 FULL_DISK = "node-disk"
 
@@ -200,7 +203,7 @@ def _gpus(index: int, name: str, readings: Readings, checks: Checks) -> Iterator
     if readings.get("rates_late"):
         message = f"{name}: its GPUs have not been measured, because PyTorch did not answer in time"
         remedy = "Look for an image that loads slowly, or a GPU that hangs."
-        yield NodeProblem(index, "node-check", message, remedy, is_error=False)
+        yield NodeProblem(index, CHECK, message, remedy, is_error=False)
     if count == 0:
         message = f"{name} has no NVIDIA driver, so that checks.gpu has checked nothing"
         yield NodeProblem(index, "node-gpu", message, "Set checks.gpu: false.", is_error=False)

@@ -100,7 +100,10 @@ def check_lines(node: Node) -> dict[str, Any]:
 
 @contextmanager
 def slowed(node: Node) -> Iterator[None]:
-    """Stop what measures a node for most of the time, as a limit of its processor does."""
+    """Stop what measures a node for most of the time, as a limit of its processor does.
+
+    It also runs long enough to get its share of a busy machine, and to end within its limit.
+    """
     has_ended = threading.Event()
 
     def throttle() -> None:
@@ -109,7 +112,7 @@ def slowed(node: Node) -> Iterator[None]:
             _signal(group, signal.SIGSTOP)
             has_ended.wait(0.3)
             _signal(group, signal.SIGCONT)
-            has_ended.wait(0.005)
+            has_ended.wait(0.05)
 
     thread = threading.Thread(target=throttle)
     thread.start()
