@@ -7,7 +7,7 @@ suspected. The rule is in `verdict`; what can be compared at all is in `checks`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Optional
 
@@ -309,24 +309,10 @@ def make_gate(
 
 def _diverged(baseline: Results, sides: Sequence[Results]) -> Iterator[Series]:
     """The series with diverged runs of all sides, of which a comparable baseline has values."""
-    for before, series in _comparable(baseline, sides):
-        if series.diverged and before.known:
-            yield series
-
-
-def _comparable(baseline: Results, sides: Sequence[Results]) -> Iterator[tuple[Series, Series]]:
-    """Each series of the sides with that of the baseline, if it was measured alike."""
-    for side in sides:
-        for series in side.series:
-            before = baseline.find(series.name, series.cell)
-            if before and not refusals(
-                baseline.fingerprint, side.fingerprint, series.cell, series.name
-            ):
-                yield before, series
-
-
-def _diverged_text(series: Series) -> str:
-    return f"{series.title} in {series.diverged} of {len(series.values)} runs"
+    for _, series in _comparable(
+        baseline, sides, lambda old, new: bool(new.diverged and old.known)
+    ):
+        yield series
 
 
 def _shortened(baseline: Results, sides: Sequence[Results]) -> Iterator[str]:
@@ -334,9 +320,31 @@ def _shortened(baseline: Results, sides: Sequence[Results]) -> Iterator[str]:
 
     The verdict stays: a script may log less often, or reach its goal sooner.
     """
-    for before, series in _comparable(baseline, sides):
-        if before.logged and series.logged and series.logged * 2 <= before.logged:
-            yield f"{series.title} {series.logged} instead of {before.logged}"
+
+    def is_shorter(old: Series, new: Series) -> bool:
+        return bool(old.logged and new.logged and new.logged * 2 <= old.logged)
+
+    for before, series in _comparable(baseline, sides, is_shorter):
+        yield f"{series.title} {series.logged} instead of {before.logged}"
+
+
+def _comparable(
+    baseline: Results, sides: Sequence[Results], concerns: Callable[[Series, Series], bool]
+) -> Iterator[tuple[Series, Series]]:
+    """The series of the baseline and of a side that `concerns` chooses, if measured alike."""
+    for side in sides:
+        for series in side.series:
+            before = baseline.find(series.name, series.cell)
+            if (
+                before
+                and concerns(before, series)
+                and not refusals(baseline.fingerprint, side.fingerprint, series.cell, series.name)
+            ):
+                yield before, series
+
+
+def _diverged_text(series: Series) -> str:
+    return f"{series.title} in {series.diverged} of {len(series.values)} runs"
 
 
 def _fail_diverged(checks: Sequence[MetricCheck], diverged: Sequence[Series]) -> None:

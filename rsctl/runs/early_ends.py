@@ -17,7 +17,7 @@ from rsctl.runs.stream.structured import structured
 
 _LATER_SECONDS = {"exit": 3.0, "left": 0.05}
 """How long after a peer has noticed it the record may come: a process ends after its connections
-have closed, and clocks of nodes differ.
+have closed, and clocks of nodes differ. Where a script's own end is known, that counts.
 """
 
 _NAMES = {"collective": "collective operation"}
@@ -72,6 +72,7 @@ def early_end(records: Iterable[RankRecord], victim: Failure) -> Failure | None:
     peer itself.
     """
     times = {record: time for record in records if (time := _time(record.time)) is not None}
+    ending = {record.who: time for record, time in times.items() if record.kind == "ending"}
     noticed = _time(victim.time)
     waiting = RankRecord("lost", victim.replica, victim.rank, victim.time, victim.replica)
     losses = sorted((each for each in times if each.kind == "lost"), key=times.__getitem__)
@@ -83,7 +84,8 @@ def early_end(records: Iterable[RankRecord], victim: Failure) -> Failure | None:
         each
         for each, time in times.items()
         if each.kind in _LATER_SECONDS and each.who not in have_waited
-        if noticed is not None and time <= noticed + _LATER_SECONDS[each.kind]
+        if noticed is not None
+        and min(time, ending.get(each.who, time)) <= noticed + _LATER_SECONDS[each.kind]
     ]
     if not before:
         return None

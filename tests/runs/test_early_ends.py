@@ -35,6 +35,11 @@ LOST = record("lost", "worker-0", 0, 5)
             "worker-1 ended with exit code 0 while worker-0 waited for it in an all-reduce",
         ),
         ([LOST, record("exit", "worker-1", 1, 8.1)], None),
+        (
+            [record("ending", "worker-1", 1, 5), LOST, record("exit", "worker-1", 1, 9)],
+            "worker-1 ended with exit code 0 while worker-0 waited for it in an all-reduce",
+        ),
+        ([LOST, record("ending", "worker-1", 1, 8.1), record("exit", "worker-1", 1, 9)], None),
         ([LOST, record("left", "worker-1", 1, 5.1)], None),
         ([LOST, record("ending", "worker-1", 1, 4)], None),
         (

@@ -93,53 +93,53 @@ def test_values_between_the_marks_are_those_of_the_slot(has_late_lines: bool) ->
     assert isinstance(log[0], LogEvent)
 
 
+def kept_values(has_late_lines: bool, *events: MetricEvent | str) -> list[float]:
+    """The values of the slot in an ended job with these; "began" and "ended" are its marks."""
+    store, end = Store(), log_of_job()
+    job = record(JOB, JobState.SUCCEEDED)
+    store.add(job)
+    marks = {
+        "began": metric(10, SLOT_MARK, end.began["worker-0"].value),
+        "ended": metric(20, SLOT_MARK, end.ended["worker-0"].value),
+    }
+    store.add_metrics(JOB, [marks[e] if isinstance(e, str) else e for e in events])
+    assert keep_slot(store, job, record(SLOT, JobState.QUEUED), end, 9, has_late_lines)
+    return [event.value for _, event in store.metrics(SLOT)]
+
+
 @pytest.mark.parametrize("has_late_lines", [False, True])
 def test_values_of_other_slots_at_the_time_of_a_mark(has_late_lines: bool) -> None:
     """A log that is read in blocks has one time for all lines of a block, those of CloudWatch have
     milliseconds: the lines of several slots can have one time.
     """
-    store, end = Store(), log_of_job()
-    store.add(record(JOB, JobState.SUCCEEDED))
-    began, ended = end.began["worker-0"].value, end.ended["worker-0"].value
-    store.add_metrics(
-        JOB,
-        [
-            metric(9, SLOT_MARK, 0.1),
-            metric(9, "speed", 1.0),
-            metric(10, "speed", 1.0, "worker-0/1"),
-            metric(10, SLOT_MARK, 0.2),
-            metric(10, SLOT_MARK, began),
-            metric(10, "speed", 2.0, "worker-0/1"),
-            metric(15, "speed", 2.5),
-            metric(20, "speed", 3.0),
-            metric(10, SLOT_MARK, 0.3, "worker-1"),
-            metric(20, SLOT_MARK, ended),
-            metric(20, SLOT_MARK, 0.4),
-            metric(20, "speed", 4.0),
-            metric(21, SLOT_MARK, 0.5),
-        ],
+    values = kept_values(
+        has_late_lines,
+        metric(9, SLOT_MARK, 0.1),
+        metric(9, "speed", 1.0),
+        metric(10, "speed", 1.0, "worker-0/1"),
+        metric(10, SLOT_MARK, 0.2),
+        "began",
+        metric(10, "speed", 2.0, "worker-0/1"),
+        metric(15, "speed", 2.5),
+        metric(20, "speed", 3.0),
+        metric(10, SLOT_MARK, 0.3, "worker-1"),
+        "ended",
+        metric(20, SLOT_MARK, 0.4),
+        metric(20, "speed", 4.0),
+        metric(21, SLOT_MARK, 0.5),
     )
-    job = record(JOB, JobState.SUCCEEDED)
-    assert keep_slot(store, job, record(SLOT, JobState.QUEUED), end, 9, has_late_lines)
-    assert [event.value for _, event in store.metrics(SLOT)] == [2.0, 2.5, 3.0]
+    assert values == [2.0, 2.5, 3.0]
 
 
 def test_late_values_at_the_time_of_a_mark() -> None:
     """They are the slot's, where no other slot has a mark of that time."""
-    store, end = Store(), log_of_job()
-    store.add(record(JOB, JobState.SUCCEEDED))
-    began, ended = end.began["worker-0"].value, end.ended["worker-0"].value
-    store.add_metrics(
-        JOB,
-        [
-            metric(9, SLOT_MARK, 0.1),
-            metric(10, "speed", 1.0),
-            metric(10, SLOT_MARK, began),
-            metric(20, SLOT_MARK, ended),
-            metric(21, SLOT_MARK, 0.2),
-            metric(20, "speed", 2.0),
-        ],
+    values = kept_values(
+        True,
+        metric(9, SLOT_MARK, 0.1),
+        metric(10, "speed", 1.0),
+        "began",
+        "ended",
+        metric(21, SLOT_MARK, 0.2),
+        metric(20, "speed", 2.0),
     )
-    job = record(JOB, JobState.SUCCEEDED)
-    assert keep_slot(store, job, record(SLOT, JobState.QUEUED), end, 9, True)
-    assert [event.value for _, event in store.metrics(SLOT)] == [1.0, 2.0]
+    assert values == [1.0, 2.0]

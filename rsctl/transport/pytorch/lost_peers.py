@@ -71,10 +71,7 @@ def report_leaving() -> None:
 
 
 def report_ending() -> None:
-    """Report that the script has ended, for what a rank does afterwards can take seconds.
-
-    A rank that is stopped meanwhile has no exit code of its own.
-    """
+    """Report that the script has ended, for what a rank does afterwards can take seconds."""
     if _Noted.is_lost or getattr(sys, "last_value", None) is not None:
         return
     if _Noted.has_left or (dist.is_initialized() and dist.get_world_size() > 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,9 +22,9 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
 
     def destroy_process_group(group: Any = None) -> None:
         if group is None or group is dist.group.WORLD:
+            lost_peers.report_leaving()  # first: others notice when the session is closed
             _close_session()
             recording.end()
-            lost_peers.report_leaving()
         real(group)
 
     return destroy_process_group
@@ -53,14 +54,26 @@ def _wrap_exit(real: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
 
 def _shut_down(comm: CommSettings) -> None:
     """Close the session, and let torch's threads finish while the interpreter still exists."""
+    _keep_exit_code()
+    lost_peers.report_ending()  # first: others notice when the session is closed
     _close_session()
     recording.end()
     _warn_unused_compression(comm)
     _warn_unused_local_steps()
     _warn_idle(comm)
-    lost_peers.report_ending()
     gloo_threads.wait()
     _fail_after_failure()
+
+
+def _keep_exit_code() -> None:
+    """Ignore SIGTERM from here on, unless the script has a handler.
+
+    A rank that fails because this one has left has the whole job stopped, and only this one's exit
+    code tells who left.
+    """
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError):  # an interpreter that a thread ends
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _fail_after_failure() -> None:

@@ -27,3 +27,16 @@ def test_an_error_that_the_script_catches(
     assert [record["op"] for record in ended.printed("lost")] == noted
     last = "rank 0 ends with exit code 1, because a collective has failed: "
     assert sum(text.startswith(last) for text in ended.messages) == code
+
+
+def test_a_stop_that_comes_when_the_script_has_ended(alone: Callable[..., Any]) -> None:
+    """A rank that misses this one has the job stopped; the exit code tells who left."""
+    program = """
+import os, signal
+import torch.distributed as dist
+from rsctl.transport.pytorch import gloo_threads
+dist.init_process_group("gloo")
+gloo_threads.wait = lambda: os.kill(os.getpid(), signal.SIGTERM)
+"""
+    done = alone(program, RSCTL_EXPECTED_RANKS="1")
+    assert done.code == 0, done.err
