@@ -11,6 +11,7 @@ import itertools
 import json
 import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.convergence.cluster import Curve, Trial, train
@@ -42,7 +43,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="*", choices=list(_STEPS), default=list(_STEPS))
     parser.add_argument("--workers", nargs="*", type=int, default=[4, 8])
     parser.add_argument("--mbit", nargs="*", type=float, default=[20, 50, 200])
-    parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
+    installed = [m for m in METHODS if m != "torchft-10" or find_spec("torchft")]
+    parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=installed)
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
     parser.add_argument("--steps", type=int, help=f"default: {_STEPS}")
     parser.add_argument("--keep", type=Path, default=Path("convergence.jsonl"), metavar="FILE")

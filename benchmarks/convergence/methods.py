@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class Method:
     """A row: whether each worker has a reducer, and the variables that a job file's `comm` sets.
 
-    `DDP_HOOK=fp8` is not one of them: the training uses `fp8_hook`.
+    `DDP_HOOK=fp8` and `TORCHFT_STEPS` are not of them: the training uses `fp8_hook`, or torchft.
     """
 
     has_reducers: bool
@@ -41,6 +41,7 @@ METHODS = {
     "fp8": Method(True, _compressed("fp8")),
     "local-10": Method(True, _local(10)),
     "average-10": Method(True, {**_local(10), **_AVERAGE}),
+    "torchft-10": Method(False, {"TORCHFT_STEPS": "10"}),
     "average-20-bf16": Method(True, {**_local(20), **_AVERAGE, **_compressed("bf16")}),
 }
 """Local steps need a number of steps that their rounds divide: ranks are equal between rounds only.

@@ -12,11 +12,13 @@ import math
 import os
 import sys
 import time
+from contextlib import nullcontext
 from pydoc_data import topics
 
 import fp8_hook
 import torch
 import torch.distributed as dist
+import torchft_diloco
 from torch.nn import functional as f
 from torch.nn.parallel import DistributedDataParallel
 
@@ -123,9 +125,30 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     task = Digits() if name == "digits" else Text()
-    model = DistributedDataParallel(task.model)
+    own_rounds = int(os.environ.get("TORCHFT_STEPS", "0"))
+    if own_rounds:
+        model, rounds = (
+            task.model,
+            torchft_diloco.local_steps(task.model, task.optimizer, own_rounds),
+        )
+    else:
+        model, rounds = DistributedDataParallel(task.model), nullcontext()
     if os.environ.get("DDP_HOOK") == "fp8":
         model.register_comm_hook(None, fp8_hook.hook)
+    with rounds:
+        curve = train(task, model, steps, seed)
+    weights = torch.cat([p.detach().flatten() for p in task.model.parameters()])
+    digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+    finite = all(math.isfinite(point[2]) for point in curve)
+    line = {"digest": digest, "curve": curve, "finite": finite, "parameters": weights.numel()}
+    print(json.dumps(line), flush=True)
+    dist.destroy_process_group()
+
+
+def train(
+    task: Digits | Text, model: torch.nn.Module, steps: int, seed: int
+) -> list[tuple[int, float, float]]:
+    """The validation loss by step and by seconds; empty on other ranks than the first."""
     random = torch.Generator().manual_seed(1000 * seed + dist.get_rank())
     curve, seconds = [], 0.0
     begun = time.perf_counter()
@@ -141,12 +164,7 @@ def main() -> None:
                     loss = f.cross_entropy(task.model(task.validation[0]), task.validation[1])
                 curve.append((step, seconds, loss.item()))
             begun = time.perf_counter()
-    weights = torch.cat([p.detach().flatten() for p in task.model.parameters()])
-    digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
-    finite = all(math.isfinite(point[2]) for point in curve)
-    line = {"digest": digest, "curve": curve, "finite": finite, "parameters": weights.numel()}
-    print(json.dumps(line), flush=True)
-    dist.destroy_process_group()
+    return curve
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Causes of failed jobs in their data: shards, formats, damaged files, folders without samples.
 
-Sources: texts of tests/fixtures/real; the messages in the code of webdataset, datasets, pyarrow,
-Pillow, torchvision, ultralytics and TensorFlow.
+Sources: texts of tests/fixtures/real; the messages in the code of webdataset, streaming, datasets,
+pyarrow, Pillow, torchvision, ultralytics and TensorFlow.
 """
 
 from __future__ import annotations
@@ -108,6 +108,19 @@ DATA_CAUSES = (
         r"cv2\.error: [^\n]{1,300}Assertion failed\) !(?:_?src|ssize|_?img|image|buf)\.empty\(\)",
         "OpenCV got an empty image: its file is missing, is not an image, or is damaged",
         "cv2.imread() returns None for it and raises nothing: check its result and print the path",
+    ),
+    cause(
+        "data-timeout",
+        r"(Index file \S{1,200} took too long to download|Waiting for local rank 0), bailing out",
+        "the first rank of a node did not prepare streaming's data set in its time: {names}",
+        "see whether rank 0 of that node failed or still downloads; let all ranks of a node use "
+        "one folder (local=), or raise download_timeout",
+    ),
+    cause(
+        "data-full",
+        r"MDB_MAP_FULL",
+        "an LMDB database has reached the size that it was opened with",
+        "open it with a larger map_size: it takes no space on the disk before it is written",
     ),
     cause(
         "data-missing",

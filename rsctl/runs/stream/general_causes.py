@@ -22,6 +22,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         "see its `Original Traceback` in the log; num_workers=0 raises it in the script itself",
     ),
     cause(
+        "data-worker",
+        r"Pin memory thread exited unexpectedly",
+        "the thread of a data loader that pins memory has ended",
+        "see its own traceback before this one (`Exception in thread`); pin_memory=False raises it "
+        "in the script, and set_sharing_strategy('file_system') helps where files are too many",
+    ),
+    cause(
         "rendezvous-lost",
         r"Rendezvous(?:Closed|Connection|State|Graceful\w{1,9})Error|Error waiting on exit barrier"
         r"|Stop_waiting response is expected|recvValue failed on"
