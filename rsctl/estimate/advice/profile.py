@@ -8,10 +8,12 @@ and a bucket is closed by the one with which it reaches its limit.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rsctl.job.job import Model
+if TYPE_CHECKING:
+    from rsctl.job.job import Model
 
 MIB = 2**20
 FIRST_BUCKET_BYTES = MIB

@@ -23,9 +23,7 @@ from rsctl.node.stall.ranks import (
     wakeups,
     write_stacks,
 )
-
-EVIDENCE_DIR = "RSCTL_EVIDENCE_DIR"
-"""The variable with the folder for evidence; by default a folder of the outputs."""
+from rsctl.node.stall.request import EVIDENCE_DIR
 
 RAS_ADDRESS = "NCCL_RAS_ADDR"
 """NCCL's variable with the address at which its RAS subsystem answers, HOST:PORT."""

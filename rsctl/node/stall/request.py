@@ -6,6 +6,9 @@ import os
 import tempfile
 from collections.abc import Mapping
 
+EVIDENCE_DIR = "RSCTL_EVIDENCE_DIR"
+"""The variable with the folder for evidence; by default a folder of the outputs."""
+
 
 def request_pipe(environ: Mapping[str, str]) -> str:
     """The named pipe by which a replica on this machine, or in this container, is asked."""

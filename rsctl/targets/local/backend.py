@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional, Protocol
 from rsctl.node.process_tree import tree
 from rsctl.node.rank import oom_kills
 from rsctl.node.roles import ROLE_HOSTS
-from rsctl.node.stall.evidence import EVIDENCE_DIR
+from rsctl.node.stall.request import EVIDENCE_DIR
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.diagnosis import Killer

@@ -14,7 +14,6 @@ from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
 from rsctl.targets.chief import chief_job
 from rsctl.targets.inputs import planned
 from rsctl.targets.local import docker, rendering
-from rsctl.targets.local.asking import ask_containers
 from rsctl.targets.local.composefile import (
     common_env,
     compose_file,
@@ -84,7 +83,7 @@ class ComposeTarget(LocalTarget):
 
     def ask_nodes(self, run: str, replicas: Sequence[str], number: int) -> None:
         """See `rsctl.api.debug.AskableTarget`."""
-        for command in ask_containers(run, replicas, number):
+        for command in docker.ask_containers(run, replicas, number):
             command.wait()
 
     def enter(

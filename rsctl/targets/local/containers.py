@@ -15,7 +15,6 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.diagnosis import Killer
 from rsctl.targets.local import docker
-from rsctl.targets.local.asking import ask_containers
 from rsctl.targets.local.backend import ReplicaCommand, ReplicaExit
 from rsctl.targets.local.composefile import container_name, project_name
 
@@ -66,7 +65,7 @@ class ContainerBackend:
 
     def ask(self, replicas: Collection[str], number: int) -> None:
         """By a program in each container."""
-        ask_containers(self._run, replicas, number)  # the supervisor reaps them later
+        docker.ask_containers(self._run, replicas, number)  # the supervisor reaps them later
 
     def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """Docker's information on the container's end.

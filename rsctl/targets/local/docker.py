@@ -5,13 +5,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.commands import run_command
+from rsctl.targets.local.composefile import container_name
 
 ANSWER_SECONDS = 60.0
 """How long an engine may take to answer; one that hangs must not keep a run from ending."""
+
+_REQUEST = 'printf "%s\\n" "$1" > "${TMPDIR:-/tmp}/rsctl-ask-$RSCTL_REPLICA"'
+"""A shell does it: where an image has rsctl and its Python differs from image to image."""
+_ASK_SECONDS = 10
 
 
 def compose_command() -> list[str] | None:
@@ -71,6 +77,25 @@ def require(
         what = " ".join(argv[:4])
         raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {shown}"))
     return done.stdout
+
+
+def ask_containers(run: str, replicas: Iterable[str], number: int) -> list[subprocess.Popen[bytes]]:
+    """Ask the launchers of containers to report what their ranks do, all at once; returns docker's
+    commands, which end soon.
+    """
+    return [
+        subprocess.Popen(
+            [
+                *("timeout", "-k", "1", str(_ASK_SECONDS)),
+                *("docker", "exec", container_name(run, replica)),
+                *("sh", "-c", _REQUEST, "sh", str(number)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for replica in replicas
+    ]
 
 
 def _answers(argv: list[str]) -> bool:

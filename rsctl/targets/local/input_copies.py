@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.node.structured_lines import line
 from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.home import run_directory
 from rsctl.runs.stream.events import MetricEvent, now
-from rsctl.targets.local.inputs import copied_to
 
 if TYPE_CHECKING:
     from rsctl.clients.endpoints import Endpoints
     from rsctl.runs.recorder import Recorder
 
 _REPLICA = "worker-0"  # whose metrics they are
+
+
+def copied_to(run: str) -> Path:
+    """Where a run's copies are: a folder for each input."""
+    return run_directory(run) / "inputs"
 
 
 def copy_inputs(

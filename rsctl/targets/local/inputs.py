@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Optional
 
 from rsctl.findings import Finding, error
 from rsctl.job.inputs import GivenInput, inputs_of
 from rsctl.job.job import Job
 from rsctl.node import shards
-from rsctl.runs.home import home, run_directory
+from rsctl.runs.home import home
 from rsctl.targets.inputs import InputPlan, last_part, shard_count
+from rsctl.targets.local.input_copies import copied_to
 
 _INSIDE = "/rsctl/inputs"
 _MOST_FILES = 20_000  # of an input whose size a plan finds out
@@ -44,11 +44,6 @@ def _input_plan(given: GivenInput, run: str, target: str) -> InputPlan:
 def copies(job: Job, target: str) -> dict[str, str]:
     """The locations that are copied to this machine before the start, by name."""
     return {g.name: str(g.location) for g in inputs_of(job, target) if g.mode == "copy"}
-
-
-def copied_to(run: str) -> Path:
-    """Where a run's copies are: a folder for each input."""
-    return run_directory(run) / "inputs"
 
 
 def binds(job: Job, run: str) -> dict[str, str]:
