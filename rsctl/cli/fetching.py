@@ -6,11 +6,14 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from rsctl.api import Fetched, FetchProgress, ResultKind, Run
 from rsctl.cli.output import can_redraw, is_quiet
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.findings import RsctlError
+
+if TYPE_CHECKING:
+    from rsctl.api import Fetched, FetchProgress, ResultKind, Run
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rsctl import api
-from rsctl.api import Bench, Finding, Run
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.tracking import resume_tracking
+
+if TYPE_CHECKING:
+    from rsctl.api import Bench, Finding, Run
 
 
 def find_run(reference: str) -> Run:
@@ -22,7 +26,7 @@ def find_run(reference: str) -> Run:
 def find_run_or_bench(reference: str) -> Run | Bench:
     """Return a run, as `find_run` does, or a bench. Raises RsctlError if none or several match."""
     handle = api.find(reference, on_outdated=show_outdated)
-    if isinstance(handle, Run):
+    if isinstance(handle, api.Run):
         resume_tracking(handle.record)
     return handle
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from rsctl.api import Bench, RunRecord
+from typing import TYPE_CHECKING
+
 from rsctl.cli.show import print_message
+
+if TYPE_CHECKING:
+    from rsctl.api import Bench, RunRecord
 
 _WAIT_SECONDS = 10.0
 
