@@ -75,7 +75,7 @@ def collect(package: Path) -> dict[str, set[str]]:
                     found.setdefault(code, set()).update(_severity(node))
             elif isinstance(node, ast.Dict):
                 for code in _codes_of_record(node, constants):
-                    found.setdefault(code, set()).add("error")
+                    found.setdefault(code, set()).add(_severity_of_record(node))
     return found
 
 
@@ -153,6 +153,13 @@ def _codes_of_record(record: ast.Dict, constants: dict[str, str]) -> Iterator[st
     for key, value in zip(record.keys, record.values, strict=True):
         if isinstance(key, ast.Constant) and key.value == "code":
             yield from _texts(value, constants)
+
+
+def _severity_of_record(record: ast.Dict) -> str:
+    for key, value in zip(record.keys, record.values, strict=True):
+        if isinstance(key, ast.Constant) and key.value == "severity":
+            return value.value if isinstance(value, ast.Constant) else "error"
+    return "error"
 
 
 def _texts(value: ast.expr, constants: dict[str, str]) -> Iterator[str]:
