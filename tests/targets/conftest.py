@@ -55,7 +55,8 @@ class Rsctl:
 
     def __call__(self, *arguments: str, **env: str) -> Done:
         process = self.start(*arguments, **env)
-        stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
+        # A whole command may build an image and train, which takes minutes on a busy machine.
+        stdout, stderr = process.communicate(timeout=2 * DEADLINE_SECONDS)
         return Done(process.returncode, stdout, stderr)
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
