@@ -76,6 +76,7 @@ def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
         *(("run", "'submit'"), ("launch", "'submit'"), ("ls", "'list'"), ("ps", "'list'")),
         *(("follow", "'watch'"), ("attach", "'watch'"), ("version", "'--version'")),
         *(("help", "'--help'"), ("ssh", "'shell'"), ("download", "'get'"), ("dry_run", "'plan'")),
+        *(("login", "'doctor'"), ("resume", "'submit --resume'"), ("stats", "'metrics'")),
         *(("stauts", "'status'"), ("reprot", "'report'"), ("compair", "'compare'")),
     ],
 )
