@@ -43,7 +43,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="*", choices=list(_STEPS), default=list(_STEPS))
     parser.add_argument("--workers", nargs="*", type=int, default=[4, 8])
     parser.add_argument("--mbit", nargs="*", type=float, default=[20, 50, 200])
-    installed = [m for m in METHODS if m != "torchft-10" or find_spec("torchft")]
+    installed = [name for name, m in METHODS.items() if m.needs is None or find_spec(m.needs)]
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=installed)
     parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
     parser.add_argument("--steps", type=int, help=f"default: {_STEPS}")

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Method:
-    """A row: whether each worker has a reducer, and the variables that a job file's `comm` sets.
+    """A row: whether each worker has a reducer, the variables that a job file's `comm` sets, and a
+    package that it needs beside PyTorch.
 
     `DDP_HOOK=fp8` and `TORCHFT_STEPS` are not of them: the training uses `fp8_hook`, or torchft.
     """
 
     has_reducers: bool
     environ: Mapping[str, str] = field(default_factory=dict)
+    needs: str | None = None
 
 
 def _compressed(kind: str) -> dict[str, str]:
@@ -41,7 +43,7 @@ METHODS = {
     "fp8": Method(True, _compressed("fp8")),
     "local-10": Method(True, _local(10)),
     "average-10": Method(True, {**_local(10), **_AVERAGE}),
-    "torchft-10": Method(False, {"TORCHFT_STEPS": "10"}),
+    "torchft-10": Method(False, {"TORCHFT_STEPS": "10"}, needs="torchft"),
     "average-20-bf16": Method(True, {**_local(20), **_AVERAGE, **_compressed("bf16")}),
 }
 """Local steps need a number of steps that their rounds divide: ranks are equal between rounds only.

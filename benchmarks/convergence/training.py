@@ -125,14 +125,12 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     task = Digits() if name == "digits" else Text()
-    own_rounds = int(os.environ.get("TORCHFT_STEPS", "0"))
-    if own_rounds:
-        model, rounds = (
-            task.model,
-            torchft_diloco.local_steps(task.model, task.optimizer, own_rounds),
-        )
+    if round_steps := int(os.environ.get("TORCHFT_STEPS", "0")):
+        model = task.model
+        rounds = torchft_diloco.local_steps(model, task.optimizer, round_steps)
     else:
-        model, rounds = DistributedDataParallel(task.model), nullcontext()
+        model = DistributedDataParallel(task.model)
+        rounds = nullcontext()
     if os.environ.get("DDP_HOOK") == "fp8":
         model.register_comm_hook(None, fp8_hook.hook)
     with rounds:

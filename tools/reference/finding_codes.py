@@ -178,10 +178,6 @@ def _texts(value: ast.expr, constants: dict[str, str]) -> Iterator[str]:
         yield from _texts(value.orelse, constants)
 
 
-def _is_false(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is False
-
-
 def _severity(call: ast.Call) -> Iterator[str]:
     """The severity of a call. Tables have errors, except causes of failed jobs, which are notes."""
     name = _name(call.func)
@@ -191,7 +187,7 @@ def _severity(call: ast.Call) -> Iterator[str]:
         yield name
     elif constants:
         yield str(constants[0])
-    elif any(k.arg == "is_error" and _is_false(k.value) for k in call.keywords):
+    elif any(k.arg == "is_error" and ast.unparse(k.value) == "False" for k in call.keywords):
         yield "warning"
     elif name == "Finding":  # as the caller of this function decides
         yield from ("error", "warning")

@@ -27,8 +27,10 @@ class Readings(Measurer):
         return found
 
 
-SLOW = "worker-0 on host: GPU 0 multiplies matrices at 10 TFLOP/s"
-SLOW += ", and the median of the other GPUs is 100"
+SLOW = (
+    "worker-0 on host: GPU 0 multiplies matrices at 10 TFLOP/s, and the median of the other GPUs "
+    "is 100"
+)
 
 
 def test_what_is_slow_in_three_rounds_is_an_error() -> None:
