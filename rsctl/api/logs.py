@@ -14,6 +14,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import Cursor, FindingEvent, LogEvent
 from rsctl.runs.stream.progress_bar import read_progress_bar
+from rsctl.runs.stream.sanitize import without_escapes
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Target, replica_names
 
@@ -139,8 +140,13 @@ def _tests(chosen: LogFilter, replicas: list[str] | None) -> list[_Test]:
         except re.error as problem:
             message = f"{chosen.grep!r} is not a valid regular expression: {problem}"
             raise RsctlError(ExitCode.USAGE, error("grep", message)) from None
-        tests.append(lambda line: pattern.search(line.text))
+        tests.append(lambda line: _matches(pattern, line.text))
     return tests
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    """Whether a line matches as it is shown, or with its colours."""
+    return any(pattern.search(form) for form in {without_escapes(text), text})
 
 
 def progress_bar(run_id: str, replica: str) -> str | None:

@@ -1,10 +1,11 @@
 """Turns the states of progress bars into lines.
 
-A bar draws over its own line, by a carriage return, or over the lines above, by moving the cursor
-up. It may do so thousands of times before the line ends. Each state is a measurement with a time of
-its own. So states leave as lines of the kind `redraws`: `states` has all of them with their ages in
-microseconds, packed, and `lines` has what the log keeps: at most one state a second, which begins
-with a carriage return, and the last state of each line.
+A bar draws over its own line, by a carriage return or by moving the cursor to the first column, or
+over the lines above, by moving it up. It may do so thousands of times before the line ends. Each
+state is a measurement with a time of its own. So states leave as lines of the kind `redraws`:
+`states` has all of them with their ages in microseconds, packed, and `lines` has what the log
+keeps: at most one state a second, which begins with a carriage return, and the last state of each
+line.
 `rank.py` loads this file by its path, without a package: it stands alone.
 """
 
@@ -19,11 +20,11 @@ MOST_PACKED = 1 << 18
 _INTERVAL_SECONDS = 1.0
 _MOST_BYTES = 16384
 _STATE_OVERHEAD = 16  # bytes of a state besides its text, about
-_MOST_STATE_BYTES = 8192  # more than a metric's regex gets to see
+_MOST_STATE_BYTES = 8192
 _MOST_ROWS = 32
 _LONGEST_MOVE = 8
-_MOVE = re.compile(rb"\r*\n|\r|\x1b\[([0-9]{0,3})([ABEF])")
-_UP = re.compile(rb"\x1b\[[0-9]{0,3}[AF]")
+_MOVE = re.compile(rb"\r*\n|\r|\x1b\[[01]?G|\x1b\[([0-9]{0,3})([ABEF])")
+_BACK = re.compile(rb"\x1b\[(?:[0-9]{0,3}[AF]|[01]?G)")
 _MAY_BE_MOVE = re.compile(rb"(?:\r+|\x1b(?:\[[0-9]{0,3})?)\Z")
 _INVISIBLE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|[\s\x08]+")
 
@@ -158,7 +159,7 @@ def _may_redraw(data: bytes) -> bool:
     """Whether any of this may be a bar's state; `\\r\\n` is an ordinary end of a line."""
     if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
         return True
-    return b"\x1b" in data and (_UP.search(data) or _MAY_BE_MOVE.search(data[-8:])) is not None
+    return b"\x1b" in data and (_BACK.search(data) or _MAY_BE_MOVE.search(data[-8:])) is not None
 
 
 def _is_visible(state: bytes) -> bool:

@@ -106,5 +106,16 @@ def test_the_lines_that_are_asked_for(
     assert shown(monkeypatch, chosen, tail) == expected
 
 
+@pytest.mark.parametrize(("regex", "found"), [("ed on$", 1), (r"r\x1b\[0m", 1), ("r d on", 0)])
+def test_a_line_is_searched_as_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch, regex: str, found: int
+) -> None:
+    coloured = LogEvent(at(0), "worker-0", "0", "stdout", "\x1b[31mr\x1b[0med on", "worker-0/0")
+    target = Target(0)
+    target.lines = [coloured]
+    monkeypatch.setattr(logs, "get", lambda _: target)
+    assert sum(map(len, log_batches(add(), LogFilter(grep=regex), None, False))) == found
+
+
 def test_the_last_lines_are_followed_by_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(monkeypatch, LogFilter(), 1, follow=True) == ["line 39", "line new"]

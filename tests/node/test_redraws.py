@@ -53,6 +53,8 @@ def test_each_state_has_the_time_at_which_it_arrived() -> None:
         (b"\n\rin 1\x1b[A\rout 1\n\rin 2\x1b[A\rout 2\nend\n", None),
         (b"\x1b[31mred\x1b[0m\nplain\n", ["\x1b[31mred\x1b[0m", "plain"]),
         (b"\rbar\r   \rnext\n", ["bar", "next"]),
+        (b"\x1b[2K\x1b[1Gq=1\x1b[2K\x1b[1Gq=2\nend\n", ["q=1\x1b[2K", "q=2", "end"]),
+        (b"q=1\x1b[Gq=2\x1b[0Gq=3\x1b[7Gcolumn\n", ["q=1", "q=2", "q=3\x1b[7Gcolumn"]),
     ],
 )
 def test_the_pieces_in_which_output_arrives_do_not_matter(

@@ -12,14 +12,14 @@ import msgspec
 from rsctl.findings import Finding, warning
 from rsctl.runs.stream.cpu_limit import TooSlow
 from rsctl.runs.stream.events import LogEvent, MetricEvent
-from rsctl.runs.stream.metric_pattern import Pattern, number
+from rsctl.runs.stream.metric_pattern import WINDOW, MatchedNumber, Pattern, number
+from rsctl.runs.stream.sanitize import without_escapes
 from rsctl.runs.stream.structured import EXAMPLE, is_structured, may_be_structured, unread_line
 from rsctl.runs.stream.structured import STRUCTURED as STRUCTURED
 from rsctl.runs.stream.structured import structured as structured
 
 T = TypeVar("T")
 
-_MATCH_LIMIT = 4096  # characters of a line that are matched against a user's regex
 _REDRAWN = re.compile(r"[\n\r]")
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus", "ranks"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
@@ -120,7 +120,10 @@ class MetricReader:
             return True
         if not self._patterns:
             return False
-        texts = [line[:_MATCH_LIMIT] for line in _REDRAWN.split(text)]
+        texts = _REDRAWN.split(text)
+        if any(len(line) > WINDOW for line in texts):
+            return True
+        texts += [without_escapes(line) for line in texts if "\x1b" in line]
         patterns = [*self._patterns]
         return any(self._within_time(p, texts, partial(p.is_in, texts)) for p in patterns)
 
@@ -137,7 +140,7 @@ class MetricReader:
             if is_structured(text) and (record := structured(text)):
                 metrics += self._structured_values(line, record)
             elif self._patterns:
-                plain += [(line, part[:_MATCH_LIMIT], metrics) for part in text.split("\r")]
+                plain += [(line, part, metrics) for part in text.split("\r")]
             if not metrics and may_be_structured(text) and (unread := unread_line(text)):
                 self._report(unread)
         if plain:
@@ -166,19 +169,38 @@ class MetricReader:
             yield _event(line, SLOT_MARK, value, None)
 
     def _match(self, lines: list[tuple[LogEvent, str, list[MetricEvent]]]) -> None:
-        texts = [text for _, text, _ in lines]
+        texts = [text[:WINDOW] for _, text, _ in lines]
+        long = [(line, text, metrics) for line, text, metrics in lines if len(text) > WINDOW]
 
         def match(pattern: Pattern) -> None:
             for line, text, metrics in lines:
-                for value, step in pattern.read(text):
-                    metrics.append(_event(line, pattern.name, value, step))
+                metrics += _events(line, pattern, pattern.read(text))
             if pattern.no_number is not None:
                 self._report(_no_number(pattern.name, pattern.no_number))
             if pattern.missed is not None:
                 self._report(_missed(pattern.name, pattern.missed))
+            if pattern.cut is not None:
+                self._report(_cut(pattern.name, *pattern.cut))
 
         for pattern in [*self._patterns]:
             self._within_time(pattern, texts, partial(match, pattern))
+            if long and pattern.reads_rest and pattern in self._patterns:
+                self._match_rest(pattern, long)
+
+    def _match_rest(
+        self, pattern: Pattern, lines: list[tuple[LogEvent, str, list[MetricEvent]]]
+    ) -> None:
+        """Read the rest of long lines, as long as the regex is fast enough for them."""
+
+        def match() -> None:
+            for line, text, metrics in lines:
+                metrics += _events(line, pattern, pattern.read_rest(text))
+
+        try:
+            pattern.rest_limit.run(sum(len(text) for _, text, _ in lines), match)
+        except TooSlow:
+            pattern.reads_rest = False
+            self._report(_unread_rest(pattern.name))
 
     def _within_time(
         self, pattern: Pattern, texts: list[str], function: Callable[[], T]
@@ -193,6 +215,27 @@ class MetricReader:
             path = f"metrics.{pattern.name}.regex"
             self._findings.append(warning("metric-slow", message, remedy, path))
             return None
+
+
+def _events(
+    line: LogEvent, pattern: Pattern, numbers: Iterator[MatchedNumber]
+) -> Iterator[MetricEvent]:
+    return (_event(line, pattern.name, value, step) for value, step in numbers)
+
+
+def _cut(name: str, read: str, whole: str) -> Finding:
+    message = f"metric {name}: its regex reads {read} where the log has {whole[:60]}"
+    remedy = "let its group match the whole number, and print it without separators"
+    return warning("metric-value", message, remedy, f"metrics.{name}.regex")
+
+
+def _unread_rest(name: str) -> Finding:
+    message = (
+        f"metric {name} is read in the first {WINDOW} characters of a long line only: its regex "
+        "takes too long for the rest"
+    )
+    remedy = "begin it with the text before the number, not with .*"
+    return warning("metric-slow", message, remedy, f"metrics.{name}.regex")
 
 
 def _no_number(name: str, text: str) -> Finding:

@@ -68,10 +68,15 @@ def sanitize_line(text: str) -> str:
     text = text.replace("\n", " ")  # or a job could forge lines
     if not _CONTROL.search(text):
         return text
-    text = _ESCAPES.sub("", text)
+    text = without_escapes(text)
     if "\r" in text:
         text = next((part for part in reversed(text.split("\r")) if part.strip()), "")
     return _CONTROL.sub(_escaped, text)
+
+
+def without_escapes(text: str) -> str:
+    """A line without colours and other escape sequences; control characters stay."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def sanitize_text(text: str) -> str:

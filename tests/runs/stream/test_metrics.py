@@ -19,7 +19,12 @@ TIME = "2026-01-31T12:00:00.000000Z"
 
 def read(text: str, **regexes: str) -> list[tuple[str, float, int | None]]:
     reader = MetricReader({name: MetricSpec(regex) for name, regex in regexes.items()})
-    events = list(reader.read(LogEvent(TIME, "worker-0", "0", "stdout", text)))
+    return read_lines(reader, text)
+
+
+def read_lines(reader: MetricReader, *texts: str) -> list[tuple[str, float, int | None]]:
+    lines = [LogEvent(TIME, "worker-0", str(n), "stdout", text) for n, text in enumerate(texts)]
+    events = [event for events in reader.read_all(lines) for event in events]
     assert all((event.time, event.replica) == (TIME, "worker-0") for event in events)
     return [(event.name, event.value, event.step) for event in events]
 
@@ -287,10 +292,86 @@ def test_a_block_of_lines_is_looked_at_line_by_line(regex: str) -> None:
 
 @pytest.mark.timeout(20)
 def test_a_very_long_line_does_not_take_for_ever() -> None:
-    text = "a" * 262144
-    reader = MetricReader({"loss": MetricSpec(r"([a-z]+)=loss")})
-    assert not reader.may_hold_metrics(text)
-    assert read(text, loss=r"([a-z]+)=loss") == []
+    """What a slow regex misses is the rest of long lines, which it is told once."""
+    reader = MetricReader({"loss": MetricSpec(r".*loss=([0-9.]+)z?[ab]*c|loss=(?P<value>[0-9.]+)")})
+    texts = ["loss=1 " + "a" * 262144, "loss=2 ", "loss=3 " + "b" * 262144]
+    found = read_lines(reader, *texts)
+    assert [value for _, value, _ in found] == [1.0, 2.0, 3.0]
+    [finding] = reader.take_findings()
+    assert (finding.code, finding.path, finding.message) == (
+        "metric-slow",
+        "metrics.loss.regex",
+        "metric loss is read in the first 4096 characters of a long line only: its regex takes too "
+        "long for the rest",
+    )
+
+
+@pytest.mark.parametrize("before", [0, 4090, 4096, 4097, 5000, 100_000])
+def test_a_number_anywhere_in_a_long_line_is_read_once(before: int) -> None:
+    text = "x" * before + " loss=0.25 step=7 " + "y" * 9000
+    for regex in (r"loss=([0-9.]+) step=(?P<step>\d+)", r"\bloss=(?P<value>\S+).*?=(?P<step>\d+)"):
+        assert read(text, loss=regex) == [("loss", 0.25, 7)]
+        assert MetricReader({"loss": MetricSpec(regex)}).may_hold_metrics(text)
+    assert read(text, loss=r"^ ?loss=(\S+)") == ([] if before else [("loss", 0.25, None)])
+    assert read(text, loss=r"loss=(\S+)$") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("loss=6.32e-05", 6.32e-05),
+        ("loss=6.32e-05, lr=1", 6.32e-05),
+        ("loss=6E+2.", 600.0),
+        ("loss=7e3)", 7000.0),
+        ("loss=1.5e", 1.5),
+        ("loss=1.5epochs", 1.5),
+        ("loss=2e5x", 2.0),
+        ("loss=2e5.5", 2.0),
+        ("loss=.5e-1", 0.05),
+    ],
+)
+def test_an_exponent_belongs_to_its_number(text: str, value: float) -> None:
+    """A script prints it as soon as a loss is below 0.0001."""
+    assert read(text, loss=r"loss=([0-9.]+)") == [("loss", value, None)]
+    assert read(f"{text} end", loss=r"loss=([0-9.]+).*end") == [("loss", value, None)]
+
+
+@pytest.mark.parametrize(
+    ("regex", "text", "message"),
+    [
+        (r"rate=([0-9.]+)", "rate=1,234.5/s", "reads 1 where the log has 1,234.5"),
+        (r"rate=(\d+)", "rate=1,234,567 a", "reads 1 where the log has 1,234,567"),
+        (r"rate=(\d+)", "rate=0.75", "reads 0 where the log has 0.75"),
+        (r"rate=(\d+),", "rate=1,234", None),
+        (r"rate=([0-9.]+)", "rate=1, 234", None),
+        (r"rate=([0-9.]+)", "rate=1,2345", None),
+        (r"rate=([0-9.]+)", "rate=12.", None),
+        (r"rate=(\d+)", "rate=12.", None),
+        (r"rate=(\S+)", "rate=1e3", None),
+    ],
+)
+def test_a_regex_that_ends_in_a_number_is_told(regex: str, text: str, message: str | None) -> None:
+    reader = MetricReader({"rate": MetricSpec(regex)})
+    assert len(read_lines(reader, text, text)) == 2
+    expected = [message and f"metric rate: its regex {message}"]
+    assert [finding.message for finding in reader.take_findings()] == list(filter(None, expected))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[1mloss=\x1b[32m0.5\x1b[0m",
+        "\x1b]0;title\x07loss=0\x1b[K.5\x1b[0m",
+        "step 1 \x1b[38;5;9mloss\x1b[0m=0.5\x1b[0m",
+    ],
+)
+def test_colours_are_no_part_of_a_line(text: str) -> None:
+    """A regex matches what `rsctl logs` shows; one that has the colours itself matches them."""
+    for regex in (r"loss=([0-9.]+)", r"\bloss=(\S+)$"):
+        assert MetricReader({"loss": MetricSpec(regex)}).may_hold_metrics(f"a\n{text}\nb")
+        assert read(text, loss=regex) == [("loss", 0.5, None)]
+    colours = r"loss=\x1b\[32m([0-9.]+)"
+    assert read("\x1b[1mloss=\x1b[32m0.5\x1b[0m", loss=colours) == [("loss", 0.5, None)]
 
 
 def test_without_metrics_only_structured_lines_are_looked_at() -> None:
