@@ -97,6 +97,26 @@ CHARTS: dict[str, Chart] = {
     "heat-map": HeatMap(
         "t", "s", "lr", ["1", "2"], "batch", ["a", LONG], [[1.0, None], [2.5, 1000.0]]
     ),
+    "dense-heat-map": HeatMap(
+        "t",
+        "",
+        "r",
+        [f"r{n}" for n in range(13)],
+        "c",
+        ["even", "odd"],
+        [[float((2 * n + odd) % 21) for odd in (0, 1)] for n in range(13)],
+    ),
+    "wide-heat-map": HeatMap("t", "", "r", ["a"], "c", [*"uvwxyz"], [[7.0] * 6]),
+    "dense-timeline": Timeline(
+        "t",
+        [
+            TimelineRow(f"r{n}", [Span(n, n + 1, "start")], [ChartMark(n + 1, "failed")])
+            for n in range(13)
+        ],
+    ),
+    "eight-lines": LineChart(
+        "t", "x", "y", [ChartLine(str(n), [(0, float(n)), (1, 8.0 - n)]) for n in range(8)]
+    ),
     "history": HistoryChart(
         "t",
         "commit",
@@ -133,7 +153,8 @@ def test_a_figure(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lines", "far", "band", "bars", "timeline", "heat-map", "history"]
+    "name",
+    ["lines", "far", "band", "bars", "timeline", "heat-map", "history", "eight-lines"],
 )
 def test_a_file_of_its_own(name: str, tmp_path: Path) -> None:
     compare(f"{name}.svg", lines(file_bytes(CHARTS[name], "svg").decode()), tmp_path)
