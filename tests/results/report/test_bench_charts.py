@@ -127,6 +127,7 @@ def test_the_cells_of_a_bench_beside_each_other() -> None:
     )
     single = bench(cells[:2], [[100.0], [150.0, 120.0]], unit=None)
     assert list(effect_charts(single, ["speed"])) == []
+    assert len(list(effect_charts(bench(cells[:2], [[1.0, 2.0], [1.0]]), ["speed"]))) == 1
     assert dots_chart(single, "speed").x == "speed"
 
 
