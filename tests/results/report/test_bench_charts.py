@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from rsctl.bench.records import BenchRecord, Cell, Trial
 from rsctl.bench.samples import Sample
@@ -19,6 +21,7 @@ from rsctl.results.report.bench_charts import (
     phase_row,
     scaling_charts,
 )
+from rsctl.results.report.bench_section import add_bench
 from rsctl.results.report.charts import (
     Bar,
     ChartLine,
@@ -29,6 +32,8 @@ from rsctl.results.report.charts import (
     Span,
     TimelineRow,
 )
+from rsctl.results.report.page import Page
+from rsctl.runs.stream.events import Failure
 from tests.cli.conftest import at
 from tests.results.report.made_charts import (
     curves,
@@ -220,3 +225,71 @@ def test_the_learning_curves_of_a_bench_have_a_label_for_each_cell() -> None:
         assert isinstance(chart, LineChart)
         assert [line.label for line in chart.lines] == ["a=1", "a=2", "a=2"]
         assert chart.labels == ["a=1", "a=2"]
+
+
+@pytest.mark.parametrize("failed", [10, 11])
+def test_of_many_failed_runs_ten_are_shown_with_their_last_lines(failed: int) -> None:
+    data = bench([{"a": 1}], [[1.0] * (failed + 2)])
+    lines = [f"line {n}" for n in range(9)]
+    failure = Failure(replica="worker-0", time=at(8), exit_code=1, lines=lines, causes=[])
+    trials = [
+        structs.replace(trial, state=JobState.FAILED, reason=f"why {number}" if number else None)
+        for number, trial in enumerate(data.bench.trials[:failed])
+    ]
+    trials += [
+        structs.replace(data.bench.trials[failed], state=JobState.RUNNING),
+        data.bench.trials[failed + 1],
+    ]
+    name = data.bench.trials[1].run
+    kept = {name: curves(name, {}, first_failure=failure)}
+    page = Page()
+    add_bench(page, BenchData(structs.replace(data.bench, trials=trials), kept))
+    [section] = page.sections
+    assert f"<h3>Failed runs: {failed}</h3>" in section
+    shown = re.findall(r'<div class="failure"><p><strong>([^<]*)</strong>([^<]*)</p>', section)
+    assert shown == [
+        (f"run-0-{n} (a=1 #{n + 1}): ", f"why {n}" if n else "failed") for n in range(10)
+    ]
+    assert re.findall(r"<pre[^>]*>([^<]*)</pre>", section)[0] == "\n".join(lines[1:])
+    assert ('<p class="faint">1 more run not shown here</p>' in section) is (failed == 11)
+    assert ("not shown here" in section) is (failed == 11)
+
+
+def cards(data: BenchData) -> list[str]:
+    page = Page()
+    add_bench(page, data)
+    found = re.search(r'<div class="cards">(.*?)</div></div>', page.sections[0])
+    assert found
+    parts = re.split('<div class="card">', found[1])
+    return [" | ".join(re.findall(r">([^<>]+)<", part)) for part in parts[1:]]
+
+
+@pytest.mark.parametrize(
+    ("goal", "costs", "best", "cost"),
+    [
+        ("max", [1000.0, 0.5], "best speed | 3 |  samples/s | a=3",
+         "1,000.50 USD | from the catalogue's prices"),
+        ("min", [1.0, None], "best speed | 1 |  samples/s | a=1",
+         "1.00 USD | from the catalogue's prices; the cost of 1 run is unknown"),
+        (None, [None, None], None, "unknown | no price"),
+        ("max", [], "best speed | 3 |  samples/s | a=3", "unknown | no run has started"),
+    ],
+)  # fmt: skip
+def test_a_bench_opens_with_its_state_its_cost_and_its_best_cell(
+    goal: str | None, costs: list[float | None], best: str | None, cost: str
+) -> None:
+    cells: list[Cell] = [{"a": n} for n in (1, 2, 3)]
+    data = bench(cells, [[1.0, 1.0, 9.0], [2.0], [3.0]], goal)
+    kept = {
+        name: one._replace(
+            samples={**one.samples, "run.cost": Sample(value=value, reason="no price", goal="min")}
+        )
+        for (name, one), value in zip(data.curves.items(), costs, strict=False)
+    }
+    expected = [
+        "state | succeeded",
+        "runs | 5 of 9 | succeeded, in 3 cells",
+        f"cost | {cost}",
+        *([best] if best else []),
+    ]
+    assert cards(BenchData(data.bench, {**data.curves, **kept})) == expected
