@@ -17,7 +17,7 @@ from rsctl.results.report.charts import (
     TimelineRow,
 )
 from rsctl.results.report.data import RunData, collect
-from rsctl.results.report.exchange_charts import straggler_charts
+from rsctl.results.report.exchange_charts import gradient_charts, straggler_charts
 from rsctl.results.report.gpu_charts import gpu_charts
 from rsctl.results.report.run_charts import (
     byte_unit,
@@ -251,3 +251,24 @@ def test_of_many_delays_the_twenty_longest_are_drawn(make_run: Make, ranks: int)
             (bar.value or 0.0 for bar in chart.bars), reverse=True
         )
         assert chart.note == "The 20 longest of 21."
+
+
+def test_what_workers_and_reducers_exchange(make_run: Make) -> None:
+    """Totals are the last reading; a rate has a line if one replica has two readings."""
+    made = make_run()
+    for replica, last in (("worker-0", 2e9), ("worker-1", 1e9)):
+        log(made, "node.transport.sent_bytes", replica, (5, 9e9), (6, last))
+        log(made, "node.transport.stalled_seconds", replica, (6, 0.0))
+    log(made, "node.reducer.bytes_out", "reducer-0", (6, 3e9))
+    log(made, "node.transport.busy_seconds", "worker-1", (5, 9.0), (6, 0.5))
+    log(made, "node.transport.gbit_per_second", "worker-0", (5, 9.0))
+    log(made, "node.reducer.gbps_in", "reducer-0", (5, 9.0), (6, 8.0))
+    assert list(gradient_charts(data_of(made))) == [
+        BarChart(
+            "Gradient bytes sent",
+            "GB in all",
+            [Bar("worker-0", 2.0), Bar("worker-1", 1.0), Bar("reducer-0", 3.0)],
+        ),
+        BarChart("Time of gradients on each worker", "s", [Bar("worker-1", 0.5)]),
+        over_time("Reducers: received", "Gbit/s", ("reducer-0", [(5.0, 9.0), (6.0, 8.0)])),
+    ]
