@@ -88,6 +88,23 @@ def test_shapes_have_their_colours_and_lie_in_their_order() -> None:
     assert picture[85, 5] == WHITE
 
 
+@pytest.mark.parametrize(
+    ("shape", "upper", "lower"),
+    [
+        ("o", WHITE, WHITE),
+        ("s", RED, RED),
+        ("^", WHITE, RED),
+        ("v", RED, WHITE),
+        ("X", WHITE, WHITE),
+    ],
+)
+def test_marks_have_their_shapes(shape: str, upper: str, lower: str) -> None:
+    """By the inner side of the corners of the square around each."""
+    picture = Picture(Marks([(30, 30)], shape, 20, RED))
+    assert [picture[21.2, 20.8], picture[21.2, 39.2]] == [upper, lower]
+    assert picture[30, 30] == RED
+
+
 def test_dashes_are_in_widths_of_the_line() -> None:
     picture = Picture(Path([(10, 20), (80, 20)], RED, 5, dashes=(2, 4)))
     # the line's ends stand out by half its width
@@ -133,7 +150,7 @@ def test_a_bold_text_is_wider_and_one_with_a_halo_is_readable_on_lines() -> None
     assert bold[1] > plain[1] + 1
     below = Path(box(0, 0, 90, 60), BLUE)
     bare, haloed = (Picture(below, Text(20, 40, "I", 20, has_halo=each)) for each in (False, True))
-    assert bare[20, 35] == BLUE
+    assert bare[20.6, 35] == BLUE
     assert haloed[22, 35] == "#1b1f24"
     assert haloed[20.6, 35] == palette.PAPER.light
     assert haloed[18, 35] == BLUE
