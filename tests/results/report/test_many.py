@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 import msgspec
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.runs.stream.events import Failure, LogEvent
+from rsctl.results.report.build import make_report
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import Failure, LogEvent, MetricEvent
 from rsctl.runs.stream.metrics import MetricReader
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.results.report.conftest import Make
@@ -195,3 +198,39 @@ def test_why_there_is_no_ring(rsctl: Cli, make_run: Make, nodes: int, ranks: int
     page = text_of(rsctl, "@last")
     assert re.search(rf"a ring would have needed \(model\)</th><td[^>]*>unknown: {why}<", page)
     assert "worker in ring" not in page
+
+
+class CountingStore(Store):
+    """Counts how often the values of each run are read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: Counter[str] = Counter()
+
+    def metrics(self, run: str, after: int = 0) -> Iterator[tuple[int, MetricEvent]]:
+        self.reads[run] += 1
+        return super().metrics(run, after)
+
+
+@pytest.mark.parametrize(
+    ("runs", "whole", "read_again"),
+    [(6, "0 1 2 3 4 5", ""), (7, "6 0 1 2", "6"), (8, "6 7 0 1", "6 7")],
+)
+def test_of_many_runs_the_values_of_few_are_kept(
+    make_run: Make, runs: int, whole: str, read_again: str
+) -> None:
+    """Sections are of those first that failed, whose values are read again after the first six."""
+    failure = Failure(replica="worker-0", time=at(8), exit_code=1, lines=[], causes=[])
+    for number in range(runs):
+        made = make_run(f"job-{number}", workers=1)
+        made.metric(5, "loss", 1.0, step=1)
+        made.fail(9, failure) if number > 5 else made.succeed(9)
+    store = CountingStore()
+    found = [store.find(f"job-{number}") for number in range(runs)]
+    report = make_report(store, found, {})
+    sections = re.findall(r"<h2>Run job-(\d)", report.html)
+    assert " ".join(sections) == whole
+    assert report.left_out == [run.run for run in found if run.run[-1] not in sections]
+    assert {run[-1]: count for run, count in store.reads.items() if count > 1} == (
+        dict.fromkeys(read_again.split(), 2)
+    )

@@ -13,6 +13,7 @@ import pytest
 
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState, error
+from rsctl.results.report import palette
 from rsctl.results.report.charts import (
     Bar,
     BarChart,
@@ -97,6 +98,61 @@ CHARTS: dict[str, Chart] = {
     "heat-map": HeatMap(
         "t", "s", "lr", ["1", "2"], "batch", ["a", LONG], [[1.0, None], [2.5, 1000.0]]
     ),
+    "dense-heat-map": HeatMap(
+        "t",
+        "",
+        "r",
+        [f"r{n}" for n in range(13)],
+        "c",
+        ["even", "odd"],
+        [[float((2 * n + odd) % 21) for odd in (0, 1)] for n in range(13)],
+    ),
+    "wide-heat-map": HeatMap("t", "", "r", ["a"], "c", [*"uvwxyz"], [[7.0] * 6]),
+    "dense-timeline": Timeline(
+        "t",
+        [
+            TimelineRow(f"r{n}", [Span(n, n + 1, "start")], [ChartMark(n + 1, "failed")])
+            for n in range(13)
+        ],
+    ),
+    "all-kinds": Timeline(
+        "t",
+        [
+            TimelineRow(
+                "a",
+                [
+                    Span(n, n + 1, kind)
+                    for n, kind in enumerate(
+                        (
+                            "queued",
+                            "queue",
+                            "starting",
+                            "start",
+                            "to the first metric",
+                            "running",
+                            "training",
+                            "cancelling",
+                        )
+                    )
+                ],
+                [
+                    ChartMark(n, kind)
+                    for n, kind in enumerate(
+                        (
+                            "first metric",
+                            "succeeded",
+                            "failed",
+                            "expired",
+                            "cancelled",
+                        )
+                    )
+                ],
+            )
+        ],
+    ),
+    "eight-lines": LineChart(
+        "t", "x", "y", [ChartLine(str(n), [(0, float(n)), (1, 8.0 - n)]) for n in range(8)]
+    ),
     "history": HistoryChart(
         "t",
         "commit",
@@ -133,10 +189,17 @@ def test_a_figure(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["lines", "far", "band", "bars", "timeline", "heat-map", "history"]
+    "name",
+    ["lines", "far", "band", "bars", "timeline", "heat-map", "history", "all-kinds", "eight-lines"],
 )
 def test_a_file_of_its_own(name: str, tmp_path: Path) -> None:
     compare(f"{name}.svg", lines(file_bytes(CHARTS[name], "svg").decode()), tmp_path)
+
+
+def test_the_colours_of_light_and_dark_pages(tmp_path: Path) -> None:
+    parts = (palette.css(is_dark=False), palette.css(is_dark=True), palette.classes())
+    found = "\n".join(re.sub("[;}](?=[.-])", r"\g<0>\n", part) for part in parts)
+    compare("palette.css", f"{found}\n", tmp_path)
 
 
 def shown(page: str) -> str:
