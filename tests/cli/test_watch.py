@@ -17,6 +17,7 @@ from rsctl.api import Run
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import find_run
+from rsctl.findings import JobState
 from rsctl.runs.stream.events import Event, Failure, ResultEvent
 from rsctl.runs.stream.headline import Tally
 from tests.kit.polling import DEADLINE_SECONDS
@@ -90,19 +91,29 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
 
 
 class Interrupted:
-    """A view whose user presses Ctrl-C, and whose output then fails."""
+    """A view whose user presses Ctrl-C, and whose output may then fail."""
 
-    def __init__(self, problem: int) -> None:
+    def __init__(self, problem: int = 0) -> None:
         self._problem = problem
+        self.ends: list[JobState] = []
 
     def show(self, _events: list[Event], _tally: Tally) -> None:
         raise KeyboardInterrupt
 
-    def finish(self, _result: ResultEvent, _run: Run) -> None:
-        raise OSError(self._problem, os.strerror(self._problem))
+    def finish(self, result: ResultEvent, _run: Run) -> None:
+        self.ends.append(result.state)
+        if self._problem:
+            raise OSError(self._problem, os.strerror(self._problem))
 
     def close(self) -> None:
         pass
+
+
+def test_ctrl_c_as_a_run_ends_gives_its_own_exit_code(rsctl: Cli, make_run: Make) -> None:
+    make_run("job-aaaaaa").fail(3, Failure(replica="worker-1", time=at(2), exit_code=3))
+    view = Interrupted()
+    assert follow(find_run("job-aaaaaa"), view, Interrupts(), cancel_on_interrupt=False) == 1
+    assert view.ends == [JobState.FAILED]
 
 
 @pytest.mark.usefixtures("runs_end_with_the_test")
