@@ -48,14 +48,14 @@ _EXPLANATIONS = (
 def explain(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
     """A parser's error as one that its reader can act on."""
     lines = lines_of(text)
-    mark = _mark_of(problem, file, lines)
+    problem_text = getattr(problem, "problem", None) or str(problem)
+    mark = _mark_of(problem, problem_text, file, lines)
     line = lines[mark.line - 1]
     before, rest = line[: mark.column - 1], line[mark.column - 1 :]
     if not before.strip() and "\t" in line[: mark.column]:
         return YamlError(mark, "a tab is used for indentation", "indent with spaces")
     if rest.startswith("{") and before.endswith("$"):
         return YamlError(mark, "inside {} and [] a variable needs quotes", 'write "${NAME}"')
-    problem_text = getattr(problem, "problem", None) or str(problem)
     began = getattr(problem, "context_mark", None)
     for part, message, remedy in _EXPLANATIONS:
         if part in problem_text:
@@ -66,11 +66,11 @@ def explain(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
     )
 
 
-def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Position:
+def _mark_of(problem: yaml.YAMLError, problem_text: str, file: str, lines: list[str]) -> Position:
     """The position of the error; where it began, if the parser only noticed later."""
     at = getattr(problem, "problem_mark", None)
     began = getattr(problem, "context_mark", None)
-    if at is None or (began and (_is_late(problem) or _at_the_end(at, lines))):
+    if at is None or (began and (_is_late(problem_text) or _at_the_end(at, lines))):
         at = began
     if at is None:
         return Position(file, 1, 1)
@@ -78,8 +78,7 @@ def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Position:
     return Position(file, line + 1, min(at.column, len(lines[line])) + 1)
 
 
-def _is_late(problem: yaml.YAMLError) -> bool:
-    problem_text = str(getattr(problem, "problem", ""))
+def _is_late(problem_text: str) -> bool:
     return "expected ':'" in problem_text or "alphabetic or numeric" in problem_text
 
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
-from rsctl.runs.stream.events import Failure
+from rsctl.api import Run
+from rsctl.cli.follow import follow
+from rsctl.cli.interrupts import Interrupts
+from rsctl.cli.runs import find_run
+from rsctl.findings import JobState
+from rsctl.runs.stream.events import Event, Failure, ResultEvent
+from rsctl.runs.stream.headline import Tally
 from tests.kit.polling import DEADLINE_SECONDS
 
 from .conftest import Cli, MadeRun, at
@@ -80,6 +88,57 @@ def test_ctrl_c_leaves_the_run_and_a_cancelled_run_ends_the_watch(rsctl: Cli) ->
         _, err = watcher.communicate(timeout=DEADLINE_SECONDS)
     assert watcher.returncode == 5
     assert f"{run} cancelled after" in err
+
+
+class Interrupted:
+    """A view whose user presses Ctrl-C, and whose output may then fail."""
+
+    def __init__(self, problem: int = 0) -> None:
+        self._problem = problem
+        self.ends: list[JobState] = []
+
+    def show(self, _events: list[Event], _tally: Tally) -> None:
+        raise KeyboardInterrupt
+
+    def finish(self, result: ResultEvent, _run: Run) -> None:
+        self.ends.append(result.state)
+        if self._problem:
+            raise OSError(self._problem, os.strerror(self._problem))
+
+    def close(self) -> None:
+        pass
+
+
+def test_ctrl_c_as_a_run_ends_gives_its_own_exit_code(rsctl: Cli, make_run: Make) -> None:
+    make_run("job-aaaaaa").fail(3, Failure(replica="worker-1", time=at(2), exit_code=3))
+    view = Interrupted()
+    assert follow(find_run("job-aaaaaa"), view, Interrupts(), cancel_on_interrupt=False) == 1
+    assert view.ends == [JobState.FAILED]
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test")
+@pytest.mark.parametrize(
+    ("problem", "is_left"), [(errno.EIO, True), (errno.EPIPE, True), (errno.ENOSPC, False)]
+)
+def test_a_watch_is_left_though_its_terminal_is_gone_but_not_on_a_full_disk(
+    rsctl: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    problem: int,
+    is_left: bool,
+) -> None:
+    name = rsctl.process("submit", "-d", job(rsctl, "echo up; sleep 300")).out.strip()
+    run, view = find_run(name), Interrupted(problem)
+    with (rsctl.folder / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        if is_left:
+            assert follow(run, view, Interrupts(), cancel_on_interrupt=False) == 130
+            assert f"{name} continues to run\n" in capsys.readouterr().err
+        else:
+            with pytest.raises(OSError, match="No space left"):
+                follow(run, view, Interrupts(), cancel_on_interrupt=False)
+        out.write("the rest")
+    assert (rsctl.folder / "out").read_text() == ("" if is_left else "the rest")
 
 
 def test_a_terminal_shows_how_far_the_run_is(rsctl: Cli, make_run: Make) -> None:

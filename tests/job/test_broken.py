@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import yaml
+
 from rsctl.findings import Finding
+from rsctl.job.yaml_errors import explain
 
 
 def test_findings(broken: Any, read_text: Any) -> None:
@@ -26,5 +30,12 @@ def test_values_of_the_file_reach_the_terminal_escaped(read_text: Any) -> None:
         )
 
 
-def _shown(findings: list[Finding]) -> list[str]:
+def test_an_error_without_a_place_is_one_of_the_file() -> None:
+    caught = explain(yaml.YAMLError("odd"), "job.yaml", "a: b\n")
+    assert _shown(caught.findings) == [
+        "1:1 None | this is not valid YAML: odd | start with the file of `rsctl init`"
+    ]
+
+
+def _shown(findings: Sequence[Finding]) -> list[str]:
     return [f"{f.line}:{f.column} {f.path} | {f.message} | {f.remedy}" for f in findings]

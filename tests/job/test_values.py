@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsctl.job.document import read
-from rsctl.job.job import Job, PerTarget
+from rsctl.job.document import cells_of, read
+from rsctl.job.job import Job, PerTarget, Targets
 from rsctl.job.options import compose_options
 from rsctl.job.units import (
     Accelerator,
@@ -41,11 +43,76 @@ def values_of(given: object) -> dict[str, str]:
     return {name: value for name, value in msgspec.structs.asdict(given).items() if value}
 
 
+VALUE = "gs://bucket/of-vertex"
+
+
+def _nested(path: str) -> dict[str, Any]:
+    key, _, rest = path.partition(".")
+    return {key: _nested(rest) if rest else VALUE}
+
+
 def test_valid_files_have_no_findings(valid: Path, read_text: Any) -> None:
     document = read_text(valid.read_text())
     # A note says which values come from the environment.
     assert [finding for finding in document.findings if finding.severity != "note"] == []
     assert document.require_job() is document.job
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("image.repository", "workers.machine", "chief.machine", "reducers.machine"),
+        *("roles.ps.machine", "inputs.data.uri"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("more", "setting"),
+    [
+        (lambda path: _nested(f"{path}.vertex"), None),
+        (lambda path: {"matrix": {path: [{"vertex": VALUE}]}}, None),
+        (lambda path: {"matrix": {f"{path}.vertex": [VALUE]}}, None),
+        (lambda path: {"matrix": {"include": [{f"{path}.vertex": VALUE}]}}, None),
+        (lambda _: {}, f"={{vertex: {VALUE}}}"),
+        (lambda _: {}, f".vertex={VALUE}"),
+    ],
+    ids=["file", "varied", "varied alone", "cell", "setting", "setting alone"],
+)
+def test_a_key_may_have_a_value_for_one_target(
+    read_text: Any, path: str, more: Callable[[str], dict[str, Any]], setting: str | None
+) -> None:
+    text = yaml.safe_dump({"name": "j", "run": {"module": "x"}, **more(path)})
+    document = read_text(text, *([path + setting] if setting else []))
+    assert [finding.message for finding in document.findings if finding.is_error] == []
+    assert document.job.targets == Targets()  # and the options of all targets are not imported
+    [(_, cell)] = cells_of(document)
+    found: Any = cell.require_job()
+    for part in path.split("."):
+        found = found[part] if isinstance(found, dict) else getattr(found, part)
+    assert str(found.vertex) == VALUE
+    assert {*msgspec.structs.astuple(found)} == {found.vertex, None}
+
+
+@pytest.mark.parametrize(
+    ("path", "jobs"),
+    [
+        *(("image.repository", 2), ("chief.machine", 2), ("reducers.machine", 2)),
+        *(("roles.ps.machine", 2), ("inputs.data.uri", 2), ("workers.machine", 1)),
+    ],
+)
+def test_a_list_for_one_target_varies_the_job_unless_it_is_tried_in_turn(
+    read_text: Any, path: str, jobs: int
+) -> None:
+    document = read_text("name: j\nrun: {module: x}\n", f"{path}.vertex=[{VALUE}, {VALUE}-2]")
+    assert [finding.message for finding in document.findings if finding.is_error] == []
+    assert len(cells_of(document)) == jobs
+
+
+@pytest.mark.parametrize("key", ["run.args.lr", "roles.ps.env.A", "inputs.data.uri.local"])
+def test_a_matrix_of_what_is_no_targets_own_needs_no_targets_options(
+    read_text: Any, key: str
+) -> None:
+    document = read_text(f"name: j\nrun: {{module: x}}\nmatrix: {{{key}: [a, b]}}\n")
+    assert document.require_job().targets == Targets()
 
 
 def test_defaults(folder: Path) -> None:

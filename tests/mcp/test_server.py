@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.findings import RsctlError
+from rsctl.mcp.server import serve
+from rsctl.mcp.session import Session
 from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.vertex.emulator import VertexEmulator
@@ -220,3 +223,6 @@ def test_without_the_extra_the_error_says_what_to_install(
     assert (done.code, done.out) == (3, "")
     assert "rsctl mcp needs the package mcp" in done.err
     assert "-m pip install 'mcp" in done.err.replace("\n", " ")
+    with pytest.raises(RsctlError) as caught:
+        serve(Session(rsctl.folder))
+    assert [finding.code for finding in caught.value.findings] == ["mcp"]

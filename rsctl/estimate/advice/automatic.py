@@ -76,7 +76,7 @@ def _ranks(job: Job) -> int:
 def _best(situation: Situation, profile: Profile) -> Automatic:
     constants = uncalibrated(situation.target)
     [base] = without_reducers(situation, profile, constants)
-    best = recommended([base, *with_reducers(situation, profile, constants)], situation)
+    best = recommended([base, *with_reducers(situation, profile, constants)])
     without = f"a step of {base.step_seconds:.3g} s without"
     if not best.reducers:
         reason = "they would cost more than they save" if situation.is_priced else "no gain"

@@ -56,7 +56,7 @@ def _by_cpu(
     worker, nodes = cluster.links(calibration).worker, cluster.workers
     members = nodes if topology == "hierarchical" else cluster.world
     sent, hops = _sent(topology, members, nodes, total)
-    at_once = {"workers' network": sent / worker if nodes > 1 else 0.0}
+    at_once = {"workers' network": sent / worker}
     if cluster.inside is None:
         at_once |= cpu_parts(cluster, calibration.ring_cpu_seconds_per_gb * total / GB)
     in_a_row = {
@@ -70,8 +70,9 @@ def _by_cpu(
 def _sent(topology: Topology, members: int, nodes: int, total: int) -> tuple[float, int]:
     """Bytes that a node's card sends, and messages in a row."""
     if topology == "tree":
-        return (2 if nodes > 2 else 1) * total, 2 * math.ceil(math.log2(members))
-    return ring_seconds(Links(members, 1.0, ()), total), 2 * (members - 1)
+        return float(min(2, nodes - 1) * total), 2 * math.ceil(math.log2(members))
+    sent = ring_seconds(Links(members, 1.0, ()), total) if nodes > 1 else 0.0
+    return sent, 2 * (members - 1)
 
 
 def _by_nccl(
@@ -86,7 +87,7 @@ def _by_nccl(
     bound = "GPUs' links" if is_inside else "workers' network"
     sent, _ = _sent(topology, ranks.total, ranks.nodes, total)
     in_a_row = {bound: seconds - latency, "latency": latency}
-    return make_exchange(topology, sent if ranks.nodes > 1 else 0.0, 0.0, {}, in_a_row)
+    return make_exchange(topology, sent, 0.0, {}, in_a_row)
 
 
 def _by_reducers(cluster: ModelledCluster, total: int, calibration: Calibration) -> Exchange:

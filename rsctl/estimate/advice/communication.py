@@ -96,14 +96,13 @@ def exchange_alone(
     profile = even_profile(gradient_bytes, _SHORT)
     pools = with_reducers(situation, profile, calibration)
     (base,) = without_reducers(situation, profile, calibration)
-    machine = next(iter(situation.reducer_machines), None)
-    saturating = situation.saturating(machine, calibration) if machine and pools else None
-    wanted = {1, situation.count, situation.rule, saturating, ((saturating or 0) + 1) // 2}
-    shown = [
-        option
-        for option in pools
-        if machine and option.reducer_machine == machine.name and option.reducers in wanted
-    ]
+    saturating, shown = None, []
+    if pools:
+        machine = situation.reducer_machines[0]
+        saturating = situation.saturating(machine, calibration)
+        wanted = {1, situation.count, situation.rule, saturating, (saturating + 1) // 2}
+        own = (option for option in pools if option.reducer_machine == machine.name)
+        shown = [option for option in own if option.reducers in wanted]
     return Communication(
         target=situation.target,
         workers=situation.cluster.workers,
@@ -118,7 +117,7 @@ def exchange_alone(
 
 def _sentence(base: Option, pools: list[Option], saturating: int | None) -> str:
     text = f"The exchange of a step takes {_time(base.exchange_seconds)} without reducers"
-    if pools and saturating:
+    if pools:
         best = min(pools, key=lambda option: option.exchange_seconds)
         noun = "reducer" if best.reducers == 1 else "reducers"
         text += (

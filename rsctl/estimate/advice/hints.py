@@ -120,7 +120,7 @@ def _changes(
     """The changes that would shorten a sample's share of the step by 3 % or more, other things
     being equal.
     """
-    if best.topology == "none" or best.bottleneck == INPUT:
+    if best.bottleneck == INPUT:
         return
     machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)
     for text, setting, changed, other, samples in _candidates(situation, profile, best):
@@ -129,7 +129,7 @@ def _changes(
             other,
             calibration,
             best.topology,
-            machine if best.reducers else None,
+            machine,
             best.reducers,
         )
         step = option.step_seconds / samples

@@ -37,8 +37,8 @@ HW_LATENCIES: dict[Link, dict[Algorithm, tuple[float, ...]]] = {
         "collnet-chain": (0, 0, 30.0),
     },
 }
-_LL_ALONE = {70: 39.0, 80: 87.7, 90: 141.0, 100: 282.0}
-"""GB/s of LL at most in one node, by compute capability."""
+_LL_ALONE = {0: 39.0, 80: 87.7, 90: 141.0, 100: 282.0}
+"""GB/s of LL at most in one node, from a compute capability on."""
 _LL_BETWEEN = (39.0, 20.4)
 """GB/s of LL at most between two nodes, and between more, of Intel's CPUs."""
 _TREE_CORRECTIONS = {
@@ -94,7 +94,7 @@ def latency_seconds(algorithm: Algorithm, protocol: str, ranks: Ranks) -> float:
     base = BASE_LATENCIES[algorithm][p]
     if algorithm == "ring":
         if ranks.nodes > 1:
-            intra = max(intra, _NET_OVERHEAD * (3 if protocol == "Simple" else 1))
+            intra = max(intra, _NET_OVERHEAD)  # Simple has three times as much, and takes longer
         steps = 2 * (ranks.total - 1)
         between = 2 * (ranks.nodes - 1)
         latency = base + (steps - between) * intra + between * inter
@@ -112,8 +112,8 @@ def _seconds(algorithm: Algorithm, protocol: str, ranks: Ranks, total: int) -> f
         size = (int(total) >> 6).bit_length() - 1
         corrections = TREE_CORRECTIONS[protocol]
         bandwidth *= corrections[size] if 0 <= size < len(corrections) else 1.0
-    has_plateau = algorithm == "ring" and protocol == "Simple" and ranks.nodes > 1
-    if has_plateau and total / ranks.total >= 64:
+    if algorithm == "ring" and protocol == "Simple" and ranks.nodes > 1:
+        # NCCL leaves out messages of less than 64 B a rank, for which LL is faster.
         latency *= 1.9 if ranks.inside.capability < 80 else 1.4
     return latency + total / bandwidth
 
@@ -132,5 +132,4 @@ def _bandwidth(algorithm: Algorithm, protocol: str, ranks: Ranks) -> float:
 def _ll_bandwidth(ranks: Ranks) -> float:
     if ranks.nodes > 1:
         return 1e9 * _LL_BETWEEN[0 if ranks.nodes == 2 else 1]
-    capability = max(70, ranks.inside.capability)
-    return 1e9 * _LL_ALONE[max(known for known in _LL_ALONE if known <= capability)]
+    return 1e9 * _LL_ALONE[max(known for known in _LL_ALONE if known <= ranks.inside.capability)]

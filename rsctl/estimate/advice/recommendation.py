@@ -16,7 +16,6 @@ from rsctl.estimate.advice.profile import Profile
 from rsctl.estimate.advice.shared_cores import with_shared_cores
 from rsctl.estimate.advice.situation import Situation
 
-_LEAST_GAIN = 0.01
 _AS_GOOD = 1.02
 _LARGEST_ERROR = 0.9
 
@@ -102,7 +101,7 @@ def make_advice(
     options = all_options(situation, profile, calibration)
     offered = [option for option in options if option.is_offered]
     base = next(option for option in offered if not option.reducers)
-    best, quickest = recommended(offered, situation), fastest(offered)
+    best, quickest = recommended(offered), fastest(offered)
     return Advice(
         target=situation.target,
         workers=situation.cluster.workers,
@@ -120,22 +119,20 @@ def make_advice(
     )
 
 
-def recommended(offered: Sequence[Option], situation: Situation) -> Option:
+def recommended(offered: Sequence[Option]) -> Option:
     """The cheapest step, or the fastest where prices are unknown.
 
-    Reducers must gain 1 % at least. Of options that are as good to 2 % it is the one with the
-    fewest reducers: each worker has a connection to every one of them.
+    Of options that are as good to 2 % it is the one with the fewest reducers, or with none: each
+    worker has a connection to every one of them.
     """
     base = next(option for option in offered if not option.reducers)
-    is_priced = situation.is_priced and base.dollars_per_1000_steps is not None
+    is_priced = base.dollars_per_1000_steps is not None
 
     def cost(option: Option) -> float:
         price = option.dollars_per_1000_steps
         return option.step_seconds if not is_priced else float("inf") if price is None else price
 
     least = min(map(cost, offered))
-    if least > (1 - _LEAST_GAIN) * cost(base):
-        return base
     near = [option for option in offered if cost(option) <= least * _AS_GOOD]
     return min(near, key=lambda option: (option.reducers, cost(option)))
 

@@ -131,7 +131,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def accelerator_named(self, enum: str) -> str | None:
         """The spec's name for the API's `enum`, even if only one machine has it."""
         own = (name for name, gpu in self.gpus.items() if gpu.enum == enum)
-        of_machines = (m.accelerator for m in self.machines.values() if enum and m.enum == enum)
+        of_machines = (m.accelerator for m in self.machines.values() if m.enum == enum)
         return next(own, None) or next(of_machines, None)
 
 

@@ -84,7 +84,6 @@ class _ReducerHook:
         parameters = bucket.parameters()
         names = residuals.names(parameters)
         lengths = [parameter.numel() for parameter in parameters]
-        size = sum(lengths)
 
         def make(part: torch.Tensor) -> Packing:
             if not self._session.topology.has_two_levels:
@@ -92,4 +91,4 @@ class _ReducerHook:
             own = part.numel()
             return Packing(kind, [own], residuals.of_part(names, own, part.device))
 
-        return make if size else None
+        return make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from rsctl.estimate.advice.calibration import UNCALIBRATED
 from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.collectives import exchange
 from rsctl.estimate.advice.exchange import Topology
-from rsctl.estimate.advice.interconnect import INTERCONNECTS
+from rsctl.estimate.advice.interconnect import INTERCONNECTS, Interconnect
 from rsctl.estimate.advice.pool_size import break_even_reducers, saturating_reducers
 from rsctl.estimate.advice.situation import ReducerMachine, Situation
 from rsctl.transport import cost_model
@@ -27,7 +28,9 @@ IDEAL = replace(
     ring_cpu_seconds_per_gb=0.0,
 )
 K = 25_000_000
-V100, A100 = INTERCONNECTS["v100"], INTERCONNECTS["a100-40gb"]
+V100, A100, H100, B200, L4 = (
+    INTERCONNECTS[name] for name in ("v100", "a100-40gb", "h100", "b200", "l4")
+)
 
 
 def cpus(
@@ -52,6 +55,31 @@ def test_ring_and_servers_on_all_workers_send_twice_n_minus_1_over_n(workers: in
         found = exchange(topology, cpus(workers), K, IDEAL)
         assert found.worker_bytes == pytest.approx(2 * (workers - 1) / workers * K)
         assert found.seconds == pytest.approx(found.worker_bytes / cost_model.net_rate(200e6))
+
+
+@pytest.mark.parametrize(
+    ("topology", "workers", "ranks", "sent", "hops"),
+    [
+        ("ring", 4, 1, 2 * 3 / 4 * K, 6),
+        ("ring", 2, 4, 2 * 7 / 8 * K, 14),  # through all ranks
+        ("ring", 1, 4, 0.0, 6),
+        ("tree", 5, 1, 2 * K, 6),
+        ("tree", 2, 2, K, 4),
+        ("tree", 1, 4, 0.0, 4),
+        ("hierarchical", 4, 2, 2 * 3 / 4 * K, 6),
+    ],
+)
+def test_an_exchange_over_tcp_by_its_parts(
+    topology: Topology, workers: int, ranks: int, sent: float, hops: int
+) -> None:
+    found = exchange(topology, replace(cpus(workers), ranks=ranks), K, UNCALIBRATED)
+    network = {"workers' network": sent / (0.98 * cost_model.net_rate(200e6))} if sent else {}
+    parts = {**network, "workers' CPU": 0.7 * K / 1e9 / ranks, "latency": hops * 100e-6}
+    assert found.parts == pytest.approx(parts)
+    assert (found.topology, found.worker_bytes, found.reducer_bytes) == (topology, sent, 0)
+    assert found.delay_seconds == parts["latency"]
+    longest = network.get("workers' network", parts["workers' CPU"])
+    assert found.seconds == pytest.approx(longest + parts["latency"])
 
 
 def test_tree_sends_everything_twice_and_one_server_takes_n_times() -> None:
@@ -145,6 +173,21 @@ def test_price_that_a_faster_step_must_earn() -> None:
     assert (with_two, without) == (40.0, 32.0)  # a step must take 32/40 of its time
 
 
+def test_links_of_gpus_are_those_of_their_data_sheets() -> None:
+    """GB/s in NCCL's topology model: lanes of NVLink, or PCIe where there is none."""
+    lanes = {"v100": 6 * 20, "a100-80gb": 12 * 20, "h200": 18 * 20.6, "b200": 18 * 40.1}
+    pcie = {"p100": 12, "t4": 12, "a10g": 24, "l40s": 24, "rtx-pro-6000": 48}
+    found = {name: INTERCONNECTS[name] for name in (*lanes, *pcie)}
+    assert {name: link.bandwidth for name, link in found.items()} == pytest.approx(
+        {name: 1e9 * rate for name, rate in (lanes | pcie).items()}
+    )
+    assert [found[name].pcie for name in lanes] == [12e9, 24e9, 48e9, 48e9]
+    assert {name: link.capability for name, link in found.items()} == {
+        **{"v100": 70, "a100-80gb": 80, "h200": 90, "b200": 100, "p100": 60, "t4": 75},
+        **{"a10g": 86, "l40s": 89, "rtx-pro-6000": 120},
+    }
+
+
 def test_nccl_constants() -> None:
     net = nccl.HW_LATENCIES["net"]
     assert net["tree"] == (5.0, 8.5, 14.0)
@@ -170,20 +213,85 @@ def test_nccl_latencies_in_microseconds() -> None:
             "collnet-chain": 2 * 7 * 2.8 + 30.0,
         }
     )
-    assert nccl.latency_seconds("ring", "LL", nccl.Ranks(2, 1, 1e9, V100)) * 1e6 == pytest.approx(
-        6.6 + 2 * 5.0
-    )
+    # With one rank on a node what reduces is as far as another node of a tree.
+    for where, expected in (((4, 1, 12.5e9, A100), 14.0), ((4, 4, 12.5e9, L4), 6 * 2.8 + 30.0)):
+        reduced = nccl.latency_seconds("collnet-chain", "Simple", nccl.Ranks(*where))
+        assert reduced * 1e6 == pytest.approx(expected)
 
 
-def test_nccl_bandwidths_of_large_messages() -> None:
-    ranks = nccl.Ranks(8, 8, 12.5e9, A100)
-    size = 10**10
-    assert nccl.all_reduce_seconds("ring", ranks, size) == pytest.approx(
-        2 * 63 / 64 * size / 12.5e9, rel=0.001
-    )
-    assert nccl.all_reduce_seconds("tree", ranks, size) == pytest.approx(
-        2 * size / (0.92 * 12.5e9), rel=0.001
-    )
+NVLINK, PCIE = nccl.Ranks(1, 8, 1e9, V100), nccl.Ranks(1, 4, 1e9, L4)
+FOUR, SIX = nccl.Ranks(4, 8, 12.5e9, V100), nccl.Ranks(6, 8, 12.5e9, V100)
+APART = nccl.Ranks(8, 1, 25e9, L4)
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "ranks", "total", "microseconds", "gigabytes"),
+    [
+        # One node: a ring has 14 steps of an eighth, a tree two ways through all.
+        ("ring", NVLINK, 64 * KIB, 6.6 + 14 * 0.6, 39.0 * 8 / 14),
+        ("ring", NVLINK, 2 * MIB, 14.0 + 14 * 1.9, 0.92 * 120 * 8 / 14),
+        ("ring", NVLINK, 256 * MIB, 8.4 + 14 * 3.4, 120 * 8 / 14),
+        ("tree", NVLINK, 64, 6.8 + 14 * 0.6, 0.92 * 120 / 3.8 / 2),
+        ("tree", NVLINK, 8 * KIB - 1, 6.8 + 14 * 0.6, 0.7 * 0.92 * 120 / 3.8 / 2),
+        ("tree", NVLINK, 2 * MIB, 14.0 + 14 * 1.25, 0.6 * 0.92 * 120 * 7 / 9 / 2),
+        ("tree", NVLINK, 256 * MIB, 8.4 + 14 * 4.0, 0.9 * 0.92 * 120 / 2),
+        ("tree", NVLINK, 512 * MIB, 8.4 + 14 * 4.0, 0.92 * 120 / 2),
+        ("ring", PCIE, 64 * KIB, 6.6 + 6 * 1.0, 24 / 2 * 4 / 6),
+        ("ring", PCIE, 1 * MIB, 14.0 + 6 * 2.5, 0.92 * 24 * 4 / 6),
+        ("ring", PCIE, 32 * MIB, 8.4 + 6 * 5.7, 24 * 4 / 6),
+        ("tree", PCIE, 4 * KIB, 6.8 + 6 * 1.0, 0.7 * 0.92 * 24 / 3.8 / 2),
+        ("tree", PCIE, 128 * KIB, 14.0 + 6 * 1.9, 0.6 * 0.92 * 24 * 7 / 9 / 2),
+        ("tree", PCIE, 512 * MIB, 8.4 + 6 * 4.0, 0.92 * 24 / 2),
+        # Several: each step of a ring is posted in a microsecond, and Simple has a plateau.
+        ("ring", FOUR, 64 * KIB, 6.6 + 56 * 1.0 + 6 * 2.7, 12.5 / 2 * 32 / 62),
+        ("ring", FOUR, 4 * MIB, 14.0 + 56 * 1.9 + 6 * 4.0, 0.92 * 12.5 * 32 / 62),
+        ("ring", FOUR, 256 * MIB, 1.9 * (8.4 + 56 * 3.4 + 6 * 14.0), 12.5 * 32 / 62),
+        (
+            "ring",
+            FOUR._replace(inside=A100),
+            1 << 30,
+            1.4 * (8.4 + 56 * 3.4 + 84.0),
+            12.5 * 32 / 62,
+        ),
+        ("tree", SIX, 4 * KIB, 6.8 + 14 * 0.6 + 4 * 5.0, 0.7 * 0.92 * 12.5 / 3.8 / 2),
+        ("tree", SIX, 1 * MIB, 14.0 + 14 * 1.25 + 4 * 8.5, 0.6 * 0.92 * 12.5 * 120 / 128 / 2),
+        ("tree", SIX, 512 * MIB, 8.4 + 14 * 4.0 + 4 * 14.0, 0.92 * 12.5 / 2),
+        # One rank on each: the network's latency is a tree's, and the links inside are no limit.
+        ("ring", APART, 4 * KIB, 6.6 + 14 * 5.0, 25 / 2 * 8 / 14),
+        ("ring", APART, 4 * MIB, 14.0 + 14 * 8.5, 0.92 * 25 * 8 / 14),
+        ("ring", APART, 512 * MIB, 1.4 * (8.4 + 14 * 14.0), 25 * 8 / 14),
+        ("ring", nccl.Ranks(1, 1, 25e9, L4), 512 * MIB, 0.0, 1e99),
+        # Cards that are faster than the links inside or not, or than LL can be between nodes.
+        ("ring", nccl.Ranks(2, 2, 1e12, L4), 512 * MIB, 1.4 * (8.4 + 4 * 5.7 + 28.0), 24 * 4 / 6),
+        ("ring", nccl.Ranks(2, 2, 1e9, L4), 512 * MIB, 1.4 * (8.4 + 4 * 5.7 + 28.0), 1.0 * 4 / 6),
+        ("ring", nccl.Ranks(2, 8, 1e11, H100), 64 * KIB, 6.6 + 28 * 1.0 + 2 * 2.7, 39 * 16 / 30),
+        ("ring", nccl.Ranks(3, 8, 1e11, H100), 64 * KIB, 6.6 + 42 * 1.0 + 4 * 2.7, 20.4 * 24 / 46),
+        ("tree", nccl.Ranks(2, 8, 4e11, B200), 64, 6.8 + 14 * 0.6 + 2 * 5.0, 39 / 2),
+        ("tree", nccl.Ranks(3, 8, 1e11, H100), 64, 6.8 + 14 * 0.6 + 2 * 5.0, 20.4 / 2),
+    ],
+)
+def test_nccl_times_are_those_of_its_best_protocol(
+    algorithm: Literal["ring", "tree"],
+    ranks: nccl.Ranks,
+    total: int,
+    microseconds: float,
+    gigabytes: float,
+) -> None:
+    found = nccl.all_reduce_seconds(algorithm, ranks, total)
+    assert found == pytest.approx(microseconds / 1e6 + total / (gigabytes * 1e9), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("capability", "gigabytes"),
+    [(37, 39), (70, 39), (79, 39), (80, 87.7), (89, 87.7), (90, 141), (100, 282), (120, 282)],
+)
+def test_nccl_limits_ll_in_a_node_by_the_generation_of_its_gpus(
+    capability: int, gigabytes: float
+) -> None:
+    fast = Interconnect(capability=capability, pcie=12e9, nvlink=1e12)
+    found = nccl.all_reduce_seconds("ring", nccl.Ranks(1, 2, 1e9, fast), 64 * KIB)
+    assert found == pytest.approx((6.6 + 2 * 0.6) / 1e6 + 64 * KIB / (gigabytes * 1e9))
 
 
 def test_nccl_takes_a_tree_for_small_messages_and_a_ring_for_large_ones() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.estimate.catalog.prices import Price, price_of
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError
 
 HEAD = "vertex:\n  source: ours\n  as_of: 2026-11-01\n"
 
@@ -57,6 +57,26 @@ def test_every_mistake_has_its_place(own: Path, text: str, expected: list[str]) 
     found = [(f"{f.line}:{f.column}", f.message, f.file) for f in caught.value.findings]
     assert [f"{place} {message}" for place, message, _ in found] == expected
     assert {file for _, _, file in found} == {str(own)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ("prices", None, "begin with vertex: or sagemaker:, see docs/guides/costs.md")),
+        (
+            HEAD.replace("2026-11-01", "today"),
+            ("prices", "vertex.as_of", "write it in the form 2026-11-01"),
+        ),
+    ],
+)
+def test_a_table_that_is_wrong_as_a_whole_says_how_to_write_it(
+    own: Path, text: str, expected: tuple[str, str | None, str]
+) -> None:
+    own.write_text(text)
+    with pytest.raises(RsctlError) as caught:
+        price_of("vertex", "n1-standard-4")
+    assert [(f.code, f.path, f.remedy) for f in caught.value.findings] == [expected]
+    assert caught.value.exit_code == ExitCode.USAGE
 
 
 def test_fetched_prices_that_cannot_be_read(own: Path) -> None:

@@ -61,6 +61,20 @@ def test_a_machine_has_gpus_or_takes_them_and_says_what_the_api_calls_them() -> 
             assert Accelerator(written).per_node in machine.counts(Accelerator(written).type)
 
 
+@pytest.mark.parametrize(
+    ("enum", "name"),
+    [
+        ("NVIDIA_TESLA_A100", "a100-40gb"),
+        ("NVIDIA_H100_80GB", "h100"),
+        ("NVIDIA_H100_MEGA_80GB", "h100"),  # of one machine alone
+        ("NVIDIA_TESLA", None),
+        ("", None),
+    ],
+)
+def test_accelerators_by_their_names_in_the_api(enum: str, name: str | None) -> None:
+    assert CATALOG.accelerator_named(enum) == name
+
+
 def test_the_data_says_when_and_from_where() -> None:
     assert datetime.date.fromisoformat(CATALOG.as_of)
     assert len(CATALOG.sources) >= 3

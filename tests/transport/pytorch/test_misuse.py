@@ -87,6 +87,12 @@ def test_the_timeout_of_the_script_counts_and_the_missing_rank_is_named(
     assert all("waits for rank 2" in text for text in texts), texts
 
 
+def test_the_timeout_counts_among_the_ranks_of_a_node_too(misuse: Misuse) -> None:
+    ended = misuse("missing_later", LIMIT, ranks=2)
+    assert found(ended) == [[10.0, "raised"]] * 3 + [[10.0]]
+    assert "a collective among the ranks of a node (2, 3) failed: " in ended.err
+
+
 def test_a_rank_that_never_connects_is_named(misuse: Misuse) -> None:
     ended = misuse("missing", LIMIT)
     assert found(ended) == [["raised"], []]

@@ -20,6 +20,7 @@ options.add_argument("--bucket", type=float)
 options.add_argument("--width", type=int, default=64)
 options.add_argument("--dtype", default="float32")
 options.add_argument("--own-hook", action="store_true")
+options.add_argument("--empty", action="store_true", help="one more parameter, of no numbers")
 options.add_argument("--wait-for", help="a file that must be there before the fourth step")
 args = options.parse_args()
 
@@ -32,6 +33,9 @@ layers = []
 for i in range(4):
     layers += [torch.nn.Linear(args.width + i, args.width + i + 1), torch.nn.Tanh()]
 plain = torch.nn.Sequential(*layers).to(dtype)
+if args.empty:
+    nothing = torch.zeros(0, dtype=torch.bfloat16)  # which has a bucket of its own
+    plain.register_parameter("empty", torch.nn.Parameter(nothing))
 buckets = {} if args.bucket is None else {"bucket_cap_mb": args.bucket}
 model = DistributedDataParallel(plain, **buckets)
 if args.own_hook:
@@ -43,7 +47,8 @@ for step in range(args.steps):
         while not os.path.exists(args.wait_for):
             time.sleep(0.005)
     optimizer.zero_grad()
-    model(torch.randn(8, args.width, dtype=dtype)).square().sum().backward()
+    loss = model(torch.randn(8, args.width, dtype=dtype)).square().sum()
+    (loss + plain.empty.sum() if args.empty else loss).backward()
     optimizer.step()
 
 weights = torch.cat([p.detach().flatten() for p in plain.parameters()]).float()
