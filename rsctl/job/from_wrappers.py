@@ -106,7 +106,7 @@ def _single(name: str, words: list[str], read: Read) -> Launched:
         time = _TIME.fullmatch(inner[0]) if inner else None
         if time is None:
             raise command_error("timeout: its first argument is not a time", "write it as in 2h")
-        if float(time[1]):  # 0 is no limit
+        if float(time[1]):  # 0 means unlimited
             seconds = Duration.parse(f"{float(time[1]):f}{time[2] or 's'}")
             keys["limits.timeout"] = str(seconds)
         inner = inner[1:]

@@ -44,7 +44,8 @@ def _tree_text(document: Document) -> str:
 
 def _yaml_node(node: Node) -> yaml.Node:
     if isinstance(node, Scalar):
-        tag = _RESOLVER.resolve(yaml.ScalarNode, node.text, (node.plain, not node.plain))
+        implicit = (node.plain, not node.plain)
+        tag = _RESOLVER.resolve(yaml.ScalarNode, node.text, implicit)  # type: ignore[no-untyped-call]
         return yaml.ScalarNode(tag, node.text, style=None if node.plain else "'")
     if isinstance(node, Sequence):
         items = [_yaml_node(item) for item in node.items]
