@@ -68,10 +68,11 @@ class KnownError(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, summary=summary, remedy=remedy)
 
     def _names(self, text: str) -> list[str]:
-        """The texts that the pattern captures, without duplicates."""
+        """The texts that the pattern captures, without duplicates; in quotes if a comma ends it."""
         matches = islice(re.finditer(self.pattern, text), _MAX_MATCHES) if self.pattern else ()
         found = (next(filter(None, match.groups()), "") for match in matches)
-        return list(filter(None, dict.fromkeys(found)))[:_MAX_NAMES]
+        names = list(filter(None, dict.fromkeys(found)))[:_MAX_NAMES]
+        return [repr(name) if name.endswith(",") else name for name in names]
 
 
 def find_known_error(

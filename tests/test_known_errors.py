@@ -57,4 +57,4 @@ def test_a_long_table_is_compiled_when_it_is_searched() -> None:
     assert {type(known.pattern) for known in CAUSES} == {str}
     lazy = KnownError("image", "build it", pattern=r"no image (\S+)", summary="no: {names}")
     [found] = find_known_errors([lazy], "no image a, no image b")
-    assert found.fill("no image a, no image b").summary == "no: a,, b"
+    assert found.fill("no image a, no image b").summary == "no: 'a,', b"

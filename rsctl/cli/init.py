@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,7 +84,8 @@ def command(
         read_command,
     )
 
-    if is_command(arguments):
+    is_program = len(arguments) > 1 and shutil.which(arguments[0]) is not None
+    if is_program or len(arguments) > 2 or is_command(arguments):
         from rsctl.job.command_text import job_text
 
         program = in_folder(read_command(arguments), Path())

@@ -123,8 +123,12 @@ def command(
     write = _writer(output, replicas or handle.replicas)
     show_obstacle = _obstacles_since(now())
     batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_obstacle)
+    has_lines = tail == 0 or not (grep or since)
     for batch in batches:
         write(batch)
+        has_lines = has_lines or any(output == "json" or _is_shown(line) for line in batch)
+    if not has_lines:
+        print_message(f"no line of {handle.id} matches")
     show_findings(handle.log_findings())
     if follow and output == "text":
         _print_end(handle.reload())

@@ -24,7 +24,7 @@ from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
-from rsctl.api import JobFile, PreparedRun, Run, load, prepare
+from rsctl.api import JobFile, PreparedRun, Run, load, plan, prepare
 from rsctl.cli import options
 from rsctl.cli.accepted import latest_record, once_accepted
 from rsctl.cli.command import Command, make_command
@@ -141,15 +141,18 @@ def command(
             "--get downloads results when the run ends, and --detach does not wait for that"
         )
     text = _script_text(context, job, arguments, workers, print_job)
+    path = job if text is None else f"(job of {Path(job).name})"
     if print_job:
-        typer.echo(text, nl=False)
+        if resume is not None:
+            context.fail("--print-job does not print what --resume adds; use --set checkpoints=")
+        with no_job_errors(output):
+            _print_job(path, text, [*settings, *([f"target={target}"] if target else [])], rehearse)
         return int(ExitCode.SUCCEEDED)
 
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with no_job_errors(output):
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
-        path = job if text is None else f"(job of {Path(job).name})"
         file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=rehearsal, resume=resume)
     again = partial(resume_command, job=job, target=target, workers=workers, arguments=arguments)
@@ -228,6 +231,16 @@ def script_job(script: str, arguments: list[str], workers: int) -> str:
     with suppress(ValueError):
         script = str(Path(script).resolve().relative_to(Path.cwd()))
     return job_text(read_command([script, *arguments])._replace(nodes=workers), Path())
+
+
+def _print_job(path: str, text: str | None, settings: list[str], rehearse: bool) -> None:
+    """Print the job file for a script with its settings. Raises RsctlError."""
+    from rsctl.job.tree_text import equivalent_text
+
+    file = load(path, set=settings, text=text, strict=False)
+    findings = plan(file, rehearse=rehearse).findings
+    show_findings([finding for finding in findings if finding.severity != "note"], file)
+    typer.echo(equivalent_text(file.document, settings), nl=False)
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rsctl.job.launcher_options import Launched, Options, command_error, spec
+from rsctl.job.units import Duration
 
 Read = Callable[[list[str]], Launched]
 
@@ -35,7 +38,18 @@ _SINGLE = {
     "nice": spec(one="n adjustment"),
     "timeout": spec("foreground preserve_status v verbose", "k kill_after s signal"),
     "env": spec("i ignore_environment", "u unset"),
+    "setsid": spec("c f w ctty fork wait"),
+    "stdbuf": spec(one="i o e input output error"),
+    "ionice": spec("t ignore", "c n class classdata"),
+    "taskset": spec("a c all_tasks cpu_list"),
+    "numactl": spec(
+        "a l all localalloc",
+        "i p C N m c interleave preferred physcpubind cpunodebind membind cpubind",
+    ),
 }
+_SHELLS = ("bash", "sh", "dash", "zsh")
+_OF_SHELL = re.compile(r"[^\w\s./,:=@%+'\"-]|^\w+ *\(|\n")
+_TIME = re.compile(r"(\d+\.?\d*|\.\d+)([smhd]?)")
 _FLAGS: dict[str, dict[str, str]] = {
     "u": {},
     "O": {"PYTHONOPTIMIZE": "1"},
@@ -47,6 +61,8 @@ _FLAGS: dict[str, dict[str, str]] = {
 }
 """Python's options with their variables; rsctl itself has what `-u` does."""
 
+_DOUBLE = ("OO", "bb")
+_PYCS = "--check-hash-based-pycs"
 _PYTHON_OPTIONS = spec("u O OO B E I s S P q b bb d v i x", "W X c check_hash_based_pycs")
 
 
@@ -54,7 +70,7 @@ def is_wrapper(words: list[str]) -> bool:
     """Whether something stands before a launcher here."""
     name = Path(words[0]).name
     is_runner = name in ("uv", *_RUNNERS) and words[1:2] == ["run"]
-    return bool(ASSIGNMENT.fullmatch(words[0])) or name in _SINGLE or is_runner
+    return bool(ASSIGNMENT.fullmatch(words[0])) or name in (*_SINGLE, *_SHELLS) or is_runner
 
 
 def unwrapped(words: list[str], read: Read) -> Launched:
@@ -66,6 +82,8 @@ def unwrapped(words: list[str], read: Read) -> Launched:
     name = Path(words[0]).name
     if name in _SINGLE:
         return _single(name, words, read)
+    if name in _SHELLS:
+        return _inner(_of_shell(name, words[1:]), words, read)
     title = f"{name} run"
     if name == "uv":
         options = Options(title, words[2:], _UV, _UV_SHORT)
@@ -79,14 +97,36 @@ def unwrapped(words: list[str], read: Read) -> Launched:
 
 
 def _single(name: str, words: list[str], read: Read) -> Launched:
-    options = Options(name, words[1:], _SINGLE[name])
-    inner, keys = options.words, {}
+    given = words[1:]
+    if name == "nice" and given and re.fullmatch(r"--?\d+", given[0]):
+        given = ["-n", given[0][1:], *given[1:]]
+    options = Options(name, given, _SINGLE[name])
+    inner, keys, remarks = options.words, {}, []
     if name == "timeout":
-        if not inner or not re.fullmatch(r"\d+[smhd]?", inner[0]):
+        time = _TIME.fullmatch(inner[0]) if inner else None
+        if time is None:
             raise command_error("timeout: its first argument is not a time", "write it as in 2h")
-        keys["limits.timeout"] = inner[0] if inner[0][-1].isalpha() else f"{inner[0]}s"
+        if float(time[1]):  # 0 means unlimited
+            seconds = Duration.parse(f"{float(time[1]):f}{time[2] or 's'}")
+            keys["limits.timeout"] = str(seconds)
         inner = inner[1:]
-    return _inner(inner, words, read).within(keys=keys, remarks=options.remarks())
+    elif name == "taskset":
+        remarks = [f"taskset: omitted {word}: no key for it" for word in inner[:1]]
+        inner = inner[1:]
+    return _inner(inner, words, read).within(keys=keys, remarks=[*options.remarks(), *remarks])
+
+
+def _of_shell(name: str, arguments: list[str]) -> list[str]:
+    """The words of the one command that a shell runs with `-c`. Raises RsctlError."""
+    is_text = arguments[:1] != [] and re.fullmatch(r"-[elu]*c", arguments[0]) is not None
+    text = arguments[1] if is_text and len(arguments) == 2 else ""
+    if text and not _OF_SHELL.search(text):
+        with suppress(ValueError):  # a quotation mark is open
+            return shlex.split(text)
+    message = f"{' '.join([name, *arguments[:1]])!r} does not start a script in a way that rsctl "
+    message += "supports"
+    remedy = "give the command that starts your script; or write a job file with run.command: "
+    raise command_error(message, f"{remedy}{[name, *arguments[:1], '...']}".replace("'", ""))
 
 
 def _inner(inner: list[str], words: list[str], read: Read) -> Launched:
@@ -97,10 +137,8 @@ def _inner(inner: list[str], words: list[str], read: Read) -> Launched:
 
 def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launched]]) -> Launched:
     """The arguments of Python; `modules` are launchers by the name of their module."""
-    count = next((n for n, word in enumerate(arguments) if _is_program(arguments, n)), None)
-    if count is None:
-        raise command_error("python does not start a script", "add SCRIPT.py or -m MODULE")
-    options = Options("python", arguments[:count], _PYTHON_OPTIONS)
+    before, words = _split(arguments)
+    options = Options("python", before, _PYTHON_OPTIONS)
     if options.has("c"):
         raise command_error("python -c: its program is not a file", "write it to a script")
     env: dict[str, str | None] = {}
@@ -115,7 +153,8 @@ def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launch
     if warnings := [value for (value,) in options.all("W")]:
         env["PYTHONWARNINGS"] = ",".join(warnings)
     remarks += options.remarks()
-    words = arguments[count:]
+    if not words:
+        raise command_error("python does not start a script", "add SCRIPT.py or -m MODULE")
     if words[0] != "-m":
         launched = Launched("script", words, processes=1)
     elif words[1:2] and words[1] in modules:
@@ -127,9 +166,27 @@ def python(arguments: list[str], modules: dict[str, Callable[[list[str]], Launch
     return launched.within(env, {}, remarks)
 
 
-def _is_program(arguments: list[str], at: int) -> bool:
-    """Whether the program begins here: `-m`, or a word that is not the value of an option."""
-    word = arguments[at]
-    if word == "-m":
-        return True
-    return not word.startswith("-") and (at == 0 or arguments[at - 1] not in ("-W", "-X", "-c"))
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Python's options, each a word of its own, and the program: `-uWerror -mx` as `-u -W error`
+    and `-m x`.
+    """
+    options: list[str] = []
+    rest = list(arguments)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        letters = "" if word.startswith("--") else word[1:]
+        options += [] if letters else [word, *(rest[:1] if word == _PYCS else [])]
+        rest = rest[1:] if word == _PYCS else rest
+        while letters:
+            name = letters[:2] if letters[:2] in _DOUBLE else letters[0]
+            letters = letters[len(name) :]
+            if name == "m":
+                return options, ["-m", *([letters] if letters else []), *rest]
+            options.append(f"-{name}")
+            if name in ("c", "W", "X"):
+                rest = [letters, *rest] if letters else rest
+                options += rest[:1]
+                rest, letters = rest[1:], ""
+            if name == "c":
+                return options, []
+    return options, rest

@@ -72,15 +72,30 @@ class Options:
             written = self.words.pop(0)
             if written == "--":
                 break
-            self._given.append(self._read(written, spec, short))
+            self._given += self._read(written, spec, short)
 
-    def _read(self, written: str, spec: Mapping[str, int], short: Mapping[str, str]) -> _Given:
+    def _read(
+        self, written: str, spec: Mapping[str, int], short: Mapping[str, str]
+    ) -> list[_Given]:
         shown, separator, value = written.partition("=")
         name = shown.lstrip("-").replace("-", "_")
         name = short.get(name, name)
         values = [value] if separator else []
-        if name not in spec and not written.startswith("--") and written[1] in short:
-            name, values = short[written[1]], [written[2:]]  # `-n4`
+        flags: list[_Given] = []
+        if name not in spec and not written.startswith("--"):
+            letters = written[1:]
+            while letters and spec.get(letter := short.get(letters[0], letters[0])) == 0:
+                flags.append(_Given(letter, f"-{letters[0]}", []))  # of `-vn4`
+                letters = letters[1:]
+            if not letters:
+                return flags
+            letter = short.get(letters[0], letters[0])
+            if letter in spec and len(written) > 2:
+                name, written, separator = letter, f"-{letters}", letters[1:]  # `-n4`
+                values = [separator] if separator else []
+        elif name not in spec:
+            begun = {short.get(n, n) for n in (*spec, *short) if n.startswith(name)}
+            name = begun.pop() if len(begun) == 1 else name  # argparse and getopt_long do so
         if name not in spec:
             message = f"{self.launcher}: rsctl does not know its option {shown}"
             remedy = "omit the option here; set what it does in the script, run.env or the job file"
@@ -91,7 +106,8 @@ class Options:
                     f"{self.launcher}: {written} requires a value", "complete the command"
                 )
             values.append(self.words.pop(0))
-        return _Given(name, " ".join([written, *(values if not separator else [])]), values)
+        given = _Given(name, " ".join([written, *(values if not separator else [])]), values)
+        return [*flags, given]
 
     def all(self, name: str) -> list[list[str]]:
         """The values of each use of an option."""

@@ -1,6 +1,7 @@
 """`--set KEY=VALUE`: overrides a value of the file, typed and checked like the file.
 
-A list for a key that takes one value only makes it an axis of the matrix.
+A list for a key that takes one value only makes it an axis of the matrix. `KEY=null` gives the
+default, `KEY=''` an empty text; `KEY=` is an error, since it is mostly a variable that is not set.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
     parts = split_path(key)
     if len(parts) > MAX_DEPTH:
         raise YamlError(Position(file, 1, 1), f"nested more than {MAX_DEPTH} levels deep", _REMEDY)
+    if not text.strip():
+        remedy = f"check the variable that it comes from; for the default write {key}=null, "
+        remedy += f"""for an empty text "{key}=''\""""
+        raise YamlError(Position(file, 1, len(key) + 2), f"no value given for {key}", remedy)
     steps = _with_positions(_joined(parts, root), file)
     value = _value(key, text, file, findings)
     axis = _as_axis(root, key, steps[0][1], value)

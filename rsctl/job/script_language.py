@@ -24,10 +24,15 @@ _OPERATORS = ("&&", "||")
 
 
 def check_shell_words(command: list[str], path: str) -> Iterator[Finding]:
-    """An error for a command that only a shell can run; rsctl starts programs by themselves."""
+    """An error for a command without a program, or one that only a shell can run; rsctl starts
+    programs by themselves.
+    """
     first = command[0]
     shown = next((word for word in command if word in _OPERATORS), first)
-    if shown != first or first in _SHELL_WORDS:
+    if not first.strip():
+        remedy = "begin with a program, such as command: [python, train.py]"
+        yield error("command", "the first word of the command is empty", remedy, path)
+    elif shown != first or first in _SHELL_WORDS:
         line = " ".join(word if word in _OPERATORS else shlex.quote(word) for word in command)
         remedy = f"start one: command: [bash, -c, {line!r}]"
         yield error("command", f"{shown} is for a shell, and rsctl uses none", remedy, path)

@@ -66,6 +66,16 @@ def test_nothing_is_overwritten(rsctl: Cli) -> None:
     assert not (rsctl.folder / "ddp" / "train.py").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [["bash", "run.sh"], ["env", "ls"], ["chrt", "-f", "1", "python", "train.py"]]
+)
+def test_a_command_that_init_does_not_read_is_not_a_template(rsctl: Cli, words: list[str]) -> None:
+    done = rsctl("init", *words)
+    assert (done.code, done.out) == (2, "")
+    assert "does not start a script in a way that rsctl supports" in done.err
+    assert "template" not in done.err
+
+
 def test_an_unknown_template(rsctl: Cli) -> None:
     done = rsctl("init", "ddq")
     assert (done.code, done.out) == (2, "")

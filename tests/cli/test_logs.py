@@ -79,7 +79,20 @@ def test_options_choose_lines(
     lines = WHOLE.splitlines(keepends=True)
     done = rsctl("logs", "@last", *options)
     assert (done.code, done.out) == (0, "".join(lines[i] for i in shown))
-    assert bool(done.err) == ("--follow" in options)  # which ends with the final state
+    if "--follow" not in options:  # which ends with the final state
+        is_filtered = not shown and options[0] == "--since"
+        assert done.err == ("no line of job-aaaaaa matches\n" if is_filtered else "")
+
+
+def test_no_line_matches(rsctl: Cli, make_run: Make) -> None:
+    run = make_run(workers=1)
+    run.log(2, '{"rsctl": "telemetry", "cpu": 1}')
+    run.succeed(4)
+    for more in ([], ["-o", "json"]):
+        done = rsctl("logs", "@last", "--grep", "step", *more)
+        assert (done.code, done.out, done.err) == (0, "", "no line of job-aaaaaa matches\n")
+    assert rsctl("logs", "@last", "--grep", "cpu").err == "no line of job-aaaaaa matches\n"
+    assert rsctl("logs", "@last", "--grep", "cpu", "-o", "json").err == ""
 
 
 def test_as_json_every_line_is_told_as_it_is(rsctl: Cli, made: MadeRun) -> None:

@@ -309,6 +309,48 @@ def test_a_script_is_submitted_without_a_job_file(rsctl: Cli) -> None:
     assert planned["request"]["commands"][0]["argv"][-3:] == ["train.py", "--lr", "0.1"]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--set", "workers.count=3"),
+        ("--set", "run.env.A=x: #y", "--set", "run.env.B=1.10", "--set", "run.env.C=${HOME}"),
+        ("--set", """run.args={a: "3", b: 1e-5, c: yes, d: "on", e: "007", f: "a\tb"}"""),
+        ("--set", "run.env.A=''", "--set", "run.launcher=once"),
+        ("-t", "compose", "--set", "workers.processes=${UNSET:-2}"),
+    ],
+)
+def test_the_printed_job_is_planned_as_the_command(rsctl: Cli, options: tuple[str, ...]) -> None:
+    (rsctl.folder / "train.py").write_text("print('ran')\n")
+    words = ["submit", "train.py", *options, "--print-job", "--", "--lr", "0.1"]
+    printed = rsctl(*words)
+    assert printed.code == 0, printed.err
+    rsctl.write(printed.out)
+    rsctl.write(rsctl("submit", "train.py", "--print-job", "--", "--lr", "0.1").out, "plain.yaml")
+    plans = [rsctl("plan", *w, "-o", "json") for w in (["job.yaml"], ["plain.yaml", *options])]
+    assert plans[0].json["request"] == plans[1].json["request"]
+    assert plans[0].json["pools"] == plans[1].json["pools"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--set", "workers.count=two", "--set", "=3"], "workers.count: expected a whole number"),
+        (["--set", "workers.count=two", "--set", "=3"], "it is not in the form KEY=VALUE"),
+        (["-t", "vertex"], "target vertex needs a project"),
+        (["--set", "run.args.x=${NUMBER:-a: b}"], "a file cannot have the value that --set gives"),
+        (["--resume", "@last"], "--print-job does not print what --resume adds"),
+    ],
+)
+def test_a_job_that_cannot_be_printed(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    monkeypatch.setenv("NUMBER", "3")
+    (rsctl.folder / "train.py").write_text("print('ran')\n")
+    done = rsctl("submit", "train.py", *options, "--print-job")
+    assert (done.code, done.out) == (2, "")
+    assert message in " ".join(done.err.split())
+
+
 def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
     (rsctl.folder / "train.py").write_text("print('ran')\n")
     whole = str(rsctl.folder / "train.py")

@@ -70,6 +70,16 @@ def found(line: str) -> Launched:
         ("uv run train.py", 1, 1, {}),
         ("env A=1 nohup python train.py", 1, 1, {}),
         ("nice -n 10 timeout -k 5 2h python train.py", 1, 1, {"limits.timeout": "2h"}),
+        ("nice -5 timeout -k5 .5h python train.py", 1, 1, {"limits.timeout": "30m"}),
+        ("timeout 1.5 python train.py", 1, 1, {"limits.timeout": "1.5s"}),
+        ("timeout 0 python train.py", 1, 1, {}),
+        ("timeout 0.0h python train.py", 1, 1, {}),
+        ("env -iu X python -uB train.py", 1, 1, {}),
+        ("bash -c 'A=1 python train.py'", 1, 1, {}),
+        ("numactl -N0 taskset -c 0-3 stdbuf -oL python train.py", 1, 1, {}),
+        ("torchrun --nproc_per 4 train.py", 1, 4, {}),
+        ("accelerate launch --num-proc 2 train.py", 1, 2, {}),
+        ("deepspeed --num_g 2 train.py", 1, 2, {}),
         ("python3 -m torch.distributed.run --max-restarts=3 train.py", 1, 1,
          {"limits.restarts_in_place": 3}),
         ("accelerate launch --max_restarts 1 train.py", 1, 1, {"limits.restarts_in_place": 1}),
@@ -94,6 +104,9 @@ def test_nodes_ranks_and_keys(line: str, nodes: int, ranks: int, keys: dict[str,
         ("A=1 env A=2 B=3 python -O -W ignore -X dev train.py",
          {"A": "2", "B": "3", "PYTHONOPTIMIZE": "1", "PYTHONWARNINGS": "ignore",
           "PYTHONDEVMODE": "1"}),
+        ("python -OOuWignore -Xdev train.py",
+         {"PYTHONOPTIMIZE": "2", "PYTHONWARNINGS": "ignore", "PYTHONDEVMODE": "1"}),
+        ("bash -c 'A=1 python train.py'", {"A": "1"}),
         ("accelerate launch --gpu_ids 0,1 train.py", {"CUDA_VISIBLE_DEVICES": "0,1"}),
         ("MASTER_ADDR=h PET_NNODES=2 A=1 torchrun train.py", {"A": "1"}),
     ],
@@ -242,9 +255,16 @@ def test_a_program_that_is_no_script() -> None:
         ("tune ls", "'tune ls' does not start a script"),
         ("uv run", "'uv run' does not start a script"),
         ("A=1", "'A=1' does not start a script"),
-        ("A=1 bash run.sh", "'A=1 bash run.sh' does not start a script"),
+        ("A=1 bash run.sh", "'bash run.sh' does not start a script"),
         ("timeout soon python train.py", "timeout: its first argument is not a time"),
-        ("python -c pass", "python does not start a script"),
+        ("python -c pass", "python -c: its program is not a file"),
+        ("python -uc pass", "python -c: its program is not a file"),
+        ("python -uZ train.py", "python: rsctl does not know its option -Z"),
+        ("bash -c 'cd x && python train.py'", "'bash -c' does not start a script"),
+        ("bash -c 'python train.py' name", "'bash -c' does not start a script"),
+        ("mpirun -verbatim train.py", "mpirun: rsctl does not know its option -verbatim"),
+        ("torchrun --n 3 train.py", "torchrun: rsctl does not know its option --n"),
+        ("chrt -f 1 python train.py", "'chrt -f 1 python train.py' does not start a script"),
     ],
 )
 def test_what_cannot_be_said(line: str, message: str) -> None:
@@ -252,3 +272,29 @@ def test_what_cannot_be_said(line: str, message: str) -> None:
         read_command(shlex.split(line))
     assert caught.value.findings[0].message.startswith(message)
     assert caught.value.findings[0].remedy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python -um pkg.train --lr 3",
+        "python -mpkg.train --lr 3",
+        "sh -c 'python -Bmpkg.train --lr 3'",
+    ],
+)
+def test_a_module_behind_options_without_a_space(line: str) -> None:
+    command = read_command(shlex.split(line))
+    assert (command.kind, command.words) == ("module", ["pkg.train", "--lr", "3"])
+
+
+@pytest.mark.parametrize(
+    ("line", "remark"),
+    [
+        ("timeout -k5 10 train.py", "timeout: omitted -k5: no key for it"),
+        ("env -iuX train.py", "env: omitted -i, -uX: no key for it"),
+        ("taskset -c 0-3 train.py", "taskset: omitted 0-3: no key for it"),
+        ("numactl --cpunodebind=0 train.py", "numactl: omitted --cpunodebind=0: no key for it"),
+    ],
+)
+def test_options_of_wrappers_are_named(line: str, remark: str) -> None:
+    assert remark in read_command(shlex.split(line)).remarks

@@ -90,8 +90,19 @@ def test_dotted_arguments(read_text: Any) -> None:
     assert job.run.args == {"model.dim": 8}
 
 
-def test_an_empty_value_is_the_default(read_text: Any) -> None:
-    assert set_on(read_text, "workers.machine=").workers.machine is None
+def test_null_is_the_default_and_quotes_are_an_empty_text(read_text: Any) -> None:
+    assert set_on(read_text, "workers.machine=null").workers.machine is None
+    assert set_on(read_text, "run.args={}", "run.args.tag=''").run.args == {"tag": ""}
+
+
+@pytest.mark.parametrize("setting", ["workers.count=", "workers.count= ", "workers.machine="])
+def test_a_value_that_is_missing_is_an_error(read_text: Any, setting: str) -> None:
+    document = read_text(BASE, "workers.count=x", setting)
+    key = setting.partition("=")[0]
+    found = [f for f in document.findings if f.message == f"no value given for {key}"]
+    assert [(f.is_error, f.column) for f in found] == [(True, len(key) + 2)]
+    remedy = f"""for the default write {key}=null, for an empty text "{key}=''\""""
+    assert (found[0].remedy or "").endswith(remedy)
 
 
 def test_the_last_setting_wins(read_text: Any) -> None:

@@ -132,14 +132,14 @@ _ENDINGS: Mapping[int | str, Finding] = {
     ),
     126: note(
         "executable",
-        "a command is not executable (exit code 126)",
+        "a command is not executable, or a folder (exit code 126)",
         "make it executable (`chmod +x`), or start it with its interpreter; check that it is for "
         "the machine's architecture",
     ),
     127: note(
         "command",
         "a command was not found (exit code 127)",
-        "correct run.command, or add the program to the image",
+        "correct run.command, or install the program: in the image, or on this machine",
     ),
 }
 """The cause that a signal or an exit code alone shows.

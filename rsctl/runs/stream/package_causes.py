@@ -54,8 +54,8 @@ PACKAGE_CAUSES = (
         rf"Could not load library ({_CUDA_LIBRARY})"
         rf"|({_CUDA_LIBRARY}): cannot open shared object file"
         r"|CUDA Setup failed despite GPU being available()|CUDA SETUP: Setup Failed()",
-        "a package was built for a CUDA library that the image does not have: {names}",
-        "install a build of the package for the CUDA of the image, or use an image.base with the "
+        "a package was built for a CUDA library that is not installed: {names}",
+        "install a build of the package for the installed CUDA, or use an image.base with the "
         "required CUDA version",
     ),
     cause(
@@ -66,13 +66,14 @@ PACKAGE_CAUSES = (
         rf"open "
         r"shared object file",
         "a system library is missing: {names}",
-        "add its package to image.apt, for libav* and libtorchcodec ffmpeg",
+        "add its package to image.apt, for libav* and libtorchcodec ffmpeg; on target process, "
+        "install it on this machine",
     ),
     cause(
         "numpy",
         r"numpy\.\w{1,20} size changed, may indicate binary incompatibility\. Expected \d+ from C",
-        "a package was built for another version of NumPy than the one in the image",
-        "install a newer version of the package, or the older NumPy: numpy<2 in image.python",
+        "a package was built for another version of NumPy than the installed one",
+        "install a newer version of the package, or the older NumPy: numpy<2",
     ),
     cause(
         "protobuf",
@@ -102,8 +103,8 @@ BINARY_CAUSES = (
         "binary",
         r"([\w.+-]{1,150}\.so[\w.]{0,20}): undefined symbol",
         "a compiled extension was built for a different torch, or other library, than "
-        "the one in the image: {names}",
-        "install its build for the versions of Python, torch and CUDA in the image, or build it "
+        "the installed one: {names}",
+        "install its build for the installed versions of Python, torch and CUDA, or build it "
         "there; a wheel that pip has cached may be for another torch",
     ),
     cause(
@@ -117,13 +118,13 @@ BINARY_CAUSES = (
     cause(
         "libc",
         r"version [`'\u2018]((?:GLIBC|GLIBCXX|CXXABI)_[\d.]{1,12})'? not found",
-        "a library of the image is too old for a program or extension: it needs {names}",
-        "use a newer image.base, or a build of it for the older one",
+        "a system library is too old for a program or extension: it needs {names}",
+        "use a newer image.base, or a build of it for the older library",
     ),
     cause(
         "architecture",
         rf"{WRONG_ARCHITECTURE}|no matching manifest for |no match for platform in manifest",
-        "the image is for a different processor architecture than the machine's",
+        "the image, or a program, is for a different processor architecture than the machine's",
         "build it for the machine's: amd64, or arm64 for Grace and Graviton",
     ),
 )

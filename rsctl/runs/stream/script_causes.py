@@ -59,7 +59,7 @@ SCRIPT_CAUSES = (
         r"|No module named 'numpy\._core"
         r"|module 'numpy' has no attribute '(?:bool|int|float|object|str|complex|product|long|Inf"
         r"|NaN|unicode_|float_|string_|in1d)8?_?'",
-        "a package, or the script, is for another version of NumPy than the one in the image",
+        "a package, or the script, is for another version of NumPy than the installed one",
         "install a newer version of the package, or the older NumPy: numpy<2 in image.python "
         "(numpy<1.24 for names such as np.bool)",
     ),

@@ -106,8 +106,8 @@ COMMAND_CAUSES = (
         r"cannot run \S{1,200}: its interpreter (\S{1,200}) does not exist"
         r"|: (/[\w./-]{1,200}): bad interpreter: No such file",
         "the interpreter in the first line of a script does not exist: {names}",
-        "correct that line, such as `#!/usr/bin/env bash`, or add the program to the image "
-        "(image.apt)",
+        "correct that line, such as `#!/usr/bin/env bash`, or install the program: in an image by "
+        "image.apt, on target process on this machine",
     ),
     cause(
         "interpreter",
@@ -145,24 +145,27 @@ COMMAND_CAUSES = (
         r"|execute) \W([^\s:]{1,200}?)\W?: No "
         r"such file|: line \d{1,6}: exec: ([^\s:]{1,200}): (?:cannot execute: required file )?not "
         r"found",
-        "the image does not contain the command to run: {names}",
-        "correct run.command, or add the program to the image (image.apt, image.python); on "
-        "SageMaker an image without a command is started as `train`",
+        "the command to run is not installed: {names}",
+        "correct run.command, or add the program to the image (image.apt, image.python); on target "
+        "process, install it in the environment of rsctl and activate that; on SageMaker an image "
+        "without a command is started as `train`",
     ),
     cause(
         "executable",
-        r"cannot run (\S{1,200}): (?:its file is not executable|it is a folder)"
+        r"cannot run (\S{1,200}): its file is not executable"
         r'|exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
         r"|: line \d{1,6}: exec: ([^\s:]{1,200}): cannot execute: Permission denied"
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
         "the command to run is not executable: {names}",
-        "make it executable (`chmod +x`) before the image is built, or start it with its "
+        "make it executable (`chmod +x`), for an image before it is built, or start it with its "
         "interpreter, such as `bash SCRIPT`",
     ),
     cause(
         "executable",
-        r": (?:exec: )?([^\s:]{1,200}): cannot execute: Is a directory",
+        r"cannot run (\S{1,200}): it is a folder"
+        r"|: (?:exec: )?([^\s:]{1,200}): cannot execute: Is a directory"
+        r'|exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": is a directory',
         "the command to run is a folder: {names}",
         "correct run.command: it must begin with a program, not with a folder or a `.`",
     ),

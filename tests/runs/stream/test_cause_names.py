@@ -79,3 +79,59 @@ def test_what_a_cause_names(text: str, code: str, named: str) -> None:
     assert cause.code == code
     assert named in cause.message
     assert cause.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "exit_code", "message", "remedy"),
+    [
+        (
+            "rsctl: cannot run accelerate: there is no such program",
+            127,
+            "the command to run is not installed: accelerate",
+            "on target process, install it in the environment of rsctl and activate that",
+        ),
+        (
+            "bash: line 1: python,: command not found\nbash: line 2: ,: command not found",
+            127,
+            "the command to run is not installed: 'python,', ','",
+            "correct run.command",
+        ),
+        (
+            "rsctl: cannot run ./adir: it is a folder",
+            126,
+            "the command to run is a folder: ./adir",
+            "correct run.command: it must begin with a program",
+        ),
+        (
+            'unable to start container process: exec: "/app": is a directory: unknown',
+            126,
+            "the command to run is a folder: /app",
+            "correct run.command: it must begin with a program",
+        ),
+        (
+            "rsctl: cannot run ./run: its file is not executable",
+            126,
+            "the command to run is not executable: ./run",
+            "make it executable (`chmod +x`)",
+        ),
+    ],
+)
+def test_a_program_that_cannot_start(text: str, exit_code: int, message: str, remedy: str) -> None:
+    [cause] = known_causes(text.splitlines(), exit_code, None)
+    assert cause.message == message
+    assert remedy in (cause.remedy or "")
+    assert "chmod" not in (cause.remedy or "") or "not executable" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "libcudart.so.12: cannot open shared object file",
+        "/x/a.so: undefined symbol: foo",
+        "version `GLIBC_2.38' not found",
+        "module 'numpy' has no attribute 'bool'",
+        "cannot run accelerate: there is no such program",
+    ],
+)
+def test_no_cause_blames_an_image_that_a_process_does_not_have(text: str) -> None:
+    assert "image" not in known_causes([text], 1, None)[0].message

@@ -237,10 +237,10 @@ def test_the_time_limit(rsctl: Rsctl) -> None:
             "./run",
             "+#!/opt/none/python -u\n",
             "its interpreter /opt/none/python does not exist",
-            "correct that line, such as `#!/usr/bin/env bash`, or add the program to the image",
+            "correct that line, such as `#!/usr/bin/env bash`, or install the program: in an",
         ),
         ("./run", "+echo hello\n", "its first line names no interpreter", "begin it with such as "),
-        (".", "", "it is a folder", "make it executable"),
+        (".", "", "it is a folder", "correct run.command: it must begin with a program"),
         ("exec", "", "it is for a shell, and none runs it", "start a shell: command: [bash, -c, "),
     ],
 )

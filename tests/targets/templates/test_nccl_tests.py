@@ -108,7 +108,12 @@ def test_a_job_reports_the_results_as_metrics(rsctl: Rsctl, can_report: bool) ->
     text = STAND_IN.format(python=sys.executable, can_report=can_report, report=REPORT)
     program.write_text(text)
     program.chmod(0o755)
-    settings = ("--set", "run.args=[./all_reduce_perf, -b, 1M]", "--set", "workers.accelerator=")
+    settings = (
+        "--set",
+        "run.args=[./all_reduce_perf, -b, 1M]",
+        "--set",
+        "workers.accelerator=null",
+    )
     done = rsctl("submit", "mine/job.yaml", "-t", "process", "-o", "json", *settings)
     assert done.exit_code == 0, done.stderr
     metrics = {name: statistics["last"] for name, statistics in done.result["metrics"].items()}
