@@ -15,6 +15,7 @@ from rsctl.job.from_launchers import accelerate, deepspeed
 from rsctl.job.from_torchrun import composer, torchrun, torchx, tune
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error
+from rsctl.job.script_language import check_module_name
 from rsctl.job.secret_names import has_secret, is_secret_name
 from rsctl.job.source_roots import find_module
 
@@ -61,6 +62,9 @@ def read_command(arguments: Sequence[str]) -> Launched:
     is_script = launched.kind != "script" or launched.words[0].endswith(".py")
     if not is_script or (launched.kind == "command" and not launched.launcher):
         raise _unknown(arguments)
+    if launched.kind == "module":
+        for finding in check_module_name(launched.words[0], "run.module"):
+            raise command_error(finding.message, "give the file without -m, or a module's name")
     return _checked_env(launched)
 
 

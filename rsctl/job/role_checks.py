@@ -10,7 +10,7 @@ from rsctl.findings import Finding, error
 from rsctl.job.env_checks import check_env
 from rsctl.job.job import Job, Role, is_shell_script
 from rsctl.job.roles import RESERVED_ROLES
-from rsctl.job.script_language import check_script_language
+from rsctl.job.script_language import check_module_name, check_script_language
 from rsctl.job.secret_names import is_secret_name
 from rsctl.job.units import EnvValue
 
@@ -59,6 +59,8 @@ def _check_program(
         yield error("run", message, "keep exactly one of them", f"{path}.{given[1]}")
     is_shell = bool(role.script) and is_shell_script(str(role.script))
     is_python = bool(given) and given[0] != "command" and (role.image is not None or not is_shell)
+    if role.module:
+        yield from check_module_name(role.module, f"{path}.module")
     if role.script:
         yield from check_script_language(role.script, f"{path}.script")
     if is_python and role.image is not None:

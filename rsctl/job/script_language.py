@@ -48,6 +48,16 @@ def check_script_language(script: str, path: str) -> Iterator[Finding]:
             yield error("script", message, remedy.format(script), path)
 
 
+def check_module_name(module: str, path: str) -> Iterator[Finding]:
+    """An error for a file's name as `module`, the value of the key `path`."""
+    name, _, ending = module.rpartition(".")
+    if ending in ("py", "sh", "bash", "ipynb"):
+        block, file = path.rpartition(".")[0], f"{name.replace('.', '/')}.{ending}"
+        remedy = f"set {block}.script: {file}"
+        remedy += f", or {block}.module: {name}" * (ending == "py")
+        yield error("module", f"{module} is the name of a file, not of a module", remedy, path)
+
+
 def check_shell_script(run: RunBlock, script: str, path: str) -> Iterator[Finding]:
     """An error for a shell script if the launcher starts Python with it on each rank.
 

@@ -17,6 +17,7 @@ from rsctl.job.job import JOB_NAME
 from rsctl.job.scalars import read_scalar
 from rsctl.job.types import SpecType, fields_of, key_paths
 from rsctl.job.units import EnvValue, LocalPath, Location, RelativePath
+from rsctl.job.values import MODULE
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 
 _YES = ("yes", "on", "y")
@@ -74,6 +75,11 @@ def _rewritten(node: Scalar, spec_type: SpecType) -> Iterator[tuple[str, Scalar]
     if not any(choice.kind in _PATHS for choice in spec_type.choices):
         for text in _texts(node.text, spec_type):
             yield f"write {text}", replace(node, text=text, plain=True)
+    is_module = any(choice.limit("pattern") == MODULE for choice in spec_type.choices)
+    if is_module and node.text.endswith(".py"):
+        module = node.text.removeprefix("./").removesuffix(".py").replace("/", ".")
+        remedy = f"set script: {node.text}, or write the module: {module}"
+        yield remedy, replace(node, text=module)
     values = [str(value) for c in spec_type.choices if c.kind == "literal" for value in c.arguments]
     close = close_match(node.text, values) or _named_in_part(node.text, values)
     if close:

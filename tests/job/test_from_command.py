@@ -282,3 +282,12 @@ def test_arguments_are_a_mapping_where_it_says_the_same(
     job = read(str(tmp_path / "job.yaml"), ()).job
     assert job is not None
     assert job.run.args == expected
+
+
+@pytest.mark.parametrize("line", ["python -m train.py", "torchrun -m pkg.train.py --lr 1"])
+def test_a_file_in_place_of_a_module(line: str) -> None:
+    with pytest.raises(RsctlError) as caught:
+        read_line(line)
+    (finding,) = caught.value.findings
+    assert finding.message.endswith("train.py is the name of a file, not of a module")
+    assert finding.remedy == "give the file without -m, or a module's name"
