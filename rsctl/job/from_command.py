@@ -17,6 +17,7 @@ from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error
 from rsctl.job.script_language import check_module_name
 from rsctl.job.secret_names import has_secret, is_secret_name
+from rsctl.job.shell_words import find_operator
 from rsctl.job.source_roots import find_module
 
 _LAUNCHERS: dict[str, Callable[[list[str]], Launched]] = {
@@ -65,6 +66,9 @@ def read_command(arguments: Sequence[str]) -> Launched:
     if launched.kind == "module":
         for finding in check_module_name(launched.words[0], "run.module"):
             raise command_error(finding.message, "give the file without -m, or a module's name")
+    if operator := find_operator(launched.words):
+        remark = f"{operator[0]} is an argument here: a job file starts the script without a shell"
+        launched = launched.within(remarks=[remark])
     return _checked_env(launched)
 
 

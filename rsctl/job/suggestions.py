@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from rsctl.job import other_launchers
 from rsctl.job.job import JOB_NAME
 from rsctl.job.scalars import read_scalar
+from rsctl.job.shell_words import flow_list, split_line
 from rsctl.job.types import SpecType, fields_of, key_paths
 from rsctl.job.units import EnvValue, LocalPath, Location, RelativePath
 from rsctl.job.values import MODULE
@@ -22,7 +23,6 @@ from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 
 _YES = ("yes", "on", "y")
 _NO = ("no", "off", "n")
-_PLAIN_TEXT = re.compile(r"[A-Za-z0-9 ./:=_+@$~-]{1,80}")
 _QUANTITY = re.compile(r"([0-9.,_]+)\s*([A-Za-z]*)(?:/s)?")
 _PATHS = (LocalPath, Location, RelativePath)
 _NEARLY_THE_SAME = 0.85
@@ -164,8 +164,10 @@ def _list_remedy(node: Node, item: SpecType) -> str:
         return (
             f"write it as a list: [{{KEY: VALUE}}] with the keys {', '.join(fields_of(item.kind))}"
         )
-    if isinstance(node, Scalar) and node.value is not None and _PLAIN_TEXT.fullmatch(node.text):
-        return f"write it as a list: [{', '.join(node.text.split())}]"
+    if isinstance(node, Scalar) and node.value is not None and node.text.isprintable():
+        words = split_line(node.text) if len(node.text) <= _LONGEST else None
+        if words:
+            return f"write it as a list: {flow_list(words)}"
     return "write it as a list: [FIRST, SECOND]"
 
 
