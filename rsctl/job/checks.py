@@ -20,6 +20,8 @@ from rsctl.job.own_launcher import check_own_launcher
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
 from rsctl.job.script_language import (
+    check_argument_words,
+    check_module_name,
     check_script_language,
     check_shell_script,
     check_shell_words,
@@ -75,6 +77,9 @@ def _check_what_runs(
     has_package = run.package is not None or is_broken("run.package")
     if run.command:
         yield from check_shell_words(run.command, "run.command")
+    yield from check_argument_words(run.args, "run.args")
+    if run.module:
+        yield from check_module_name(run.module, "run.module")
     if run.script:
         yield from check_script_language(run.script, "run.script")
         yield from check_shell_script(run, run.script, "run.script")

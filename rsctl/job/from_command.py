@@ -15,7 +15,9 @@ from rsctl.job.from_launchers import accelerate, deepspeed
 from rsctl.job.from_torchrun import composer, torchrun, torchx, tune
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error
+from rsctl.job.script_language import check_module_name
 from rsctl.job.secret_names import has_secret, is_secret_name
+from rsctl.job.shell_words import find_operator
 from rsctl.job.source_roots import find_module
 
 _LAUNCHERS: dict[str, Callable[[list[str]], Launched]] = {
@@ -61,6 +63,12 @@ def read_command(arguments: Sequence[str]) -> Launched:
     is_script = launched.kind != "script" or launched.words[0].endswith(".py")
     if not is_script or (launched.kind == "command" and not launched.launcher):
         raise _unknown(arguments)
+    if launched.kind == "module":
+        for finding in check_module_name(launched.words[0], "run.module"):
+            raise command_error(finding.message, "give the file without -m, or a module's name")
+    if operator := find_operator(launched.words):
+        remark = f"{operator[0]} is an argument here: a job file starts the script without a shell"
+        launched = launched.within(remarks=[remark])
     return _checked_env(launched)
 
 

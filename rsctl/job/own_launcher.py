@@ -7,18 +7,21 @@ https://lightning.ai/docs/fabric/stable/fundamentals/launch.html.
 from __future__ import annotations
 
 import os
-import shlex
+import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from rsctl.findings import Finding, RsctlError, error
-from rsctl.job.job import Job, RunBlock
+from rsctl.job.job import Job, RunBlock, is_shell_script
+from rsctl.job.shell_text import launcher_lines
 
 _CODE = "launcher"
 _SHELLS = ("sh", "bash", "dash", "zsh")
 _ENDS = (".py", ".sh")
+_LARGEST_SCRIPT = 1 << 16
 
 
 class _Launcher(NamedTuple):
@@ -60,33 +63,69 @@ _SUBCOMMANDS = {
 def check_own_launcher(job: Job) -> Iterator[Finding]:
     """An error if `run` starts a launcher of ranks on each node, or even for each rank, and the
     launchers of several nodes would not find each other.
+
+    A shell that also starts a launcher without a problem passes: the others may be in a branch that
+    the job does not reach.
     """
-    run, nodes = job.run, job.workers.count
-    words = _words(run)
-    found = _find(words)
-    if found is None or run.package is not None:
+    run = job.run
+    if run.package is not None:
         return
-    at, name, launcher = found
-    key = "command" if run.command is not None else "module"
-    options = _options(words[at:])
+    script, text = _shell_text(job)
+    lines = [_words(run)] if text is None else launcher_lines(text, _is_launcher)
+    found = [(words, *launcher) for words in lines if (launcher := _find(words))]
+    problems = [_problem(job, script, *launcher) for launcher in found]
+    if problems and all(problems):
+        key = "command" if run.command else "module" if run.module else "script"
+        is_elsewhere = text is not None and re.search(r"\bcd\s", text)
+        remedy = _remedy(run, key, [] if is_elsewhere else found[0][0])
+        yield error(_CODE, problems[0], remedy, f"run.{key}")
+
+
+def _problem(
+    job: Job, script: str, words: Sequence[str], at: int, name: str, launcher: _Launcher
+) -> str:
+    """Why a launcher does not work; empty if it may."""
     ranks = job.workers.processes
     if ranks == "auto":
         ranks = job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
-    problem = ""
-    if run.launcher in ("torchrun", "mpi") and ranks > 1:
-        problem = f"launcher {run.launcher} starts {name} once for each of {ranks} ranks on a node"
-    elif nodes > 1:
-        problem = _problem(job, name, launcher, options)
-    if problem:
-        yield error(_CODE, problem, _remedy(run, words), f"run.{key}")
+    shown = f"{name} in {script}" if script else name
+    starter = job.run.launcher
+    if starter in ("torchrun", "mpi") and ranks > 1:
+        return f"launcher {starter} starts {shown} once for each of {ranks} ranks on a node"
+    return _separate(job, shown, launcher, _options(words[at:])) if job.workers.count > 1 else ""
+
+
+def _shell_text(job: Job) -> tuple[str, str | None]:
+    """The shell script that `run` starts, empty for `bash -c`, and its text; None if no shell is
+    started or the script cannot be read.
+    """
+    words = list(job.run.program or [])
+    if words and PurePath(words[0]).name in _SHELLS and len(words) > 2 and words[1].endswith("c"):
+        return "", words[2]
+    if words and PurePath(words[0]).name in _SHELLS:
+        words = [word for word in words[1:] if not word.startswith("-")]
+    if not words or not is_shell_script(words[0]):
+        return "", None
+    return words[0], _script_text(job.image.source or ".", words[0])
+
+
+def _script_text(folder: str, script: str) -> str | None:
+    """The text of a script in a folder; None for a file that is not regular, not UTF-8, outside of
+    the folder or too large.
+    """
+    root = os.path.realpath(folder)
+    path = os.path.realpath(os.path.join(root, script))
+    with suppress(OSError, ValueError):
+        status = os.stat(path)
+        is_inside = os.path.commonpath([root, path]) == root
+        if is_inside and stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_SCRIPT:
+            return Path(path).read_bytes()[:_LARGEST_SCRIPT].decode()
+    return None
 
 
 def _words(run: RunBlock) -> list[str]:
-    """The command line with its arguments; that of a shell in its parts."""
+    """The command line with its arguments."""
     words = list(run.command or (["-m", run.module] if run.module else []))
-    if words and PurePath(words[0]).name in _SHELLS and len(words) > 2 and words[1].endswith("c"):
-        with suppress(ValueError):
-            return shlex.split(words[2], comments=True)
     if isinstance(run.args, list):
         return words + [str(each) for each in run.args]
     return words + [f"--{name}={value}" for name, value in run.args.items()]
@@ -109,20 +148,33 @@ def _find(words: Sequence[str]) -> tuple[int, str, _Launcher] | None:
     return None
 
 
+def _is_launcher(words: Sequence[str]) -> bool:
+    """Whether a shell's command starts a launcher."""
+    name = PurePath(words[0]).name
+    is_named = name in _PROGRAMS or (name, *words[1:2]) in _SUBCOMMANDS
+    return is_named or (name.startswith("python") and "-m" in words)
+
+
 def _options(words: Sequence[str]) -> dict[str, str]:
-    """The options before the launcher's script, with `_` in their names, and their values."""
+    """The options before the launcher's script, with `_` in their names, and their values; a
+    shell's variable in place of options by its own name.
+    """
     options: dict[str, str] = {}
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         if word.endswith(_ENDS):
             break
         name, separator, value = word.partition("=")
         if name.startswith("-"):
             options[name.lstrip("-").replace("-", "_")] = value if separator else after
+        elif word.startswith("$") and (not before.startswith("-") or "=" in before):
+            options[word] = ""
     return options
 
 
-def _problem(job: Job, name: str, launcher: _Launcher, options: dict[str, str]) -> str:
+def _separate(job: Job, name: str, launcher: _Launcher, options: dict[str, str]) -> str:
     """Why the launchers of several nodes are not one; empty if they may be."""
+    if any(option.startswith("$") for option in options):
+        return ""
     nodes = f"the job has {job.workers.count} nodes"
     if launcher is _ACCELERATE and (path := options.get("config_file")):
         options = {**_accelerate_config(os.path.join(job.image.source or ".", path)), **options}
@@ -152,20 +204,20 @@ def _accelerate_config(path: str) -> dict[str, str]:
     return {name: str(content[name]) for name in unknown if content.get(name) is not None}
 
 
-def _remedy(run: RunBlock, words: Sequence[str]) -> str:
+def _remedy(run: RunBlock, old: str, words: Sequence[str]) -> str:
     """The keys with which rsctl starts the ranks of all nodes itself."""
     from rsctl.job.from_command import read_command
 
     key, value, processes = "script", "SCRIPT.py", "N"
-    with suppress(RsctlError):
-        command = ["python", *words] if words[0] == "-m" else words
+    with suppress(RsctlError, IndexError):
+        command = ["python", *words] if words[0] == "-m" else list(words)
         launched = read_command(command)
         if launched.kind in ("script", "module"):
             key, value = launched.kind, launched.words[0]
         processes = str(launched.processes or "auto")
-    old = "run.command" if run.command is not None else "run.module"
     launcher = "mpi" if "mpirun" in words or run.launcher == "mpi" else "torchrun"
+    before = "" if old == "script" else f"instead of run.{old} "
     return (
-        f"instead of {old} set run.{key}: {value}, run.launcher: {launcher} and "
+        f"{before}set run.{key}: {value}, run.launcher: {launcher} and "
         f"workers.processes: {processes}; rsctl then starts the ranks of all nodes"
     )

@@ -10,7 +10,12 @@ from rsctl.findings import Finding, error
 from rsctl.job.env_checks import check_env
 from rsctl.job.job import Job, Role, is_shell_script
 from rsctl.job.roles import RESERVED_ROLES
-from rsctl.job.script_language import check_script_language, check_shell_words
+from rsctl.job.script_language import (
+    check_argument_words,
+    check_module_name,
+    check_script_language,
+    check_shell_words,
+)
 from rsctl.job.secret_names import is_secret_name
 from rsctl.job.units import EnvValue
 
@@ -34,6 +39,8 @@ def check_roles(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]
         yield from _check_program(job, role, path, is_broken)
         if not role.has_program:
             yield from _check_args(job, role.args, f"{path}.args")
+        else:
+            yield from check_argument_words(role.args, f"{path}.args")
         yield from check_env(role.env, f"{path}.env")
         for who, env in before.items():
             yield from _check_secrets(env, who, role.env, path, f"role {name}")
@@ -61,6 +68,8 @@ def _check_program(
     is_python = bool(given) and given[0] != "command" and (role.image is not None or not is_shell)
     if role.command:
         yield from check_shell_words(role.command, f"{path}.command")
+    if role.module:
+        yield from check_module_name(role.module, f"{path}.module")
     if role.script:
         yield from check_script_language(role.script, f"{path}.script")
     if is_python and role.image is not None:
@@ -94,6 +103,7 @@ def _check_args(job: Job, args: Any, path: str) -> Iterator[Finding]:
     if isinstance(args, dict) and isinstance(job.run.args, list) and job.run.args:
         message = "run.args is a list, and a mapping of arguments can only override a mapping"
         yield error("args", message, "write both as mappings, or both as lists", path)
+    yield from check_argument_words(args, path)
 
 
 def _check_secrets(

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from rsctl.job import other_launchers
 from rsctl.job.job import JOB_NAME
 from rsctl.job.scalars import read_scalar
+from rsctl.job.shell_words import flow_list, split_line
 from rsctl.job.types import SpecType, fields_of, key_paths
 from rsctl.job.units import EnvValue, LocalPath, Location, RelativePath
+from rsctl.job.values import MODULE
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 
 _YES = ("yes", "on", "y")
 _NO = ("no", "off", "n")
-_PLAIN_TEXT = re.compile(r"[A-Za-z0-9 ./:=_+@$~-]{1,80}")
 _QUANTITY = re.compile(r"([0-9.,_]+)\s*([A-Za-z]*)(?:/s)?")
 _PATHS = (LocalPath, Location, RelativePath)
 _NEARLY_THE_SAME = 0.85
@@ -74,6 +75,11 @@ def _rewritten(node: Scalar, spec_type: SpecType) -> Iterator[tuple[str, Scalar]
     if not any(choice.kind in _PATHS for choice in spec_type.choices):
         for text in _texts(node.text, spec_type):
             yield f"write {text}", replace(node, text=text, plain=True)
+    is_module = any(choice.limit("pattern") == MODULE for choice in spec_type.choices)
+    if is_module and node.text.endswith(".py"):
+        module = node.text.removeprefix("./").removesuffix(".py").replace("/", ".")
+        remedy = f"set script: {node.text}, or write the module: {module}"
+        yield remedy, replace(node, text=module)
     values = [str(value) for c in spec_type.choices if c.kind == "literal" for value in c.arguments]
     close = close_match(node.text, values) or _named_in_part(node.text, values)
     if close:
@@ -158,8 +164,10 @@ def _list_remedy(node: Node, item: SpecType) -> str:
         return (
             f"write it as a list: [{{KEY: VALUE}}] with the keys {', '.join(fields_of(item.kind))}"
         )
-    if isinstance(node, Scalar) and node.value is not None and _PLAIN_TEXT.fullmatch(node.text):
-        return f"write it as a list: [{', '.join(node.text.split())}]"
+    if isinstance(node, Scalar) and node.value is not None and node.text.isprintable():
+        words = split_line(node.text) if len(node.text) <= _LONGEST else None
+        if words:
+            return f"write it as a list: {flow_list(words)}"
     return "write it as a list: [FIRST, SECOND]"
 
 

@@ -35,6 +35,11 @@ _EPOCH = "RSCTL_EPOCH"
 def main() -> int:
     """Run torchrun with the arguments of the command line; returns the node's exit code."""
     options = parse_args(sys.argv[1:])  # type: ignore[no-untyped-call]
+    # torch replaces ${local_rank} and $$ in the arguments of each rank (torch.distributed.elastic,
+    # local_elastic_agent.py, `macros.substitute`).
+    options.training_script_args = [
+        word.replace("$", "$$") for word in options.training_script_args
+    ]
     store = _hold_store()
     _keep_store_on_loopback()
     _wait_for_ranks_after_stop()

@@ -282,3 +282,19 @@ def test_arguments_are_a_mapping_where_it_says_the_same(
     job = read(str(tmp_path / "job.yaml"), ()).job
     assert job is not None
     assert job.run.args == expected
+
+
+@pytest.mark.parametrize("line", ["python -m train.py", "torchrun -m pkg.train.py --lr 1"])
+def test_a_file_in_place_of_a_module(line: str) -> None:
+    with pytest.raises(RsctlError) as caught:
+        read_line(line)
+    (finding,) = caught.value.findings
+    assert finding.message.endswith("train.py is the name of a file, not of a module")
+    assert finding.remedy == "give the file without -m, or a module's name"
+
+
+def test_an_operator_of_a_shell_is_an_argument() -> None:
+    launched = read_command(["python", "train.py", "<", "data.txt", ">", "log"])
+    assert launched.words == ["train.py", "<", "data.txt", ">", "log"]
+    remark = "< is an argument here: a job file starts the script without a shell"
+    assert launched.remarks == (remark,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
         ["mpirun", "-H", "a:2,b:2", "python", "train.py"],
         ["python", "train.py", "--launcher", "torchrun"],
         ["bash", "-c", "echo 'not closed"],
+        ["bash", "-c", "pip install deepspeed && torchrun $OPTIONS train.py"],
         ["python", "-m", "pkg.torchrun"],
     ],
 )
@@ -60,3 +62,96 @@ def test_the_file_of_accelerate_config(
     text = "name: j\nworkers: {count: 2}\nrun:\n  launcher: once\n"
     text += "  command: [accelerate, launch, --config_file=nodes.yaml, train.py]\n"
     assert [each.message for each in read_text(text).findings if each.is_error] == [message]
+
+
+SEPARATE = "torchrun in dist.sh starts ranks on one node and the job has 2 nodes: each would train "
+SEPARATE += "separately"
+
+
+def errors(read_text: Any, run: str, processes: int = 1) -> list[tuple[str | None, str, str]]:
+    text = f"name: j\nrun: {run}\nworkers: {{count: 2, processes: {processes}}}\n"
+    text += "image: {uri: a/b, source: src}\n"
+    found = read_text(text).findings
+    return [(each.path, each.message, each.remedy or "") for each in found if each.is_error]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    return tmp_path / "src"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --nproc_per_node 2 train.py",
+        "#!/bin/bash\nset -e\n# it's torchrun\npip install deepspeed\n"
+        'A=1 exec torchrun \\\n  --nproc_per_node=2 train.py "$@" > log 2>&1\n',
+        "if true; then\n  uv run torchrun --nproc_per_node $(nproc --all) train.py; fi",
+        "torchrun --nproc_per_node `nproc` --standalone train.py | tee log",
+        "python -m torch.distributed.run --nproc_per_node 2 -m pkg.train &\nwait",
+    ],
+)
+def test_a_script_that_starts_a_launcher(read_text: Any, source: Path, text: str) -> None:
+    (source / "dist.sh").write_text(text)
+    name = "torch.distributed.run" if "-m torch" in text else "torchrun"
+    expected = SEPARATE.replace("torchrun", name)
+    for key, run in (
+        ("script", "{script: dist.sh, launcher: once}"),
+        ("command", "{command: [bash, -x, dist.sh, a], launcher: once}"),
+        ("command", "{command: [./dist.sh], launcher: once}"),
+    ):
+        ((path, message, _),) = errors(read_text, run)
+        assert (path, message.replace("./", "")) == (f"run.{key}", expected)
+
+
+def test_the_remedy_for_a_script(read_text: Any, source: Path) -> None:
+    (source / "dist.sh").write_text("torchrun --nproc_per_node 2 train.py")
+    rest = "run.launcher: torchrun and workers.processes: {}; rsctl then starts the ranks of all "
+    rest += "nodes"
+    ((_, _, remedy),) = errors(read_text, "{script: dist.sh, launcher: once}")
+    assert remedy == f"set run.script: train.py, {rest.format(2)}"
+    ((_, message, _),) = errors(read_text, "{command: [bash, dist.sh]}", processes=2)
+    assert (
+        message == "launcher torchrun starts torchrun in dist.sh once for each of 2 ranks on a node"
+    )
+    (source / "dist.sh").write_text("cd pkg\ntorchrun --nproc_per_node 2 train.py")
+    ((_, _, remedy),) = errors(read_text, "{command: [bash, dist.sh], launcher: once}")
+    expected = f"instead of run.command set run.script: SCRIPT.py, {rest.format('N')}"
+    assert remedy == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --nnodes $NNODES --rdzv-endpoint $HEAD:1 train.py",
+        "torchrun $ARGS train.py",
+        'torchrun "${ARGS[@]}" train.py',
+        "torchrun --nproc_per_node $(nproc) --nnodes 2 --rdzv-endpoint h:1 train.py",
+        "torchrun --nproc_per_node $((2 * $(nproc))) --nnodes 2 --rdzv-endpoint h:1 train.py",
+        "if a; then torchrun train.py; else torchrun --nnodes 2 --rdzv-endpoint h:1 x.py; fi",
+        "if [ $NODE_RANK = 0 ]; then torchrun eval.py; fi",
+        "export PET_NNODES=2\ntorchrun train.py",
+        "cat <<END\ntorchrun train.py\nEND",
+        "which torchrun; echo torchrun train.py; pip install torchrun; # torchrun x.py",
+        "python train.py --launcher torchrun",
+        "echo 'not closed\ntorchrun train.py",
+        "",
+    ],
+)
+def test_a_script_that_may_be_right_passes(read_text: Any, source: Path, text: str) -> None:
+    (source / "dist.sh").write_text(text)
+    assert errors(read_text, "{script: dist.sh, launcher: once}") == []
+
+
+def test_a_script_that_is_not_read(read_text: Any, source: Path, tmp_path: Path) -> None:
+    """Neither text of another encoding, a large file, one elsewhere, a folder nor a pipe."""
+    line = b"torchrun train.py\n"
+    (source / "latin.sh").write_bytes(line + b"# \xe4")
+    (source / "large.sh").write_bytes(line + b"#" * 65536)
+    (tmp_path / "outside.sh").write_bytes(line)
+    (source / "link.sh").symlink_to(tmp_path / "outside.sh")
+    (source / "folder.sh").mkdir()
+    os.mkfifo(source / "pipe.sh")
+    for name in ("latin", "large", "../outside", "link", "folder", "pipe", "absent"):
+        assert errors(read_text, f"{{command: [bash, {name}.sh], launcher: once}}") == []

@@ -137,3 +137,13 @@ def test_only_whoever_stops_a_node_limits_how_long_that_takes(
 ) -> None:
     node = launch("--launcher", "once", "--python", "--", script(PATIENT_CLOSE))
     assert (node.wait(), node.out) == (0, "15 1000000\n15 30\n")
+
+
+DOLLARS = ["a$$b", "$$$", "x$$", "$local_rank", "${local_rank}", "$${local_rank}", "$x", "$"]
+
+
+def test_arguments_arrive_as_written(launch: Launch, script: Script, free_port: int) -> None:
+    """torch itself would replace `$$` and `${local_rank}`."""
+    path = script("import sys; print('given', sys.argv[1:])")
+    node = launch("--python", "--", path, *DOLLARS, RSCTL_PORT=str(free_port))
+    assert (node.wait(), node.printed("given")) == (0, str(DOLLARS))

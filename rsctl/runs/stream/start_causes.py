@@ -59,9 +59,16 @@ SCRIPT_START_CAUSES = (
         "variable LOCAL_RANK, not as --local-rank",
     ),
     cause(
+        "module-name",
+        r"Error while finding module specification for '([^'\n]{1,100}\.(?:py|sh)|[^'\n/]{0,100}/"
+        r"[^'\n]{1,100})'",
+        "Python was started with -m and a file instead of a module: {names}",
+        "set run.script to the file, or run.module to the module's name, such as pkg.train; for a "
+        "shell script in SageMaker's images, set run.launcher: none",
+    ),
+    cause(
         "toolkit-program",
-        r"Error while finding module specification for|Unsupported entry point type"
-        r"|Invalid distribution name or version syntax"
+        r"Unsupported entry point type|Invalid distribution name or version syntax"
         r"|sagemaker_training/_?entry_point_type\.py",
         "the toolkit of SageMaker's image cannot start the program that it was given",
         "set run.script to a Python script of run.package, in a folder without setup.py for "

@@ -399,6 +399,29 @@ def test_a_script_that_refuses_its_arguments_with_its_exit_code_alone() -> None:
     assert cause.code == "arguments"
 
 
+@pytest.mark.parametrize(
+    ("reason", "named"),
+    [
+        ("__path__ attribute not found on 'train' while trying to find 'train.py'", "train.py"),
+        ("No module named 'train'", "train.py"),
+        ("No module named 'scripts/train'", "scripts/train.py"),
+    ],
+)
+def test_a_file_in_place_of_a_module(reason: str, named: str) -> None:
+    """The message is Python's own, on any target."""
+    line = f"/usr/bin/python: Error while finding module specification for '{named}' "
+    causes = known_causes([f"{line}(ModuleNotFoundError: {reason})."], 1, None)
+    assert [(each.code, each.message) for each in causes] == [
+        ("module-name", f"Python was started with -m and a file instead of a module: {named}")
+    ]
+
+
+def test_a_module_of_a_package_that_is_missing() -> None:
+    line = "python3: Error while finding module specification for 'pkg.train' "
+    line += "(ModuleNotFoundError: No module named 'pkg')"
+    assert [each.code for each in known_causes([line], 1, None)] == ["module"]
+
+
 def test_a_plugin_that_failed_is_not_said_to_be_missing() -> None:
     lines = [
         "algo-1:7:7 [1] nccl_net_ofi_create_plugin:259 NCCL WARN NET/OFI aws-ofi-nccl "

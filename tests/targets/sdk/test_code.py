@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -186,6 +187,23 @@ def test_source_for_an_image_of_aws_is_uploaded_by_the_sdk(plan_of: PlanOf, tmp_
         "),",
     ]
     assert not any("rsctl_arguments" in line or "packages/" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ("script: t$.py, args: [$$, '$${local_rank}']", ["t$$.py", "$$$$", "$${local_rank}"]),
+        ("command: [./t$, $$], launcher: torchrun", ["./t$", "$$$$"]),
+    ],
+)
+def test_torchrun_of_the_image_leaves_arguments_as_written(
+    plan_of: PlanOf, tmp_path: Path, run: str, words: list[str]
+) -> None:
+    """torchrun replaces `$$` by `$`, except in the name of a program."""
+    for name in ("t$.py", "t$"):
+        (tmp_path / "source" / name).write_text("")
+    lines = printed_lines(sagemaker.code(plan_of("sagemaker", f"run: {{{run}}}\n" + WITH_SOURCE)))
+    assert f"args={json.dumps(words)}," in lines
 
 
 def test_source_that_is_started_once(plan_of: PlanOf, tmp_path: Path) -> None:

@@ -78,7 +78,10 @@ def _of_folder(job: Job, folder: str, ranks: int = 0) -> SdkCall:
         ranks = ranks or (accelerator.ranks_per_node if accelerator else 1)
         command = f"{_TORCHRUN} --nproc_per_node={ranks}"
         command += " --no-python" if job.run.program is not None else ""
-        started = {"command": command, "args": user}
+        # torchrun replaces ${local_rank} and $$ in arguments, but not in the name of a program.
+        kept = user[:1] if job.run.program is not None else []
+        escaped = [word.replace("$", "$$") for word in user[len(kept) :]]
+        started = {"command": command, "args": [*kept, *escaped]}
     else:
         started = _started(user if job.run.program is not None else ["python3", *user])
     return SdkCall("SourceCode", {"source_dir": folder, **started})
