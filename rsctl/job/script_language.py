@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, error
 from rsctl.job.job import RunBlock, is_shell_script
+from rsctl.job.secret_names import public_arguments, public_text
 
 _OTHERS = {
     ".ipynb": ("a notebook", "convert it: jupyter nbconvert --to script"),
@@ -29,14 +30,14 @@ def check_shell_words(command: list[str], path: str) -> Iterator[Finding]:
     shown = next((word for word in command if word in _OPERATORS), first)
     if shown != first or first in _SHELL_WORDS:
         line = " ".join(word if word in _OPERATORS else shlex.quote(word) for word in command)
-        remedy = f"start one: command: [bash, -c, {line!r}]"
+        remedy = f"start one: command: [bash, -c, {public_text(line)!r}]"
         yield error("command", f"{shown} is for a shell, and rsctl uses none", remedy, path)
     elif re.match(r"[A-Za-z_]\w*=", first):
-        message = f"{first} is for a shell, and rsctl uses none"
+        message = f"{public_text(first)} is for a shell, and rsctl uses none"
         yield error("command", message, "set the variable in run.env", path)
     elif " " in first.strip() and "/" not in first:
-        message = f"{first!r} is one word, the name of a program"
-        words = ", ".join(first.split())
+        message = f"{public_text(first)!r} is one word, the name of a program"
+        words = ", ".join(public_arguments(first.split()))
         yield error("command", message, f"write each word by itself: command: [{words}]", path)
 
 

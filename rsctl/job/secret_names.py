@@ -52,12 +52,14 @@ _FORMS = (
     r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$])"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$\"'])"
     rf"|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _SHORTEST_FORM = 6
+_SHORTEST_OF_ALNUM = 20
+"""Tokens of letters and digits alone are not shorter."""
 _FLAG = r"--?[A-Za-z][\w.-]*"
 _ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z][\w.-]*)="  # + and ++ are Hydra's
 _SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
@@ -76,6 +78,7 @@ _IN_TEXT = (
     rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +"""
     rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
 )
+_FROM_ELSEWHERE = r"\$\{\w+(?::?[-=?+])?\}|\$\w+|\$\([^()]*\)|`[^`]*`"
 _NO_VALUE = r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest)"
 # A variable that ends so is a secret if its value looks generated.
 _SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
@@ -131,7 +134,7 @@ def public_arguments(arguments: Sequence[str]) -> list[str]:
 
 def public_text(text: str) -> str:
     """A text without the values that follow names of secrets, and without known kinds of secret."""
-    if text.isalnum():
+    if text.isalnum() and len(text) < _SHORTEST_OF_ALNUM:
         return text
     return without_known_secrets(_without_assigned(text))
 
@@ -140,6 +143,18 @@ def has_assigned_secret(text: str) -> bool:
     """Whether a text has the value of a secret by its name; `${VAR}` is not one."""
     plain = re.sub(r"\$(?:\{[^}]*\}|\w+)", "", text)
     return _without_assigned(plain) != plain
+
+
+def shows_secret(text: str) -> bool:
+    """Whether a text has a secret; a variable and the output of a command are none."""
+    plain = re.sub(_FROM_ELSEWHERE, "", text)
+    return public_text(plain) != plain
+
+
+def line_shows_secret(line: str) -> bool:
+    """Whether a line of a job file has a secret, also as two items of a list."""
+    words = re.sub(rf"{_FROM_ELSEWHERE}|[\"',\[\]{{}}]+", " ", line).split()
+    return shows_secret(line) or any(True for _ in secret_arguments(words))
 
 
 def is_secret_variable(name: str, value: str) -> bool:

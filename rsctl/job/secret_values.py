@@ -14,8 +14,9 @@ from typing import Optional
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, first_of
+from rsctl.job.env_checks import visible_secret
 from rsctl.job.secret_names import has_secret, is_secret_name, public_text, secret_arguments
-from rsctl.job.yaml_tree import Mapping, Node, Scalar
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, last_name
 from rsctl.job.yaml_tree import Sequence as Sequence_
 
 
@@ -35,9 +36,12 @@ def secret_outside_env(node: Scalar, environ: Environ[str, str], path: str) -> F
             return node.mark.error("secret", message, remedy, path)
     for name in node.taken:
         if is_secret_name(name):
+            if path.startswith(("image.run[", "image.python[")):
+                found = visible_secret("it", path)
+                return node.mark.error(found.code, found.message, found.remedy, path)
             message = f"${{{name}}} looks like a secret, and here it is visible {consequence}"
             return node.mark.warning("secret", message, remedy, path)
-    if is_secret_name(path.rpartition(".")[2]):
+    if is_secret_name(last_name(path)):
         message = f"{path} looks like a secret, and its value is visible {consequence}"
         return node.mark.warning("secret", message, remedy, path)
     return None

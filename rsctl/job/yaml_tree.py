@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rsctl.findings import Finding
+from rsctl.job.secret_names import public_text
 
 _NULLS = frozenset(["", "~", "null", "Null", "NULL"])
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -154,7 +155,8 @@ def quoted(text: str) -> str:
 
 
 def shorten(text: str, longest: int = 60) -> str:
-    """The text, cut if it would swamp a message."""
+    """The text for a message: without secrets, and cut if it is too long."""
+    text = public_text(text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
@@ -171,6 +173,11 @@ def split_path(path: str) -> list[str | int]:
 def join_path(path: str, name: str) -> str:
     """The path of a key under another path, which is empty for the top."""
     return f"{path}.{name}" if path else name
+
+
+def last_name(path: str) -> str:
+    """The last name of a key path: `token` of `run.args.token[2]`."""
+    return re.sub(r"(?:\[\d*\])+$", "", path).rpartition(".")[2]
 
 
 def locate(root: Node, path: str | None) -> Position:
