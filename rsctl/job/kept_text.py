@@ -18,6 +18,7 @@ from rsctl.job.secret_names import (
     secret_arguments,
     without_known_secrets,
 )
+from rsctl.job.secret_values import name_of_value
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 
@@ -59,7 +60,7 @@ def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
             yield from _secrets(item, is_secret)
     elif isinstance(node, Mapping):
         for name, entry in node.entries.items():
-            last = name.rpartition(".")[2]
+            last = name_of_value(node, name).rpartition(".")[2]
             yield from _secrets(entry.value, is_secret or is_secret_name(last))
 
 

@@ -164,6 +164,14 @@ def is_secret_variable(name: str, value: str) -> bool:
     return name.upper().endswith(_SUSPECTED) and re.fullmatch(_GENERATED, value) is not None
 
 
+def public_variables(variables: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Variables with None for each secret."""
+    return {
+        name: None if value is None or is_secret_variable(name, str(value)) else value
+        for name, value in variables.items()
+    }
+
+
 def _without_assigned(text: str) -> str:
     for pattern in _IN_TEXT:
         text = _hide_assigned(text, re.compile(pattern))
@@ -194,7 +202,7 @@ def public_document(value: Any) -> Any:
         return [public_document(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    named = value.get("name", value.get("Name"))
+    named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
     is_variable = isinstance(named, str) and is_secret_name(named)
     return {
         name: HIDDEN

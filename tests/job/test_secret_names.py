@@ -8,6 +8,7 @@ import pytest
 
 from rsctl.job.document import read
 from rsctl.job.env_checks import without_secret
+from rsctl.job.kept_text import kept_text
 from rsctl.job.parameters import parameters_of
 from rsctl.job.secret_names import (
     has_assigned_secret,
@@ -16,6 +17,7 @@ from rsctl.job.secret_names import (
     public_arguments,
     public_document,
     public_text,
+    public_variables,
 )
 
 
@@ -279,3 +281,59 @@ def test_what_comes_from_the_environment_is_told_whatever_its_name(tmp_path: Pat
 def test_a_secret_by_the_name_of_its_key(tmp_path: Path) -> None:
     [found] = findings(tmp_path, '{api-key: "${V}"}')
     assert found.startswith("warning run.args.api-key:6 run.args.api-key looks like a secret, and")
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "message"),
+    [
+        (
+            "sagemaker: {overlay: {Environment: {PASSWORD: s1}}}",
+            "sagemaker.overlay.Environment.PASSWORD",
+            "PASSWORD looks like a secret written in the file",
+        ),
+        (
+            "sagemaker: {hyperparameters: {api_key: '\"s1\"'}}",
+            "sagemaker.hyperparameters.api_key",
+            "api_key looks like a secret written in the file",
+        ),
+        (
+            "sagemaker: {overlay: {Tags: [{Key: api_token, Value: s1}]}}",
+            "sagemaker.overlay.Tags[0].Value",
+            "api_token looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: [{op: add, path: /labels/api-key, value: s1}]}",
+            "vertex.overlay[0].value",
+            "api-key looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: {env: [{name: A_TOKEN, value: s1}]}}",
+            "vertex.overlay.env[0].value",
+            "A_TOKEN looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: {args: ['--password', s1]}}",
+            "vertex.overlay.args[1]",
+            "--password looks like a secret written in the file",
+        ),
+        (
+            "sagemaker: {overlay: {Environment: {A: 'https://u:s1@host'}}}",
+            "sagemaker.overlay.Environment.A",
+            "this value has the form of a secret",
+        ),
+    ],
+)
+def test_a_secret_written_in_the_options_of_a_target(
+    tmp_path: Path, options: str, path: str, message: str
+) -> None:
+    text = f"name: j\nrun: {{command: [a], launcher: once}}\ntargets: {{{options}}}\n"
+    (tmp_path / "job.yaml").write_text(text)
+    [found] = read(str(tmp_path / "job.yaml")).findings
+    assert (found.severity, found.code, found.path) == ("warning", "secret", f"targets.{path}")
+    assert found.message == f"{message}; anyone who sees the plan or the job can read it"
+    assert "s1" not in str(kept_text(text))
+
+
+def test_variables_without_secrets() -> None:
+    variables = {"PASSWORD": "s1", "A": "https://u:s1@host", "B": "2", "C": None}
+    assert public_variables(variables) == {"PASSWORD": None, "A": None, "B": "2", "C": None}
