@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rsctl.job.token_forms import ISSUED, LINKS
+from rsctl.job.token_forms import ISSUED, LINKS, NETRC
 
 HIDDEN = "***"
 """The replacement for a secret."""
@@ -18,7 +18,7 @@ HIDDEN = "***"
 # Compiled when they are first used: most jobs need them not.
 _NAME = (
     r"(?:SECRETS?|(?:^|_)(?:CREDENTIALS?|CREDS?|PATS?|JWTS?|COOKIES?|BEARER|SAS|AUTHORIZATION)"
-    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|(?:^|_)PW|_PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
+    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|(?:^|_)PW|(?:^|_)PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
     r"|(?:DB|USER|ADMIN|ROOT|SMTP|MAIL|FTP|SSH|SUDO)PASS|SEED_?PHRASE|MNEMONIC"
     r"|(?:API|ACCESS|BEARER|REFRESH|SECRET|HF|HUB|GITHUB|GITLAB|GH|SESSION|OAUTH2?|SLACK|BOT"
     r"|PRIVATE|PERSONAL|DEPLOY|SERVICE|WANDB)_?TOKENS|(?:GH|GITHUB|GITLAB|AZURE)PATS?"
@@ -32,17 +32,17 @@ _NAME = (
     r"|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
     r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
-    r"(?:_?[0-9]+|_(?:PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
+    r"(?:_?V?[0-9]+|_(?:RO|RW|PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
 )
 # Tokens and passes of a text or of a model, such as --eos-token, and the path of Google's file.
 _OF_A_TEXT = (
     r"(?:^|_)(?:BOS|EOS|EOT|EOD|PAD|UNK|SEP|CLS|CLASS|MASK|SPECIAL|START|STOP|BEGIN|END|IMAGE"
     r"|VIDEO|AUDIO|VISION|PER|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK|SUB|NEXT|LAST|FIRST"
     r"|WORD|LANG|LANGUAGE|SOURCE|TARGET|EXTRA|ADDED|ADD|EACH|BY|DUMMY|BLANK|REGISTER|DISTILL|TOOL"
-    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N)_?TOKEN[_0-9]*$"
+    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N)_?TOKEN[_V0-9]*$"
     r"|(?:^|_)(?:FORWARD|BACKWARD|SINGLE|MULTI|ONE|TWO|FIRST|SECOND|THIRD|LAST|NEXT|EACH|PER|NUM|N"
     r"|MAX|MIN|LOW|HIGH|BAND|ALL|BY|FULL|EXTRA|DATA|TRAIN|EVAL|TEST|WARMUP|GRAD|FUSION|COMPILER?"
-    r"|INDUCTOR|OPT|OPTIMIZER|RENDER|SKIP|MUST|WILL)_PASS[_0-9]*$|GOOGLE_APPLICATION_CREDENTIALS$"
+    r"|INDUCTOR|OPT|OPTIMIZER|RENDER|SKIP|MUST|WILL)_PASS[_V0-9]*$|GOOGLE_APPLICATION_CREDENTIALS$"
 )
 # More prefixes of tokens: see `_CONTENTS` in rsctl/images/exclusions.py for their source. Lengths
 # are shorter than there: a text that is not shown costs less than a file that is missed.
@@ -53,7 +53,7 @@ _FORMS = (
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$\"'])"
-    rf"|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
+    rf"|{NETRC}|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"

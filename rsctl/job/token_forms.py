@@ -56,3 +56,6 @@ LINKS = (
 """Links whose holder may post or read: webhooks (gitleaks: slack-webhook-url,
 microsoft-teams-webhook) and shared access signatures of Azure Storage.
 """
+
+NETRC = r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+(?:account\s+\S+\s+)?password\s+(?=[^\s$])"
+"""The line of a netrc file up to its password."""
