@@ -57,5 +57,8 @@ LINKS = (
 microsoft-teams-webhook) and shared access signatures of Azure Storage.
 """
 
-NETRC = r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+(?:account\s+\S+\s+)?password\s+(?=[^\s$])"
+NETRC = (
+    r"\b(?:machine\s+\S+|default)\s+login\s+(?!and\s|or\s)\S+\s+"
+    r"(?:account\s+\S+\s+)?password\s+(?=[^\s$])"
+)
 """The line of a netrc file up to its password."""
