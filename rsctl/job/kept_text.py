@@ -18,9 +18,8 @@ from rsctl.job.secret_names import (
     secret_arguments,
     without_known_secrets,
 )
-from rsctl.job.secret_values import name_of_value
 from rsctl.job.yaml_parser import parse
-from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, name_of_value
 
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _SHORTEST_WORD = 4

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rsctl.findings import Finding, first_of
 from rsctl.job.env_checks import visible_secret
 from rsctl.job.secret_names import has_secret, is_secret_name, public_text, secret_arguments
-from rsctl.job.yaml_tree import Mapping, Node, Scalar, last_name
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, last_name, name_of_value
 from rsctl.job.yaml_tree import Sequence as Sequence_
 
 
@@ -109,7 +109,8 @@ def _options(node: Node, name: str | None, path: str) -> Iterator[_Argument]:
         is_named = name is not None and is_secret_name(name) and node.value not in _NO_SECRETS
         yield node, name if is_named else None, path
     elif isinstance(node, Sequence_):
-        if node.items and all(isinstance(item, Scalar) for item in node.items):
+        is_named = name is not None and is_secret_name(name)
+        if not is_named and all(isinstance(item, Scalar) for item in node.items):
             yield from _listed_arguments(node, path)
             return
         for index, item in enumerate(node.items):
@@ -117,18 +118,6 @@ def _options(node: Node, name: str | None, path: str) -> Iterator[_Argument]:
     else:
         for key, entry in node.entries.items():
             yield from _options(entry.value, name_of_value(node, key), f"{path}.{key}")
-
-
-def name_of_value(node: Mapping, key: str) -> str:
-    """The name of the value of a key: the key itself, or the name beside it.
-
-    A variable or label has it in `name` or `key`, an entry of a JSON Patch at the end of `path`.
-    """
-    if key.lower() == "value":
-        for other, entry in node.entries.items():
-            if other.lower() in ("name", "key", "path") and isinstance(entry.value, Scalar):
-                return entry.value.text.rpartition("/")[2]
-    return key
 
 
 _NO_SECRETS = (None, True, False, "")

@@ -180,6 +180,18 @@ def last_name(path: str) -> str:
     return re.sub(r"(?:\[\d*\])+$", "", path).rpartition(".")[2]
 
 
+def name_of_value(node: Mapping, key: str) -> str:
+    """The name of the value of a key: the key itself, or the name beside it.
+
+    A variable or label has it in `name` or `key`, an entry of a JSON Patch at the end of `path`.
+    """
+    if key.lower() == "value":
+        for other, entry in node.entries.items():
+            if other.lower() in ("name", "key", "path") and isinstance(entry.value, Scalar):
+                return entry.value.text.rpartition("/")[2]
+    return key
+
+
 def locate(root: Node, path: str | None) -> Position:
     """Where a key path is in the file: its value, or the nearest parent that is there."""
     node, mark, parts = root, root.mark, split_path(path or "")

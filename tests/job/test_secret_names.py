@@ -326,6 +326,11 @@ def test_a_secret_by_the_name_of_its_key(tmp_path: Path) -> None:
             "--password looks like a secret written in the file",
         ),
         (
+            "vertex: {overlay: {passwords: [s1]}}",
+            "vertex.overlay.passwords[0]",
+            "passwords looks like a secret written in the file",
+        ),
+        (
             "sagemaker: {overlay: {Environment: {A: 'https://u:s1@host'}}}",
             "sagemaker.overlay.Environment.A",
             "this value has the form of a secret",
