@@ -27,7 +27,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.images.package import digest_in
 from rsctl.job.document import read
 from rsctl.job.kept_text import kept_text
-from rsctl.job.secret_names import HIDDEN
+from rsctl.job.secret_names import HIDDEN, public_variables
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.origin import Origin, origin_of
@@ -225,7 +225,8 @@ def _unlike(
 
 def _sent(target: str, plan: dict[str, Any]) -> dict[str, Any]:
     """The values of a plan that a rerun must have again, by name, less the run's own ID."""
-    variables = {f"env.{n}": _secret_if(value) for n, value in (plan.get("env") or {}).items()}
+    env = public_variables(plan.get("env") or {})
+    variables = {f"env.{n}": _secret_if(value) for n, value in env.items()}
     values = {**plan_print(target, plan), **variables}
     run = plan.get("run", "")
     return {

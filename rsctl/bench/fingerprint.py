@@ -21,7 +21,7 @@ from rsctl.bench.differences import (
     value_text,
 )
 from rsctl.job.gate_checks import metric_of
-from rsctl.job.secret_names import public_arguments
+from rsctl.job.secret_names import public_arguments, public_variables
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import MetricSpec
@@ -248,7 +248,7 @@ def _is_texts(value: Any) -> bool:
 def _environment(env: Mapping[str, Optional[str]]) -> dict[str, str]:
     return {
         f"{_ENV}{name}": _SECRET if value is None else value
-        for name, value in sorted(env.items())
+        for name, value in sorted(public_variables(env).items())
         if name not in _RUNS_OWN_ENV
     }
 

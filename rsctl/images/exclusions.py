@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from rsctl.job.token_forms import ISSUED, LINKS
+from rsctl.images.assigned_secrets import has_assigned_secret
+from rsctl.job.token_forms import ISSUED, LINKS, NETRC
 from rsctl.runs.home import home
 
 _SHELL_AND_TOOLS = (
@@ -23,9 +24,13 @@ _SHELL_AND_TOOLS = (
     *("*accesskeys*.csv", "*credentials*.csv", "gha-creds-*.json", "credentials.tfrc.json"),
     *(".comet.config", "clearml.conf", ".clearml.conf", ".sentryclirc", ".cdsapirc", ".ecmwfapirc"),
     *("ngrok.yml", ".s3curl", "*.agekey", "cookies.txt", ".urs_cookies", ".dodsrc", "nuget.config"),
+    *("*.tfvars.json", "modal.toml", "trains.conf", "auth.toml", "lambda_keys", "*passwords*.csv"),
+    *(".vault_pass", "*vault_pass.txt", ".vault-pass", "password.txt", "*_password.txt"),
+    *("*-password.txt",),
 )
 _FOLDERS = (
     *(".aws", ".azure", ".kube", ".docker", ".ssh", ".gnupg", ".oci", ".huggingface"),
+    *(".ngc", ".config/hcloud", ".config/pypoetry/auth.toml"),
     *(".config/gcloud", ".config/gh", ".config/rclone", ".config/hub", ".cargo/credentials*"),
     *(".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".gem/credentials"),
     *(".dvc/config.local", ".dvc/tmp/gdrive-user-credentials.json", ".mc/config.json", ".fly"),
@@ -44,6 +49,7 @@ _TOKENS = (
     *("token.json", "tokens.json", "*_token.json", "*-token.json"),
     *("*token_cache*", "*token-cache*", "*tokencache*", "accesstokens.json"),
     *("*_token.txt", "*-token.txt", "*api_key", "*api_key.txt", "*api-key", "*api-key.txt"),
+    *("*apikey", "*apikey.txt", "*api_keys.json", "*apikeys.json", "*_creds.json", "creds.json"),
 )
 _CREDENTIAL_NAMES = (*_SHELL_AND_TOOLS, *_FOLDERS, *_KEYS, *_TOKENS)
 """At any depth. Public keys and certificates of these names are excluded with them."""
@@ -99,6 +105,10 @@ _AWS_SECRET = (
     rb"(?i:secret[_.-]?(?:access[_.-]?)?key|aws[\w.-]{0,20}secret[\w.-]{0,20})[\"']?\s*[=:]\s*"
     rb"(?:[>|]-?\s*)?[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
 )
+_AWS_ACCESS = (
+    rb"(?i:aws_?secret[_.-]?access[_.-]?key)[\"']?\s*[=:]\s*[\"']?(?=[A-Za-z/+]*[0-9])"
+    rb"[A-Za-z0-9/+]{8,}(?![\w/+.({$-])"
+)
 _AWS_PAIR = (
     rb"(?s)(?<![A-Z0-9])(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9]).{1,400}?"
     rb"(?<![A-Za-z0-9/+])(?=[A-Za-z0-9/+]{0,39}[a-z])(?=[A-Za-z0-9/+]{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
@@ -112,8 +122,15 @@ _KEYS_OF_ANY_PLACE: dict[tuple[bytes, ...], tuple[bytes, str]] = {
 
 _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
     **_KEYS_OF_ANY_PLACE,
-    (b"ecret",): (_AWS_SECRET, "an AWS secret key"),
-    (b"ECRET",): (_AWS_SECRET, "an AWS secret key"),
+    (b"ecret",): (_AWS_SECRET + rb"|" + _AWS_ACCESS, "an AWS secret key"),
+    (b"ECRET",): (_AWS_SECRET + rb"|" + _AWS_ACCESS, "an AWS secret key"),
+    (b'"kty"', b'"d"'): (rb'"d"\s*:\s*"[\w-]{20,}"', "a private key"),
+    (b"PrivateKey",): (rb"\bPrivateKey\s*=\s*[A-Za-z0-9+/]{43}=", "a WireGuard key"),
+    **dict.fromkeys(
+        # `"service_account"` in base64, at each of the three offsets.
+        [(b"InNlcnZpY2VfYWNjb3VudCI",), (b"JzZXJ2aWNlX2FjY291bnQi",), (b"ic2VydmljZV9hY2NvdW50I",)],
+        (rb"[A-Za-z0-9+/=\s]{300}", "a service account key"),
+    ),
     **dict.fromkeys(
         [(b"AKIA",), (b"ASIA",), (b"A3T",), (b"ABIA",), (b"ACCA",)],
         (_AWS_PAIR, "an AWS secret key"),
@@ -142,8 +159,8 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb'"(?:auth|identitytoken|registrytoken|password)"\s*:\s*"[^"\s]{8,}"',
         "registry credentials",
     ),
-    (b"machine", b"login", b"password"): (
-        rb"\bmachine\s+\S+\s+login\s+\S+\s+password\s+\S+",
+    (b"login", b"password"): (
+        NETRC.encode() + rb"|\bmachine\s+\S+\s+password\s+[^\s$]\S*\s+login\s",
         ".netrc credentials",
     ),
     (b"AccountKey=",): (rb"AccountKey=[A-Za-z0-9+/]{86}==", "a storage account key"),
@@ -151,6 +168,7 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
         rb"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@\"'<>${}]{0,80}:[^\s/:@\"'<>${}*]{3,200}@(?!localhost|127\.)\w",
         "a password in a link",
     ),
+    (b"://", b"@"): (rb"://" + _TOKEN + rb":?@", "a token"),
     (b"webhook",): (LINKS.encode(), "a webhook"),
     (b"hooks.slack",): (LINKS.encode(), "a webhook"),
     (b"sig=",): (LINKS.encode(), "a link with a shared access signature"),
@@ -212,6 +230,8 @@ def _excluded_content(item: os.DirEntry[str]) -> str | None:
             found = _kind_of(content, kinds)
             if found:
                 return found
+            if kinds is _CONTENTS and has_assigned_secret(item.name, content):
+                return "a generated secret"
             kinds = _KEYS_OF_ANY_PLACE
     return None
 

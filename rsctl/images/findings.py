@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, first_of, note, warning
+from msgspec.structs import replace
+
+from rsctl.findings import SECRET, ExitCode, Finding, RsctlError, error, first_of, note, warning
 from rsctl.images.context import SOURCE, ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
 from rsctl.images.recipe import Recipe, make_recipe
@@ -13,6 +16,7 @@ from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
+from rsctl.job.secret_names import shows_secret
 from rsctl.runs.stream.formatting import format_bytes
 
 _SHOWN = 5
@@ -57,11 +61,22 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
     itself.
     """
     base = recipe.dockerfile_base
+    if base:
+        yield from _secrets_of_dockerfile(Path(base.path))
     if base and (
         base.folder != job.image.source or base.context.left_out != recipe.context.left_out
     ):
         where = "the context of image.dockerfile"
         yield from left_out_notes(base.context.left_out, where, key="image.dockerfile")
+
+
+def _secrets_of_dockerfile(path: Path) -> Iterator[Finding]:
+    """A warning for each line with a secret, which the history of the image shows."""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        if shows_secret(line) and not line.lstrip().startswith("#"):
+            message = "this line has a secret, and anyone can read it in the image"
+            found = warning(SECRET, message, "remove it", "image.dockerfile")
+            yield replace(found, file=str(path), line=number, column=1)
 
 
 def _core_notes(recipe: Recipe) -> Iterator[Finding]:

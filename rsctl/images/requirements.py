@@ -10,7 +10,9 @@ from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.context import ContextEntry
+from rsctl.job.env_checks import visible_secret
 from rsctl.job.job import Image
+from rsctl.job.secret_names import public_text, shows_secret
 
 MAIN = "requirements.txt"
 """The name of the first file in the image, for any name here."""
@@ -45,13 +47,17 @@ def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None
     if name in files:
         return
     files[name] = content
-    for line in content.decode(errors="replace").splitlines():
+    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
         if _LOCAL.match(line):
+            shown = public_text(line.strip())
             raise _wrong(
-                f"{path.name} contains {line.strip()!r}, which is not in the image when pip runs",
+                f"{path.name} contains {shown!r}, which is not in the image when pip runs",
                 "remove it: image.source is /app in the image, where the script runs",
             )
         _reject_other_rsctl(line)
+        if shows_secret(line):
+            found = visible_secret(f"{path.name}:{number}", "image.python")
+            raise RsctlError(ExitCode.USAGE, found)
         for included in _includes(line):
             _collect_included(path, included, root, files)
 
@@ -75,15 +81,15 @@ def _includes(line: str) -> Iterator[str]:
 def _requirement(text: str) -> str:
     """One line of a requirements file; pip would take a line break for the end of one."""
     if len(text.splitlines()) > 1 or text.endswith("\\"):
-        message = f"expected one requirement on one line, got {text!r}"
+        message = f"expected one requirement on one line, got {public_text(text)!r}"
         raise _wrong(message, "list each one separately")
     if text.lstrip().startswith("-"):
-        message = f"expected a requirement, got an option of pip: {text!r}"
+        message = f"expected a requirement, got an option of pip: {public_text(text)!r}"
         raise _wrong(
             message, "put it in a requirements file, and set image.python to that file's name"
         )
     if _LOCAL.match(text):
-        message = f"{text!r} is a local path, which is not in the image when pip runs"
+        message = f"{public_text(text)!r} is a local path, which is not in the image when pip runs"
         raise _wrong(message, "remove it: image.source is /app in the image")
     _reject_other_rsctl(text)
     return text.strip() + "\n"
@@ -92,7 +98,7 @@ def _requirement(text: str) -> str:
 def _reject_other_rsctl(line: str) -> None:
     """The package called rsctl on PyPI is another project's, and would replace rsctl's runtime."""
     if _OTHER_RSCTL.match(line):
-        message = f"{line.strip()!r} is another project's package, not this rsctl"
+        message = f"{public_text(line.strip())!r} is another project's package, not this rsctl"
         raise _wrong(message, "remove it: rsctl's runtime is in every image that rsctl builds")
 
 

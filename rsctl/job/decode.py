@@ -15,6 +15,7 @@ import msgspec
 
 from rsctl.findings import SECRET, Finding
 from rsctl.job.scalars import read_scalar
+from rsctl.job.secret_names import is_secret_name, public_text
 from rsctl.job.type_descriptions import describe_pattern, describe_type
 from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.units import URL_REMEDY, EnvReference, EnvValue
@@ -28,6 +29,7 @@ from rsctl.job.yaml_tree import (
     Sequence,
     describe,
     join_path,
+    last_name,
     quoted,
 )
 
@@ -222,8 +224,11 @@ class Decoder:
             return WRONG
         secret = spec_type.kind is EnvValue and isinstance(node, Scalar) and node.from_environment
         got = "a value from the environment" if secret else describe(node)
+        remedy = value_remedy(node, spec_type, self._base)
+        if is_secret_name(last_name(path)) and not (isinstance(node, Scalar) and not node.text):
+            got, remedy, why = "a value that is not shown", None, []
         message = ": ".join([f"expected {wanted}, got {got}", *why])
-        self._report(node.mark, "value", message, value_remedy(node, spec_type, self._base), path)
+        self._report(node.mark, "value", message, remedy and public_text(remedy), path)
         return WRONG
 
     def _report(

@@ -167,8 +167,8 @@ def _decode(document: Document, root: Mapping, decoder: Decoder) -> tuple[Decode
 
 
 def _literal_secrets(root: Mapping) -> list[Finding]:
-    """Warnings for secrets among the arguments of the file."""
-    if not {"run", "chief", "roles"} & root.entries.keys():
+    """Warnings for secrets among the arguments and the targets' options of the file."""
+    if not {"run", "chief", "roles", "targets"} & root.entries.keys():
         return []
     from rsctl.job.secret_values import literal_secrets
 

@@ -71,6 +71,13 @@ def check_visible_env(env: Mapping[str, EnvValue], key: str, where: str) -> Iter
             yield error(SECRET, message, remedy, path)
 
 
+def visible_secret(what: str, path: str) -> Finding:
+    """The error for a text that ends in the image and has a secret."""
+    message = f"{what} has a secret, and anyone can read it in the image"
+    remedy = "remove it; build what needs it into a base image, with a secret mount of docker build"
+    return error(SECRET, message, remedy, path)
+
+
 def is_reserved(name: str) -> bool:
     """Whether rsctl itself sets a variable of this name."""
     is_own = name.startswith("RSCTL_") and not name.startswith(TUNING_ENV)

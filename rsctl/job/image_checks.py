@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, error
-from rsctl.job.env_checks import check_visible_env
+from rsctl.job.env_checks import check_visible_env, visible_secret
 from rsctl.job.job import Image, Job
+from rsctl.job.secret_names import shows_secret
 
 _OF_BUILDS = ("base", "dockerfile", "env", "run", "python", "apt", "repository", "platform")
 _OWN_FILE = "write it in a Dockerfile and set image.dockerfile"
@@ -31,6 +32,10 @@ def check_image(job: Job) -> Iterator[Finding]:
     yield from _check_env_values(image)
     for index, command in enumerate(image.run):
         yield from _check_command(command, f"image.run[{index}]")
+    for name, texts in (("run", image.run), ("python", image.python)):
+        for index, text in enumerate(texts if isinstance(texts, list) else ()):
+            if shows_secret(text):
+                yield visible_secret("it", f"image.{name}[{index}]")
 
 
 def _check_uri(image: Image) -> Iterator[Finding]:

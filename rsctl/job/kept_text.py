@@ -19,7 +19,7 @@ from rsctl.job.secret_names import (
     without_known_secrets,
 )
 from rsctl.job.yaml_parser import parse
-from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, name_of_value
 
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _SHORTEST_WORD = 4
@@ -59,7 +59,7 @@ def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
             yield from _secrets(item, is_secret)
     elif isinstance(node, Mapping):
         for name, entry in node.entries.items():
-            last = name.rpartition(".")[2]
+            last = name_of_value(node, name).rpartition(".")[2]
             yield from _secrets(entry.value, is_secret or is_secret_name(last))
 
 

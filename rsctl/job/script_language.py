@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import RunBlock, is_shell_script
+from rsctl.job.secret_names import public_arguments, public_text
 from rsctl.job.shell_words import find_operator, flow_list, is_closed, shell_line, split_line
 
 _OTHERS = {
@@ -41,10 +42,10 @@ def check_shell_words(command: list[str], path: str) -> Iterator[Finding]:
         message = f"{first} is for a shell, and rsctl uses none"
         yield finding("command", message, _shell_remedy(shell_line(command)), path)
     elif _ASSIGNMENT.match(first):
-        message = f"{first} is for a shell, and rsctl uses none"
+        message = f"{public_text(first)} is for a shell, and rsctl uses none"
         yield error("command", message, "set the variable in run.env", path)
     elif " " in first.strip() and "/" not in first.split()[0]:
-        message = f"{first!r} is one word, the name of a program"
+        message = f"{public_text(first)!r} is one word, the name of a program"
         yield error("command", message, _line_remedy(first, command[1:]), path)
 
 
@@ -61,7 +62,8 @@ def _line_remedy(line: str, arguments: list[str]) -> str:
     """How to write a command line that is one word."""
     words = split_line(line)
     if words is not None and words[0] not in _SHELL_WORDS:
-        return f"write each word by itself: command: {flow_list([*words, *arguments])}"
+        shown = flow_list(public_arguments([*words, *arguments]))
+        return f"write each word by itself: command: {shown}"
     if not is_closed(line):
         return "close its quotes, and write each word by itself: command: [PROGRAM, ARGUMENT]"
     return _shell_remedy(" ".join([line, *(shell_line([word]) for word in arguments)]))
@@ -72,7 +74,7 @@ def _shell_remedy(line: str) -> str:
     line = line.strip()
     if line.endswith("&") and not line.endswith("&&"):
         return "remove the &: submit --detach runs a job in the background"
-    return f"start one: command: {flow_list(['bash', '-c', line])}"
+    return f"start one: command: {flow_list(['bash', '-c', public_text(line)])}"
 
 
 def check_script_language(script: str, path: str) -> Iterator[Finding]:

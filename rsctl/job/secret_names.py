@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rsctl.job.token_forms import ISSUED, LINKS
+from rsctl.job.token_forms import ISSUED, LINKS, NETRC
 
 HIDDEN = "***"
 """The replacement for a secret."""
@@ -18,11 +18,11 @@ HIDDEN = "***"
 # Compiled when they are first used: most jobs need them not.
 _NAME = (
     r"(?:SECRETS?|(?:^|_)(?:CREDENTIALS?|CREDS?|PATS?|JWTS?|COOKIES?|BEARER|SAS|AUTHORIZATION)"
-    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|(?:^|_)PW|_PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
+    r"|TOKEN|AUTH_?TOKENS|PASSWORDS?|PASSWDS?|_PSWD|_PWD|(?:^|_)PW|(?:^|_)PASS|PASS_?(?:PHRASE|CODE|KEY)S?"
     r"|(?:DB|USER|ADMIN|ROOT|SMTP|MAIL|FTP|SSH|SUDO)PASS|SEED_?PHRASE|MNEMONIC"
     r"|(?:API|ACCESS|BEARER|REFRESH|SECRET|HF|HUB|GITHUB|GITLAB|GH|SESSION|OAUTH2?|SLACK|BOT"
     r"|PRIVATE|PERSONAL|DEPLOY|SERVICE|WANDB)_?TOKENS|(?:GH|GITHUB|GITLAB|AZURE)PATS?"
-    r"|(?:API|APP|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|DECRYPTION|SIGNING|STORAGE|MASTER|AUTH"
+    r"|(?:API|APP|APPLICATION|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|DECRYPTION|SIGNING|STORAGE|MASTER|AUTH"
     r"|SSH|DEPLOY|SHARED|SUBSCRIPTION|ADMIN|HMAC|AES|RSA|PGP|GPG|TLS|SSL|CLIENT|SERVICE|LICEN[CS]E"
     r"|SESSION|FERNET|JWT|COOKIE|CONSUMER|AWS|AZURE|GCP|GOOGLE|OPENAI|ANTHROPIC|HF|WANDB|COMET"
     r"|NEPTUNE|KAGGLE|ROBOFLOW|NGC|LANGSMITH|GROQ|GEMINI|GITHUB|GITLAB|WEBHOOK|COHERE|MISTRAL"
@@ -32,17 +32,17 @@ _NAME = (
     r"|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
     r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
-    r"(?:_?[0-9]+|_(?:PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
+    r"(?:_?V?[0-9]+|_(?:RO|RW|PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
 )
 # Tokens and passes of a text or of a model, such as --eos-token, and the path of Google's file.
 _OF_A_TEXT = (
     r"(?:^|_)(?:BOS|EOS|EOT|EOD|PAD|UNK|SEP|CLS|CLASS|MASK|SPECIAL|START|STOP|BEGIN|END|IMAGE"
-    r"|VIDEO|AUDIO|VISION|PER|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK|SUB|NEXT|LAST|FIRST"
+    r"|VIDEO|AUDIO|VISION|PER|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK|SUB|NEXT|CONTINUATION|LAST|FIRST"
     r"|WORD|LANG|LANGUAGE|SOURCE|TARGET|EXTRA|ADDED|ADD|EACH|BY|DUMMY|BLANK|REGISTER|DISTILL|TOOL"
-    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N)_?TOKEN[_0-9]*$"
+    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N)_?TOKEN[_V0-9]*$"
     r"|(?:^|_)(?:FORWARD|BACKWARD|SINGLE|MULTI|ONE|TWO|FIRST|SECOND|THIRD|LAST|NEXT|EACH|PER|NUM|N"
     r"|MAX|MIN|LOW|HIGH|BAND|ALL|BY|FULL|EXTRA|DATA|TRAIN|EVAL|TEST|WARMUP|GRAD|FUSION|COMPILER?"
-    r"|INDUCTOR|OPT|OPTIMIZER|RENDER|SKIP|MUST|WILL)_PASS[_0-9]*$|GOOGLE_APPLICATION_CREDENTIALS$"
+    r"|INDUCTOR|OPT|OPTIMIZER|RENDER|SKIP|MUST|WILL)_PASS[_V0-9]*$|GOOGLE_APPLICATION_CREDENTIALS$"
 )
 # More prefixes of tokens: see `_CONTENTS` in rsctl/images/exclusions.py for their source. Lengths
 # are shorter than there: a text that is not shown costs less than a file that is missed.
@@ -52,12 +52,14 @@ _FORMS = (
     r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$])"
-    rf"|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$\"'])"
+    rf"|{NETRC}|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _SHORTEST_FORM = 6
+_SHORTEST_OF_ALNUM = 20
+"""Tokens of letters and digits alone are not shorter."""
 _FLAG = r"--?[A-Za-z][\w.-]*"
 _ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z][\w.-]*)="  # + and ++ are Hydra's
 _SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
@@ -76,6 +78,7 @@ _IN_TEXT = (
     rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +"""
     rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
 )
+_FROM_ELSEWHERE = r"\$\{\w+(?::?[-=?+])?\}|\$\w+|\$\([^()]*\)|`[^`]*`"
 _NO_VALUE = r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest)"
 # A variable that ends so is a secret if its value looks generated.
 _SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
@@ -131,7 +134,7 @@ def public_arguments(arguments: Sequence[str]) -> list[str]:
 
 def public_text(text: str) -> str:
     """A text without the values that follow names of secrets, and without known kinds of secret."""
-    if text.isalnum():
+    if text.isalnum() and len(text) < _SHORTEST_OF_ALNUM:
         return text
     return without_known_secrets(_without_assigned(text))
 
@@ -142,11 +145,31 @@ def has_assigned_secret(text: str) -> bool:
     return _without_assigned(plain) != plain
 
 
+def shows_secret(text: str) -> bool:
+    """Whether a text has a secret; variables and the output of commands do not count."""
+    plain = re.sub(_FROM_ELSEWHERE, "", text)
+    return public_text(plain) != plain
+
+
+def line_shows_secret(line: str) -> bool:
+    """Whether a line of a job file has a secret, also as two items of a list."""
+    words = re.sub(rf"{_FROM_ELSEWHERE}|[\"',\[\]{{}}]+", " ", line).split()
+    return shows_secret(line) or any(True for _ in secret_arguments(words))
+
+
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether a variable is a secret by its name, or its value has one or looks generated."""
     if is_secret_name(name) or public_text(value) != value:
         return True
     return name.upper().endswith(_SUSPECTED) and re.fullmatch(_GENERATED, value) is not None
+
+
+def public_variables(variables: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Variables with None for each secret."""
+    return {
+        name: None if value is None or is_secret_variable(name, str(value)) else value
+        for name, value in variables.items()
+    }
 
 
 def _without_assigned(text: str) -> str:
@@ -179,7 +202,7 @@ def public_document(value: Any) -> Any:
         return [public_document(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    named = value.get("name", value.get("Name"))
+    named = next((value[key] for key in ("name", "Name", "key", "Key") if key in value), None)
     is_variable = isinstance(named, str) and is_secret_name(named)
     return {
         name: HIDDEN

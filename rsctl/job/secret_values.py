@@ -7,15 +7,16 @@ run, on a command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Environ
 from typing import Optional
 
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, first_of
+from rsctl.job.env_checks import visible_secret
 from rsctl.job.secret_names import has_secret, is_secret_name, public_text, secret_arguments
-from rsctl.job.yaml_tree import Mapping, Node, Scalar
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, last_name, name_of_value
 from rsctl.job.yaml_tree import Sequence as Sequence_
 
 
@@ -35,9 +36,12 @@ def secret_outside_env(node: Scalar, environ: Environ[str, str], path: str) -> F
             return node.mark.error("secret", message, remedy, path)
     for name in node.taken:
         if is_secret_name(name):
+            if path.startswith(("image.run[", "image.python[")):
+                found = visible_secret("it", path)
+                return node.mark.error(found.code, found.message, found.remedy, path)
             message = f"${{{name}}} looks like a secret, and here it is visible {consequence}"
             return node.mark.warning("secret", message, remedy, path)
-    if is_secret_name(path.rpartition(".")[2]):
+    if is_secret_name(last_name(path)):
         message = f"{path} looks like a secret, and its value is visible {consequence}"
         return node.mark.warning("secret", message, remedy, path)
     return None
@@ -59,7 +63,9 @@ def note_of_values(taken: Sequence[tuple[Scalar, str]]) -> Finding:
 
 
 def literal_secrets(root: Mapping) -> Iterator[Finding]:
-    """Warnings for secrets that the file has in the arguments of a command."""
+    """Warnings for secrets that the file has in the arguments of a command, or in the options of a
+    target, which become part of its request.
+    """
     blocks = [("run", root), ("chief", root)]
     roles = root.entries.get("roles")
     if roles is not None and isinstance(roles.value, Mapping):
@@ -71,28 +77,50 @@ def literal_secrets(root: Mapping) -> Iterator[Finding]:
             if block is not None and isinstance(block.value, Mapping):
                 entry = block.value.entries.get(key)
                 if entry is not None:
-                    yield from _literals(entry.value, f"{path}.{key}")
+                    yield from _literals(
+                        _arguments(entry.value, f"{path}.{key}"),
+                        "argument",
+                        ", the job or its command line",
+                    )
+    targets = root.entries.get("targets")
+    if targets is not None:
+        yield from _literals(_options(targets.value, None, "targets"), "value", " or the job")
 
 
-def _literals(node: Node, path: str) -> Iterator[Finding]:
-    """Warnings for the scalars of a list or a mapping of arguments.
-
-    Values with `${VAR}` have warnings of their own.
-    """
-    for value, name, where in _arguments(node, path):
+def _literals(found: Iterable[_Argument], kind: str, seen_in: str) -> Iterator[Finding]:
+    """Warnings for the secrets among values. Values with `${VAR}` have warnings of their own."""
+    for value, name, where in found:
         if "${" in value.text:
             continue
         if name is not None:
             what = f"{name} looks like a secret written in the file"
         elif public_text(value.text) != value.text:
-            what = "this argument has the form of a secret"
+            what = f"this {kind} has the form of a secret"
         else:
             continue
         remedy = "put it in run.env as ${VAR}, and let the script read it from its environment"
-        message = f"{what}; anyone who sees the plan, the job or its command line can read it"
+        message = f"{what}; anyone who sees the plan{seen_in} can read it"
         yield value.mark.warning("secret", message, remedy, where)
 
 
+def _options(node: Node, name: str | None, path: str) -> Iterator[_Argument]:
+    """All values below a key, each with its name if that is one of a secret."""
+    if isinstance(node, Scalar):
+        is_named = name is not None and is_secret_name(name) and node.value not in _NO_SECRETS
+        yield node, name if is_named else None, path
+    elif isinstance(node, Sequence_):
+        is_named = name is not None and is_secret_name(name)
+        if not is_named and all(isinstance(item, Scalar) for item in node.items):
+            yield from _listed_arguments(node, path)
+            return
+        for index, item in enumerate(node.items):
+            yield from _options(item, name, f"{path}[{index}]")
+    else:
+        for key, entry in node.entries.items():
+            yield from _options(entry.value, name_of_value(node, key), f"{path}.{key}")
+
+
+_NO_SECRETS = (None, True, False, "")
 _Argument = tuple[Scalar, Optional[str], str]
 """A value; the argument's name if that is one of a secret; and the path to report."""
 
@@ -108,7 +136,7 @@ def _arguments(node: Node, path: str) -> Iterator[_Argument]:
 
 
 def _named_argument(value: Scalar, name: str, path: str) -> _Argument:
-    if is_secret_name(name) and value.value not in (None, True, False, ""):
+    if is_secret_name(name) and value.value not in _NO_SECRETS:
         return value, name, f"{path}.{name}"
     return value, None, path
 

@@ -56,3 +56,9 @@ LINKS = (
 """Links whose holder may post or read: webhooks (gitleaks: slack-webhook-url,
 microsoft-teams-webhook) and shared access signatures of Azure Storage.
 """
+
+NETRC = (
+    r"\b(?:machine\s+\S+|default)\s+login\s+(?!and\s|or\s)\S+\s+"
+    r"(?:account\s+\S+\s+)?password\s+(?=[^\s$])"
+)
+"""The line of a netrc file up to its password."""

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rsctl.findings import Finding
+from rsctl.job.secret_names import public_text
 
 _NULLS = frozenset(["", "~", "null", "Null", "NULL"])
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -154,7 +155,8 @@ def quoted(text: str) -> str:
 
 
 def shorten(text: str, longest: int = 60) -> str:
-    """The text, cut if it would swamp a message."""
+    """The text for a message: without secrets, and cut if it is too long."""
+    text = public_text(text)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
@@ -171,6 +173,23 @@ def split_path(path: str) -> list[str | int]:
 def join_path(path: str, name: str) -> str:
     """The path of a key under another path, which is empty for the top."""
     return f"{path}.{name}" if path else name
+
+
+def last_name(path: str) -> str:
+    """The last name of a key path: `token` of `run.args.token[2]`."""
+    return re.sub(r"(?:\[\d*\])+$", "", path).rpartition(".")[2]
+
+
+def name_of_value(node: Mapping, key: str) -> str:
+    """The name of the value of a key: the key itself, or the name beside it.
+
+    A variable or label has it in `name` or `key`, an entry of a JSON Patch at the end of `path`.
+    """
+    if key.lower() == "value":
+        for other, entry in node.entries.items():
+            if other.lower() in ("name", "key", "path") and isinstance(entry.value, Scalar):
+                return entry.value.text.rpartition("/")[2]
+    return key
 
 
 def locate(root: Node, path: str | None) -> Position:

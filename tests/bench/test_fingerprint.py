@@ -131,7 +131,7 @@ def test_the_arguments_of_the_first_worker(
 def test_what_a_change_may_change_is_shown(store: Store, make_run: MakeRun) -> None:
     plan = {
         "image": {"tag": "x/y:1", "transport": "cpp"},
-        "env": {"B": "2", "A": None, "RSCTL_RUN": "job-a", "RSCTL_CLUSTER": "x"},
+        "env": {"B": "2", "A": None, "API_KEY": "s1", "RSCTL_RUN": "job-a", "RSCTL_CLUSTER": "x"},
     }
     run = make_run(plan=plan)
     keep_versions(store, run.run, "worker-1", {**NEW, "gpu": "V100"})
@@ -139,7 +139,7 @@ def test_what_a_change_may_change_is_shown(store: Store, make_run: MakeRun) -> N
     assert fixed["machine"] == "Xeon Ice Lake, 8 cores, V100"
     assert shown == {
         **{"torch": "2.8.0", "image": "x/y:1", "transport": "cpp"},
-        **{"env.A": "(secret)", "env.B": "2"},
+        **{"env.A": "(secret)", "env.API_KEY": "(secret)", "env.B": "2"},
     }
 
 

@@ -172,3 +172,46 @@ def test_the_cells_of_a_matrix_are_looked_at(rsctl: Cli) -> None:
     assert (done.code, done.out) == (2, "")
     assert "smddp" in done.err
     assert done.err.count("error") == 1
+
+
+RUN = "name: j\nrun: {command: [a], launcher: once}\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "image: {base: x, env: {HF_TOKEN: hunter2}, uri: x}",
+        'image: {base: x, run: ["git clone https://oauth2:hunter2@host/a.git"], uri: x}',
+        'image: {base: x, python: ["--extra-index-url https://u:hunter2@host/a"], uri: x}',
+        "image: {base: x, run: [\"curl -H 'Authorization: Bearer hunter2' host\"], uri: x}",
+        "tracking: [{wandb: {project: p, api_key: hunter2}}]",
+        "x-old: {HF_TOKEN: hunter2}, b: [",
+        'watch: {args: ["--password", "hunter2"]}',
+        "workers: {token: hunter2}",
+        "workers: {count: 'https://u:hunter2@host'}",
+        "image: {source: ['https://u:hunter2@host']}",
+        "run: {script: ['${https://u:hunter2@host']}",
+        "run: 'PASSWORD=hunter2 python train.py'",
+        "run: {command: 'PASSWORD=hunter2 python train.py'}",
+        "run: {command: [export, HF_TOKEN=hunter2, '&&', python, train.py]}",
+        "run: {command: ['PASSWORD=hunter2', python, train.py]}",
+        "targets: {sagemaker: {hyperparameters: {api_key: [hunter2], token: {a: hunter2}}}}",
+    ],
+)
+@pytest.mark.parametrize("target", ["process", "vertex"])
+def test_no_message_or_line_shows_a_secret(rsctl: Cli, line: str, target: str) -> None:
+    """Whatever is wrong with the line, and also if no finding is about the secret."""
+    rsctl.write((RUN if not line.startswith("run:") else "name: j\n") + line + "\n")
+    for output in ("text", "json"):
+        done = rsctl("validate", "-t", target, "-o", output, "job.yaml")
+        assert "hunter2" not in done.out + done.err
+        assert done.out + done.err != "job.yaml: ok\n"
+
+
+def test_a_line_with_a_secret_from_the_environment_is_shown(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hunter2")
+    line = 'run: {command: [a], launcher: onse, env: {HF_TOKEN: "${HF_TOKEN}", B: c}}'
+    rsctl.write(f"name: j\n{line}\n")
+    assert f"    {line}\n" in rsctl("validate", "job.yaml").err

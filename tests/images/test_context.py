@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,9 @@ def test_tokens_as_a_maintained_scanner_knows_them(source: Path, token: str) -> 
     assert has_secret(f"train.py --key {token}")
 
 
+RANDOM = "Zq8vT2mK" + "x4R9bW7c" * 8
+HEX = "0a9f3c1d7e" * 4
+SERVICE_ACCOUNT = b'{"type": "service_account", "private_key": "' + b"aB3/" * 80 + b'"}'
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation
 TOKEN = "hf_" + "aB3" * 12
 USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "authorized_user"}'
@@ -321,6 +325,23 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
         ('{"auths": {"h": {"identitytoken": "dXNlcjpwYXNz"}}}', "registry credentials"),
         ('{"auths": {"h": {"auth": "dXNlcjpwYXNz"}}}', "registry credentials"),
         ("machine h login me password secret", ".netrc credentials"),
+        ("default login me password secret", ".netrc credentials"),
+        ("machine h\n password secret\n login me\n", ".netrc credentials"),
+        ("[default]\naws_secret_access_key = abc123def\n", "an AWS secret key"),
+        (f"git+https://{'ghp_' + 'xY7z' * 9}@github.com/a/b.git\n", "a token"),
+        (f"[submodule a]\n  url = https://{'ghp_' + 'xY7z' * 9}:@github.com/a\n", "a token"),
+        (f"[Interface]\nPrivateKey = {'aB3/' * 10}aB3=\n", "a WireGuard key"),
+        (f"key: {b64encode(SERVICE_ACCOUNT).decode()}\n", "a service account key"),
+        (f"{b64encode(b' ' + SERVICE_ACCOUNT).decode()}\n", "a service account key"),
+        (f'{{"kty": "EC", "x": "a", "d": "{"aB3-" * 10}"}}', "a private key"),
+        (f"apikey = {RANDOM}\n", "a generated secret"),
+        (f"[default]\napi_key={HEX}\n", "a generated secret"),
+        (f"export WANDB_API_KEY={HEX}\n", "a generated secret"),
+        (f"tracking:\n  api_key: '{HEX}'\n", "a generated secret"),
+        (f'{{"applicationKey":"{RANDOM}"}}', "a generated secret"),
+        (f'[[contexts]]\n  token = "{RANDOM}"\n', "a generated secret"),
+        (f'api {{ credentials {{ "secret_key" = "{RANDOM}" }} }}', "a generated secret"),
+        (f"2024-01-01 login with --password={RANDOM}\n", "a generated secret"),
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
@@ -344,6 +365,9 @@ def test_credentials_of_any_form_are_left_out(
             "cookies.txt",
             "x.agekey",
         ),
+        *("terraform.tfvars.json", "modal.toml", "trains.conf", "auth.toml", "lambda_keys"),
+        *(".vault_pass", "vault_pass.txt", "password.txt", "db_password.txt", "apikey.txt"),
+        *("api_keys.json", "kaggle_creds.json", "Chrome Passwords.csv"),
         *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
     ],
 )
@@ -351,6 +375,21 @@ def test_more_names_of_credentials(source: Path, name: str) -> None:
     (source / name).parent.mkdir(exist_ok=True)
     (source / name).touch()
     assert context(source).left_out == [(name, "may contain credentials")]
+
+
+@pytest.mark.parametrize("name", [".ngc/config", ".config/hcloud/cli.toml"])
+def test_folders_with_credentials(source: Path, name: str) -> None:
+    path = source / name
+    path.parent.mkdir(parents=True)
+    path.write_text("a\n")
+    assert context(source).left_out == [(str(Path(name).parent), "may contain credentials")]
+
+
+@pytest.mark.parametrize("name", ["secret.txt", "wandb_key.txt", "github_pat"])
+def test_the_name_of_a_file_names_its_only_value(source: Path, name: str) -> None:
+    (source / name).write_text(f"{HEX}\n")
+    (source / "commit.txt").write_text(f"{HEX}\n")
+    assert context(source).left_out == [(name, "a generated secret")]
 
 
 def test_the_local_configuration_of_dvc_is_left_out(source: Path) -> None:
@@ -384,6 +423,31 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
         ("go.txt", "timeout: s.AcceptanceTimeoutSeconds\n"),
         ("ids.json", f'{{"id": "AKIA{"Z2" * 8}", "sha1": "{"0a" * 20}"}}'),
         ("big.txt", "word " * 500_000),
+        ("tokenizer.json", '{"eos_token": "<|endoftext|>", "token_id": 123, "pad_token": "[PAD]"}'),
+        ("package-lock.json", f'{{"integrity": "sha512-{"aB3/" * 21}=="}}'),
+        ("dvc.lock", f"deps:\n- path: token\n  md5: {HEX[:32]}\n"),
+        (
+            "config.toml",
+            "password = 'change-me-Please-123456'\napi_key = 'YOUR_Api_Key_12345678901'\n",
+        ),
+        (
+            "config.cfg",
+            "api_key = ${API_KEY}\nsecret_key = {{ vault.Key1234567890abcdef }}\n",
+        ),
+        ("values.ini", f"commit = {HEX}\nkey = {RANDOM}\nmax_tokens = {'1' * 30}\n"),
+        (
+            "paths.txt",
+            "token: s3://Data1/Models2/abcdef0123456789\nsecret: /mnt/Data1/keys2/a/b/c/d/e/f\n",
+        ),
+        ("page.json", f'{{"NextContinuationToken": "{RANDOM}"}}'),
+        (
+            "docs.yaml",
+            "api_key: wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLE\npassword: xxxxxxxxxxxxxxxxxxxxA1a\n",
+        ),
+        ("app.js", f"const token = '{RANDOM}'\n"),
+        ("requirements.lock", f"token==1.0 --hash=sha256:{HEX[:32] * 2}\n"),
+        ("aws.ini", "aws_secret_access_key = ${KEY1}\naws_secret_access_key = <SECRET>\n"),
+        ("netrc.txt", "the default login and password of a machine\n"),
     ],
 )
 def test_what_holds_no_credentials_stays(source: Path, name: str, content: str) -> None:

@@ -39,3 +39,12 @@ def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
     assert finding.message == (
         f"1.08 GB in {12 + beside} files are copied into the image: data/ (1.08 GB)"
     )
+
+
+def test_a_secret_in_the_dockerfile_of_the_job(job: ReadJob, tmp_path: Path) -> None:
+    lines = "FROM base\nARG HF_TOKEN\nENV HF_TOKEN=hunter2\nRUN export A_TOKEN=$HF_TOKEN\n"
+    (tmp_path / "Dockerfile").write_text(lines)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    [secret] = [finding for finding in found if finding.code == "secret"]
+    assert (secret.severity, secret.line, secret.path) == ("warning", 3, "image.dockerfile")
+    assert secret.message == "this line has a secret, and anyone can read it in the image"

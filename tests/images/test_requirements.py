@@ -106,3 +106,26 @@ def test_a_missing_file_is_an_error_with_its_name(job: ReadJob, tmp_path: Path) 
     with pytest.raises(FileNotFoundError) as caught:
         files(job, "requirements.txt")
     assert caught.value.filename == str(tmp_path / "gone.txt")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--extra-index-url https://me:hunter2@host/simple",
+        "git+https://oauth2:hunter2@host/a.git",
+        "# git+https://ghp_abcdefghijklmnopqrst@host/a.git",
+    ],
+)
+def test_a_secret_in_a_file_would_be_in_the_image(line: str, job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("numpy\n-r more.txt\n")
+    (tmp_path / "more.txt").write_text(f"torch --hash=sha256:{'0a' * 32}\n{line}\n")
+    with pytest.raises(RsctlError) as caught:
+        files(job, "requirements.txt")
+    [finding] = caught.value.findings
+    message = "more.txt:2 has a secret, and anyone can read it in the image"
+    assert (finding.code, finding.message, finding.path) == ("secret", message, "image.python")
+
+
+def test_a_variable_in_a_file_is_not_a_secret(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("git+https://me:${GIT_TOKEN}@host/a.git\n")
+    assert files(job, "requirements.txt")

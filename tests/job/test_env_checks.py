@@ -188,3 +188,46 @@ def test_what_a_package_does_not_go_together_with(tmp_path: Path, package: Path)
     text = "name: a\nrun: {package: pkg, command: [a], launcher: once}\n"
     paths = {path for path, _ in findings(tmp_path, text)}
     assert paths == {"run.command", "run.launcher", "image.uri"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run: ['git clone https://oauth2:hunter2@host/a.git']",
+        "run: ['true', 'export HF_TOKEN=hunter2 && hf download a']",
+        "run: ['curl -H \"Authorization: Bearer hunter2\" https://host']",
+        "run: ['wget --password=hunter2 https://host']",
+        "run: ['wget --password hunter2 https://host']",
+        "run: ['pip install git+https://ghp_abcdefghijklmnopqrst@host/a.git']",
+        "run: ['export HF_TOKEN=${HF_TOKEN}']",
+        "run: ['echo ${HF_TOKEN}']",
+        "python: ['git+https://oauth2:hunter2@host/a.git']",
+        "python: ['numpy', 'a @ https://host/${HF_TOKEN}']",
+    ],
+)
+def test_what_ends_in_the_image_has_no_secret(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(f"name: j\nrun: {{command: [a], launcher: none}}\nimage: {{base: b, {line}}}\n")
+    [found] = [f for f in read(str(path), environ={"HF_TOKEN": "hunter2"}).findings if f.is_error]
+    index = 1 if ", " in line and line.count("', '") else 0
+    assert (found.code, found.path) == ("secret", f"image.{line.partition(':')[0]}[{index}]")
+    assert found.message == "it has a secret, and anyone can read it in the image"
+
+
+def test_a_secret_that_the_build_reads_from_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(
+        """name: j
+run: {command: [a], launcher: none}
+image:
+  base: b
+  run:
+    - export HF_TOKEN=$(cat /run/secrets/hf) TOKEN=$OTHER && hf auth login --token "$TOKEN" --force
+    - git clone https://oauth2:$${TOKEN}@host/a.git
+    - 'curl -H "Authorization: Bearer $TOKEN" https://host'
+    - export TOKEN=$${TOKEN:-} API_KEY=`cat key`
+    - jupyter lab --ServerApp.token='' --ServerApp.password=""
+  python: ["git+https://$${USER}:$${TOKEN}@host/a.git", "numpy==2.0", "a @ https://host/a.whl"]
+"""
+    )
+    assert read(str(path)).findings == []

@@ -8,6 +8,7 @@ import pytest
 
 from rsctl.job.document import read
 from rsctl.job.env_checks import without_secret
+from rsctl.job.kept_text import kept_text
 from rsctl.job.parameters import parameters_of
 from rsctl.job.secret_names import (
     has_assigned_secret,
@@ -16,6 +17,7 @@ from rsctl.job.secret_names import (
     public_arguments,
     public_document,
     public_text,
+    public_variables,
 )
 
 
@@ -57,6 +59,15 @@ from rsctl.job.secret_names import (
             "user_otp",
         ),
         *("SECRET_KEY_BASE", "DOCKER_AUTH_CONFIG", "seed-phrase", "BASIC_AUTH", "github_jwt"),
+        *(
+            "PASS",
+            "--pass",
+            "SIGNING_SECRET_V2",
+            "HF_TOKEN_V2",
+            "HF_TOKEN_RO",
+            "tokenRw",
+            "API_KEYV2",
+        ),
     ],
 )
 def test_names_of_secrets(name: str) -> None:
@@ -75,7 +86,6 @@ def test_names_of_secrets(name: str) -> None:
             "add-token",
             "forward_pass",
             "n-pass",
-            "pass",
             "compass",
         ),
         *(
@@ -89,6 +99,7 @@ def test_names_of_secrets(name: str) -> None:
         *("TOKENIZERS_PARALLELISM", "monkey", "keyframe", "passes", "tokenizer_path", "NUM_TOKENS"),
         *("key_padding_mask", "token_type_ids", "pass_rate", "patience", "NSA_KEY_DIM", "hotkey"),
         *("RENDEZVOUS_KEY", "use_auth", "dropout_p", "pin_memory", "stop", "adopt", "PWM"),
+        *("first_pass", "eos_token_v2", "TOKENS_V2", "num_pass_v2", "RO", "PASSES", "token_rot"),
         *("num_tokens_2", "max_token", "password-file", "tokenizer_json", "author", "bypass"),
     ],
 )
@@ -250,7 +261,7 @@ SEEN = "anyone who sees the plan, the job or its command line can read it"
         ("[--password=s1]", "run.args[0]", "--password looks like a secret written in the file"),
         ("[++a.apiKey=s1]", "run.args[0]", "++a.apiKey looks like a secret written in the file"),
         ("[-H, 'Authorization: Bearer s1']", "run.args", "this argument has the form of a secret"),
-        ("[--pass, x, --token, s1]", "run.args[3]", "--token looks like a secret written in the"),
+        ("[--passes, x, --token, s1]", "run.args[3]", "--token looks like a secret written in the"),
         ("[x, hf_abcdefghijklmnopqrstuv]", "run.args", "this argument has the form of a secret"),
         ("{url: 'h?v=1&token=s1'}", "run.args", "this argument has the form of a secret"),
     ],
@@ -279,3 +290,87 @@ def test_what_comes_from_the_environment_is_told_whatever_its_name(tmp_path: Pat
 def test_a_secret_by_the_name_of_its_key(tmp_path: Path) -> None:
     [found] = findings(tmp_path, '{api-key: "${V}"}')
     assert found.startswith("warning run.args.api-key:6 run.args.api-key looks like a secret, and")
+
+
+@pytest.mark.parametrize(
+    ("options", "path", "message"),
+    [
+        (
+            "sagemaker: {overlay: {Environment: {PASSWORD: s1}}}",
+            "sagemaker.overlay.Environment.PASSWORD",
+            "PASSWORD looks like a secret written in the file",
+        ),
+        (
+            "sagemaker: {hyperparameters: {api_key: '\"s1\"'}}",
+            "sagemaker.hyperparameters.api_key",
+            "api_key looks like a secret written in the file",
+        ),
+        (
+            "sagemaker: {overlay: {Tags: [{Key: api_token, Value: s1}]}}",
+            "sagemaker.overlay.Tags[0].Value",
+            "api_token looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: [{op: add, path: /labels/api-key, value: s1}]}",
+            "vertex.overlay[0].value",
+            "api-key looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: {env: [{name: A_TOKEN, value: s1}]}}",
+            "vertex.overlay.env[0].value",
+            "A_TOKEN looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: {args: ['--password', s1]}}",
+            "vertex.overlay.args[1]",
+            "--password looks like a secret written in the file",
+        ),
+        (
+            "vertex: {overlay: {passwords: [s1]}}",
+            "vertex.overlay.passwords[0]",
+            "passwords looks like a secret written in the file",
+        ),
+        (
+            "sagemaker: {overlay: {Environment: {A: 'https://u:s1@host'}}}",
+            "sagemaker.overlay.Environment.A",
+            "this value has the form of a secret",
+        ),
+    ],
+)
+def test_a_secret_written_in_the_options_of_a_target(
+    tmp_path: Path, options: str, path: str, message: str
+) -> None:
+    text = f"name: j\nrun: {{command: [a], launcher: once}}\ntargets: {{{options}}}\n"
+    (tmp_path / "job.yaml").write_text(text)
+    [found] = read(str(tmp_path / "job.yaml")).findings
+    assert (found.severity, found.code, found.path) == ("warning", "secret", f"targets.{path}")
+    assert found.message == f"{message}; anyone who sees the plan or the job can read it"
+    assert "s1" not in str(kept_text(text))
+
+
+def test_variables_without_secrets() -> None:
+    variables = {"PASSWORD": "s1", "A": "https://u:s1@host", "B": "2", "C": None}
+    assert public_variables(variables) == {"PASSWORD": None, "A": None, "B": "2", "C": None}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "machine api.wandb.ai login user password s1",
+        "machine h\n  login me\n  account a\n  password s1\n",
+        "echo default login me password s1 > ~/.netrc",
+    ],
+)
+def test_a_netrc_in_a_text(text: str) -> None:
+    assert "s1" not in public_text(text)
+    assert is_secret_variable("NETRC", text)
+
+
+def test_texts_beside_a_netrc() -> None:
+    for text in ("machine login and password", "the default password is long", "password $X"):
+        assert public_text(text) == text
+
+
+def test_a_token_of_letters_and_digits() -> None:
+    assert public_text("AKIA" + "ABCD2345" * 2) == "***"
+    assert public_text("a" * 50) == "a" * 50

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.job.secret_names import public_document
+from rsctl.job.secret_names import public_document, public_variables
 from rsctl.results.report.data import RunData
 from rsctl.results.report.documents import document, text_document
 from rsctl.results.report.html import NONE, Child, details, facts, paragraph, table
@@ -39,7 +39,9 @@ def origin_parts(data: RunData) -> Iterator[Child]:
         specs = {name: msgspec.to_builtins(spec) for name, spec in run.metrics_spec.items()}
         yield details("Metrics as defined in the job file", document(specs))
     if plan.get("env"):
-        yield details("Environment; secrets are shown as null", document(plan["env"]))
+        yield details(
+            "Environment; secrets are shown as null", document(public_variables(plan["env"]))
+        )
     if plan.get("request"):
         title = "Request as sent, without secrets"
         yield details(title, document(public_document(plan["request"])))

@@ -18,6 +18,7 @@ from rsctl.images.python_package import (
     python_package_uri,
 )
 from rsctl.job.job import Job
+from rsctl.job.secret_names import public_variables
 from rsctl.targets.base import ImagePlan, Plan, Pool, Shell, Submission
 from rsctl.targets.chief import chief_findings, chief_job
 from rsctl.targets.inputs import planned
@@ -86,7 +87,7 @@ class SageMakerTarget(ManagedTarget):
             image=replace(artifacts.image.plan, tag=_image_in(body)),
             pools=pools,
             world_size=sum(pool.count * each for pool, each in zip(pools, ranks, strict=False)),
-            env={**body.get("Environment", {}), **_own_env(resolved.job)},
+            env=public_variables({**body.get("Environment", {}), **_own_env(resolved.job)}),
             request={
                 "operation": "CreateTrainingJob",
                 "region": sagemaker_options(job).first_region,

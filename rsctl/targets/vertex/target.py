@@ -17,6 +17,7 @@ from rsctl.images.python_package import (
     python_package_uri,
 )
 from rsctl.job.job import Job
+from rsctl.job.secret_names import public_variables
 from rsctl.runs.folder import RestartLimit
 from rsctl.targets.base import ImagePlan, Plan, Shell, Submission
 from rsctl.targets.inputs import planned
@@ -84,7 +85,7 @@ class VertexTarget(ManagedTarget):
             image=replace(image.plan, tag=image_of(chief)),
             pools=pools_of(body),
             world_size=world_size(body, resolved.ranks),
-            env=variables_of(chief),
+            env=public_variables(variables_of(chief)),
             request={"method": "POST", "url": url_of(job), "body": body},
             findings=findings,
             inputs=planned(input_plans(job)),

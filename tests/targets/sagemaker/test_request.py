@@ -315,6 +315,13 @@ def test_a_patch_as_a_list(tmp_path: Path) -> None:
     assert plan["request"]["body"]["Tags"] == [{"Key": "a", "Value": "b"}, *OWN_TAGS]
 
 
+def test_a_secret_of_a_patch_is_not_among_the_variables(tmp_path: Path) -> None:
+    """It is part of the request, and `validate` warns about it."""
+    plan = render(tmp_path, sagemaker(overlay={"Environment": {"PASSWORD": "s1", "A": "b"}}))
+    assert (plan["env"]["PASSWORD"], plan["env"]["A"]) == (None, "b")
+    assert plan["request"]["body"]["Environment"]["PASSWORD"] == "s1"
+
+
 def test_the_image_is_built_as_the_plan_says(tmp_path: Path) -> None:
     """The job that is submitted has the same number of reducers as the plan, not `auto`."""
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_of(reducers())))

@@ -328,6 +328,14 @@ def test_the_rest_is_had_by_an_overlay(tmp_path: Path, overlay: Any) -> None:
     assert patched == plain
 
 
+def test_a_secret_of_an_overlay_is_not_among_the_variables(tmp_path: Path) -> None:
+    """It is part of the request, and `validate` warns about it."""
+    path = "/jobSpec/workerPoolSpecs/0/containerSpec/env/-"
+    entry = {"op": "add", "path": path, "value": {"name": "PASSWORD", "value": "s1"}}
+    plan = render(tmp_path, {"targets": {"vertex": {"overlay": [entry]}}})
+    assert plan["env"]["PASSWORD"] is None
+
+
 def test_an_overlay_may_not_lose_the_run(tmp_path: Path) -> None:
     with pytest.raises(RsctlError) as refused:
         render(tmp_path, {"targets": {"vertex": {"overlay": {"labels": {"rsctl-run": "x"}}}}})
