@@ -187,7 +187,7 @@ def _machine_findings(job: Job, machine: Machine | None, path: str) -> Iterator[
 
 
 def _kind(machine: Machine, accelerator: str | None) -> str | None:
-    """What a machine's accelerators are: tpu, neuron or gpu; None if it has none."""
+    """The kind of a machine's accelerators, tpu, neuron or gpu; None if it has none."""
     if machine.tpu or accelerator is None:
         return "tpu" if machine.tpu else None
     return "neuron" if Accelerator(accelerator).is_neuron else "gpu"
