@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from rsctl.api.run_diff import RunDiff as RunDiff
     from rsctl.api.run_diff import diff as diff
     from rsctl.api.run_handle import Run as Run
+    from rsctl.api.run_list import awaited_clouds as awaited_clouds
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_replicas as known_replicas
     from rsctl.api.run_list import known_run as known_run
@@ -232,6 +233,7 @@ _MODULES = {
     "rsctl.api.run_diff": ("RunDiff", "diff"),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": (
+        "awaited_clouds",
         "is_job_url",
         "known_replicas",
         "known_run",

@@ -12,6 +12,7 @@ from rsctl.findings import JobState, RsctlError
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
+from rsctl.target_info import target_info
 from rsctl.targets import in_cloud
 
 
@@ -86,6 +87,21 @@ def known_run(run_id: str) -> RunRecord | None:
     """The stored record of a run; None if the run does not exist. Raises RsctlError."""
     with closing(Store()) as store:
         return store.get(run_id)
+
+
+def awaited_clouds(reference: str | None = None, excluded: Collection[JobState] = ()) -> list[str]:
+    """The display names of the clouds that may still tell the state of a run, by the store.
+
+    Without a reference, of all unfinished runs. Runs in the `excluded` states do not count. Raises
+    RsctlError if there is no such run.
+    """
+    if reference is not None and in_cloud(reference):
+        return [target_info(reference.partition("://")[0]).title]
+    with closing(Store()) as store:
+        found = store.unfinished() if reference is None else [store.find(reference)]
+    waiting = [run for run in found if not run.state.is_final and run.state not in excluded]
+    infos = [target_info(run.target) for run in waiting]
+    return list(dict.fromkeys(info.title for info in infos if info.is_managed))
 
 
 def known_replicas(reference: str) -> list[str]:

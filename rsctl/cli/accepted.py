@@ -27,7 +27,7 @@ def once_accepted(accepted: Callable[[], RunRecord | None]) -> Iterator[None]:
         if record is None:
             raise
         _drop_unwritten()
-        raise ResultUnknown(record, *findings_of_error(problem)) from None
+        raise ResultUnknown(record, *findings_of_error(problem, may_repeat=False)) from None
 
 
 def latest_record(run: Run) -> RunRecord:

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from rsctl import __version__
 from rsctl.cli.command import LazyGroup
-from rsctl.cli.output import is_in_ci, reset_output
+from rsctl.cli.output import is_in_ci, name_output, reset_output
 
 PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
@@ -144,7 +144,9 @@ def run(arguments: list[str]) -> int:
 
 
 def _prepare_output() -> None:
-    """Let writing survive unencodable characters and streams that are closed at the start."""
+    """Let writing survive unencodable characters and streams that are closed at the start, and let
+    its errors name standard output.
+    """
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -153,6 +155,7 @@ def _prepare_output() -> None:
         from rsctl.cli.fence import fence_output
 
         fence_output()
+    name_output()
 
 
 def _settle_output() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from rsctl.api import Run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
-from rsctl.findings import ExitCode
+from rsctl.cli.silence import silence_told
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 
 _WAIT_SECONDS = 60.0
 
@@ -18,12 +20,31 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
-    handle = find_run(run)
+    try:
+        handle = find_run(run, f": {run} is not cancelled yet")
+    except KeyboardInterrupt:
+        raise _interrupted(f"{run} is not cancelled", f"rsctl cancel {run}") from None
     if handle.state.is_final:
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
-        handle.cancel(_WAIT_SECONDS)
+        _cancel(handle)
         print_message(f"{handle.id} {handle.state.value}")
     if output == "json":
         print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)
+
+
+def _cancel(run: Run) -> None:
+    """Cancel a run; an interruption says whether the job received it. Raises RsctlError."""
+    try:
+        with silence_told(run.id, f": {run.id} may not be cancelled", (JobState.CANCELLING,)):
+            run.cancel(_WAIT_SECONDS)
+    except KeyboardInterrupt:
+        is_received = run.reload().state is JobState.CANCELLING or run.state.is_final
+        message = f"{run.id} is being cancelled"
+        message = message if is_received else f"whether {run.id} is cancelled is unknown"
+        raise _interrupted(message, f"rsctl status {run.id}") from None
+
+
+def _interrupted(message: str, remedy: str) -> RsctlError:
+    return RsctlError(ExitCode.INTERRUPTED, error("interrupted", f"interrupted: {message}", remedy))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
+from rsctl.cli.output import STANDARD_OUTPUT
 from rsctl.cli.show import show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
@@ -16,9 +18,23 @@ def show_error(problem: Exception | KeyboardInterrupt) -> int:
     return int(problem.exit_code if isinstance(problem, RsctlError) else ExitCode.ENVIRONMENT)
 
 
-def findings_of_error(problem: Exception) -> tuple[Finding, ...]:
-    """An error as findings; RSCTL_DEBUG=1 shows the traceback of an unforeseen one."""
-    return problem.findings if isinstance(problem, RsctlError) else (_unforeseen(problem),)
+def findings_of_error(problem: Exception, may_repeat: bool = True) -> tuple[Finding, ...]:
+    """An error as findings; RSCTL_DEBUG=1 shows the traceback of an unforeseen one.
+
+    `may_repeat` is whether the command can run again, as remedies then say.
+    """
+    if isinstance(problem, RsctlError):
+        return problem.findings
+    if isinstance(problem, OSError) and problem.filename == STANDARD_OUTPUT:
+        return (_unwritten(problem, may_repeat),)
+    return (_unforeseen(problem),)
+
+
+def _unwritten(problem: OSError, may_repeat: bool) -> Finding:
+    is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "free disk space" if is_full else "redirect the output to another file"
+    message = f"cannot write to {STANDARD_OUTPUT}: {problem.strerror}"
+    return error("system", message, remedy + ", and run the command again" * may_repeat)
 
 
 def _unforeseen(problem: BaseException) -> Finding:

@@ -10,6 +10,7 @@ from rsctl.api import forget_run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
+from rsctl.cli.silence import silence_told
 from rsctl.findings import ExitCode, warning
 
 
@@ -31,7 +32,8 @@ def command(
 
     Exit code: 0, or 2 if the run has not ended.
     """
-    done = forget_run(run, force=force)
+    with silence_told(run):
+        done = forget_run(run, force=force)
     if done.left:
         remedy = "end it there, if it still runs"
         show_findings([warning("run", f"rsctl no longer follows {done.left}", remedy)])

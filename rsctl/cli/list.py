@@ -18,6 +18,7 @@ from rsctl.cli.bench_common import state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
+from rsctl.cli.silence import silence_told
 from rsctl.cli.times import parse_since
 from rsctl.cli.views.run_text import paint_state
 from rsctl.cli.views.table import write_table
@@ -76,14 +77,15 @@ def command(
         show_outdated(name, findings)
 
     bench_of = {} if cells or output == "json" else bench_ids()
-    handles = runs(
-        limit + 1 if limit else None,
-        name=name,
-        states=state,
-        since=parse_since(since) if since else None,
-        groups=bench_of,
-        on_outdated=report,
-    )
+    with silence_told():
+        handles = runs(
+            limit + 1 if limit else None,
+            name=name,
+            states=state,
+            since=parse_since(since) if since else None,
+            groups=bench_of,
+            on_outdated=report,
+        )
     rows = _fold(handles, bench_of, limit)
     rows, older = (rows[:limit], rows[limit:]) if limit else (rows, [])
     handles = [run for row in rows for run in row.runs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Any
@@ -11,6 +12,9 @@ CI_VARIABLES = (
     "JENKINS_URL",
 )
 """Set by CI systems; not all of them set `CI`."""
+
+STANDARD_OUTPUT = "standard output"
+"""The file of errors of writing to it, after `name_output`."""
 
 _options = {"quiet": False, "no_color": False}
 
@@ -41,6 +45,24 @@ def can_redraw(*streams: Any) -> bool:
     not.
     """
     return os.environ.get("TERM") != "dumb" and all(stream.isatty() for stream in streams)
+
+
+def name_output() -> None:
+    """Have errors of writing to standard output name it: the system's errors name no file."""
+    if not isinstance(sys.stdout, io.TextIOWrapper):
+        return
+    raw: Any = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+    write = raw.write
+
+    def write_named(data: Any) -> int | None:
+        try:
+            written: int | None = write(data)
+        except OSError as problem:
+            problem.filename = STANDARD_OUTPUT
+            raise
+        return written
+
+    raw.write = write_named
 
 
 def is_quiet() -> bool:

@@ -14,6 +14,7 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message, show_findings
+from rsctl.cli.silence import silence_told
 from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.job.units import Duration
@@ -84,7 +85,8 @@ def command(
     Exit code: 0, or 3 if an item cannot be removed.
     """
     limits = _limits(older_than, keep, outputs)
-    runs(on_outdated=_not_damaged)
+    with silence_told():
+        runs(on_outdated=_not_damaged)
     store = Store()
     with one_at_a_time(lambda: print_message("another rsctl prune is in progress; waiting for it")):
         program = find_engine() if images else None

@@ -14,6 +14,7 @@ from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.plan import plan_text
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, show_findings
+from rsctl.cli.silence import silence_told
 from rsctl.cli.submit import Detach, Get, no_job_errors, send_and_follow
 from rsctl.cli.views.next_commands import resume_command
 from rsctl.findings import ExitCode
@@ -45,7 +46,7 @@ def command(
         context.fail("--get downloads results when the run ends: omit --detach and --dry-run")
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
-    with no_job_errors(output):
+    with no_job_errors(output), silence_told(run):
         prepared = prepare_rerun(run, on_outdated=show_outdated)
     if dry_run:
         if output == "json":

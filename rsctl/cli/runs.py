@@ -6,26 +6,30 @@ from typing import TYPE_CHECKING
 
 from rsctl import api
 from rsctl.cli.show import print_message, show_findings
+from rsctl.cli.silence import silence_told
 from rsctl.cli.tracking import resume_tracking
 
 if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
 
 
-def find_run(reference: str) -> Run:
+def find_run(reference: str, consequence: str = "") -> Run:
     """Return a run, updated; shows why it may be out of date. Raises RsctlError if it does not
     exist.
 
-    Sends unsent data to its trackers in the background.
+    `consequence` is what the wait for a cloud means, see `silence_told`. Sends unsent data to its
+    trackers in the background.
     """
-    handle = api.run(reference, on_outdated=show_outdated)
+    with silence_told(reference, consequence):
+        handle = api.run(reference, on_outdated=show_outdated)
     resume_tracking(handle.record)
     return handle
 
 
 def find_run_or_bench(reference: str) -> Run | Bench:
     """Return a run, as `find_run` does, or a bench. Raises RsctlError if none or several match."""
-    handle = api.find(reference, on_outdated=show_outdated)
+    with silence_told(reference):
+        handle = api.find(reference, on_outdated=show_outdated)
     if isinstance(handle, api.Run):
         resume_tracking(handle.record)
     return handle

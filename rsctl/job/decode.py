@@ -153,7 +153,7 @@ class Decoder:
         entries = {name: e for name, e in node.entries.items() if name in fields}
         for name, entry in node.entries.items():
             if name not in fields:
-                meant = self._unknown_key(entry.key, fields, path)
+                meant = self._unknown_key(entry, fields, path)
                 if meant and meant not in entries:
                     entries[meant] = entry
                     self.guessed.add(join_path(path, meant))
@@ -196,10 +196,11 @@ class Decoder:
             join_path(path, field.name),
         )
 
-    def _unknown_key(self, key: Scalar, fields: dict[str, Field], path: str) -> str | None:
+    def _unknown_key(self, entry: MappingEntry, fields: dict[str, Field], path: str) -> str | None:
         from rsctl.job.suggestions import key_remedy
 
-        meant, remedy = key_remedy(key.text, fields, self.root, self._arguments)
+        key, may_be_own = entry.key, entry.is_anchored and not path
+        meant, remedy = key_remedy(key.text, fields, self.root, self._arguments, may_be_own)
         where = f" in {path}" if path else ""
         message = f"unknown key {quoted(key.text)}{where}"
         self._report(key.mark, "unknown-key", message, remedy, join_path(path, key.text))

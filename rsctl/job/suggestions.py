@@ -172,19 +172,26 @@ def _list_remedy(node: Node, item: SpecType) -> str:
 
 
 def key_remedy(
-    key: str, known: Iterable[str], root: type[msgspec.Struct], arguments: Container[str] = ()
+    key: str,
+    known: Iterable[str],
+    root: type[msgspec.Struct],
+    arguments: Container[str] = (),
+    may_be_own: bool = False,
 ) -> tuple[str | None, str]:
     """For an unknown key: which of the known keys was probably meant, and the remedy.
 
-    `arguments` are the arguments of the script that the file names.
+    `arguments` are the arguments of the script that the file names. `may_be_own` is whether the
+    key may be the user's own: it is at the top level, and its value has an anchor.
     """
     if key in arguments:
         return None, f"arguments of the script go in run.args.{key}"
     names = list(known)
     elsewhere = paths_ending_in(key, root)
-    near = close_match(key, names, _SIMILAR if not elsewhere else _NEARLY_THE_SAME)
+    near = close_match(key, names, _NEARLY_THE_SAME if elsewhere or may_be_own else _SIMILAR)
     if near:
         return near, f"did you mean {near!r}?"
+    if may_be_own:
+        return None, f"rename it to x-{key}: rsctl ignores keys that begin with x-"
     ours = other_launchers.our_value(key)
     if ours not in names:
         ours = other_launchers.KEYS.get(key.lower().replace("-", "_"), "")

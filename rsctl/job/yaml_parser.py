@@ -122,7 +122,7 @@ class _Builder:
         if self._stack:
             parent = self._stack[-1]
             parent.height = max(parent.height, anchored.height)
-            parent.add(anchored.node)
+            parent.add(anchored.node, anchor is not None)
         else:
             self.root = anchored.node
 
@@ -178,7 +178,7 @@ class _Open:
         """The key path from here to the value that is being read."""
         raise NotImplementedError
 
-    def add(self, node: Node) -> None:
+    def add(self, node: Node, is_anchored: bool) -> None:
         """Take the next node inside."""
         raise NotImplementedError
 
@@ -196,7 +196,7 @@ class _OpenSequence(_Open):
     def step(self) -> str:
         return f"[{len(self._items)}]"
 
-    def add(self, node: Node) -> None:
+    def add(self, node: Node, is_anchored: bool) -> None:
         self._items.append(node)
 
     def node(self) -> Node:
@@ -216,7 +216,7 @@ class _OpenMapping(_Open):
     def step(self) -> str:
         return f".{self._key.text}" if self._key else ""
 
-    def add(self, node: Node) -> None:
+    def add(self, node: Node, is_anchored: bool) -> None:
         if self._key is None:
             self._key = _checked_key(node)
             return
@@ -226,7 +226,7 @@ class _OpenMapping(_Open):
         elif key.text in self._entries:
             self._repeated(key, self._entries[key.text].key, "keep one of the two")
         else:
-            self._entries[key.text] = MappingEntry(key, node)
+            self._entries[key.text] = MappingEntry(key, node, is_anchored)
 
     def node(self) -> Node:
         return Mapping(self.mark, {**self._merged, **self._entries})

@@ -99,10 +99,14 @@ class Sequence(Struct, frozen=True):
 
 
 class MappingEntry(Struct, frozen=True):
-    """One key of a mapping with its value; the key has a position of its own."""
+    """One key of a mapping with its value; the key has a position of its own.
+
+    `is_anchored` is whether the value has an anchor, `&name`.
+    """
 
     key: Scalar
     value: Node
+    is_anchored: bool = False
 
 
 class Mapping(Struct, frozen=True):

@@ -202,7 +202,13 @@ def test_a_reader_that_has_seen_enough_is_no_problem(
     assert (done.code, done.out[:4], done.err) == (0, "run,", "")
 
 
-@pytest.mark.parametrize("command", ["list", "list -o json", "logs @last", "schema"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("list", "list -o json", "status @last", "logs @last", "report @last -o -"),
+        *("schema", "catalog", "completion bash", "--version", "--help", "submit --help"),
+    ],
+)
 def test_a_full_disk_below_the_output_is_told(
     rsctl: Cli, make_run: Callable[..., MadeRun], command: str
 ) -> None:
@@ -212,7 +218,8 @@ def test_a_full_disk_below_the_output_is_told(
     done = rsctl.shell(f"rsctl {command} > /dev/full")
     assert done.code == 3
     assert done.err == (
-        "error: [Errno 28] No space left on device\n    -> set RSCTL_DEBUG=1 to see the traceback\n"
+        "error: cannot write to standard output: No space left on device\n"
+        "    -> free disk space, and run the command again\n"
     )
 
 

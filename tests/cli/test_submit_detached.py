@@ -96,8 +96,14 @@ def test_output_that_cannot_be_written_does_not_hide_that_the_job_goes_on(
     done = rsctl.shell(f"rsctl submit {name} {options} > /dev/full")
     run = Store().runs()[0].run
     assert done.code == 9
-    assert "No space left on device" in done.err
+    unwritten = "error: cannot write to standard output: No space left on device\n"
+    assert f"{unwritten}    -> free disk space\n" in done.err
     assert f"the result of {run} is unknown; its job was accepted and continues" in done.err
+    assert done.err.count("error: ") == 2
+    assert (
+        "cannot write to standard output: No space left on device\n    -> free disk space\n"
+        in done.err
+    )
     assert f"-> watch it: rsctl logs -f {run}   cancel it: rsctl cancel {run}\n" in done.err
     assert rsctl("status", run, "-o", "json").json["ended"] is None
 

@@ -12,7 +12,7 @@ and "for prediction".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Optional
 
 import msgspec
@@ -21,6 +21,8 @@ from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
+from rsctl.targets.chief import chief_job
+from rsctl.targets.roles import role_job
 
 _FRAMEWORKS = (
     r"(?:pytorch|tensorflow|tf2?|mxnet|jax|sklearn|scikit-learn|xgboost|autogluon|vllm|djl)"
@@ -30,12 +32,26 @@ _AWS = re.compile(
     r"jax|vllm|sglang)"
     r":v?\d[\w.]*-(?P<rest>[\w.-]+)$"
 )
-_GOOGLE = re.compile(rf"(?:^|/){_FRAMEWORKS}-(?P<device>cpu|gpu|tpu)(?:[.:@-]|$)")
+_GOOGLE = re.compile(rf"(?:^|/){_FRAMEWORKS}-(?P<device>cpu|gpu|tpu|cu)(?:[0-9]+)?(?:[.:@-]|$)")
 _GOOGLES_HOSTS = re.compile(
     r"(?:^|[/.])(?:vertex-ai(?:-restricted)?|deeplearning-platform-release|"
     r"cloud-aiplatform)/"
 )
 _AWS_HOSTS = re.compile(r"^\d{12}\.dkr\.ecr\.|^public\.ecr\.aws/deep-learning-containers/")
+_CUDA = re.compile(r"(?:^|[/:._-])cu(?:da)?([1-9][0-9])\.?([0-9])(?![0-9])")
+_CUDA_SINCE = {
+    **dict.fromkeys(("a100-40gb", "a100-80gb"), (11, 0)),
+    **dict.fromkeys(("h100", "h200"), (11, 8)),
+    **dict.fromkeys(("b200", "b300", "gb200", "rtx-pro-4500", "rtx-pro-6000"), (12, 8)),
+}
+"""The first CUDA that compiles for a GPU; code of an earlier one runs only if it contains PTX.
+
+Sources: NVIDIA's compatibility guides for Ampere, Hopper and Blackwell; "CUDA GPU Compute
+Capability" for the architectures.
+"""
+
+_HAS = {"gpu": "GPUs", "neuron": "AWS's Trainium"}
+_FOR = {"cpu": "CPUs", "gpu": "GPUs", "neuron": "AWS's Neuron", "tpu": "TPUs"}
 _PLATFORM = re.compile(r"(?:^|-)(ec2|ecs|eks)(?:-|$)")
 
 
@@ -73,11 +89,20 @@ def read_image_name(image: str) -> ImageName | None:
     found = _GOOGLE.search(name.lower())
     if found or _GOOGLES_HOSTS.search(name.lower()):
         return ImageName(
-            device=found["device"] if found else None,
+            device=("gpu" if found["device"] == "cu" else found["device"]) if found else None,
             is_inference="/prediction/" in name,
             is_bare="deeplearning-platform-release/" in name,
         )
     return None
+
+
+def cuda_of(image: str) -> tuple[int, int] | None:
+    """The version of CUDA in an image's name, such as cu118 or cuda12.8; None if it has none.
+
+    The version of `nvidia/cuda` is not read: a framework that is added brings its own CUDA.
+    """
+    found = _CUDA.search(image.partition("@")[0].lower())
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _aws_device(text: str) -> str | None:
@@ -92,18 +117,30 @@ def _aws_device(text: str) -> str | None:
     return "cpu" if "cpu" in words else None
 
 
-def image_name_findings(job: Job, machines: Iterable[Optional[Machine]]) -> Iterator[Finding]:
-    """The conflicts between a job and what the name of its image says, on the workers' machines."""
+def image_name_findings(
+    job: Job, worker: Machine | None, chief: Machine | None, roles: Mapping[str, Machine]
+) -> Iterator[Finding]:
+    """The conflicts between a job and what the names of its images say, on its machines.
+
+    `roles` are the machines of the job's own roles, by name.
+    """
     image = job.image.uri or job.image.base
-    known = read_image_name(str(image)) if image else None
-    if known is None or image is None:
-        return
     path = "image.uri" if job.image.uri else "image.base"
-    yield from _package_findings(job, str(image), known, path)
-    if known.is_inference and job.run.package is None:
-        message = f"{image} serves models according to its name, and is not made for training"
-        yield warning("image-name", message, "use the training image of the framework", path)
-    yield from _device_findings(job, str(image), known, machines, path)
+    known = read_image_name(image) if image else None
+    if image is not None and known is not None:
+        yield from _package_findings(job, image, known, path)
+        if known.is_inference and job.run.package is None:
+            message = f"{image} serves models according to its name, and is not made for training"
+            yield warning("image-name", message, "use the training image of the framework", path)
+    found: dict[tuple[str | None, str], Finding] = {}  # one of each kind for an image
+    for node, machine in ((job, worker), (chief_job(job), chief)):
+        for finding in _machine_findings(node, machine, path):
+            found.setdefault((path, finding.severity), finding)
+    for name, machine in roles.items():
+        own = f"roles.{name}.image" if job.roles[name].image else path
+        for finding in _machine_findings(role_job(job, name), machine, own):
+            found.setdefault((own, finding.severity), finding)
+    yield from found.values()
 
 
 def _package_findings(job: Job, image: str, known: ImageName, path: str) -> Iterator[Finding]:
@@ -125,34 +162,32 @@ def _package_findings(job: Job, image: str, known: ImageName, path: str) -> Iter
             yield error("image-name", message, remedy, path)
 
 
-def _device_findings(
-    job: Job, image: str, known: ImageName, machines: Iterable[Optional[Machine]], path: str
-) -> Iterator[Finding]:
-    """An image whose framework cannot use the machines' accelerators."""
-    for kind, name in _devices(job, machines):
-        if known.device is None or known.device == kind:
-            continue
-        if known.device == "hpu" or kind == "tpu":
-            continue  # no machine of the catalog has Gaudi; names of images for TPUs say little
-        has = {"gpu": "GPUs", "neuron": "AWS's Trainium"}[kind]
-        for_ = {"cpu": "CPUs", "gpu": "GPUs", "neuron": "AWS's Neuron", "tpu": "TPUs"}[known.device]
-        message = f"{image} is for {for_} according to its name, but {name} has {has}"
-        remedy = f"use the framework's image for {has}"
+def _machine_findings(job: Job, machine: Machine | None, path: str) -> Iterator[Finding]:
+    """An image whose framework cannot use the accelerators of the workers' machine."""
+    image = job.image.uri or job.image.base
+    if image is None or machine is None:
+        return
+    wanted = job.workers.accelerator if machine.attach else None
+    accelerator = machine.accelerator or (wanted and wanted.type)
+    kind = _kind(machine, accelerator)
+    known = read_image_name(image)
+    # No machine of the catalog has Gaudi, and names of images for TPUs say little.
+    if known and kind in _HAS and known.device not in (None, "hpu", kind):
+        has, is_for = _HAS[kind], _FOR[str(known.device)]
+        message = f"{image} is for {is_for} according to its name, but {machine.name} has {has}"
         # A base may get another build of the framework by image.python.
         make = error if job.image.uri else warning
-        yield make("image-name", message, remedy, path)
-        return
+        yield make("image-name", message, f"use the framework's image for {has}", path)
+    cuda, since = cuda_of(image), _CUDA_SINCE.get(accelerator or "")
+    if cuda and since and cuda < since:
+        needs = f"CUDA {since[0]}.{since[1]} or newer"
+        message = f"{accelerator} needs {needs}, but {image} has CUDA {cuda[0]}.{cuda[1]} "
+        message += "according to its name"
+        yield warning("image-name", message, f"use an image with {needs}", path)
 
 
-def _devices(job: Job, machines: Iterable[Optional[Machine]]) -> Iterator[tuple[str, str]]:
-    for machine in machines:
-        if machine is None:
-            continue
-        accelerator = machine.accelerator or (
-            job.workers.accelerator.type if machine.attach and job.workers.accelerator else None
-        )
-        if machine.tpu:
-            yield "tpu", machine.name
-        elif accelerator:
-            is_neuron = Accelerator(accelerator).is_neuron
-            yield ("neuron" if is_neuron else "gpu"), machine.name
+def _kind(machine: Machine, accelerator: str | None) -> str | None:
+    """The kind of a machine's accelerators, tpu, neuron or gpu; None if it has none."""
+    if machine.tpu or accelerator is None:
+        return "tpu" if machine.tpu else None
+    return "neuron" if Accelerator(accelerator).is_neuron else "gpu"

@@ -54,7 +54,7 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         yield from rank_findings(job, *ranks, bool(resolved.reducers))
         yield from gpu_findings(job)
     yield from neuron_findings(resolved)
-    yield from image_name_findings(job, (resolved.worker, resolved.chief))
+    yield from image_name_findings(job, resolved.worker, resolved.chief, resolved.roles)
     if job.comm.backend == "nccl":
         yield from _nccl_findings(job)
     if job.comm.backend == "smddp":

@@ -12,8 +12,8 @@ from rsctl.images.findings import image_findings
 from rsctl.images.package import package_findings
 from rsctl.images.python_package import python_package_findings
 from rsctl.images.recipe import repository_of
-from rsctl.images.registry.names import parse_repository
-from rsctl.job.job import Job
+from rsctl.images.registry.names import ImageRepository, parse_repository
+from rsctl.job.job import Job, PerTarget
 from rsctl.job.units import Accelerator, Size
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import unlaunched
@@ -80,6 +80,9 @@ def boot_disk(job: Job, role: str) -> Optional[str]:
 
 def _image(job: Job) -> Iterator[Finding]:
     yield from image_findings(job, "vertex")
+    named = {f"roles.{name}.image": role.image for name, role in job.roles.items()}
+    for path, image in ({"image.uri": job.image.uri} | named).items():
+        yield from _registry(image or "", path)
     yield from package_findings(job, "vertex")
     yield from python_package_findings(job, "vertex")
     if not job.image.is_built:
@@ -94,7 +97,21 @@ def _image(job: Job) -> Iterator[Finding]:
         remedy = "set image.repository, such as us-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE"
         yield error("image", message, remedy, "image.repository")
     else:
+        is_for_each = isinstance(job.image.repository, PerTarget)
+        yield from _registry(repository, "image.repository" + ".vertex" * is_for_each)
         yield from _reach(job, repository)
+
+
+def _registry(image: str, path: str) -> Iterator[Finding]:
+    """Training pulls from Artifact Registry and Docker Hub, and a job has no key for a login to
+    ECR.
+
+    Source: Google, "Custom containers overview", and ContainerSpec in the reference of the API.
+    """
+    if ImageRepository(image.partition("/")[0].lower(), "").ecr:
+        message = f"Vertex AI cannot pull {image} from a private registry of Amazon ECR"
+        remedy = "copy the image to LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/NAME"
+        yield error("image", message, remedy, path)
 
 
 def _reach(job: Job, repository: str) -> Iterator[Finding]:

@@ -96,7 +96,8 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     findings += about_roles
     if machine is None or chief is None:
         return None, findings
-    findings += image_name_findings(job, (machine, chief))
+    machines = {role.name: role.machine for role in roles}
+    findings += image_name_findings(job, machine, chief, machines)
     findings += _pool_findings(job, chief, machine, reducers, roles)
     if any(finding.is_error for finding in findings):
         return None, findings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.targets.managed.image_names import ImageName, read_image_name
+from rsctl.targets.managed.image_names import ImageName, cuda_of, read_image_name
 from tests.targets.sagemaker.rendering import reported as on_sagemaker
 from tests.targets.sagemaker.rendering import sagemaker
 from tests.targets.vertex import rendering as vertex
@@ -40,7 +40,7 @@ DLC = "us-docker.pkg.dev/deeplearning-platform-release/gcr.io"
         (f"{GOOGLE}/training/scikit-learn-cpu.1-6:latest", ("cpu", None, False)),
         (f"{GOOGLE}/prediction/pytorch-gpu.2-4:latest", ("gpu", None, True)),
         (f"{GOOGLE}/prediction/tf2-cpu.2-15:latest", ("cpu", None, True)),
-        (f"{DLC}/pytorch-cu124.2-4.py310", (None, None, False)),
+        (f"{DLC}/pytorch-cu124.2-4.py310", ("gpu", None, False)),
     ],
 )  # fmt: skip
 def test_what_a_name_says(image: str, expected: tuple[Any, ...]) -> None:
@@ -155,3 +155,102 @@ def test_a_package_in_an_image_of_googles_that_starts_none(tmp_path: Path) -> No
         (found,) = image_errors(on_vertex(tmp_path, changes))
         assert found.startswith("error image.uri: ")
         assert what in found
+
+
+ON_VERTEX = f"{GOOGLE}/training/pytorch-cpu.2-4.py310:latest"
+OF_AWS = f"{AWS}/pytorch-training:2.8.0-cpu-py312-ubuntu22.04-sagemaker"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"roles": {"ps": {"accelerator": "l4:1"}}}, "error image.uri: "),
+        ({"roles": {"ps": {"image": ON_VERTEX, "accelerator": "l4:1"}},
+          "image": {"uri": vertex.URI}}, "error roles.ps.image: "),
+        ({"roles": {"ps": {"image": ON_VERTEX}}, "image": {"uri": vertex.URI}}, None),
+        ({"roles": {"ps": {"accelerator": "l4:1"}, "evaluator": {"accelerator": "t4:1"}},
+          "workers": {"accelerator": "l4:1"}}, "error image.uri: "),
+        ({"workers": {"machine": "n1-standard-8"},
+          "chief": {"machine": "n1-standard-8", "accelerator": "t4:1"}}, "error image.uri: "),
+    ],
+)  # fmt: skip
+def test_images_of_roles_and_chiefs(
+    tmp_path: Path, changes: dict[str, Any], expected: str | None
+) -> None:
+    job = {"image": {"uri": ON_VERTEX}, "workers": {"count": 2}} | changes
+    found = image_errors(on_vertex(tmp_path, job))
+    assert [text[: len(expected or "")] for text in found] == ([expected] if expected else [])
+
+
+def test_an_image_of_aws_in_a_role(tmp_path: Path) -> None:
+    changes = {
+        "image": {"uri": OF_AWS},
+        "workers": {"count": 1},
+        "roles": {"ps": {"accelerator": "a10g:1"}},
+        **sagemaker(staging="s3://bucket/staging"),
+    }
+    (found,) = image_errors(on_sagemaker(tmp_path, changes))
+    assert found.startswith(f"error image.uri: {OF_AWS} is for CPUs according to its name, but ml.")
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (f"{AWS}/pytorch-training:2.1.0-gpu-py310-cu118-ubuntu20.04-sagemaker", (11, 8)),
+        (f"{PUBLIC}/pytorch:2.12-cu130-amzn2023-sagemaker", (13, 0)),
+        (f"{DLC}/pytorch-cu124.2-4.py310", (12, 4)),
+        ("pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", (12, 8)),
+        ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", None),  # the framework comes later
+        ("me/train:cu1", None),
+        ("me/cu20240101:1", None),
+        (f"{GOOGLE}/training/pytorch-gpu.2-4.py310:latest", None),
+        ("me/train@sha256:cu118", None),
+    ],
+)
+def test_the_cuda_of_a_name(image: str, expected: tuple[int, int] | None) -> None:
+    assert cuda_of(image) == expected
+
+
+OLD = f"{AWS}/pytorch-training:2.1.0-gpu-py310-cu118-ubuntu20.04-sagemaker"
+NEW = f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker"
+
+
+@pytest.mark.parametrize(
+    ("image", "machine", "accelerator", "since"),
+    [
+        (OLD, "ml.p6-b200.48xlarge", "b200:8", "b200 needs CUDA 12.8"),
+        (NEW, "ml.p6-b200.48xlarge", "b200:8", None),
+        (OLD, "ml.p5.48xlarge", "h100:8", None),
+        (OLD.replace("cu118", "cu117"), "ml.p5.48xlarge", "h100:8", "h100 needs CUDA 11.8"),
+        (OLD, "ml.g5.12xlarge", "a10g:4", None),
+    ],
+)
+def test_the_cuda_of_an_image_and_the_gpus(
+    tmp_path: Path, image: str, machine: str, accelerator: str, since: str | None
+) -> None:
+    changes = {
+        "image": {"uri": image},
+        "workers": {"count": 1, "machine": machine, "accelerator": accelerator},
+        **sagemaker(staging="s3://bucket/staging"),
+    }
+    found = [text for text in on_sagemaker(tmp_path, changes) if "CUDA" in text]
+    cuda = "11.7" if "cu117" in image else "11.8"
+    assert found == [
+        f"warning image.uri: {since} or newer, but {image} has CUDA {cuda} according to its name"
+        f" -> use an image with {(since or '').partition('needs ')[2]} or newer"
+    ] * bool(since)
+
+
+def test_the_cuda_of_a_base_and_of_a_role(tmp_path: Path) -> None:
+    """Google's images with CUDA in their names, and a base of Docker Hub."""
+    changes = {
+        "image": {"uri": None, "base": "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime",
+                  "repository": vertex.IMAGE},
+        "workers": {"count": 2, "machine": "a4-highgpu-8g", "accelerator": "b200:8"},
+        "roles": {"evaluator": {"image": f"{DLC}/pytorch-cu113.1-11", "accelerator": "h100:8"}},
+    }  # fmt: skip
+    found = [text for text in on_vertex(tmp_path, changes) if "needs CUDA" in text]
+    assert [text.partition(" or newer")[0] for text in found] == [
+        "warning image.base: b200 needs CUDA 12.8",
+        "warning roles.evaluator.image: h100 needs CUDA 11.8",
+    ]

@@ -15,6 +15,7 @@ from tests.kit.rendering import merged
 from .rendering import findings_of, mismatches, vertex, workers
 
 ACCOUNT = {"service_account": "me@p.iam.gserviceaccount.com"}
+ECR = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
 A100S = workers(2, "a100-40gb:8")
 
 CASES: dict[str, tuple[Any, list[str]]] = {
@@ -93,6 +94,36 @@ CASES: dict[str, tuple[Any, list[str]]] = {
                 "ID, such as my-project"
             )
         ],
+    ),
+    "an image in a private registry of AWS": (
+        {
+            "image": {"uri": f"{ECR}/pytorch-training:2.6.0-gpu-py312-cu126"},
+            "workers": {"count": 2},
+            "roles": {
+                "ps": {"image": f"{ECR}/redis:7", "command": ["redis-server"]},
+                "evaluator": {"image": "redis:7", "command": ["redis-server"]},
+            },
+        },
+        [
+            (
+                f"error image.uri: Vertex AI cannot pull {ECR}/pytorch-training:2.6.0-gpu-py312-"
+                "cu126 from a private registry of Amazon ECR -> copy the image to "
+                "LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/NAME"
+            ),
+            f"error roles.ps.image: {ECR}/redis:7 ... Amazon ECR -> copy",
+        ],
+    ),
+    "an image that is pushed to a private registry of AWS": (
+        {"image": {"uri": None, "base": "b", "repository": {"vertex": f"{ECR}/train"}}},
+        [f"error image.repository.vertex: {ECR}/train ... Amazon ECR -> copy"],
+    ),
+    "images in public registries": (
+        {
+            "image": {"uri": "public.ecr.aws/deep-learning-containers/pytorch-training:2"},
+            "workers": {"count": 2},
+            "roles": {"ps": {"image": "docker.io/me/ps:1", "command": ["ps"]}},
+        },
+        [],
     ),
     "a repository that cannot be, and more": (
         {

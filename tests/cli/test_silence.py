@@ -1,0 +1,112 @@
+"""Commands that wait for a cloud say so, and an interrupted `rsctl cancel` says what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+
+import pytest
+
+from rsctl.cli import silence
+from rsctl.findings import JobState
+from rsctl.targets.vertex.target import TARGET as VERTEX
+
+from .conftest import Cli, MadeRun
+
+RUN = "job-aaaaaa"
+
+
+class SilentCloud:
+    """A run on Vertex AI whose calls wait until the user was told, or are interrupted."""
+
+    def __init__(self, made: MadeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._made, self._patch = made, monkeypatch
+        self._told = Event()
+        shown = silence.print_message
+
+        def tell(line: str) -> None:
+            shown(line)
+            self._told.set()
+
+        monkeypatch.setattr(silence, "_SECONDS", 60.0)
+        monkeypatch.setattr(silence, "print_message", tell)
+        for name in ("reconcile", "collect", "cancel"):
+            monkeypatch.setattr(VERTEX, name, lambda _run: None)
+
+    def waits(self, name: str, is_interrupted: bool = False) -> None:
+        """Have a call of the target wait for the line."""
+
+        def call(_run: str) -> None:
+            assert self._told.wait(30)
+            if is_interrupted:
+                raise KeyboardInterrupt
+
+        if name == "reconcile":
+            self._hurry()
+        else:  # the state is read first, and its answer comes
+            self._patch.setattr(VERTEX, "reconcile", self._hurry)
+        self._patch.setattr(VERTEX, name, call)
+
+    def _hurry(self, _run: str = "") -> None:
+        self._patch.setattr(silence, "_SECONDS", 0.01)
+
+    def accepts_and_is_interrupted(self) -> None:
+        """Have a cancellation be accepted before the interruption."""
+
+        def call(_run: str) -> None:
+            self._made.state(5, JobState.CANCELLING)
+            raise KeyboardInterrupt
+
+        self._patch.setattr(VERTEX, "cancel", call)
+
+
+@pytest.fixture
+def cloud(monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., MadeRun]) -> SilentCloud:
+    return SilentCloud(make_run(RUN, target="vertex"), monkeypatch)
+
+
+@pytest.mark.parametrize("command", ["status @last", "list", "logs @last", "get @last"])
+def test_the_wait_for_a_cloud_is_told(rsctl: Cli, cloud: SilentCloud, command: str) -> None:
+    cloud.waits("reconcile")
+    assert rsctl(*command.split()).err.startswith("waiting for Vertex AI\n")
+    assert "waiting" not in rsctl(*command.split(), "--quiet").err
+
+
+def test_an_answer_and_a_local_run_need_no_line(
+    rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(RUN, target="process")
+    assert rsctl("status", "@last").code == 0
+    monkeypatch.setattr(silence, "_SECONDS", 0.0)
+    assert "waiting" not in rsctl("status", "@last").err
+
+
+def test_a_cancellation_interrupted_before_it_is_sent(rsctl: Cli, cloud: SilentCloud) -> None:
+    cloud.waits("reconcile", is_interrupted=True)
+    done = rsctl("cancel", RUN)
+    assert (done.code, done.err) == (
+        130,
+        f"waiting for Vertex AI: {RUN} is not cancelled yet\n"
+        f"error: interrupted: {RUN} is not cancelled\n    -> rsctl cancel {RUN}\n",
+    )
+
+
+def test_a_cancellation_interrupted_before_the_answer(rsctl: Cli, cloud: SilentCloud) -> None:
+    cloud.waits("cancel", is_interrupted=True)
+    done = rsctl("cancel", RUN, "-o", "json")
+    message = f"interrupted: whether {RUN} is cancelled is unknown"
+    assert (done.code, done.err) == (
+        130,
+        f"waiting for Vertex AI: {RUN} may not be cancelled\n"
+        f"error: {message}\n    -> rsctl status {RUN}\n",
+    )
+    assert done.json["findings"][0]["message"] == message
+
+
+def test_a_cancellation_interrupted_after_the_answer(rsctl: Cli, cloud: SilentCloud) -> None:
+    cloud.accepts_and_is_interrupted()
+    done = rsctl("cancel", RUN)
+    assert (done.code, done.err) == (
+        130,
+        f"error: interrupted: {RUN} is being cancelled\n    -> rsctl status {RUN}\n",
+    )
