@@ -183,7 +183,7 @@ Path({str(ended)!r}).touch()
     (rsctl.folder / "source" / "train.py").write_text(script)
     done = rsctl("submit", rsctl.write_job(run={"script": "train.py"}, workers=TWO))
     assert done.exit_code == 1
-    assert "as a result" not in done.err
+    assert "as a result" not in done.stdout + done.stderr
     replicas = {each["replica"]: each["exit_code"] for each in rsctl.status("@last")["replicas"]}
     assert replicas == {"worker-0": 0, "worker-1": 139}
 
