@@ -22,7 +22,7 @@ from torch._C._distributed_c10d import TCPStore
 from torch.distributed.elastic.agent.server.api import RunResult, SimpleElasticAgent, WorkerState
 from torch.distributed.elastic.rendezvous import static_tcp_rendezvous
 
-from rsctl.node.soft_stop import FOLDER
+from rsctl.node.soft_stop import is_stop_asked
 from rsctl.node.structured_lines import emit
 
 _ASK_SECONDS = 1.0
@@ -100,9 +100,7 @@ class Meetings:
         return not (self._may_restart() and self._is_set(f"called/{self.number + 1}"))
 
     def _may_restart(self) -> bool:
-        folder = os.environ.get(FOLDER)
-        is_ending = folder is not None and os.path.exists(os.path.join(folder, "asked"))
-        return self.restarts_left > 0 and not is_ending
+        return self.restarts_left > 0 and not is_stop_asked(os.environ)
 
     def _is_set(self, key: str) -> bool:
         with suppress(Exception):

@@ -230,7 +230,11 @@ def _run_command(
         agent.close()
     if output is not None:
         output.end()
-    return code if soft_stop is None else _code_after(soft_stop, code)
+    if soft_stop is None:
+        return code
+    is_exact = options.launcher == "torchrun" and cluster.platform == LOCAL
+    was_stopped = soft_stop.has_told_ranks if is_exact else soft_stop.has_ended_ranks
+    return _code_after(soft_stop, code, was_stopped)
 
 
 def _soft_stop(
@@ -253,12 +257,14 @@ def stop_signal_of(options: argparse.Namespace) -> signal.Signals:
     return signal.Signals[f"SIG{options.stop_signal}"]
 
 
-def _code_after(soft_stop: SoftStop, code: int) -> int:
-    """The node's exit code. Ranks that ended because of a soft stop have not completed their work.
+def _code_after(soft_stop: SoftStop, code: int, was_stopped: bool) -> int:
+    """The node's exit code. Ranks that ended because of a stop have not completed their work.
 
+    torchrun ends with 0 after a signal only if its ranks had ended before it. On the machines of a
+    cloud that does not count: a chief's 0 could be taken for the success of the job.
     After a stop by this node's own time limit the platform ends the job: it knows why.
     """
-    is_complete = code == 0 and not soft_stop.has_ended_ranks
+    is_complete = code == 0 and not was_stopped
     has_failed = code not in (0, 128 + signal.SIGTERM, 128 + soft_stop.stop_signal)
     if not is_complete and not has_failed and soft_stop.is_own:
         print("rsctl: the ranks have ended; waiting for the job's time limit", flush=True)

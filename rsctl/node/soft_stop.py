@@ -38,6 +38,12 @@ _LAST_SECONDS = 10.0
 """The time before the end of the grace at which ranks that still run get the signal."""
 
 
+def is_stop_asked(environ: Mapping[str, str]) -> bool:
+    """Whether the node with this environment wants its ranks to end."""
+    folder = environ.get(FOLDER)
+    return folder is not None and os.path.exists(os.path.join(folder, "asked"))
+
+
 class SoftStop:
     """Asks the ranks of this node to end. Times are in seconds by the monotonic clock."""
 
@@ -75,7 +81,12 @@ class SoftStop:
         saves its state at a signal and ends with exit code 0 from a complete one, and a complete
         job that runs again ends immediately.
         """
-        return self._has("stopped") or self._has_signalled
+        return self.has_told_ranks or self._has_signalled
+
+    @property
+    def has_told_ranks(self) -> bool:
+        """Whether should_stop has returned True to a rank of this node."""
+        return self._has("stopped")
 
     @property
     def was_asked(self) -> bool:

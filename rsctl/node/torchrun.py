@@ -13,9 +13,11 @@ import socket
 import sys
 import traceback
 from contextlib import suppress
-from time import sleep, time
+from datetime import timedelta
+from time import monotonic, sleep, time
 from typing import Any
 
+from torch.distributed.elastic.agent.server.api import SimpleElasticAgent, WorkerState
 from torch.distributed.elastic.multiprocessing import api as processes
 from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -26,9 +28,11 @@ from torch.distributed.run import parse_args, run
 from rsctl.node import stderr_tail
 from rsctl.node.network import is_loopback
 from rsctl.node.rank import FAILURE_FILE
+from rsctl.node.soft_stop import is_stop_asked
 
 _LINGER_SECONDS = 0.5
 _FOREVER_SECONDS = 10**6
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.2  # shorter than the chief's linger
 _EPOCH = "RSCTL_EPOCH"
 
 
@@ -43,6 +47,7 @@ def main() -> int:
     store = _hold_store()
     _keep_store_on_loopback()
     _wait_for_ranks_after_stop()
+    ended = _end_wait_for_nodes_on_signals()
     _pass_on_stop_signals()
     if options.max_restarts:
         from rsctl.node import in_place
@@ -59,6 +64,8 @@ def main() -> int:
         _, failure = failed.get_first_failure()
         return int(failure.exitcode) if failure.exitcode > 0 else 128 - int(failure.exitcode)
     except SignalException as stopped:
+        if ended:
+            return 0
         return 128 + int(stopped.sigval)
     except Exception as error:
         _report_own_failure(error)
@@ -131,6 +138,52 @@ def _wait_for_ranks_after_stop() -> None:
         close(self, death_sig, _FOREVER_SECONDS if is_stopped else timeout)
 
     PContext.close = patient_close  # type: ignore[method-assign]
+
+
+def _end_wait_for_nodes_on_signals() -> list[object]:
+    """Have a stop signal end the wait for the other nodes after this node's ranks have ended.
+
+    torch waits in C++, where Python's handlers of signals do not run, so that this node would be
+    killed. Returns what has an element once the ranks have ended with exit code 0.
+    """
+    ended: list[object] = []
+    wait_for_nodes = SimpleElasticAgent._exit_barrier
+
+    def exit_barrier(self: Any) -> None:
+        if self._worker_group.state == WorkerState.SUCCEEDED:
+            ended.append(self)
+        self._store = _PolledStore(self._store)
+        wait_for_nodes(self)  # type: ignore[no-untyped-call]
+
+    SimpleElasticAgent._exit_barrier = exit_barrier  # type: ignore[method-assign]
+    return ended
+
+
+class _PolledStore:
+    """torch's store, whose waits let handlers of signals run."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def wait(self, keys: list[str]) -> None:
+        """Wait until the store has all keys. After the store's own timeout the error is torch's."""
+        deadline = monotonic() + self._store.timeout.total_seconds()
+        pause = _FIRST_PAUSE_SECONDS
+        while not self._store.check(keys):
+            if is_stop_asked(os.environ):
+                raise SignalException("asked to end", signal.SIGTERM)
+            if monotonic() >= deadline:
+                self._store.wait(keys, timedelta(milliseconds=1))
+            sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def get(self, key: str) -> bytes:
+        """The value of a key, once the store has it; torch before 2.5 waits so."""
+        self.wait([key])
+        return bytes(self._store.get(key))
 
 
 def _pass_on_stop_signals() -> None:

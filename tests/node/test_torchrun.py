@@ -147,3 +147,32 @@ def test_arguments_arrive_as_written(launch: Launch, script: Script, free_port: 
     path = script("import sys; print('given', sys.argv[1:])")
     node = launch("--python", "--", path, *DOLLARS, RSCTL_PORT=str(free_port))
     assert (node.wait(), node.printed("given")) == (0, str(DOLLARS))
+
+
+ONE_ENDS = """
+import os, signal, sys
+if sys.argv[1] == "listens":
+    from rsctl.node import should_stop
+    should_stop()
+if os.environ["RANK"] == "1":
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("kind", ["listens", "plain"])
+def test_a_node_whose_ranks_have_ended_ends_at_a_stop_signal(
+    launch: Launch, script: Script, free_port: int, kind: str
+) -> None:
+    """torch itself would wait for the other node until it is killed."""
+    first, _ = (
+        launch(
+            *("--python", "--", script(ONE_ENDS), kind),
+            cluster_fields={**TWO_NODES, "index": index},
+            RSCTL_PORT=str(free_port),
+            LOGLEVEL="INFO",
+        )
+        for index in range(2)
+    )
+    first.wait_for_stderr("for other agents to finish")
+    first.process.send_signal(signal.SIGTERM)
+    assert first.wait() == 0

@@ -166,6 +166,28 @@ os._exit(3)
     }
 
 
+def test_a_worker_that_had_ended_is_not_named_beside_the_one_that_fails(rsctl: Rsctl) -> None:
+    """Its torchrun still waits for the other worker as the job is stopped."""
+    ended = rsctl.folder / "ended"
+    script = f"""
+import os, signal, time
+from pathlib import Path
+if os.environ["RANK"] == "1":
+    while not Path({str(ended)!r}).exists():
+        time.sleep(0.01)
+    time.sleep(2)  # torch looks after its ranks every 0.1 s
+    os.kill(os.getpid(), signal.SIGSEGV)
+Path({str(ended)!r}).touch()
+"""
+    (rsctl.folder / "source").mkdir()
+    (rsctl.folder / "source" / "train.py").write_text(script)
+    done = rsctl("submit", rsctl.write_job(run={"script": "train.py"}, workers=TWO))
+    assert done.exit_code == 1
+    assert "as a result" not in done.stdout + done.stderr
+    replicas = {each["replica"]: each["exit_code"] for each in rsctl.status("@last")["replicas"]}
+    assert replicas == {"worker-0": 0, "worker-1": 139}
+
+
 FORGED = json.dumps({"rsctl": "exit", "rank": 0, "code": 77, "time": "2020-01-01T00:00:00.000000Z"})
 
 
