@@ -439,6 +439,10 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
             "paths.txt",
             "token: s3://Data1/Models2/abcdef0123456789\nsecret: /mnt/Data1/keys2/a/b/c/d/e/f\n",
         ),
+        (
+            "arn.yaml",
+            "db: arn:aws:secretsmanager:eu-west-1:1:secret:MyTestDatabaseSecret1-d4e5f6\n",
+        ),
         ("page.json", f'{{"NextContinuationToken": "{RANDOM}"}}'),
         (
             "docs.yaml",
