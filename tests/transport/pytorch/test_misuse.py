@@ -88,7 +88,7 @@ def test_the_timeout_of_the_script_counts_and_the_missing_rank_is_named(
 
 
 def test_the_timeout_counts_among_the_ranks_of_a_node_too(misuse: Misuse) -> None:
-    ended = misuse("missing_later", LIMIT, ranks=2)
+    ended = misuse("missing_beside", LIMIT, ranks=2)
     assert found(ended) == [[10.0, "raised"]] * 3 + [[10.0]]
     assert "a collective among the ranks of a node (2, 3) failed: " in ended.err
 

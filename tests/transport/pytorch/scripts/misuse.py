@@ -141,6 +141,17 @@ def case_missing_later():
     case_missing()
 
 
+def case_missing_beside():
+    """Until the rank before it has given up, by itself: the other end stays open."""
+    note(lambda: reduced(ones(1000)))
+    if rank == world - 1:
+        peers.wait(["over"], timedelta(seconds=60))
+        return
+    note(lambda: reduced(ones(1000)))
+    if rank == world - 2:
+        peers.set("over", "")
+
+
 def case_missing_async():
     note(lambda: reduced(ones(1000)))
     if rank == world - 1:
