@@ -7,9 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from rsctl.api.prune.uses import used_runs
 from rsctl.api.reconcile import ignore, reconcile_run
+from rsctl.bench.records import Benches
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs.forget import forget
+from rsctl.runs.home import run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store, StoreError
 from rsctl.targets import in_cloud
@@ -29,13 +32,15 @@ class Forgotten(msgspec.Struct, frozen=True):
 def forget_run(reference: str, *, force: bool = False) -> Forgotten:
     """Remove a run from the store, with its log; its outputs and checkpoints stay.
 
-    Raises RsctlError if it has not ended, unless `force`, and if it has a supervisor.
+    Raises RsctlError if it has not ended, unless `force`, if it has a supervisor, and if another
+    run or a bench uses files of its folder that would be removed.
     """
     with closing(Store()) as store:
         name = store.identify(reference)
         going = _unfinished(store, name)
         if going is not None and not force:
             raise RsctlError(ExitCode.USAGE, _goes_on(going))
+        _require_unused(store, name)
         left = going.url if going and in_cloud(going.url) else None
         seconds = 0.0 if going else _CLOSING_SECONDS
         return Forgotten(name, forget(store, name, seconds=seconds), left)
@@ -51,6 +56,17 @@ def _unfinished(store: Store, name: str) -> RunRecord | None:
     except StoreError:
         return None
     return None if record is None or record.state.is_final else record
+
+
+def _require_unused(store: Store, name: str) -> None:
+    """Raise RsctlError if another run or a bench points into the folder of a run."""
+    users = [(run.run, run.plan) for run in store.runs() if run.run != name]
+    users += [(b.bench, b.spec) for b in Benches(store).benches() if name not in b.all_runs]
+    for user, value in users:
+        if name in used_runs(value, is_everything=False):
+            message = f"{user} uses the files of {name} in {run_directory(name)}"
+            remedy = f"remove {user} before it, if you no longer need its results"
+            raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 
 
 def _goes_on(run: RunRecord) -> Finding:

@@ -15,6 +15,7 @@ import msgspec
 from rsctl.api.gate_against import job_of_commit
 from rsctl.api.job_file import JobFile
 from rsctl.api.origins import make_origin
+from rsctl.api.prune.uses import used_runs
 from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.api.results import planned_locations
 from rsctl.api.run_list import run as find_run
@@ -29,6 +30,7 @@ from rsctl.job.document import read
 from rsctl.job.kept_text import kept_text
 from rsctl.job.secret_names import HIDDEN, public_variables
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.home import run_directory
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.origin import Origin, origin_of
 from rsctl.runs.records import RunRecord
@@ -159,13 +161,18 @@ def _text_of(run: RunRecord, origin: Origin) -> str:
 
 
 def _without_checkpoints(run: RunRecord, run_id: str) -> tuple[tuple[str, ...], list[Finding]]:
-    """The overrides of a run with other checkpoints, so that the job does not continue from its."""
+    """The overrides of a run with other checkpoints, so that the job does not continue from its.
+
+    The new location is never in the folder of another run, with which it would be removed.
+    """
     location = planned_locations(run).get("checkpoints", "")
-    settings = tuple(run.settings)
-    if not location or run.run in location:
-        return settings, []
-    new_location = f"{location.rstrip('/')}-{run_id}"
-    kept = [setting for setting in settings if not setting.startswith("checkpoints=")]
+    kept = tuple(text for text in run.settings if not text.startswith("checkpoints="))
+    is_default = len(kept) == len(run.settings) and run.run in location
+    if not location or is_default:
+        return tuple(run.settings), []
+    new_location = f"{location.rstrip('/').removesuffix(f'-{run.run}')}-{run_id}"
+    if used_runs([location], is_everything=True):
+        new_location = str(run_directory(run_id) / "checkpoints")
     message = "the job starts from the beginning: its checkpoints are in "
     message += f"{new_location}, not in {location}"
     return (*kept, f"checkpoints={new_location}"), [note(_CODE, message)]

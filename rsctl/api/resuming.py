@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,6 +17,7 @@ from rsctl.job.job import Job
 from rsctl.job.units import Location
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store
 from rsctl.target_info import TargetInfo, target_info
 
 _KEY = "checkpoints"
@@ -36,6 +39,30 @@ def resumed(
     return load(job.path, set=(*job.settings, *more), text=job.text, strict=False)
 
 
+def require_free_checkpoints(new: RunRecord, is_rehearsal: bool) -> None:
+    """Raise RsctlError if an unfinished run writes to the checkpoints of a new run."""
+    place = _place(new, is_rehearsal)
+    with closing(Store()) as store:
+        others = [run for run in store.unfinished() if run.run != new.run]
+    for run in others:
+        if place is None or _place(run, is_rehearsed(run.run)) != place:
+            continue
+        latest = find_run(run.run).record
+        if not latest.state.is_final:
+            raise _in_use(latest, planned_locations(new)[_KEY])
+
+
+def _place(run: RunRecord, is_rehearsal: bool) -> tuple[str, str] | None:
+    """The location of checkpoints, and what sees it: buckets, a cluster or this machine."""
+    location = planned_locations(run).get(_KEY)
+    if not location:
+        return None
+    if "://" in location:
+        return "rehearsal" if is_rehearsal else "cloud", location.rstrip("/")
+    connection = (run.plan.get("request") or {}).get("connection")
+    return (str(connection), location) if connection else ("", os.path.realpath(location))
+
+
 def require_same_cluster(request: Mapping[str, Any], reference: str) -> None:
     """Raise RsctlError if the connections of the two lead to different clusters."""
     run = find_run(reference).record
@@ -53,8 +80,7 @@ def _checkpoints_of(run: RunRecord, target: TargetInfo, is_rehearsal: bool) -> s
         remedy = "set checkpoints in the job, and let the script save to RSCTL_CHECKPOINT_DIR"
         raise _refused(message, remedy)
     if not run.state.is_final:
-        message = f"{run.run} is {run.state.value}, and two runs would write to {location}"
-        raise _refused(message, f"wait for its end, or cancel it: rsctl cancel {run.run}")
+        raise _in_use(run, location)
     finding = _out_of_sight(run, location, target, is_rehearsal)
     if finding is not None:
         raise RsctlError(ExitCode.USAGE, finding)
@@ -87,6 +113,11 @@ def _elsewhere(where: str, location: str) -> Finding:
     message = f"the job cannot see the checkpoints in {location}: {where}"
     remedy = "submit it where the run was; or copy them, and name the copy: --set checkpoints=..."
     return error("resume", message, remedy, _KEY)
+
+
+def _in_use(run: RunRecord, location: str) -> RsctlError:
+    message = f"{run.run} is {run.state.value}, and two runs would write to {location}"
+    return _refused(message, f"wait for its end, or cancel it: rsctl cancel {run.run}")
 
 
 def _refused(message: str, remedy: str) -> RsctlError:

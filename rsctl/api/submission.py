@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rsctl.api.job_file import AnyJob, JobFile, load, message_findings, source_of, target_of
 from rsctl.api.reconcile import OnOutdated, ignore, is_elsewhere, reconcile_all, reconcile_run
-from rsctl.api.resuming import require_same_cluster, resumed
+from rsctl.api.resuming import require_free_checkpoints, require_same_cluster, resumed
 from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
@@ -92,6 +92,7 @@ class PreparedRun:
         earlier = self._earlier()
         if earlier is not None:
             return earlier
+        self.require_free_checkpoints()
         try:
             return self.send(on_progress)
         except KeyboardInterrupt:
@@ -105,6 +106,12 @@ class PreparedRun:
         with closing(Store()) as store:
             runs = store.unfinished(self.plan.target)
         reconcile_all([run for run in runs if not is_elsewhere(run)], on_outdated)
+
+    def require_free_checkpoints(self) -> None:
+        """Raise RsctlError if an unfinished run writes to the checkpoints that the job names."""
+        if self.submission.job.checkpoints is not None:
+            new = new_run(self.submission, self.settings)
+            require_free_checkpoints(new, self.rehearsal is not None)
 
     def send(self, on_progress: OnProgress | None = None) -> Run:
         """Send the request of a new run, once; `submit` calls this after its checks.

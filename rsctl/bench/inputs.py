@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
+from rsctl.bench.own_files import is_own_file
 from rsctl.images.context import BuildContext, ContextEntry, source_entries
 from rsctl.images.dockerignore import Dockerignore
 from rsctl.images.git_index import tracked_files
@@ -35,7 +36,8 @@ def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
     """A digest of the inputs in a source folder, less the files of `ignored`. Raises OSError.
 
     In a repository these are the files that git tracks, as they are now, and code. Elsewhere they
-    are code and configurations. What `.dockerignore` excludes does not count.
+    are code and configurations. What `.dockerignore` excludes does not count, nor do baselines,
+    histories and reports that rsctl wrote.
     """
     return BuildContext(_inputs(source, ignored)).digest()
 
@@ -57,7 +59,15 @@ def _inputs(source: Path, ignored: Collection[Path]) -> list[ContextEntry]:
         for entry in _files(source, _input_test(source))
         if os.path.join(top, entry.name) not in without
         and not (entry.link and os.path.realpath(source / entry.name) in without)
+        and not _is_own(entry)
     ]
+
+
+def _is_own(entry: ContextEntry) -> bool:
+    if entry.path is None or entry.name.endswith(_CODE):
+        return False
+    with entry.open() as file:
+        return is_own_file(file)
 
 
 def _input_test(source: Path) -> Callable[[str], bool]:

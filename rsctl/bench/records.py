@@ -11,6 +11,7 @@ import msgspec
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.ids import new_run_id, packed_job
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import now
 
 Cell = dict[str, Any]
 """The values of one cell of the matrix by key path, such as `{"workers.count": 2}`."""
@@ -165,7 +166,8 @@ class Benches:
     def claim(self, bench: BenchRecord, new: bool = False) -> BenchRecord:
         """The latest bench of the same definition, with room for as many repetitions.
 
-        If there is none, or `new`, this one is added. Two who claim at once get the same one.
+        If there is none, or `new`, this one is added. Two who claim at once get the same one, which
+        is `@last` from then on.
         """
         with self._store.transaction() as db:
             rows = db.execute(
@@ -176,7 +178,9 @@ class Benches:
                 _insert(db, bench)
                 return bench
             db.execute(
-                "UPDATE benches SET repeat=max(repeat, ?) WHERE id=?", (bench.repeat, *rows[0])
+                "UPDATE benches SET repeat=max(repeat, ?), about=json_set(about, '$.claimed', ?)"
+                " WHERE id=?",
+                (bench.repeat, now(), *rows[0]),
             )
             return _load(db, "WHERE id=?", rows[0])[0]
 
@@ -200,9 +204,13 @@ class Benches:
             return dict(db.execute("SELECT run, bench FROM trials").fetchall())
 
     def find(self, reference: str) -> BenchRecord:
-        """A bench by id, unique prefix or `@last`. Raises RsctlError if there is none."""
+        """A bench by id, unique prefix or `@last`, the bench that was started or continued last.
+
+        Raises RsctlError if there is none.
+        """
         if reference == "@last":
-            matches = self.benches(1)
+            claimed = "COALESCE(json_extract(about, '$.claimed'), created)"
+            matches = self._benches(f"ORDER BY {claimed} DESC, id LIMIT ?", 1)
         else:
             matches = self._benches("WHERE id=?", reference)
         if not matches and reference:

@@ -30,7 +30,7 @@ def command(
 
     Its outputs and checkpoints are kept.
 
-    Exit code: 0, or 2 if the run has not ended.
+    Exit code: 0, or 2 if the run has not ended or another run uses its files.
     """
     with silence_told(run):
         done = forget_run(run, force=force)

@@ -278,6 +278,7 @@ def _send(prepared: PreparedRun, interrupts: Interrupts) -> _Sent:
     view = make_build_view() if prepared.plan.image.tag else QuietBuildView()
     try:
         prepared.update_earlier_runs(show_outdated)
+        prepared.require_free_checkpoints()
         run = prepared.send(view.show)
         interrupts.hold()  # in here: a signal between `send` and this must not leave the job alone
         return _Sent(run, is_taken_back=False)

@@ -31,6 +31,7 @@ from rsctl.job.yaml_tree import (
     join_path,
     last_name,
     quoted,
+    shorten,
 )
 
 MAX_FINDINGS = 100
@@ -180,8 +181,18 @@ class Decoder:
         if substituted is None:
             return WRONG
         if substituted.value is None and not field.required:
+            if substituted.taken and not substituted.text:
+                return self._empty(substituted, path)
             return field.default
         return self.decode(substituted, field.type, path)
+
+    def _empty(self, node: Scalar, path: str) -> Any:
+        """Report variables that are set but empty: the user did not ask for the default."""
+        name = shorten(node.taken[0])
+        message = f"the environment variable {name} is empty"
+        remedy = f"set it, or write ${{{name}:-}} for the default of {path}"
+        self._report(node.mark, "variable", message, remedy, path)
+        return WRONG
 
     def _missing(self, field: Field, mark: Position, path: str) -> None:
         where = f" in {path}" if path else ""

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
-from rsctl.api.resuming import require_same_cluster, resumed
+from rsctl.api.resuming import require_free_checkpoints, require_same_cluster, resumed
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.job.job import Job, RunBlock
 from rsctl.runs.store import RunRecord, Store
 from rsctl.target_info import target_info
+
+from . import recorded
 
 JOB = Job(name="j", run=RunBlock(script="train.py"))
 
@@ -42,6 +45,7 @@ def refusal(run: str, target: str, is_rehearsal: bool = False) -> str:
 def no_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be listed: that alone is no reason to refuse."""
     monkeypatch.setattr("rsctl.api.fetching.has_checkpoints", lambda run: None)
+    monkeypatch.setattr("rsctl.api.run_list.reconcile_run", lambda *_: ExitCode.SUCCEEDED)
 
 
 def test_a_bucket_is_seen_by_its_cloud_alone() -> None:
@@ -68,3 +72,40 @@ def test_a_slurm_cluster_sees_its_own_file_system() -> None:
     with pytest.raises(RsctlError, match="sent by ssh://one, and this job is sent by ssh://two"):
         require_same_cluster({"connection": "ssh://two"}, run)
     assert "cannot see" in refusal(run, "process")
+
+
+@pytest.mark.parametrize(
+    ("target", "plan", "rehearsed", "is_free"),
+    [
+        ("sagemaker", {"S3Uri": "s3://b/ck/"}, False, False),
+        ("sagemaker", {"S3Uri": "s3://b/ck"}, True, True),
+        ("sagemaker", {"S3Uri": "s3://b/other"}, False, True),
+        ("sagemaker", {}, False, True),
+    ],
+)
+def test_a_bucket_has_one_writer(
+    target: str, plan: dict[str, str], rehearsed: bool, is_free: bool
+) -> None:
+    writer = recorded.add("writer-1", target=target, plan=request_of({"S3Uri": "s3://b/ck"}))
+    new = RunRecord(**{**asdict(writer), "run": "new-1", "plan": request_of(plan)})
+    if is_free:
+        return require_free_checkpoints(new, rehearsed)
+    with pytest.raises(RsctlError, match="writer-1 is running, and two runs would write to s3:"):
+        require_free_checkpoints(new, rehearsed)
+
+
+def request_of(config: dict[str, str]) -> dict[str, Any]:
+    return {"request": {"body": {"CheckpointConfig": config} if config else {}}}
+
+
+@pytest.mark.parametrize(("connection", "is_free"), [("ssh://one", False), ("ssh://two", True)])
+def test_a_folder_of_each_cluster_has_one_writer(connection: str, is_free: bool) -> None:
+    env = {"RSCTL_OUTPUT_DIR": "/s/o", "RSCTL_CHECKPOINT_DIR": "/s/ck"}
+    plan = {"env": env, "request": {"connection": "ssh://one", "folder": "/s/r"}}
+    writer = recorded.add("writer-1", target="slurm", plan=plan)
+    request = {"connection": connection, "folder": "/s/r2"}
+    new = RunRecord(**{**asdict(writer), "run": "new-1", "plan": {**plan, "request": request}})
+    if is_free:
+        return require_free_checkpoints(new, False)
+    with pytest.raises(RsctlError, match="two runs would write to /s/ck"):
+        require_free_checkpoints(new, False)

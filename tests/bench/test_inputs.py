@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.bench.baseline import Baseline, encode_baseline
+from rsctl.bench.formats.trackers import as_file
+from rsctl.bench.history import HistoryRecord, encode_record
 from rsctl.bench.inputs import code_digest, packages_digest, source_digest, source_files
 
 FILES = {"train.py": "print()", "config.json": "{}", "ops.so": "1", "train.log": "", "job.yaml": ""}
@@ -53,6 +56,47 @@ def test_with_git_tracked_files_and_code_count(source: Path) -> None:
     git(source, "add", "train.py", "train.log", "job.yaml")
     found = changes(source, lambda: source_digest(source, [source / "job.yaml"]))
     assert found == ["train.py", "ops.so", "train.log"]
+
+
+RECORD = HistoryRecord(commit="a", committed="b", recorded="c", job="j", of="j-bench-1", cells=[])
+OWN = {
+    "history": encode_record(RECORD) * 2,
+    "baseline": encode_baseline(Baseline(version=1, metrics=[])),
+    "bencher": as_file({"job": {"loss": {"value": 1.0}}}),
+    "github": as_file([{"name": "loss", "unit": "", "value": 1.0, "extra": "1 runs of j: 1"}]),
+    "metrics": b"# TYPE rsctl_loss gauge\n# HELP rsctl_loss loss\nrsctl_loss 1\n# EOF\n",
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("is_tracked", [False, True])
+def test_files_that_rsctl_writes_are_outputs(source: Path, kind: str, is_tracked: bool) -> None:
+    before = {*source_files(source)}
+    (source / "own.json").write_bytes(OWN[kind])
+    if is_tracked:
+        git(source, "init", "-q")
+        git(source, "add", "*.json")
+        before = {"file train.py", "file config.json", "file ops.so"}
+    assert {*source_files(source)} == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"parameters": {"lr": {"value": 0.1}}}',
+        '{\n "parameters": {\n  "lr": {\n   "values": 1\n  }\n }\n}\n',
+        '[\n {\n  "name": "x"\n }\n]\n',
+        '{"version": 1, "metrics": []}',
+        "{}\n",
+        "[]\n",
+        "# a comment\n",
+        "# TYPE rsctl_loss",
+        "[" * 5000,
+    ],
+)
+def test_other_files_of_the_same_kinds_are_inputs(source: Path, text: str) -> None:
+    (source / "other.json").write_text(text)
+    assert "file other.json" in source_files(source)
 
 
 def test_a_folder_of_a_repository(source: Path) -> None:

@@ -105,3 +105,15 @@ def test_benches_are_found_by_id_prefix_and_last(store: Store) -> None:
     with pytest.raises(RsctlError, match="no bench 'zzz'") as caught:
         benches.find("zzz")
     assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_the_last_bench_is_the_one_that_was_started_or_continued_last(store: Store) -> None:
+    benches = Benches(store)
+    first, second = benches.claim(bench_of("a")), benches.claim(bench_of("b"))
+    assert benches.find("@last") == second
+    assert benches.claim(bench_of("a", repeat=3)).bench == first.bench
+    assert benches.find("@last").bench == first.bench
+    assert benches.get(first.bench) == benches.find("@last")
+    assert [bench.bench for bench in benches.benches()] == [second.bench, first.bench]
+    third = benches.claim(bench_of("a"), new=True)
+    assert benches.find("@last") == third

@@ -325,6 +325,23 @@ def test_advice_on_a_cloud_comes_before_the_account(rsctl: Cli) -> None:
         assert done.json["recommendation"]["step_seconds"] > 0.3
 
 
+def test_the_fastest_option_is_the_cheapest_of_the_fastest_and_has_a_machine(rsctl: Cli) -> None:
+    model = "model: {parameters: 340M, dtype: bf16, step_seconds: 0.3}\n"
+    job = "name: t\nrun: {script: src/train.py}\nimage: {base: 'a:1'}\n"
+    rsctl.write(f"{job}workers: {{count: 8, accelerator: 'a10g:4'}}\n{model}")
+    done = rsctl("advise", "job.yaml", "-t", "sagemaker", "-o", "json")
+    fast = done.json["fastest"]
+    for row in done.json["options"]:
+        if row["is_offered"] and row["step_seconds"] <= fast["step_seconds"]:
+            assert fast["dollars_per_1000_steps"] <= row["dollars_per_1000_steps"]
+    [line] = [
+        text
+        for text in rsctl("advise", "job.yaml", "-t", "sagemaker").out.splitlines()
+        if text.startswith("The fastest option has ")
+    ]
+    assert f" {fast['reducers']} reducers on {fast['reducer_machine']}: " in line
+
+
 def test_a_single_reducer_is_not_called_reducers(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:

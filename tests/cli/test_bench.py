@@ -51,6 +51,27 @@ def the_bench() -> BenchRecord:
     return bench
 
 
+def test_files_that_rsctl_writes_continue_a_bench(rsctl: Cli) -> None:
+    """In the source folder, without git, and whichever command wrote them."""
+    (rsctl.folder / "work.py").write_text(WORK)
+    job = rsctl.write(JOB.replace("source: src", "source: ."))
+    kinds = ("bencher=bmf.json", "github-benchmark=gh", "metrics=m.txt", "junit=j.xml")
+    reports = [word for kind in kinds for word in ("--report", kind)]
+    assert rsctl("bench", "run", job, *reports).code == 0
+    assert rsctl("bench", "run", job, "-r", "2").code == 0
+    assert rsctl("bench", "run", job, *reports).code == 0
+    update = ["--baseline", "b.json", "--update-baseline"]
+    assert rsctl("gate", job, *update).code == 0
+    limits = ["--max-regression", "speed=50%", "--allow-inconclusive"]
+    judged = rsctl("gate", job, "--baseline", "b.json", *limits, *reports)
+    assert judged.code == 0, judged.err
+    assert the_bench().is_complete
+    wrong = rsctl.folder / "bmf.json"
+    wrong.write_text(wrong.read_text() + " ")
+    assert rsctl("bench", "run", job).code == 0
+    assert len(Benches(Store()).benches()) == 2
+
+
 def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     """Progress on stderr, the table on stdout."""
     done = rsctl("bench", "run", job, "--repeat", "2", "--parallel", "2")

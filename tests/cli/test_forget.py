@@ -14,6 +14,7 @@ from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
 from rsctl.targets.local import process
 from rsctl.targets.vertex.target import TARGET as VERTEX
+from tests.api.recorded import add
 
 from .conftest import Cli, MadeRun
 
@@ -45,6 +46,28 @@ def test_what_a_job_wrote_stays(rsctl: Cli, make_run: Make) -> None:
     assert done.err == f"removed the records of job-aaaaaa; its files remain in {outputs}\n"
     assert [path.name for path in made.folder.path.iterdir()] == ["outputs"]
     assert [path.name for path in outputs.iterdir()] == ["model.pt"]
+
+
+def test_files_that_another_run_uses_stay(rsctl: Cli, make_run: Make) -> None:
+    folder = make_run("job-aaaaaa").succeed(3).folder.path
+    for name in ("checkpoints", "checkpoints-b"):
+        (folder / name).mkdir()
+        (folder / name / "step").touch()
+    env = {"RSCTL_CHECKPOINT_DIR": str(folder / "checkpoints-b")}
+    add("job-bbbbbb", "succeeded", plan={"env": env})
+    done = rsctl("forget", "job-a")
+    assert (done.code, done.err) == (
+        2,
+        f"error: job-bbbbbb uses the files of job-aaaaaa in {folder}\n"
+        "    -> remove job-bbbbbb before it, if you no longer need its results\n",
+    )
+    assert rsctl("forget", "job-a", "--force").code == 2
+    assert (folder / "checkpoints-b" / "step").exists()
+    assert len(Store().runs()) == 2
+    add("job-cccccc", plan={"env": {"A": str(folder / "checkpoints")}})
+    assert rsctl("forget", "job-b").code == 0
+    assert rsctl("forget", "job-a").code == 0
+    assert (folder / "checkpoints" / "step").exists()
 
 
 def test_a_run_that_goes_on_is_not_forgotten(rsctl: Cli, make_run: Make) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.origin import Origin, keep_origin
+from rsctl.runs.store import Store
 from tests.api.recorded import add
 
 from .conftest import Cli
@@ -130,6 +132,34 @@ def test_a_rerun_starts_anew(rsctl: Cli) -> None:
     again = rsctl("rerun", "@last")
     assert again.out.splitlines() == ["worker-0 | a"]
     assert "note: the job starts from the beginning: its checkpoints are in" in again.err
+
+
+def test_checkpoints_of_a_rerun_are_never_those_of_an_earlier_run(rsctl: Cli) -> None:
+    """Its own folder has them where the run used the folder of another run, which can be removed;
+    a rerun of a rerun does not continue it.
+    """
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/$RSCTL_RUN; ls $RSCTL_CHECKPOINT_DIR")
+    assert rsctl("submit", path).code == 0
+    first = Store().runs()[0].run
+    assert len(rsctl("submit", path, "--resume", first).out.splitlines()) == 2
+    for _ in range(2):
+        again = rsctl("rerun", "@last")
+        run = Store().runs()[0]
+        own = RunFolder(run.run).path / "checkpoints"
+        assert again.out.splitlines() == [f"worker-0 | {run.run}"]
+        assert f"its checkpoints are in {own}, not in " in " ".join(again.err.split())
+    assert rsctl("forget", first).code == 0
+    assert rsctl("submit", path, "--resume", run.run).code == 0
+
+
+def test_a_rerun_of_a_rerun_starts_anew(rsctl: Cli) -> None:
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a-$RSCTL_RUN; ls $RSCTL_CHECKPOINT_DIR")
+    assert rsctl("submit", path, "--set", f"checkpoints={rsctl.folder / 'ck'}").code == 0
+    for _ in range(2):
+        again = rsctl("rerun", "@last")
+        run = Store().runs()[0]
+        assert again.out.splitlines() == [f"worker-0 | a-{run.run}"]
+        assert run.settings == [f"checkpoints={rsctl.folder / 'ck'}-{run.run}"]
 
 
 @pytest.mark.parametrize(

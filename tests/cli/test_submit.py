@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import JobState, warning
+from rsctl import api
+from rsctl.findings import JobState, RsctlError, warning
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent
 from tests.kit.polling import wait_until
@@ -403,6 +404,33 @@ def test_a_run_resumes_from_the_checkpoints_of_another(rsctl: Cli) -> None:
     assert f"{old} stays: {last} uses its files in {folder.parent}" in kept.err
     assert [run.run for run in Store().runs()] == [last, old]
     assert (folder / "step").exists()
+
+
+def test_two_runs_never_write_to_the_same_checkpoints(rsctl: Cli) -> None:
+    """Also where the earlier run is named that has ended, or the folder itself."""
+    path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a")
+    assert rsctl.process("submit", path).code == 0
+    old = Store().runs()[0].run
+    folder = Path(os.environ["RSCTL_HOME"]) / "runs" / old / "checkpoints"
+    (rsctl.folder / "link").symlink_to(folder)
+    path = job(rsctl, "sleep 600")
+    assert rsctl.process("submit", "-d", path, "--resume", old).code == 0
+    writer = Store().runs()[0].run
+    for words in (
+        ["--resume", old],
+        ["--set", f"checkpoints={folder}/"],
+        ["--set", f"checkpoints={rsctl.folder / 'link'}"],
+    ):
+        done = rsctl("submit", "-d", path, *words)
+        assert done.code == 2, done.err
+        assert f"{writer} is " in done.err
+        assert ", and two runs would write to " in done.err
+        assert f"-> wait for its end, or cancel it: rsctl cancel {writer}" in done.err
+    assert [run.run for run in Store().runs()] == [writer, old]
+    with pytest.raises(RsctlError, match="two runs would write"):
+        api.submit(rsctl.folder / path, resume=old)
+    assert rsctl("cancel", writer).code == 0
+    assert rsctl.process("submit", job(rsctl, "true"), "--resume", old).code == 0
 
 
 def test_what_cannot_be_resumed(rsctl: Cli) -> None:

@@ -85,6 +85,38 @@ def test_variables_are_typed_like_the_file(read_text: Any) -> None:
     assert job.run.env == {"COUNT": "4", "EMPTY": "", "ORELSE": "default: yes", "NOTHING": ""}
 
 
+EMPTY = (
+    "the environment variable EMPTY is empty",
+    "set it, or write ${EMPTY:-} for the default of ",
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("workers:\n  count: $", "workers.count"),
+        ("workers:\n  count: $$", "workers.count"),
+        ("limits:\n  spot: $", "limits.spot"),
+        ("comm:\n  backend: $", "comm.backend"),
+        ("outputs: $", "outputs"),
+    ],
+)
+def test_an_empty_variable_is_not_the_default(read_text: Any, key: str, path: str) -> None:
+    (finding,) = read_text(f"{HEAD}{key.replace('$', '${EMPTY}')}\n").findings
+    assert (finding.code, finding.path) == ("variable", path)
+    assert (finding.message, finding.remedy) == (EMPTY[0], EMPTY[1] + path)
+    for default in ("${EMPTY:-}", "null", "~", ""):
+        assert not read_text(f"{HEAD}{key.replace('$$', '$').replace('$', default)}\n").findings
+
+
+def test_an_empty_variable_of_an_override(folder: Path) -> None:
+    file = folder / "job.yaml"
+    file.write_text(HEAD)
+    (finding,) = read(str(file), ("workers.count=${EMPTY}",), {"EMPTY": ""}).findings
+    assert finding.message == EMPTY[0]
+    assert read(str(file), ("workers.count=${EMPTY:-}",), {}).require_job().workers.count == 1
+
+
 @pytest.mark.parametrize("value", ["[a, b]", "{a: b}", "a: b", "*x", "# x", "a\nb: c", "true", "~"])
 def test_a_value_of_the_environment_is_never_structure(folder: Path, value: str) -> None:
     file = folder / "job.yaml"

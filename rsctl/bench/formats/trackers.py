@@ -31,7 +31,7 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
         for s in _wanted(results, names)
         if s.goal == goal
     ]
-    return _json(entries) if entries else None
+    return as_file(entries) if entries else None
 
 
 def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
@@ -49,7 +49,12 @@ def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
                 "upper_value": measure["value"] + error,
             }
         benchmarks.setdefault(name, {})[_measure(series)] = measure
-    return _json(benchmarks)
+    return as_file(benchmarks)
+
+
+def as_file(value: Any) -> bytes:
+    """The bytes of a report."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
 
 
 def _wanted(results: Results, names: Sequence[str]) -> Iterator[Series]:
@@ -64,7 +69,3 @@ def _measure(series: Series) -> str:
 
 def _list(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.6g}" for value in values)
-
-
-def _json(value: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"

@@ -111,8 +111,10 @@ def _amounts(advice: Advice) -> list[str]:
     if (fast := advice.fastest) is not None:
         price = _dollars(fast.dollars_per_1000_steps)
         noun = "reducer" if fast.reducers == 1 else "reducers"
+        where = f" on {fast.reducer_machine}" if fast.reducer_machine else ""
         lines.append(
-            f"The fastest option has {fast.reducers} {noun}: {format_seconds(fast.step_seconds)}"
+            f"The fastest option has {fast.reducers} {noun}{where}: "
+            + format_seconds(fast.step_seconds)
             + (f", {price} USD per 1,000 steps." if price else ".")
         )
     if best.run_dollars is not None:

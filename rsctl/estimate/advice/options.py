@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 import msgspec
 
@@ -163,12 +164,17 @@ def pools_by_machine(options: Sequence[Option]) -> list[list[Option]]:
 
 
 def fastest(options: Sequence[Option]) -> Option:
-    """The option with the fewest reducers among the options that are as fast as the fastest, to 1
-    %.
+    """The cheapest option among the options that are as fast as the fastest, to 1 %; without prices
+    the option with the fewest reducers.
     """
     best = min(option.step_seconds for option in options)
     near = [option for option in options if option.step_seconds <= best * _AS_FAST]
-    return min(near, key=lambda option: (option.reducers, option.step_seconds))
+    return min(near, key=lambda option: (_price(option), option.reducers, option.step_seconds))
+
+
+def _price(option: Option) -> float:
+    price = option.dollars_per_1000_steps
+    return inf if price is None else price
 
 
 def _of_pool(options: list[Option], situation: Situation) -> Iterator[Option]:
