@@ -79,6 +79,10 @@ class PreparedGate:
         require_measured(results)
         return results
 
+    def is_of(self, results: Results) -> bool:
+        """Whether the baseline is what was measured itself."""
+        return results.label in (self.baseline.label, self.baseline.of)
+
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""
         return evaluate(self.baseline, results, self.rules.floors, self.rules.alpha)

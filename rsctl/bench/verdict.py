@@ -3,9 +3,9 @@
 - **regressed**: the effect, by the median of all pairs of runs, is worse than the allowed floor;
   and an exact one-sided permutation test finds the difference (p <= alpha, adjusted for the number
   of checks).
-- **pass**: the effect is not beyond the floor, the same test, against a baseline moved to the floor,
-  excludes a regression beyond it, and for this it has not set several slow runs of the candidate
-  apart: at most one more than the baseline has.
+- **pass**: the effect is not beyond the floor; the same test, against a baseline moved to the
+  floor, excludes a regression beyond it; and of the slow runs that it sets aside, the candidate has
+  at most one more than the baseline.
 - **inconclusive**: neither. Too few runs for this noise.
 - **no-data**: there is nothing to decide by.
 

@@ -38,7 +38,10 @@ def record_results(recorder: GateRecorder, results: Results) -> None:
 
 def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> Results:
     """Measure and record where there is nothing to compare with yet."""
-    print_message(f"{recorder.location} has no records of {recorder.candidate.name} yet")
+    name = recorder.candidate.name
+    print_message(
+        f"{rules.history or recorder.location} has no records of {name} at other commits yet"
+    )
     results = recorder.candidate.measure(rules.repeat, run)
     for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
         print_message(sanitize_text(reason))

@@ -156,6 +156,51 @@ def test_a_gate_by_a_history(rsctl: Cli, repository: Path) -> None:
     assert (done.code, json.loads(done.out)["checks"][0]["floor"]) == (7, 0.004)
 
 
+@pytest.mark.parametrize("options", [(), ("--window", "1"), ("--new",)])
+def test_a_repeated_gate_is_not_compared_with_itself(
+    rsctl: Cli, repository: Path, options: tuple[str, ...]
+) -> None:
+    """The verdict stays, though the samples of the first time are in the history."""
+    own = ("gate", "job.yaml", "--history", WHERE)
+    for script in ("print('speed=100')", "print('speed=101')"):
+        change(repository, f"# {options}\n{script}")
+        assert rsctl(*own, "--record", WHERE).code == 0
+    assert rsctl(*own, "--record", WHERE, *options).code == 0
+    change(repository, "print('speed=80')")
+    first = rsctl(*own, "--record", WHERE, *options)
+    again = [rsctl(*own, *more, *options) for more in (("--record", WHERE), ())]
+    assert [done.code for done in (first, *again)] == [7, 7, 7]
+    shown = [done.out.splitlines()[-1].partition(" against ")[2] for done in (first, *again)]
+    assert len(set(shown)) == 1
+
+
+def test_a_history_of_the_candidate_itself_has_nothing_to_compare_with(
+    rsctl: Cli, repository: Path
+) -> None:
+    gate = ("gate", "job.yaml", "--history", WHERE)
+    for _ in range(2):  # the second time, too, it only records
+        done = rsctl(*gate, "--record", WHERE)
+        assert (done.code, done.out) == (0, "")
+    [bench] = {record.of for record in read_history(WHERE).records}
+    done = rsctl(*gate, "-o", "json")
+    assert f"the baseline is {bench} itself, so there is nothing to compare" in done.err
+    [check] = json.loads(done.out)["checks"]
+    assert (done.code, check["verdict"]) == (8, "no-data")
+    done = rsctl("gate", bench, "--history", WHERE)
+    assert (done.code, "itself" in done.err) == (8, True)
+
+
+def test_own_samples_do_not_widen_the_limit(rsctl: Cli, repository: Path) -> None:
+    for number, level in enumerate([1.0, 1.002, 0.998, 1.001, 0.8]):
+        record_bench(f"b{number}", [level * value for value in STEADY])
+        change(repository, f"print({number})")
+        assert rsctl("history", "add", WHERE, f"b{number}", "--commit", "HEAD").code == 0
+    done = rsctl("gate", "b4", "--history", WHERE, "-o", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["baseline"]) == (7, f"{WHERE}, last 4 commits")
+    assert found["checks"][0]["floor"] < 0.01
+
+
 def test_an_improvement_over_a_fixed_baseline(rsctl: Cli) -> None:
     record_bench("before", STEADY)
     record_bench("now", [1.2 * value for value in STEADY])
@@ -226,6 +271,7 @@ def test_a_first_record(rsctl: Cli, repository: Path) -> None:
     assert 'errors="0"' in Path("r.xml").read_text()
     assert rsctl(*base, "--baseline", "b.json", "--update-baseline").code == 0
     assert 'errors="0"' in Path("r.xml").read_text()
+    (repository / "sub" / "train.py").write_text("print('speed=89')\n")
     done = rsctl(*base, "-o", "json")  # relative to the job file
     assert json.loads(done.out)["baseline"] == "../../h.jsonl, last commit"
 
@@ -260,7 +306,7 @@ def test_a_job_records_itself_and_is_bisected(rsctl: Cli, repository: Path) -> N
     first = git(repository, "rev-parse", "HEAD")
     done = rsctl("gate", "job.yaml", "--history", WHERE, "--record", WHERE)
     assert (done.code, done.out) == (0, "")
-    assert f"{WHERE} has no records of digits yet" in done.err
+    assert f"{WHERE} has no records of digits at other commits yet" in done.err
     for script in ("print('speed=101')", "import nothing_here", "print('speed=80')"):
         last = change(repository, script)
     culprit = last
@@ -312,7 +358,8 @@ def test_the_history_is_in_the_working_tree(rsctl: Cli, repository: Path) -> Non
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "history")
     assert rsctl("history", where).out.startswith("job: git:main:bench/h.jsonl\n")
-    assert rsctl("gate", "one", "--history", where, *LIMIT).code == 0
+    record_bench("two", STEADY)
+    assert rsctl("gate", "two", "--history", where, *LIMIT).code == 0
 
 
 def test_an_empty_history(rsctl: Cli) -> None:
