@@ -161,6 +161,36 @@ def judged(rsctl: Cli, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
+    "before", [one(*STEADY), TWO, {"1": STEADY, "2": [80.0, 130.0, 95.0, 105.0, 100.0]}]
+)
+def test_an_improvement_that_fails_is_in_every_report(
+    rsctl: Cli, before: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    record("before", before)
+    record("now", {**before, next(iter(before)): [1.2 * v for v in STEADY]})
+    base = ("gate", "now", "--baseline", "before", "--max-regression", "throughput=5%")
+    options = ("--fail-on-improvement", "--report", "junit=j.xml", "--report", "markdown=g.md")
+    done = rsctl(*base, *options)
+    assert done.code == 7
+    counts = re.findall(r'<testsuites .*failures="(\d+)"', Path("j.xml").read_text())
+    assert counts == ["1"]
+    assert '<testcase name="baseline" classname="job.gate"' in Path("j.xml").read_text()
+    [error] = [line for line in done.err.splitlines() if line.startswith("::error ")]
+    assert "::baseline is outdated: throughput" in error
+    for name in ("g.md", "summary.md"):
+        text = Path(name).read_text()
+        [heading] = [line for line in text.splitlines() if line.startswith("### ")]
+        assert heading.startswith("### ❌ ")
+        assert "the baseline is outdated; now against before: " in heading
+        assert "- throughput" in text
+    assert rsctl(*base, *options[1:], "--allow-inconclusive").code == 0
+    assert 'failures="0" errors="0"' in Path("j.xml").read_text()
+    assert "❌" not in Path("g.md").read_text()
+
+
+@pytest.mark.parametrize(
     ("options", "code"),
     [
         ({"cpu": "Xeon"}, 8),
