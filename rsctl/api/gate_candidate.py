@@ -154,8 +154,12 @@ class Candidate:
 
     @property
     def job_arguments(self) -> list[str]:
-        """The arguments of a command about the same job: its file, target and settings."""
+        """The arguments of a command about the same job: its file, target and settings; or the ID
+        of a bench of the store.
+        """
         record = self._record
+        if self.prepared is None:
+            return [record.bench]
         own_target = record.spec.get("target", "process")
         target = ["--target", record.target] if record.target != own_target else []
         settings = [part for setting in record.settings for part in ("--set", setting)]

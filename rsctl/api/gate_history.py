@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -29,21 +30,24 @@ from rsctl.bench.results import Results
 from rsctl.bench.rules import GateRules
 from rsctl.bench.verdict import Verdict
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.git_location import GIT
 
 
 @dataclass(frozen=True)
 class HistoryGate(PreparedGate):
     """A gate whose baseline is the last commits of a history, or whose baseline it limits.
 
-    The commits are those that were measured as the candidate was, on the same machines. With
-    `only_own` the history has only the candidate's own state, which nothing is compared with.
+    The commits are those that were measured as the candidate was, on the same machines. `series`
+    are without the candidate's own state and `known` with it; with `only_own` both have only that,
+    which nothing is compared with.
     """
 
     history: str
     series: list[HistorySeries]
     window: int
     has_baseline: bool
-    only_own: bool = False
+    known: list[HistorySeries]
+    only_own: bool
 
     def is_of(self, results: Results) -> bool:
         """Whether the baseline is what was measured itself."""
@@ -60,13 +64,19 @@ class HistoryGate(PreparedGate):
     def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
         if self.has_baseline:
             return super()._condition_changes(planned)
-        return history_changes(self.series, self.candidate.name, planned, self.rules.floors)
+        return history_changes(self.known, self.candidate.name, planned, self.rules.floors)
 
     def _new_baseline(self) -> tuple[list[str], str]:
         if self.has_baseline:
             return super()._new_baseline()
-        job, where = self.candidate.job_arguments, ["--record", self.history]
-        return ["rsctl", "gate", *job, *where], ""
+        where = self.history
+        if self.rules.is_history_from_file and not where.startswith(("gs://", "s3://", GIT)):
+            where = os.path.relpath(os.path.join(self.candidate.folder, where))
+        return ["rsctl", "gate", *self.candidate.job_arguments, "--record", where], ""
+
+    @property
+    def _is_by_bench(self) -> bool:
+        return self.has_baseline and super()._is_by_bench
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""
@@ -109,7 +119,9 @@ def prepare_gate_of(
     records = _read(candidate, rules)
     others = without(records, candidate.name, candidate.benches, commit)
     only_own = not _has(others, candidate)
-    series = make_series(records if only_own else others, most=max(SEARCHED, most))
+    known = make_series(records, most=max(SEARCHED, most))
+    is_same = only_own or len(others.records) == len(records.records)
+    series = known if is_same else make_series(others, most=max(SEARCHED, most))
     found = history_baseline(series, history, candidate.name, most)
     if not rules.floors:
         rules = msgspec.structs.replace(rules, floors=floors_of(found))
@@ -122,8 +134,8 @@ def prepare_gate_of(
         before = prepare_gate(candidate, rules, on_outdated=on_outdated).baseline
     candidate.require_known(rules.floors, before)
     candidate.require_goals(rules.floors, before)
-    only_limit = rules.only_limit
-    return HistoryGate(candidate, before, rules, history, series, most, only_limit, only_own)
+    limits = rules.only_limit
+    return HistoryGate(candidate, before, rules, history, series, most, limits, known, only_own)
 
 
 def _read(candidate: Candidate, rules: GateRules) -> History:

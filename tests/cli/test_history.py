@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,7 @@ def test_a_gate_by_a_history(rsctl: Cli, repository: Path) -> None:
         assert done.out.splitlines()[-1].startswith(f"{name} against {WHERE}, last 5 commits: ")
     assert done.err.splitlines()[-1] == (
         "baseline is outdated: throughput is 11.9 % better; record a new one with "
-        f"`rsctl gate BENCH --record {WHERE}`"
+        f"`rsctl gate better --record {WHERE}`"
     )
     done = rsctl(
         "gate", "better", "--history", WHERE, *LIMIT, "--fail-on-improvement", "-o", "json"
@@ -154,6 +155,48 @@ def test_a_gate_by_a_history(rsctl: Cli, repository: Path) -> None:
     # Without an allowed regression that of the window holds.
     done = rsctl("gate", "worse", "--history", WHERE, "--window", "4", "-o", "json")
     assert (done.code, json.loads(done.out)["checks"][0]["floor"]) == (7, 0.004)
+
+
+def test_the_remedy_for_an_outdated_baseline_is_a_command_that_renews_it(
+    rsctl: Cli, repository: Path
+) -> None:
+    script = "import os; print('speed=%s' % os.environ.get('S', 80))"
+    change(repository, script)
+    assert rsctl("gate", "job.yaml", "--update-baseline", "--baseline", "b c.json").code == 0
+    rsctl.write(JOB.replace("gate: {", "gate: {baseline: own.json, "), "own.yaml")
+    change(repository, script)
+    assert rsctl("gate", "own.yaml", "--update-baseline").code == 0
+    before = Path("own.json").read_bytes()
+    for arguments in (
+        ("job.yaml", "--set", "run.env.S=100", "--baseline", "b c.json"),
+        ("own.yaml", "--set", "run.env.S=101", "--baseline", "b c.json", "--repeat", "4"),
+    ):
+        done = rsctl("gate", *arguments)
+        hint = done.err.splitlines()[-1]
+        assert "baseline is outdated: throughput" in hint
+        command = shlex.split(hint.partition("`")[2].partition("`")[0])
+        assert command[:2] == ["rsctl", "gate"]
+        assert rsctl(*command[1:]).code == 0
+        assert Path("own.json").read_bytes() == before
+        done = rsctl("gate", *arguments)
+        assert (done.code, "outdated" in done.err) == (0, False)
+        Path("b c.json").write_bytes(before)
+    done = rsctl("gate", "own.yaml", "--set", "run.env.S=102")
+    assert "`rsctl gate own.yaml --set run.env.S=102 --repeat 3 --update-baseline`" in done.err
+
+
+def test_the_remedy_names_a_history_as_seen_from_the_folder_of_the_command(
+    rsctl: Cli, repository: Path
+) -> None:
+    (repository / "sub").mkdir()
+    script = "import os; print('speed=%s' % os.environ.get('S', 80))"
+    (repository / "sub" / "train.py").write_text(script)
+    rsctl.write(JOB.replace("{max_regression", "{history: h.jsonl, max_regression"), "sub/job.yaml")
+    change(repository, script)
+    where = ("--record", "sub/h.jsonl")
+    assert rsctl("gate", "sub/job.yaml", *where).code == 0
+    done = rsctl("gate", "sub/job.yaml", "--set", "run.env.S=100")
+    assert "`rsctl gate sub/job.yaml --set run.env.S=100 --record sub/h.jsonl`" in done.err
 
 
 @pytest.mark.parametrize("options", [(), ("--window", "1"), ("--new",)])
@@ -207,8 +250,7 @@ def test_an_improvement_over_a_fixed_baseline(rsctl: Cli) -> None:
     done = rsctl("gate", "now", "--baseline", "before", *LIMIT)
     assert done.code == 0
     assert done.err.splitlines()[-1] == (
-        "baseline is outdated: throughput is 20 % better; record a new one with "
-        "`rsctl gate BENCH --update-baseline`"
+        "baseline is outdated: throughput is 20 % better; give --baseline now"
     )
     done = rsctl("gate", "now", "--baseline", "before", *LIMIT, "--fail-on-improvement")
     assert done.code == 7
