@@ -81,7 +81,7 @@ class PreparedGate:
         return not (is_location(location) or location.endswith(".json"))
 
     def renewal(self, gate: Gate) -> str:
-        """What makes the candidate of a gate the baseline, in the imperative."""
+        """The step that makes the candidate of a gate the baseline, in the imperative."""
         if self._is_by_bench:
             return f"give --baseline {gate.candidate}"
         command, how = self._new_baseline()
