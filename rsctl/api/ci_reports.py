@@ -11,8 +11,9 @@ import msgspec
 from rsctl.atomic_file import write_file
 from rsctl.bench.formats import junit
 from rsctl.bench.gate import Gate
+from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import Benches, Cell
-from rsctl.bench.results import Results
+from rsctl.bench.results import CellRuns, Results
 from rsctl.runs.store import Store
 
 CI_REPORTS = {
@@ -75,7 +76,7 @@ def write_reports(
     metrics = [series.name for series in candidate.series if not series.name.startswith("run.")]
     for report in reports:
         if report.kind == "junit":
-            text = junit.after(name, candidate.cells, gate, allow_inconclusive)
+            text = junit.after(name, _all_runs(candidate, gate), gate, allow_inconclusive)
             write_file(report.path, text.encode())
         elif report.kind == "markdown" and gate is not None:
             from rsctl.bench.formats.markdown import gate_comment
@@ -93,6 +94,18 @@ def write_reports(
             write_file(report.path, bencher(candidate, metrics))
         elif report.kind == "github-benchmark":
             _write_github_benchmark(report.path, candidate, metrics)
+
+
+def _all_runs(candidate: Results, gate: Gate | None) -> list[CellRuns]:
+    """The runs of each cell, those of a confirmation too."""
+    if gate is None or gate.confirmation is None:
+        return candidate.cells
+    with closing(Store()) as store:
+        bench = Benches(store).get(gate.confirmation)
+        fresh = own_results(store, bench) if bench else None
+    return [
+        cell.followed_by(fresh.of_cell(cell.cell) if fresh else None) for cell in candidate.cells
+    ]
 
 
 def _html(candidate: str, gate: Gate | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Union
 
@@ -15,13 +16,14 @@ from rsctl.api.job_file import JobFile, Settings, load, setting_texts
 from rsctl.bench.gate import Gate, require_goals
 from rsctl.bench.paired_results import without_side
 from rsctl.bench.prepare import plan_confirmation
-from rsctl.bench.records import CANDIDATE, SIDE, BenchRecord, Cell
+from rsctl.bench.records import CANDIDATE, SIDE, Benches, BenchRecord, Cell
 from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.gate_checks import metric_of
 from rsctl.job.suggestions import close_match
+from rsctl.runs.store import Store
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 
 REPEAT = 5
@@ -74,6 +76,12 @@ class Candidate:
     def new(self) -> bool:
         """Whether its job file is measured again though a bench measured the same."""
         return self._new
+
+    @property
+    def benches(self) -> list[str]:
+        """The IDs of the benches of the store that measure the same, its own too."""
+        with closing(Store()) as store:
+            return [self._record.bench, *Benches(store).of_definition(self._record.definition)]
 
     @property
     def folder(self) -> str:
@@ -146,8 +154,12 @@ class Candidate:
 
     @property
     def job_arguments(self) -> list[str]:
-        """The arguments of a command about the same job: its file, target and settings."""
+        """The arguments of a command about the same job: its file, target and settings; or the ID
+        of a bench of the store.
+        """
         record = self._record
+        if self.prepared is None:
+            return [record.bench]
         own_target = record.spec.get("target", "process")
         target = ["--target", record.target] if record.target != own_target else []
         settings = [part for setting in record.settings for part in ("--set", setting)]

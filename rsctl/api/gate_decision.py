@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -64,7 +65,7 @@ class PreparedGate:
         location, rules = self.rules.baseline or "", self.rules
         job = self.candidate.job_arguments
         repeat = ["--repeat", str(rules.repeat)] if rules.repeat else []
-        if not (is_location(location) or location.endswith(".json")):  # a bench or a run
+        if self._is_by_bench:
             times = str(self.candidate.repeat(rules.repeat))
             how = ", and give the ID of the bench as --baseline"
             return ["rsctl", "bench", "run", *job, "--repeat", times], how
@@ -73,11 +74,28 @@ class PreparedGate:
         how = f", and commit the file to {location.split(':')[1]}" if is_in_git else ""
         return ["rsctl", "gate", *job, *where, *repeat, "--update-baseline"], how
 
+    @property
+    def _is_by_bench(self) -> bool:
+        """Whether the baseline is a bench or a run of the store."""
+        location = self.rules.baseline or ""
+        return not (is_location(location) or location.endswith(".json"))
+
+    def renewal(self, gate: Gate) -> str:
+        """The step that makes the candidate of a gate the baseline, in the imperative."""
+        if self._is_by_bench:
+            return f"give --baseline {gate.candidate}"
+        command, how = self._new_baseline()
+        return f"record a new one with `{shlex.join(command)}`{how}"
+
     def measure(self, run: RunBench = just_run) -> Results:
         """Run the candidate's remaining cells; its samples. Raises RsctlError."""
         results = self.candidate.measure(self.rules.repeat, run)
         require_measured(results)
         return results
+
+    def is_of(self, results: Results) -> bool:
+        """Whether the baseline is what was measured itself."""
+        return results.label in (self.baseline.label, self.baseline.of)
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""

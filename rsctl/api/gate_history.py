@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -10,10 +11,11 @@ from rsctl.api.gate_candidate import Candidate, RunBench, just_run
 from rsctl.api.gate_decision import PreparedGate, prepare_gate
 from rsctl.api.history import Recorded, commit_to_record, record_results, require_history
 from rsctl.api.reconcile import OnOutdated, ignore
+from rsctl.bench.commits import KnownCommit
 from rsctl.bench.comparable import history_changes
 from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.gate import Gate, evaluate, exit_code
-from rsctl.bench.history import History
+from rsctl.bench.history import History, without
 from rsctl.bench.history_files import read_history
 from rsctl.bench.history_gate import (
     SEARCHED,
@@ -28,22 +30,33 @@ from rsctl.bench.results import Results
 from rsctl.bench.rules import GateRules
 from rsctl.bench.verdict import Verdict
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.git_location import GIT
 
 
 @dataclass(frozen=True)
 class HistoryGate(PreparedGate):
     """A gate whose baseline is the last commits of a history, or whose baseline it limits.
 
-    The commits are those that were measured as the candidate was, on the same machines.
+    The commits are those that were measured as the candidate was, on the same machines. `series`
+    are without the candidate's own state and `known` with it; with `only_own` both have only that,
+    which nothing is compared with.
     """
 
     history: str
     series: list[HistorySeries]
     window: int
     has_baseline: bool
+    known: list[HistorySeries]
+    only_own: bool
+
+    def is_of(self, results: Results) -> bool:
+        """Whether the baseline is what was measured itself."""
+        return super().is_of(results) if self.has_baseline else self.only_own
 
     def like(self, results: Results) -> HistoryBaseline:
         """The window of the history that fits what was measured."""
+        if self.only_own:
+            return HistoryBaseline(Results(label=self.history, kind="baseline"), {})
         return history_baseline(
             self.series, self.history, self.candidate.name, self.window, results.fingerprint
         )
@@ -51,13 +64,19 @@ class HistoryGate(PreparedGate):
     def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
         if self.has_baseline:
             return super()._condition_changes(planned)
-        return history_changes(self.series, self.candidate.name, planned, self.rules.floors)
+        return history_changes(self.known, self.candidate.name, planned, self.rules.floors)
 
     def _new_baseline(self) -> tuple[list[str], str]:
         if self.has_baseline:
             return super()._new_baseline()
-        job, where = self.candidate.job_arguments, ["--record", self.history]
-        return ["rsctl", "gate", *job, *where], ""
+        where = self.history
+        if self.rules.is_history_from_file and not where.startswith(("gs://", "s3://", GIT)):
+            where = os.path.relpath(os.path.join(self.candidate.folder, where))
+        return ["rsctl", "gate", *self.candidate.job_arguments, "--record", where], ""
+
+    @property
+    def _is_by_bench(self) -> bool:
+        return self.has_baseline and super()._is_by_bench
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""
@@ -80,18 +99,29 @@ class HistoryGate(PreparedGate):
 
 
 def prepare_gate_of(
-    candidate: Candidate, rules: GateRules, *, on_outdated: OnOutdated = ignore
+    candidate: Candidate,
+    rules: GateRules,
+    *,
+    commit: str | None = None,
+    on_outdated: OnOutdated = ignore,
 ) -> PreparedGate:
     """A gate by a baseline, by a history, or by both; nothing runs. Raises RsctlError.
 
     The last commits of the rules' history replace the baseline, or only limit it: what single
     commits differ by is not a regression. Without allowed regressions those of the history hold.
+    Records of the candidate's own state do not count: of benches that measure the same, of their
+    commits, and of `commit`, which its samples will be recorded at.
     """
     if rules.history is None:
         return prepare_gate(candidate, rules, on_outdated=on_outdated)
     history, most = rules.history, rules.window or WINDOW
     require_history(history, "gate.history" if rules.is_history_from_file else "--history")
-    series = make_series(_read(candidate, rules), most=max(SEARCHED, most))
+    records = _read(candidate, rules)
+    others = without(records, candidate.name, candidate.benches, commit)
+    only_own = not _has(others, candidate)
+    known = make_series(records, most=max(SEARCHED, most))
+    is_same = only_own or len(others.records) == len(records.records)
+    series = known if is_same else make_series(others, most=max(SEARCHED, most))
     found = history_baseline(series, history, candidate.name, most)
     if not rules.floors:
         rules = msgspec.structs.replace(rules, floors=floors_of(found))
@@ -104,12 +134,17 @@ def prepare_gate_of(
         before = prepare_gate(candidate, rules, on_outdated=on_outdated).baseline
     candidate.require_known(rules.floors, before)
     candidate.require_goals(rules.floors, before)
-    return HistoryGate(candidate, before, rules, history, series, most, rules.only_limit)
+    limits = rules.only_limit
+    return HistoryGate(candidate, before, rules, history, series, most, limits, known, only_own)
 
 
 def _read(candidate: Candidate, rules: GateRules) -> History:
     folder = candidate.folder if rules.is_history_from_file else "."
     return read_history(rules.history or "", folder)
+
+
+def _has(history: History, candidate: Candidate) -> bool:
+    return any(record.job == candidate.name for record in history.records)
 
 
 def recorded_only(results: Results) -> ExitCode:
@@ -125,15 +160,21 @@ class GateRecorder:
         """Raises RsctlError, before anything runs, if the commit is unknown or files differ."""
         self.location = require_history(location, "--record")
         self.candidate = candidate
+        self._commit: KnownCommit | None = None
         if location is not None:
             self._commit = commit_to_record(candidate.folder, location)
             candidate.require_unchanged()
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that samples are recorded at; None if they are not."""
+        return self._commit.commit if self._commit else None
 
     def rules_at_first(self, rules: GateRules) -> GateRules | None:
         """The rules by which a gate that records its first samples can judge; None if it can only
         record, because there is nothing to compare with yet.
 
-        Without records of the job the history is left out.
+        Without records of other states of the job the history is left out.
         """
         if self.location is None or (rules.history is not None and self._has_records(rules)):
             return rules
@@ -142,7 +183,9 @@ class GateRecorder:
 
     def _has_records(self, rules: GateRules) -> bool:
         try:
-            return any(r.job == self.candidate.name for r in _read(self.candidate, rules).records)
+            records = _read(self.candidate, rules)
+            own = self.candidate.name, self.candidate.benches, self.commit
+            return _has(without(records, *own), self.candidate)
         except RsctlError as problem:
             if not any(finding.code == "no-history" for finding in problem.findings):
                 raise
@@ -150,6 +193,7 @@ class GateRecorder:
 
     def append(self, results: Results) -> Recorded | None:
         """Append the samples; None without a location, or without samples. Raises RsctlError."""
-        if self.location is None or not any(series.known for series in results.series):
+        has_data = any(series.known for series in results.series)
+        if self.location is None or self._commit is None or not has_data:
             return None
         return record_results(results, self.candidate.name, self._commit, self.location)

@@ -162,7 +162,10 @@ class UndecidedCheck(msgspec.Struct):
             for part, each in zip(self.parts, found, strict=True)
         ]
         p = p_of_any([part.blocks for part in self.parts])
-        return Evidence(found[at].effect, p, max(each.p_excluded for each in found))
+        excluded, apart = (
+            max(column) for column in zip(*(each[2:] for each in found), strict=True)
+        )
+        return Evidence(found[at].effect, p, excluded, int(apart))
 
     @property
     def blocks(self) -> Sequence[Sides]:
@@ -393,4 +396,7 @@ def _why_inconclusive(case: UndecidedCheck, evidence: Evidence, alpha: float) ->
         )
     if evidence.is_beyond(case.floor):
         return f"exceeds the allowed regression, but {runs} may differ this much by chance"
+    if evidence.apart:
+        count = f"{evidence.apart} of {case.runs[1]} runs of the candidate"
+        return f"{count} are far worse than the others, and more than the baseline has"
     return f"{runs} do not exclude a regression of more than {case.floor}"

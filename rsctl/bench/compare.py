@@ -168,10 +168,8 @@ def _cell(
     first, last = series[0], series[-1]
     if len(series) < 2:
         return compared, None
-    lacking = [s.label for s, one in zip(sides, series, strict=True) if not one or not one.known]
     if first is None or last is None or not first.known or not last.known:
-        why = next((r for s in series if s and not s.known for r in s.reasons), "not measured")
-        compared.remark = f"no data in {', '.join(lacking)}: {why}"
+        compared.remark = _lacking(sides, series)
         return compared, None
     differ = definition_differences(sides[0].fingerprint, sides[-1].fingerprint, name)
     pair = CellSides(first.finite, last.finite)
@@ -181,6 +179,16 @@ def _cell(
         compared.effect = compared.interval = compared.p = None
         return compared, None
     return compared, pair
+
+
+def _lacking(sides: Sequence[Results], series: Sequence[Series | None]) -> str:
+    """Which sides have no data, by their reasons."""
+    labels: dict[str, list[str]] = {}
+    for side, one in zip(sides, series, strict=True):
+        if one is None or not one.known:
+            why = next(iter(one.reasons), None) if one else None
+            labels.setdefault(why or "not measured", []).append(side.label)
+    return "; ".join(f"no data in {', '.join(of)}: {why}" for why, of in labels.items())
 
 
 def _judge(compared: Compared, cells: list[CellSides]) -> None:

@@ -119,6 +119,12 @@ class Gate(msgspec.Struct, kw_only=True):
         return not (is_decided or self.refused or self.has_failed_runs)
 
     @property
+    def is_too_good(self) -> bool:
+        """Whether the gate fails because of an outdated baseline (`--fail-on-improvement`)."""
+        is_worse = self.verdict is Verdict.REGRESSED
+        return bool(self.outdated) and not is_worse and self.exit_code == ExitCode.GATE_FAILED
+
+    @property
     def has_failed_runs(self) -> bool:
         """Whether a run of either side has failed, or one of the candidate has diverged."""
         return bool(self.failures or self.baseline_failures or self.diverged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Optional
 
@@ -135,6 +135,17 @@ def decode_history(data: bytes, label: str) -> History:
         by_bench[key] = record
     records = sorted(by_bench.values(), key=lambda record: record.committed)
     return History(label=label, records=records)
+
+
+def without(
+    history: History, job: str, benches: Collection[str], commit: Optional[str] = None
+) -> History:
+    """The history without the state that some benches of a job measure: their records, and all of
+    the commits that they were recorded at, or that `commit` names.
+    """
+    mine = {r.commit for r in history.records if r.job == job and r.of in benches} | {commit}
+    kept = [r for r in history.records if r.job != job or r.commit not in mine]
+    return History(label=history.label, records=kept)
 
 
 def short_commit(commit: str) -> str:

@@ -27,7 +27,7 @@ from rsctl.bench.paired_results import PairedResults, paired_values, together
 from rsctl.bench.results import CellRuns, Series, cell_label
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides
-from rsctl.bench.verdict import ALPHA, NO_EVIDENCE, Evidence, Floor, at_floor, oriented
+from rsctl.bench.verdict import ALPHA, NO_EVIDENCE, Evidence, Floor, at_floor, evidence_of, oriented
 
 _MOST_REASONS = 3
 _ONLY_TRACKED = "files that git does not track are not in the folder of a commit"
@@ -42,10 +42,8 @@ def weigh_pairs(cells: Sequence[PairedCell], floor: Floor) -> Evidence:
         PairedCell(cell.candidate, at_floor(cell.baseline, cell.known, floor), cell.blocks)
         for cell in cells
     ]
-    p, p_excluded = (
-        paired.p_lower(paired.for_test(each, floor.is_relative)) for each in (cells, moved)
-    )
-    return Evidence(measured, p, p_excluded)
+    tested, excluded = (paired.for_test(each, floor.is_relative) for each in (cells, moved))
+    return evidence_of(measured, paired.p_lower(tested), excluded)
 
 
 class PairedCheck(UndecidedCheck):

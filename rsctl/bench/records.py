@@ -188,6 +188,10 @@ class Benches:
         """One bench by its id, or None."""
         return next(iter(self._benches("WHERE id=?", bench)), None)
 
+    def of_definition(self, definition: str) -> list[str]:
+        """The IDs of the benches that measure the same."""
+        return [bench.bench for bench in self._benches("WHERE definition=?", definition)]
+
     def benches(self, limit: int = -1) -> list[BenchRecord]:
         """Benches, the newest first."""
         return self._benches("ORDER BY created DESC, id LIMIT ?", limit)

@@ -150,6 +150,19 @@ class CellRuns(msgspec.Struct, kw_only=True):
         """Whether every run of the cell has failed."""
         return bool(self.failures) and len(self.failures) == len(self.runs)
 
+    def followed_by(self, again: Optional[CellRuns]) -> CellRuns:
+        """The runs of both."""
+        if again is None:
+            return self
+        return CellRuns(
+            cell=self.cell,
+            runs=[*self.runs, *again.runs],
+            seconds=self.seconds + again.seconds,
+            wanted=self.wanted + again.wanted,
+            lost=[*self.lost, *again.lost],
+            failures=[*self.failures, *again.failures],
+        )
+
 
 class Results(msgspec.Struct, kw_only=True):
     """Measurements. `label` is the display name; a baseline is `of` a bench or run."""

@@ -94,7 +94,8 @@ def sample_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
             common.diverged = True
     else:
         common.value = AGGREGATES[spec.aggregate](values)
-        common.spread = quantile(values, 0.75) - quantile(values, 0.25) if values[1:] else None
+        spread = quantile(values, 0.75) - quantile(values, 0.25)
+        common.spread = spread if values[1:] and math.isfinite(spread) else None
     return common
 
 

@@ -73,6 +73,34 @@ def winsorised(sides: Sides) -> Sides:
     return Sides(*([max(value, low) for value in side] for side in sides))
 
 
+def several_apart(blocks: Sequence[Sides]) -> int:
+    """How many runs of the first side are far below the others, where they are several more than
+    the second side has in proportion; otherwise 0.
+
+    They are the runs that the scores replace or leave out.
+    """
+    sides = Sides(*([value for block in blocks for value in block[side]] for side in (0, 1)))
+    size = max(abs(value) for side in sides for value in side) or 1.0
+    sides = Sides(*([value / size for value in side] for side in sides))
+    found = 0
+    for lowest in _lowest_kept(sides):
+        apart, like = (sum(value < lowest for value in side) for side in sides)
+        if apart > 1 + like * len(sides[0]) / len(sides[1]):
+            found = max(found, apart)
+    return found
+
+
+def _lowest_kept(sides: Sides) -> Iterator[float]:
+    """The lowest value that is not set apart, by each of the scores that sets lower ones apart."""
+    kept = winsorised(sides)
+    if kept != sides:
+        yield min(map(min, kept))
+    smaller = min(map(len, sides))
+    if smaller >= _FEWEST:
+        ordered = sorted([*sides.baseline, *sides.candidate])
+        yield from (ordered[count] for count in _counts_apart(ordered, smaller))
+
+
 def _ranks(pool: Sequence[float]) -> list[float]:
     """Twice the rank of each value, the mean of ranks where values are equal."""
     ordered = sorted(pool)
@@ -85,9 +113,13 @@ def _without_lowest(pool: Sequence[float], smaller: int) -> Iterator[list[float]
     One list for each gap below which there are fewer values than the smaller side has.
     """
     ordered = sorted(pool)
+    for count in _counts_apart(ordered, smaller):
+        others = fmean(ordered[count:])
+        yield [others if value < ordered[count] else value for value in pool]
+
+
+def _counts_apart(ordered: Sequence[float], smaller: int) -> list[int]:
+    """How many of the lowest values are below a wide gap, for each such gap."""
     gaps = [high - low for low, high in pairwise(ordered)]
     widest = GAP * median(gaps) * (1 + _TOLERANCE) + _TOLERANCE * max(map(abs, ordered))
-    for count, gap in enumerate(gaps[: smaller - 1], 1):
-        if gap > widest:
-            others = fmean(ordered[count:])
-            yield [others if value < ordered[count] else value for value in pool]
+    return [count for count, gap in enumerate(gaps[: smaller - 1], 1) if gap > widest]

@@ -3,7 +3,9 @@
 - **regressed**: the effect, by the median of all pairs of runs, is worse than the allowed floor;
   and an exact one-sided permutation test finds the difference (p <= alpha, adjusted for the number
   of checks).
-- **pass**: the same test, against a baseline moved to the floor, excludes a regression beyond it.
+- **pass**: the effect is not beyond the floor; the same test, against a baseline moved to the
+  floor, excludes a regression beyond it; and of the slow runs that it sets aside, the candidate has
+  at most one more than the baseline.
 - **inconclusive**: neither. Too few runs for this noise.
 - **no-data**: there is nothing to decide by.
 
@@ -24,9 +26,11 @@ from typing import NamedTuple, Optional
 
 import msgspec
 
+from rsctl.bench.exchanges import p_within
+from rsctl.bench.scores import several_apart
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides, by_both, combine, effect, holm, p_lower
-from rsctl.bench.strata import stratified_effect, stratified_p
+from rsctl.bench.strata import blocks_of_strata, stratified_effect, stratified_p
 
 ALPHA = 0.05
 CONFIRMED = 0.2
@@ -61,12 +65,14 @@ class Floor(msgspec.Struct, frozen=True):
 class Evidence(NamedTuple):
     """The result of one check's runs. A lower effect is worse, for each goal of a metric.
 
-    `p` is small if the candidate is worse, `p_excluded` if it is not worse by the floor.
+    `p` is small if the candidate is worse, `p_excluded` if it is not worse by the floor. `apart` is
+    how many runs of the candidate are far worse than the others, if they prevent a pass.
     """
 
     effect: Optional[float]
     p: float
     p_excluded: float
+    apart: int = 0
 
     def is_beyond(self, floor: Floor) -> bool:
         """Whether the effect is worse than the floor."""
@@ -87,15 +93,31 @@ def weigh(cells: Sequence[CellSides], floor: Floor) -> Evidence:
     measured = effect(cells, floor.is_relative)
     if measured is None:
         return NO_EVIDENCE
-    return Evidence(measured, p_lower(combine(cells, test_scale(floor))), p_excluded(cells, floor))
+    p = p_lower(combine(cells, test_scale(floor)))
+    return evidence_of(measured, p, [_moved(cells, floor)])
 
 
 def p_excluded(cells: Sequence[CellSides], floor: Floor) -> float:
     """One-sided p of the candidate being better than the baseline at the floor."""
+    return evidence_of(None, 1.0, [_moved(cells, floor)]).p_excluded
+
+
+def evidence_of(effect: Optional[float], p: float, moved: Sequence[Sides]) -> Evidence:
+    """The evidence with `p_excluded`: of blocks with the candidate, then the baseline at the floor.
+
+    It is 1 if several runs of the candidate are far worse than the others: the test sets such runs
+    apart, whose number the baseline does not explain.
+    """
+    excluded = p_within(moved)
+    apart = several_apart(moved) if excluded < 1 else 0
+    return Evidence(effect, p, 1.0 if apart else excluded, apart)
+
+
+def _moved(cells: Sequence[CellSides], floor: Floor) -> Sides:
     moved = [
         CellSides(cell.candidate, at_floor(cell.baseline, cell.known, floor)) for cell in cells
     ]
-    return p_lower(combine(moved, test_scale(floor)))
+    return combine(moved, test_scale(floor))
 
 
 def test_scale(floor: Floor) -> Callable[[Sides], float] | None:
@@ -115,7 +137,7 @@ def weigh_strata(strata: Sequence[Sides], floor: Floor) -> Evidence:
         )
         for sides in strata
     ]
-    return Evidence(measured, stratified_p(strata), stratified_p(moved))
+    return evidence_of(measured, stratified_p(strata), blocks_of_strata(moved))
 
 
 def adjusted(
@@ -154,7 +176,7 @@ def decide(evidence: Evidence, p_adjusted: float, floor: Floor, alpha: float = A
     """The verdict of one check without a confirmation."""
     if evidence.is_beyond(floor) and p_adjusted <= alpha:
         return Verdict.REGRESSED
-    return _pass_if_excluded(evidence, alpha)
+    return _pass_if_excluded(evidence, floor, alpha)
 
 
 def decide_confirmed(
@@ -167,7 +189,7 @@ def decide_confirmed(
     is_significant = p_adjusted <= alpha * CONFIRMED
     if fresh.is_beyond(floor) and pooled.is_beyond(floor) and is_significant:
         return Verdict.REGRESSED
-    return _pass_if_excluded(pooled, alpha)
+    return _pass_if_excluded(pooled, floor, alpha)
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -175,8 +197,9 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
     return min(verdicts, key=WORST_FIRST.index, default=Verdict.NO_DATA)
 
 
-def _pass_if_excluded(evidence: Evidence, alpha: float) -> Verdict:
-    is_excluded = evidence.p_excluded <= alpha and evidence.effect is not None
+def _pass_if_excluded(evidence: Evidence, floor: Floor, alpha: float) -> Verdict:
+    is_within = evidence.effect is not None and not evidence.is_beyond(floor)
+    is_excluded = is_within and evidence.p_excluded <= alpha
     return Verdict.PASS if is_excluded else Verdict.INCONCLUSIVE
 
 

@@ -273,7 +273,8 @@ def command(
             results = record_only(recorder, rules, run)
             write_reports(reports, candidate.name, results)
             return int(recorded_only(results))
-        prepared = prepare_gate_of(candidate, known, on_outdated=show_outdated)
+        own = recorder.commit
+        prepared = prepare_gate_of(candidate, known, commit=own, on_outdated=show_outdated)
         if recorder.location is None:  # samples of new conditions begin a series of a history
             prepared.require_comparable(must_have_all_cells=not allow_inconclusive)
         gate, results = _judge(prepared, run)
@@ -295,7 +296,7 @@ def _judge(prepared: PreparedGate, run: BenchRunner) -> tuple[Gate, Results]:
     for remark in prepared.remarks():
         print_message(remark)
     results = prepared.measure(run)
-    if results.label in (prepared.baseline.label, prepared.baseline.of):
+    if prepared.is_of(results):
         print_message(f"the baseline is {results.label} itself, so there is nothing to compare")
     gate = prepared.decide(results)
     if prepared.must_confirm(gate):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.api import Gate, GateRecorder, GateRules, HistoryGate, PreparedGate, Results
+from rsctl.api import Gate, GateRecorder, GateRules, PreparedGate, Results
 from rsctl.cli.gate_run import BenchRunner
 from rsctl.cli.show import print_important, print_message
 from rsctl.runs.stream.sanitize import sanitize_text
@@ -10,17 +10,9 @@ from rsctl.runs.stream.sanitize import sanitize_text
 
 def print_outdated(gate: Gate, prepared: PreparedGate) -> None:
     """Say what is better than the baseline, and how to have a new one."""
-    if not gate.outdated:
-        return
-    by_history = isinstance(prepared, HistoryGate) and not prepared.has_baseline
-    how = f"--record {prepared.rules.history}" if by_history else "--update-baseline"
     for better in gate.outdated:
-        print_important(
-            sanitize_text(
-                f"baseline is outdated: {better}; record a new one with "
-                f"`rsctl gate {prepared.candidate.file or 'BENCH'} {how}`"
-            )
-        )
+        how = prepared.renewal(gate)
+        print_important(sanitize_text(f"baseline is outdated: {better}; {how}"))
 
 
 def record_results(recorder: GateRecorder, results: Results) -> None:
@@ -38,7 +30,8 @@ def record_results(recorder: GateRecorder, results: Results) -> None:
 
 def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> Results:
     """Measure and record where there is nothing to compare with yet."""
-    print_message(f"{recorder.location} has no records of {recorder.candidate.name} yet")
+    where, name = rules.history or recorder.location, recorder.candidate.name
+    print_message(f"{where} has no records of {name} at other commits yet")
     results = recorder.candidate.measure(rules.repeat, run)
     for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
         print_message(sanitize_text(reason))

@@ -63,6 +63,19 @@ def test_the_last_side_is_compared_with_the_first() -> None:
     assert found.remarks == []
 
 
+def test_each_side_without_data_has_its_own_reason() -> None:
+    diverged = speed([None], None, "10 of 10 values are not finite")
+    silent = speed([None], None, "the log has no value")
+    [metric] = compare([side("a", diverged), side("b", silent)]).metrics
+    assert metric.remark == (
+        "no data in a: 10 of 10 values are not finite; no data in b: the log has no value"
+    )
+    [metric] = compare([side("a", diverged), side("b")]).metrics
+    assert metric.remark == (
+        "no data in a: 10 of 10 values are not finite; no data in b: not measured"
+    )
+
+
 def test_a_baseline_is_the_first_side_wherever_it_is_given() -> None:
     baseline = side("stored", speed([100.0, 102.0, 101.0]))
     baseline.kind = "baseline"
@@ -121,7 +134,9 @@ def test_sides_without_data_are_named_with_the_reason() -> None:
     found = compare([side("a", speed([1.0, 2.0])), side("b", lost)])
     assert found.remarks == ["speed: no data in b: job-1 failed: it crashed"]
     found = compare([side("a", lost), side("b", speed([1.0])), side("c")])
-    assert found.remarks == ["speed: no data in a, c: job-1 failed: it crashed"]
+    assert found.remarks == [
+        "speed: no data in a: job-1 failed: it crashed; no data in c: not measured"
+    ]
     found = compare([side("a", speed([1.0])), side("b")])
     assert found.remarks == ["speed: no data in b: not measured"]
     nan = speed([float("nan")])

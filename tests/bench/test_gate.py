@@ -105,6 +105,15 @@ def test_no_change_in_the_noise_is_not_passed() -> None:
     assert check.reason == "5+5 runs do not exclude a regression of more than 5 %"
 
 
+def test_a_remark_says_why_several_slow_runs_do_not_pass() -> None:
+    slow = [100.2, 33.0, 101.1, 34.0, 99.3]
+    gate = evaluate(results(STEADY), results(slow), FIVE_PERCENT)
+    assert (gate.verdict.value, gate.exit_code) == ("inconclusive", 8)
+    assert gate.checks[0].reason == (
+        "2 of 5 runs of the candidate are far worse than the others, and more than the baseline has"
+    )
+
+
 @pytest.mark.parametrize("runs", [1, 2])
 def test_too_few_runs_show_nothing(runs: int) -> None:
     check = evaluate(results(STEADY[:runs]), results(scaled(0.5)[:runs]), FIVE_PERCENT).checks[0]

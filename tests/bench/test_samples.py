@@ -184,3 +184,25 @@ def test_the_cost_of_a_run_in_a_cloud(store: Store, make_run: MakeRun) -> None:
     run = make_run([], run="job-b", target="vertex", plan={"pools": unknown})
     reason = "the on-demand price of x9-huge is unknown"
     assert samples(store, run)["run.cost"].reason == reason
+
+
+HUGE = 1.7e308
+
+
+@pytest.mark.parametrize(
+    ("logged", "aggregate", "value"),
+    [
+        ([HUGE, -HUGE], "median", 0.0),
+        ([HUGE, -HUGE], "mean", 0.0),
+        ([HUGE, -HUGE], "p95", 0.9 * HUGE),
+        ([HUGE, HUGE, -HUGE, HUGE], "mean", HUGE / 2),
+        ([HUGE, HUGE, HUGE], "mean", HUGE),
+    ],
+)
+def test_values_near_the_largest_number(
+    store: Store, make_run: MakeRun, logged: list[float], aggregate: str, value: float
+) -> None:
+    spec = MetricSpec(aggregate=aggregate, warmup="0 steps")
+    sample = samples(store, make_run(values("loss", logged), {"loss": spec}))["loss"]
+    assert sample.value == pytest.approx(value)
+    assert sample.spread is None or math.isfinite(sample.spread)

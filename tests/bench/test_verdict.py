@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rsctl.bench.paired import PairedCell, block_numbers
+from rsctl.bench.paired_gate import weigh_pairs
+from rsctl.bench.sides import Sides
 from rsctl.bench.stats import CellSides
 from rsctl.bench.verdict import (
     ALPHA,
@@ -20,6 +25,7 @@ from rsctl.bench.verdict import (
     oriented,
     shares,
     weigh,
+    weigh_strata,
 )
 
 FIVE = Floor(0.05)
@@ -76,6 +82,7 @@ def test_with_few_repetitions_one_kind_has_all_of_alpha(
         (Evidence(0.0, 1.0, ALPHA), 1.0, Verdict.PASS),
         (Evidence(0.0, 1.0, ALPHA + 1e-9), 1.0, Verdict.INCONCLUSIVE),
         (Evidence(None, 1.0, 0.0), 1.0, Verdict.INCONCLUSIVE),
+        (Evidence(-0.06, 1.0, 0.001), 1.0, Verdict.INCONCLUSIVE),  # nothing beyond it passes
         (NO_EVIDENCE, 1.0, Verdict.INCONCLUSIVE),
     ],
 )
@@ -98,7 +105,7 @@ def test_a_confirmed_regression_shows_in_fresh_runs_and_in_all(
 ) -> None:
     found = decide_confirmed(Evidence(fresh, 0, 1), Evidence(pooled, 0, 1), p, FIVE)
     assert found is verdict
-    passes = decide_confirmed(Evidence(fresh, 0, 1), Evidence(pooled, 0, 0.01), 1.0, FIVE)
+    passes = decide_confirmed(Evidence(fresh, 0, 1), Evidence(-0.05, 0, 0.01), 1.0, FIVE)
     assert passes is Verdict.PASS
 
 
@@ -127,3 +134,57 @@ def test_a_program_that_is_no_worse_than_the_floor_is_not_beyond_it(
     assert evidence(10.0).p_excluded == pytest.approx(1.0)
     assert not evidence(4.0).is_beyond(floor)
     assert evidence(4.0).p < 0.01
+
+
+FAST = [100.0, 101.0, 99.0, 100.5, 99.5]
+TWO_SLOW = [100.2, 33.0, 101.1, 34.0, 99.3]
+ONE_SLOW = [100.2, 33.0, 101.1, 100.1, 99.3]
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (FAST, TWO_SLOW, Verdict.INCONCLUSIVE),
+        (FAST, [100.0, 90.0, 101.0, 90.5, 99.0], Verdict.INCONCLUSIVE),
+        (FAST, [33.0, 34.0, 101.0, 35.0, 100.0], Verdict.INCONCLUSIVE),
+        (FAST * 2, [33.0, 34.0, 35.0, 33.5, 100.2, 101.1, 99.3, 100.1, 100.4, 99.8], None),
+        (FAST * 2, [33.0, 34.0, 100.0, 100.6, 100.2, 101.1, 99.3, 100.1, 100.4, 99.8], None),
+        (FAST, ONE_SLOW, Verdict.PASS),
+        (ONE_SLOW, TWO_SLOW, Verdict.PASS),  # at most one more than the baseline has
+        (TWO_SLOW, TWO_SLOW, Verdict.INCONCLUSIVE),  # three fast runs of each side are too few
+        (TWO_SLOW * 2, TWO_SLOW * 2, Verdict.PASS),
+        (FAST, FAST, Verdict.PASS),
+    ],
+)
+def test_several_runs_that_are_far_worse_never_pass(
+    before: list[float], after: list[float], verdict: Verdict | None, goal: str
+) -> None:
+    if goal == "min":
+        before, after = ([1 / value for value in side] for side in (before, after))
+    cell = CellSides(*(oriented(side, goal) for side in (before, after)))
+    evidence = weigh([cell], FIVE)
+    assert decide(evidence, evidence.p, FIVE) is (verdict or Verdict.INCONCLUSIVE)
+
+
+def test_several_pairs_and_machines_that_are_far_worse_never_pass() -> None:
+    slow = [*TWO_SLOW, *TWO_SLOW]
+    for after, verdict in ((slow, Verdict.INCONCLUSIVE), (FAST * 2, Verdict.PASS)):
+        pairs = weigh_pairs([PairedCell(FAST * 2, after, block_numbers(10))], FIVE)
+        assert decide(pairs, pairs.p, FIVE) is verdict
+        strata = weigh_strata([Sides(FAST, after[:5]), Sides(FAST, after[5:])], FIVE)
+        assert decide(strata, strata.p, FIVE) is verdict
+
+
+@pytest.mark.parametrize(("part", "most"), [(0.3, 0.62), (0.5, 0.25)])
+def test_a_candidate_that_is_often_slow_seldom_passes(part: float, most: float) -> None:
+    """At half the speed in that part of the runs: by its binomial distribution, at most one is slow
+    in 53 % and in 19 % of cases.
+    """
+    random, passed = Random(1), 0
+    for _ in range(200):
+        before = [random.gauss(1, 0.01) for _ in range(5)]
+        after = [random.gauss(1, 0.01) / (2 if random.random() < part else 1) for _ in range(5)]
+        evidence = weigh([CellSides(before, after)], FIVE)
+        passed += decide(evidence, evidence.p, FIVE) is Verdict.PASS
+    assert passed / 200 <= most

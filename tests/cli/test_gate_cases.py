@@ -8,13 +8,17 @@ from __future__ import annotations
 import json
 import math
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
 import pytest
 
+from rsctl import api
+from rsctl.bench.gate import confirm, evaluate
 from rsctl.bench.records import Benches, BenchRecord, Trial
+from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.store import Store
 from rsctl.runs.stream.metrics import MetricSpec
@@ -158,6 +162,54 @@ def judged(rsctl: Cli, *arguments: str) -> tuple[int, str]:
     heading = Path("g.md").read_text().splitlines()[1 - ("<!--" not in Path("g.md").read_text())]
     assert gate["verdict"].replace("-", " ") in heading
     return done.code, gate["verdict"]
+
+
+def test_junit_has_the_failed_runs_of_a_confirmation(rsctl: Cli) -> None:
+    record("before", TWO)
+    record("now", {"1": SLOW, "2": STEADY})
+    record("again", {"1": [CRASHED, 91.0, 91.5]})
+    sides = [api.results_of(name) for name in ("before", "now", "again")]
+    floors = {"throughput": Floor(0.05)}
+    gate = confirm(evaluate(*sides[:2], floors), *sides, floors)
+    assert gate.headline.endswith("; runs of the candidate failed: 1")
+    api.write_reports([api.CiReport("junit", "j.xml")], "job", sides[1], gate)
+    root = ElementTree.fromstring(Path("j.xml").read_text())
+    runs = root.find("testsuite[@name='job runs']")
+    assert runs is not None
+    assert runs.get("failures") == "1"
+    seconds = sum(cell.seconds for side in sides[1:] for cell in side.cells)
+    assert float(runs.get("time", "0")) == pytest.approx(seconds, abs=0.01)
+    assert [len(case) for case in runs] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "before", [one(*STEADY), TWO, {"1": STEADY, "2": [80.0, 130.0, 95.0, 105.0, 100.0]}]
+)
+def test_an_improvement_that_fails_is_in_every_report(
+    rsctl: Cli, before: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    record("before", before)
+    record("now", {**before, next(iter(before)): [1.2 * v for v in STEADY]})
+    base = ("gate", "now", "--baseline", "before", "--max-regression", "throughput=5%")
+    options = ("--fail-on-improvement", "--report", "junit=j.xml", "--report", "markdown=g.md")
+    done = rsctl(*base, *options)
+    assert done.code == 7
+    counts = re.findall(r'<testsuites .*failures="(\d+)"', Path("j.xml").read_text())
+    assert counts == ["1"]
+    assert '<testcase name="baseline" classname="job.gate"' in Path("j.xml").read_text()
+    [error] = [line for line in done.err.splitlines() if line.startswith("::error ")]
+    assert "::baseline is outdated: throughput" in error
+    for name in ("g.md", "summary.md"):
+        text = Path(name).read_text()
+        [heading] = [line for line in text.splitlines() if line.startswith("### ")]
+        assert heading.startswith("### ❌ ")
+        assert "the baseline is outdated; now against before: " in heading
+        assert "- throughput" in text
+    assert rsctl(*base, *options[1:], "--allow-inconclusive").code == 0
+    assert 'failures="0" errors="0"' in Path("j.xml").read_text()
+    assert "❌" not in Path("g.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,7 @@ def test_a_gate_by_a_history(rsctl: Cli, repository: Path) -> None:
         assert done.out.splitlines()[-1].startswith(f"{name} against {WHERE}, last 5 commits: ")
     assert done.err.splitlines()[-1] == (
         "baseline is outdated: throughput is 11.9 % better; record a new one with "
-        f"`rsctl gate BENCH --record {WHERE}`"
+        f"`rsctl gate better --record {WHERE}`"
     )
     done = rsctl(
         "gate", "better", "--history", WHERE, *LIMIT, "--fail-on-improvement", "-o", "json"
@@ -156,14 +157,100 @@ def test_a_gate_by_a_history(rsctl: Cli, repository: Path) -> None:
     assert (done.code, json.loads(done.out)["checks"][0]["floor"]) == (7, 0.004)
 
 
+def test_the_remedy_for_an_outdated_baseline_is_a_command_that_renews_it(
+    rsctl: Cli, repository: Path
+) -> None:
+    script = "import os; print('speed=%s' % os.environ.get('S', 80))"
+    change(repository, script)
+    assert rsctl("gate", "job.yaml", "--update-baseline", "--baseline", "b c.json").code == 0
+    rsctl.write(JOB.replace("gate: {", "gate: {baseline: own.json, "), "own.yaml")
+    change(repository, script)
+    assert rsctl("gate", "own.yaml", "--update-baseline").code == 0
+    before = Path("own.json").read_bytes()
+    for arguments in (
+        ("job.yaml", "--set", "run.env.S=100", "--baseline", "b c.json"),
+        ("own.yaml", "--set", "run.env.S=101", "--baseline", "b c.json", "--repeat", "4"),
+    ):
+        done = rsctl("gate", *arguments)
+        hint = done.err.splitlines()[-1]
+        assert "baseline is outdated: throughput" in hint
+        command = shlex.split(hint.partition("`")[2].partition("`")[0])
+        assert command[:2] == ["rsctl", "gate"]
+        assert rsctl(*command[1:]).code == 0
+        assert Path("own.json").read_bytes() == before
+        done = rsctl("gate", *arguments)
+        assert (done.code, "outdated" in done.err) == (0, False)
+        Path("b c.json").write_bytes(before)
+    done = rsctl("gate", "own.yaml", "--set", "run.env.S=102")
+    assert "`rsctl gate own.yaml --set run.env.S=102 --repeat 3 --update-baseline`" in done.err
+
+
+def test_the_remedy_names_a_history_as_seen_from_the_folder_of_the_command(
+    rsctl: Cli, repository: Path
+) -> None:
+    (repository / "sub").mkdir()
+    script = "import os; print('speed=%s' % os.environ.get('S', 80))"
+    (repository / "sub" / "train.py").write_text(script)
+    rsctl.write(JOB.replace("{max_regression", "{history: h.jsonl, max_regression"), "sub/job.yaml")
+    change(repository, script)
+    where = ("--record", "sub/h.jsonl")
+    assert rsctl("gate", "sub/job.yaml", *where).code == 0
+    done = rsctl("gate", "sub/job.yaml", "--set", "run.env.S=100")
+    assert "`rsctl gate sub/job.yaml --set run.env.S=100 --record sub/h.jsonl`" in done.err
+
+
+@pytest.mark.parametrize("options", [(), ("--window", "1"), ("--new",)])
+def test_a_repeated_gate_is_not_compared_with_itself(
+    rsctl: Cli, repository: Path, options: tuple[str, ...]
+) -> None:
+    """The verdict stays, though the samples of the first time are in the history."""
+    own = ("gate", "job.yaml", "--history", WHERE)
+    for script in ("print('speed=100')", "print('speed=101')"):
+        change(repository, f"# {options}\n{script}")
+        assert rsctl(*own, "--record", WHERE).code == 0
+    assert rsctl(*own, "--record", WHERE, *options).code == 0
+    change(repository, "print('speed=80')")
+    first = rsctl(*own, "--record", WHERE, *options)
+    again = [rsctl(*own, *more, *options) for more in (("--record", WHERE), ())]
+    assert [done.code for done in (first, *again)] == [7, 7, 7]
+    shown = [done.out.splitlines()[-1].partition(" against ")[2] for done in (first, *again)]
+    assert len(set(shown)) == 1
+
+
+def test_a_history_of_the_candidate_itself_has_nothing_to_compare_with(
+    rsctl: Cli, repository: Path
+) -> None:
+    gate = ("gate", "job.yaml", "--history", WHERE)
+    for _ in range(2):  # the second time, too, it only records
+        done = rsctl(*gate, "--record", WHERE)
+        assert (done.code, done.out) == (0, "")
+    [bench] = {record.of for record in read_history(WHERE).records}
+    done = rsctl(*gate, "-o", "json")
+    assert f"the baseline is {bench} itself, so there is nothing to compare" in done.err
+    [check] = json.loads(done.out)["checks"]
+    assert (done.code, check["verdict"]) == (8, "no-data")
+    done = rsctl("gate", bench, "--history", WHERE)
+    assert (done.code, "itself" in done.err) == (8, True)
+
+
+def test_own_samples_do_not_widen_the_limit(rsctl: Cli, repository: Path) -> None:
+    for number, level in enumerate([1.0, 1.002, 0.998, 1.001, 0.8]):
+        record_bench(f"b{number}", [level * value for value in STEADY])
+        change(repository, f"print({number})")
+        assert rsctl("history", "add", WHERE, f"b{number}", "--commit", "HEAD").code == 0
+    done = rsctl("gate", "b4", "--history", WHERE, "-o", "json")
+    found = json.loads(done.out)
+    assert (done.code, found["baseline"]) == (7, f"{WHERE}, last 4 commits")
+    assert found["checks"][0]["floor"] < 0.01
+
+
 def test_an_improvement_over_a_fixed_baseline(rsctl: Cli) -> None:
     record_bench("before", STEADY)
     record_bench("now", [1.2 * value for value in STEADY])
     done = rsctl("gate", "now", "--baseline", "before", *LIMIT)
     assert done.code == 0
     assert done.err.splitlines()[-1] == (
-        "baseline is outdated: throughput is 20 % better; record a new one with "
-        "`rsctl gate BENCH --update-baseline`"
+        "baseline is outdated: throughput is 20 % better; give --baseline now"
     )
     done = rsctl("gate", "now", "--baseline", "before", *LIMIT, "--fail-on-improvement")
     assert done.code == 7
@@ -226,6 +313,7 @@ def test_a_first_record(rsctl: Cli, repository: Path) -> None:
     assert 'errors="0"' in Path("r.xml").read_text()
     assert rsctl(*base, "--baseline", "b.json", "--update-baseline").code == 0
     assert 'errors="0"' in Path("r.xml").read_text()
+    (repository / "sub" / "train.py").write_text("print('speed=89')\n")
     done = rsctl(*base, "-o", "json")  # relative to the job file
     assert json.loads(done.out)["baseline"] == "../../h.jsonl, last commit"
 
@@ -260,7 +348,7 @@ def test_a_job_records_itself_and_is_bisected(rsctl: Cli, repository: Path) -> N
     first = git(repository, "rev-parse", "HEAD")
     done = rsctl("gate", "job.yaml", "--history", WHERE, "--record", WHERE)
     assert (done.code, done.out) == (0, "")
-    assert f"{WHERE} has no records of digits yet" in done.err
+    assert f"{WHERE} has no records of digits at other commits yet" in done.err
     for script in ("print('speed=101')", "import nothing_here", "print('speed=80')"):
         last = change(repository, script)
     culprit = last
@@ -312,7 +400,8 @@ def test_the_history_is_in_the_working_tree(rsctl: Cli, repository: Path) -> Non
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "history")
     assert rsctl("history", where).out.startswith("job: git:main:bench/h.jsonl\n")
-    assert rsctl("gate", "one", "--history", where, *LIMIT).code == 0
+    record_bench("two", STEADY)
+    assert rsctl("gate", "two", "--history", where, *LIMIT).code == 0
 
 
 def test_an_empty_history(rsctl: Cli) -> None:

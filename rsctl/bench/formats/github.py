@@ -7,6 +7,7 @@ and the last one gives the number of those left out. A step summary over 1 MiB i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rsctl.bench.checks import MetricCheck
 from rsctl.bench.formats.markdown import gate_within
@@ -25,9 +26,17 @@ _COMMANDS = {Verdict.REGRESSED: "error", Verdict.NO_DATA: "error", Verdict.INCON
 def annotation_lines(gate: Gate, file: str | None = None) -> list[str]:
     """Workflow commands, one a line, for all that did not pass: 10 at most, the worst first."""
     bad = [check for check in gate.worst_first if check.verdict is not Verdict.PASS]
+    if gate.is_too_good:
+        better = f"baseline is outdated: {'; '.join(gate.outdated)}"
+        lines = [_command("error", "rsctl gate", better, file)]
+        return [*lines, *_of_checks(bad, MOST_ANNOTATIONS - 1, file)]
     if not bad and gate.verdict is not Verdict.PASS:
         return [_command("error", "rsctl gate", gate.headline, file)]
-    shown = bad if len(bad) <= MOST_ANNOTATIONS else bad[: MOST_ANNOTATIONS - 1]
+    return _of_checks(bad, MOST_ANNOTATIONS, file)
+
+
+def _of_checks(bad: Sequence[MetricCheck], most: int, file: str | None) -> list[str]:
+    shown = bad if len(bad) <= most else bad[: most - 1]
     lines = [_of_check(check, file) for check in shown]
     left = len(bad) - len(shown)
     if left:

@@ -56,6 +56,10 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
         suites.append(("gate", [_check(check, tolerant) for check in gate.checks]))
         if not gate.checks:
             suites.append(("gate", [JunitCase("gate", "error", gate.headline)]))
+        elif gate.is_too_good:
+            text = f"baseline is outdated: {'; '.join(gate.outdated)}"
+            details = "\n".join(gate.outdated)
+            suites[-1][1].append(JunitCase("baseline", "failure", text, details))
     return _file(name, suites)
 
 

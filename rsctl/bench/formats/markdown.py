@@ -66,6 +66,10 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
     if len(shown) < len(checks):
         left = len(checks) - len(shown)
         parts.append(f"\nThis text is cut: {left} more checks are not shown.\n")
+    if gate.outdated:
+        parts.append(
+            _differences("Better than the baseline by more than it may be worse", gate.outdated)
+        )
     if gate.moved:
         parts.append(_differences("Longer in each step", gate.moved))
     if gate.missing_steps:
@@ -78,6 +82,8 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
 def _heading(gate: Gate) -> str:
     sign, _, word = _SIGNS[gate.verdict].partition(" ")
     said = f"{word}: " if gate.verdict is Verdict.PASS else ""  # other headlines have the word
+    if gate.is_too_good:
+        sign, said = "❌", f"{said}the baseline is outdated; "
     return f"### {sign} {said}{_safe(gate.headline)}\n"
 
 

@@ -12,11 +12,17 @@ def quantile(values: Sequence[float], part: float) -> float:
     position = part * (len(ordered) - 1)
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+    step, part = ordered[high] - ordered[low], position - low
+    if math.isinf(step):
+        return ordered[low] * (1 - part) + ordered[high] * part
+    return ordered[low] + step * part
 
 
 def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:
+        return math.fsum(value / len(values) for value in values)
 
 
 AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
