@@ -7,6 +7,7 @@ run, on a command line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Environ
 from typing import Optional
@@ -84,7 +85,12 @@ def literal_secrets(root: Mapping) -> Iterator[Finding]:
                     )
     targets = root.entries.get("targets")
     if targets is not None:
-        yield from _literals(_options(targets.value, None, "targets"), "value", " or the job")
+        found = _options(targets.value, None, "targets")
+        named = (
+            (value, None if _OWN_OPTION.fullmatch(path) else name, path)
+            for value, name, path in found
+        )
+        yield from _literals(named, "value", " or the job")
 
 
 def _literals(found: Iterable[_Argument], kind: str, seen_in: str) -> Iterator[Finding]:
@@ -120,6 +126,8 @@ def _options(node: Node, name: str | None, path: str) -> Iterator[_Argument]:
             yield from _options(entry.value, name_of_value(node, key), f"{path}.{key}")
 
 
+_OWN_OPTION = re.compile(r"targets\.\w+\.\w+")
+"""The path of an option that rsctl defines, such as encryption_key: none is a secret's."""
 _NO_SECRETS = (None, True, False, "")
 _Argument = tuple[Scalar, Optional[str], str]
 """A value; the argument's name if that is one of a secret; and the path to report."""
