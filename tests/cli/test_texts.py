@@ -388,7 +388,9 @@ def test_a_table_in_a_narrow_terminal(
     lines: list[str],
 ) -> None:
     monkeypatch.setattr(table.sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(table.shutil, "get_terminal_size", lambda: os.terminal_size((width, 24)))
+    monkeypatch.setattr(
+        table.shutil, "get_terminal_size", lambda *_, **__: os.terminal_size((width, 24))
+    )
     assert written(capsys, ROWS)[: len(lines)] == lines
 
 
