@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -15,6 +15,7 @@ from rsctl.runs.forget import forget
 from rsctl.runs.home import run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store, StoreError
+from rsctl.runs.store_errors import DiskFull
 from rsctl.targets import in_cloud
 
 _CLOSING_SECONDS = 10.0
@@ -59,9 +60,13 @@ def _unfinished(store: Store, name: str) -> RunRecord | None:
 
 
 def _require_unused(store: Store, name: str) -> None:
-    """Raise RsctlError if another run or a bench points into the folder of a run."""
+    """Raise RsctlError if another run or a bench points into the folder of a run.
+
+    On a full disk benches cannot be read, and the run makes the space for that.
+    """
     users = [(run.run, run.plan) for run in store.runs() if run.run != name]
-    users += [(b.bench, b.spec) for b in Benches(store).benches() if name not in b.all_runs]
+    with suppress(DiskFull):
+        users += [(b.bench, b.spec) for b in Benches(store).benches() if name not in b.all_runs]
     for user, value in users:
         if name in used_runs(value, is_everything=False):
             message = f"{user} uses the files of {name} in {run_directory(name)}"

@@ -52,10 +52,14 @@ def test_a_command_about_the_same_job(fields: dict[str, Any], arguments: list[st
                 "created": "2026-01-31T12:00:00.000000Z", "cells": [{}], **fields,
             }
         ),
-        None,
+        PLANNED,
         new=False,
     )  # fmt: skip
     assert made.job_arguments == arguments
+
+
+def test_a_command_about_a_bench_of_the_store() -> None:
+    assert candidate().job_arguments == ["job-bench-1"]
 
 
 def test_the_properties_of_a_bench_that_has_run() -> None:

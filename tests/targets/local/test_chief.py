@@ -27,13 +27,13 @@ name: job
 image: {base: "b:1", source: src}
 run: {script: train.py, args: {lr: 0.1, chief: n}, env: {A: "1", B: "1"}}
 workers: {count: 3, accelerator: "l4:2"}
-chief: {accelerator: "l4:1", args: {chief: y}, env: {B: "2", PASS: "${TOKEN}"}}
+chief: {accelerator: "l4:1", args: {chief: y}, env: {B: "2", EXTRA: "${TOKEN}"}}
 targets: {compose: {cpus: 2, memory: 1GB, chief: {memory: 4GB}}}
 """
 WORDS = ["--python", "--", "train.py", "--lr", "0.1", "--chief"]
 DIFFERENT = """\
 import os, socket, sys, time
-print(os.environ["RSCTL_REPLICA"], sys.argv[1:], os.environ["WHO"], os.environ.get("PASS"),
+print(os.environ["RSCTL_REPLICA"], sys.argv[1:], os.environ["WHO"], os.environ.get("EXTRA"),
       os.environ["NODE_RANK"], os.environ["NNODES"], flush=True)
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 if sys.argv[1] == "y":
@@ -55,7 +55,7 @@ def test_as_processes(plan: Render) -> None:
     python = ["/venv/bin/python", rsctl_start.__file__, "rsctl.node.launch"]
     others = [*python, *launched(2, "n")]
     assert [c["argv"] for c in commands] == [[*python, *launched(1, "y")], others, others]
-    names = ("CUDA_VISIBLE_DEVICES", "A", "B", "PASS")
+    names = ("CUDA_VISIBLE_DEVICES", "A", "B", "EXTRA")
     assert [[c["env"].get(name, "absent") for name in names] for c in commands] == [
         ["0", "1", "2", None],
         ["1,2", "1", "1", "absent"],
@@ -83,7 +83,7 @@ def test_as_containers(plan: Render) -> None:
         (2.0, 10**9, 5 * 10**8),
         (2.0, 10**9, 5 * 10**8),
     ]
-    assert [s["environment"].get("PASS", "absent") for s in services.values()] == [
+    assert [s["environment"].get("EXTRA", "absent") for s in services.values()] == [
         None,
         "absent",
         "absent",
@@ -146,7 +146,7 @@ def write(rsctl: Rsctl, **keys: Any) -> str:
     job = rsctl.write_job(
         run={"script": "train.py", "launcher": "once", "args": ["n"], "env": {"WHO": "worker"}},
         workers={"count": 2},
-        chief={"args": ["y"], "env": {"WHO": "chief", "PASS": "${TOKEN}"}},
+        chief={"args": ["y"], "env": {"WHO": "chief", "EXTRA": "${TOKEN}"}},
         **keys,
     )
     (rsctl.folder / "source").mkdir(exist_ok=True)
@@ -178,7 +178,7 @@ def test_a_run_of_containers(rsctl: Rsctl) -> None:
 def test_a_rehearsal(rsctl: Rsctl, cloud: str) -> None:
     job = write(rsctl, image={"base": "b"})
     # SageMaker's chief may have no secret of its own.
-    plain = ("--set", "chief.env.PASS=s3cret")
+    plain = ("--set", "chief.env.EXTRA=s3cret")
     options = ("-t", cloud, "--rehearse", "--rehearse-with", "process", *plain)
     done = rsctl("submit", job, *options, TOKEN="unused")
     assert done.exit_code == 0, done.stderr
