@@ -24,9 +24,9 @@ from rsctl.api.drill_verdict import FaultResult, Reference, judge
 from rsctl.api.drill_watch import Observation, RunWatch, StrikePlan
 from rsctl.api.job_file import JobFile, load, source_of, target_of
 from rsctl.api.submission import PreparedRun, prepare
+from rsctl.bench.own_folders import with_own_folders
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.job import Job
-from rsctl.job.units import Location
 from rsctl.runs.ids import new_run_id
 from rsctl.targets.managed.emulator.clouds import emulator_of
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
@@ -175,7 +175,7 @@ class PreparedDrill:
 
     def _prepared(self, fault: Fault | None, resume: str | None) -> PreparedRun:
         run = new_run_id(self.job.name)
-        job = self.job if resume else _with_own_folders(self.job, run)
+        job = self.job if resume else with_own_folders(self.job, run)
         rehearsal = self.rehearsal
         if rehearsal is not None:
             behaviour = {**_QUICK, **rehearsal.behaviour}
@@ -245,17 +245,6 @@ def prepare_drill(
 def _alone(job: Job) -> Job:
     """The job without trackers, messages and kept nodes, which are for real runs."""
     return with_fields(job, tracking=[], notify=[], limits=with_fields(job.limits, keep=None))
-
-
-def _with_own_folders(job: Job, run: str) -> Job:
-    """The job with checkpoints and outputs of its own: it reads and changes none of the user's."""
-    return with_fields(job, checkpoints=_own(job.checkpoints, run), outputs=_own(job.outputs, run))
-
-
-def _own(location: Location | None, run: str) -> Location | None:
-    if location is None or location.scheme == "file":
-        return None  # the run's own folder
-    return Location(f"{location.rstrip('/')}/{run}")
 
 
 def _behaviours(target: str) -> frozenset[str]:

@@ -16,8 +16,10 @@ from rsctl.target_info import target_info
 from rsctl.targets import in_cloud
 
 
-def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
-    """A run by its id, a unique prefix, `@last` or a job's URL, reconciled.
+def run(
+    reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool = True
+) -> Run:
+    """A run by its id, a unique prefix, `@last` or a job's URL, reconciled unless told otherwise.
 
     The URL of a cloud job that was submitted elsewhere adds it to the store as a run. `on_outdated`
     gets the reason if it may be out of date, such as a cloud that cannot be reached. Raises
@@ -31,7 +33,8 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore) -> Run:
             if cloud is None:
                 raise
             record = cloud.adopt(reference)
-        reconcile_run(record, on_outdated)
+        if is_reconciled:
+            reconcile_run(record, on_outdated)
     return Run(latest(record))
 
 

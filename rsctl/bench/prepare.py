@@ -15,6 +15,7 @@ import msgspec
 from rsctl.bench.fingerprint import CellPrint, Fingerprint, definitions, plan_print
 from rsctl.bench.inputs import code_digest, packages, packages_digest, source_digest, source_files
 from rsctl.bench.lost_runs import bench_job, option_findings
+from rsctl.bench.own_folders import folder_findings
 from rsctl.bench.pack_checks import pack_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -154,7 +155,8 @@ def prepare(
             one = msgspec.structs.replace(one, job=completed)
             findings += [finding for finding in defaults if finding not in findings]
         if one.job:
-            findings += [f for f in option_findings(one.job, chosen.info) if f not in findings]
+            told = [*option_findings(one.job, chosen.info), *folder_findings(one.job)]
+            findings += [finding for finding in told if finding not in findings]
             one = msgspec.structs.replace(one, job=bench_job(one.job, chosen.info))
         try:
             submission = make_plan(one, chosen, placeholder(name_of(one)))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.lost_runs import failed_nodes, without_nodes
 from rsctl.bench.pack_progress import settings_of
+from rsctl.bench.own_folders import with_own_folders
 from rsctl.bench.packed import MOST_SLOTS, Pack, make_pack, pack_job, shape_of, trials_in
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate
@@ -207,8 +208,8 @@ class TrialStarter:
         nodes = failed_nodes(self._store, bench)
         if isinstance(trial, Pack):
             job = pack_job(cells, [numbers.index(one.cell) for one in trial.trials])
-        if nodes or isinstance(trial, Pack):
-            job = without_nodes(job, info, nodes)
+        job = with_own_folders(without_nodes(job, info, nodes), trial.run)
+        if isinstance(trial, Pack) or job != cells[0].submission.job:
             submission = make_plan(job, self.prepared.target, trial.run)
         image = submission.plan.image
         image = replace(image, reference=bench.images.get(image.tag or ""))

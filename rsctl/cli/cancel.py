@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from rsctl.api import Run
+from typing import TYPE_CHECKING
+
+from rsctl import api
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.silence import silence_told
+from rsctl.cli.tracking import resume_tracking
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+
+if TYPE_CHECKING:
+    from rsctl.api import Run
 
 _WAIT_SECONDS = 60.0
 
@@ -20,31 +26,33 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
-    try:
-        handle = find_run(run, f": {run} is not cancelled yet")
-    except KeyboardInterrupt:
-        raise _interrupted(f"{run} is not cancelled", f"rsctl cancel {run}") from None
+    handle = api.run(run, is_reconciled=False)
+    resume_tracking(handle.record)
     if handle.state.is_final:
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
         _cancel(handle)
-        print_message(f"{handle.id} {handle.state.value}")
+        is_own = handle.state in (JobState.CANCELLING, JobState.CANCELLED)
+        print_message(f"{handle.id} {'' if is_own else 'has ended: '}{handle.state.value}")
     if output == "json":
         print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)
 
 
 def _cancel(run: Run) -> None:
-    """Cancel a run; an interruption says whether the job received it. Raises RsctlError."""
+    """Cancel a run; an interruption says whether the job received it. Raises RsctlError.
+
+    Its state is read after the request is sent: a cloud may take long for each.
+    """
     try:
         with silence_told(run.id, f": {run.id} may not be cancelled", (JobState.CANCELLING,)):
             run.cancel(_WAIT_SECONDS)
+    except RsctlError:
+        find_run(run.id)  # which shows why its state may be unknown
+        raise
     except KeyboardInterrupt:
         is_received = run.reload().state is JobState.CANCELLING or run.state.is_final
         message = f"{run.id} is being cancelled"
         message = message if is_received else f"whether {run.id} is cancelled is unknown"
-        raise _interrupted(message, f"rsctl status {run.id}") from None
-
-
-def _interrupted(message: str, remedy: str) -> RsctlError:
-    return RsctlError(ExitCode.INTERRUPTED, error("interrupted", f"interrupted: {message}", remedy))
+        finding = error("interrupted", f"interrupted: {message}", f"rsctl status {run.id}")
+        raise RsctlError(ExitCode.INTERRUPTED, finding) from None

@@ -30,8 +30,11 @@ def record_results(recorder: GateRecorder, results: Results) -> None:
 
 def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> Results:
     """Measure and record where there is nothing to compare with yet."""
-    where, name = rules.history or recorder.location, recorder.candidate.name
-    print_message(f"{where} has no records of {name} at other commits yet")
+    name = recorder.candidate.name
+    if rules.history:
+        print_message(f"{rules.history} has no records of {name} at other commits yet")
+    else:
+        print_message(f"{name} is recorded only: to compare it, add --history {recorder.location}")
     results = recorder.candidate.measure(rules.repeat, run)
     for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
         print_message(sanitize_text(reason))

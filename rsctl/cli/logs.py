@@ -123,13 +123,17 @@ def command(
     write = _writer(output, replicas or handle.replicas)
     show_obstacle = _obstacles_since(now())
     batches = handle.log_batches(chosen, tail=tail, follow=follow, on_finding=show_obstacle)
-    has_lines = tail == 0 or not (grep or since)
+    has_lines = tail == 0 or (failed and handle.record.first_failure is None)
     for batch in batches:
         write(batch)
         has_lines = has_lines or any(output == "json" or _is_shown(line) for line in batch)
-    if not has_lines:
+    findings = handle.log_findings()
+    if not has_lines and any((role, replica, failed, grep, since)):
         print_message(f"no line of {handle.id} matches")
-    show_findings(handle.log_findings())
+    elif not (has_lines or findings):
+        is_final = handle.reload().state.is_final
+        print_message(f"{handle.id} has written nothing{'' if is_final else ' yet'}")
+    show_findings(findings)
     if follow and output == "text":
         _print_end(handle.reload())
     return int(ExitCode.SUCCEEDED)

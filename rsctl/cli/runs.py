@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
 
 
-def find_run(reference: str, consequence: str = "") -> Run:
+def find_run(reference: str) -> Run:
     """Return a run, updated; shows why it may be out of date. Raises RsctlError if it does not
     exist.
 
-    `consequence` is what the wait for a cloud means, see `silence_told`. Sends unsent data to its
-    trackers in the background.
+    Sends unsent data to its trackers in the background.
     """
-    with silence_told(reference, consequence):
+    with silence_told(reference):
         handle = api.run(reference, on_outdated=show_outdated)
     resume_tracking(handle.record)
     return handle

@@ -69,7 +69,7 @@ def prepared_drill(*faults: str, limits: Any = None, **how: Any) -> PreparedDril
 
 @pytest.fixture(autouse=True)
 def _folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drill, "_with_own_folders", lambda job, run: (job, run))
+    monkeypatch.setattr(drill, "with_own_folders", lambda job, run: (job, run))
 
 
 SURVIVOR = observed({"loss": list(range(1, 21))}, struck_at=11, strike_time=at(11.5))

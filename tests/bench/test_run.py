@@ -126,6 +126,26 @@ def test_every_cell_is_run_its_share_in_balanced_order(ledger: Path) -> None:
     assert start(ledger.parent, repeat=3)[1].todo == [3]
 
 
+def test_no_run_continues_the_training_of_another(ledger: Path) -> None:
+    """A script that resumes trains all its steps in each run, wherever the job keeps them."""
+    (ledger.parent / "work.py").write_text(
+        "import os, pathlib\n"
+        "last = pathlib.Path(os.environ['RSCTL_CHECKPOINT_DIR'], 'last')\n"
+        "done = int(last.read_text()) if last.exists() else 0\n"
+        "for step in range(done, 5): print(f'step={step} speed={100 + done}')\n"
+        "last.write_text('5')\n"
+    )
+    kept = ledger.parent / "kept"
+    (ledger.parent / "job.yaml").write_text(f"checkpoints: {kept}\n{JOB}")
+    prepared = prepared_at(ledger.parent)
+    assert [finding.message for finding in prepared.findings if finding.code == "bench"] == [
+        f"a bench keeps the checkpoints of each run in the run's own folder, not {kept}"
+    ]
+    _, observer = start(ledger.parent, repeat=2)
+    assert observer.values == [100.0] * 6
+    assert not kept.exists()
+
+
 def test_what_failed_is_run_again_by_the_next_call_and_nothing_else(ledger: Path) -> None:
     """The failed runs stay in the record as earlier attempts."""
     trap = Path(f"{ledger}.b")

@@ -88,7 +88,9 @@ def test_a_bench_as_the_baseline(repository: Repository) -> None:
 
 def test_a_history_of_other_conditions(repository: Repository) -> None:
     repository.commit("arguments")
-    assert repository.rsctl("gate", "bench/job.yaml", "--record", "../h.jsonl").code == 0
+    done = repository.rsctl("gate", "bench/job.yaml", "--record", "../h.jsonl")
+    assert done.code == 0
+    assert "recorded only: to compare it, add --history ../h.jsonl\n" in done.err
     before = len(repository.runs)
     repository.change("lr: 0.05", "lr: 0.3", repository.job)
     repository.commit("faster")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -80,7 +81,7 @@ def test_options_choose_lines(
     done = rsctl("logs", "@last", *options)
     assert (done.code, done.out) == (0, "".join(lines[i] for i in shown))
     if "--follow" not in options:  # which ends with the final state
-        is_filtered = not shown and options[0] == "--since"
+        is_filtered = not shown and options[0] != "--tail"
         assert done.err == ("no line of job-aaaaaa matches\n" if is_filtered else "")
 
 
@@ -150,12 +151,18 @@ def test_of_a_run_without_a_failure_no_replica_failed(rsctl: Cli, make_run: Make
     assert (done.code, done.out, done.err) == (0, "", "no replica of job-aaaaaa has failed\n")
 
 
-def test_a_run_that_has_written_nothing_yet(rsctl: Cli, make_run: Make) -> None:
-    make_run().succeed(2)
-    for options in ([], ["--tail", "3"], ["--replica", "worker-1"], ["-o", "json"], ["-f"]):
+def test_a_run_that_has_written_nothing(rsctl: Cli, make_run: Make) -> None:
+    run = make_run()
+    lock = run.folder.lock()
+    assert rsctl("logs", "@last").err == "job-aaaaaa has written nothing yet\n"
+    os.close(lock)
+    run.succeed(2)
+    said = "job-aaaaaa has written nothing\n"
+    for options in ([], ["--tail", "3"], ["-o", "json"], ["-f"]):
         done = rsctl("logs", "@last", *options)
         end = "job-aaaaaa succeeded after 0:02\n" if options == ["-f"] else ""
-        assert (done.code, done.out, done.err) == (0, "", end)
+        assert (done.code, done.out, done.err) == (0, "", said + end)
+    assert rsctl("logs", "@last", "--replica", "worker-1").err == "no line of job-aaaaaa matches\n"
 
 
 def test_no_run_and_several(rsctl: Cli, make_run: Make) -> None:

@@ -30,7 +30,9 @@ class SilentCloud:
 
         monkeypatch.setattr(silence, "_SECONDS", 60.0)
         monkeypatch.setattr(silence, "print_message", tell)
-        for name in ("reconcile", "collect", "cancel"):
+        self.cancelled: list[str] = []
+        monkeypatch.setattr(VERTEX, "cancel", self.cancelled.append)
+        for name in ("reconcile", "collect"):
             monkeypatch.setattr(VERTEX, name, lambda _run: None)
 
     def waits(self, name: str, is_interrupted: bool = False) -> None:
@@ -41,14 +43,8 @@ class SilentCloud:
             if is_interrupted:
                 raise KeyboardInterrupt
 
-        if name == "reconcile":
-            self._hurry()
-        else:  # the state is read first, and its answer comes
-            self._patch.setattr(VERTEX, "reconcile", self._hurry)
-        self._patch.setattr(VERTEX, name, call)
-
-    def _hurry(self, _run: str = "") -> None:
         self._patch.setattr(silence, "_SECONDS", 0.01)
+        self._patch.setattr(VERTEX, name, call)
 
     def accepts_and_is_interrupted(self) -> None:
         """Have a cancellation be accepted before the interruption."""
@@ -81,13 +77,16 @@ def test_an_answer_and_a_local_run_need_no_line(
     assert "waiting" not in rsctl("status", "@last").err
 
 
-def test_a_cancellation_interrupted_before_it_is_sent(rsctl: Cli, cloud: SilentCloud) -> None:
+def test_a_silent_cloud_receives_the_cancellation_first(rsctl: Cli, cloud: SilentCloud) -> None:
+    """A cloud that tells no state may still end the job."""
     cloud.waits("reconcile", is_interrupted=True)
     done = rsctl("cancel", RUN)
+    assert cloud.cancelled == [RUN]
     assert (done.code, done.err) == (
         130,
-        f"waiting for Vertex AI: {RUN} is not cancelled yet\n"
-        f"error: interrupted: {RUN} is not cancelled\n    -> rsctl cancel {RUN}\n",
+        f"waiting for Vertex AI: {RUN} may not be cancelled\n"
+        f"error: interrupted: whether {RUN} is cancelled is unknown\n"
+        f"    -> rsctl status {RUN}\n",
     )
 
 
