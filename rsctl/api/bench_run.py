@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Union
@@ -33,12 +33,12 @@ def never() -> Stop:
     return None
 
 
-def claim(record: BenchRecord, new: bool) -> Bench:
-    """The latest bench of the store that measures the same; otherwise, or if `new`, this one,
-    recorded.
+def claim(record: BenchRecord, new: bool, excluded: Collection[str] = ()) -> Bench:
+    """The latest bench of the store that measures the same; otherwise, or if `new` or if its ID is
+    `excluded`, this one, recorded.
     """
     with closing(Store()) as store:
-        return Bench(Benches(store).claim(record, new))
+        return Bench(Benches(store).claim(record, new, excluded))
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,18 @@ class PreparedBench:
         """The job's metrics by name, for reading them out of log lines."""
         return self.plan.metric_specs
 
-    def claim(self, repeat: int | None = None, *, new: bool = False) -> Bench:
-        """The latest bench of the store that measures the same; otherwise, or if `new`, a new one.
+    def claim(
+        self, repeat: int | None = None, *, new: bool = False, excluded: Collection[str] = ()
+    ) -> Bench:
+        """The latest bench of the store that measures the same; a new one if there is none, if
+        `new`, or if its ID is `excluded`.
 
         It has `repeat` repetitions of each cell: by default the number in `gate.repeat`, otherwise
         one. Raises RsctlError.
         """
         gate = self.plan.job.gate
         times = repeat or (gate.repeat if gate else None) or 1
-        return claim(self.plan.new_bench(times), new)
+        return claim(self.plan.new_bench(times), new, excluded)
 
     def remaining(self, bench: Bench, failed: TrialKeys | None = None) -> list[Submission]:
         """The submissions that `run` makes of a claimed bench, each without a run ID of its own.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Union
@@ -174,12 +174,20 @@ class Candidate:
         prepared = replace(self.prepared, plan=part)
         return Candidate(part.new_bench(1), prepared, self._new)
 
-    def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
-        """Run the remaining cells of a job file's bench; the samples. Raises RsctlError."""
+    def measure(
+        self,
+        repeat: int | None = None,
+        run: RunBench = just_run,
+        excluded: Collection[str] = (),
+    ) -> Results:
+        """Run the remaining cells of a job file's bench; the samples. Raises RsctlError.
+
+        A bench of the `excluded` IDs is not continued: a new one is run.
+        """
         if self.prepared is None:
             return Bench(self._record).results()
         repetitions = self.repeat(repeat)
-        bench = self.prepared.claim(repetitions, new=self._new)
+        bench = self.prepared.claim(repetitions, new=self._new, excluded=excluded)
         run(self.prepared, bench)
         self._record = bench.reload()
         return bench.results(range(repetitions))

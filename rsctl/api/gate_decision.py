@@ -88,8 +88,12 @@ class PreparedGate:
         return f"record a new one with `{shlex.join(command)}`{how}"
 
     def measure(self, run: RunBench = just_run) -> Results:
-        """Run the candidate's remaining cells; its samples. Raises RsctlError."""
-        results = self.candidate.measure(self.rules.repeat, run)
+        """Run the candidate's remaining cells; its samples. Raises RsctlError.
+
+        The bench that the baseline is of is not the candidate's: its job is measured again.
+        """
+        own = [*filter(None, (self.baseline.label, self.baseline.of))]
+        results = self.candidate.measure(self.rules.repeat, run, own)
         require_measured(results)
         return results
 
@@ -98,8 +102,11 @@ class PreparedGate:
         return results.label in (self.baseline.label, self.baseline.of)
 
     def decide(self, results: Results) -> Gate:
-        """The verdict of the runs that there are."""
-        return evaluate(self.baseline, results, self.rules.floors, self.rules.alpha)
+        """The verdict of the runs that there are; no data if they are those of the baseline."""
+        before = self.baseline
+        if self.is_of(results):
+            before = replace(before, series=[])
+        return evaluate(before, results, self.rules.floors, self.rules.alpha)
 
     def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
         """The gate with what is better than the baseline by more than it may be worse.

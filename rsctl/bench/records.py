@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Optional
 
 import msgspec
@@ -163,18 +163,20 @@ class Benches:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def claim(self, bench: BenchRecord, new: bool = False) -> BenchRecord:
+    def claim(
+        self, bench: BenchRecord, new: bool = False, excluded: Collection[str] = ()
+    ) -> BenchRecord:
         """The latest bench of the same definition, with room for as many repetitions.
 
-        If there is none, or `new`, this one is added. Two who claim at once get the same one, which
-        is `@last` from then on.
+        If there is none, or `new`, or if its ID is `excluded`, this one is added. Two who claim at
+        once get the same one, which is `@last` from then on.
         """
         with self._store.transaction() as db:
             rows = db.execute(
                 "SELECT id FROM benches WHERE definition=? ORDER BY created DESC, id LIMIT 1",
                 (bench.definition,),
             ).fetchall()
-            if not rows or new:
+            if not rows or new or rows[0][0] in excluded:
                 _insert(db, bench)
                 return bench
             db.execute(

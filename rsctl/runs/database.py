@@ -152,13 +152,17 @@ class Database:
             yield
         except (sqlite3.Error, OSError, msgspec.MsgspecError) as problem:
             why = str(problem)
-            is_locked = isinstance(problem, sqlite3.OperationalError) and "locked" in why
             if is_full(problem, self.path):
                 raise self._full() from None
-            remedy = (
-                "end the process that holds the lock" if is_locked else "move it to another place"
-            )
-            raise self._unusable(why, remedy) from None
+            raise self._unusable(why, self._remedy(problem)) from None
+
+    def _remedy(self, problem: Exception) -> str:
+        is_of_sqlite = isinstance(problem, sqlite3.OperationalError)
+        if is_of_sqlite and "locked" in str(problem):
+            return "end the process that holds the lock"
+        if is_of_sqlite and "readonly" in str(problem) or isinstance(problem, PermissionError):
+            return f"let this user write to {self.path.parent}"
+        return "move it to another place"
 
     def _full(self) -> StoreError:
         if is_at_limit(self.path):

@@ -128,8 +128,11 @@ def test_a_gate_passes_what_is_the_same_and_finds_what_is_worse(job: Job) -> Non
     written = rsctl.api.write_baseline(bench, "baseline.json", required=["loss"])
     assert written == ("baseline.json", 3)
     floors = {"loss": "5%"}
-    same = rsctl.api.gate(bench, baseline="baseline.json", max_regression=floors)
+    same = rsctl.api.gate(
+        path, baseline="baseline.json", max_regression=floors, repeat=3, parallel=3
+    )
     assert (same.verdict, same.exit_code) == (rsctl.api.Verdict.PASS, 0)
+    assert same.candidate != bench.id
     changed = {"run.env.LOSS": "2"}
     worse = rsctl.api.gate(
         path, set=changed, baseline=bench.id, max_regression=floors, repeat=3, parallel=3

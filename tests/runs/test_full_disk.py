@@ -136,9 +136,11 @@ def test_at_such_a_limit_the_remedy_is_to_raise_it(
     assert (finding.remedy or "").startswith("raise the limit: ulimit -f unlimited")
 
 
-def test_a_locked_database_names_that_remedy(store: Store) -> None:
+def test_each_problem_has_its_remedy(store: Store) -> None:
+    writable = f"let this user write to {store.path.parent}, or set RSCTL_HOME"
     for why, remedy in (
         ("database is locked", "end the process that holds the lock, or set RSCTL_HOME"),
+        ("attempt to write a readonly database", writable),
         ("no such table: x", "move it to another place, or set RSCTL_HOME"),
     ):
         with pytest.raises(StoreError) as caught, store.transaction():
@@ -146,6 +148,9 @@ def test_a_locked_database_names_that_remedy(store: Store) -> None:
         [finding] = caught.value.findings
         assert (finding.remedy or "").startswith(remedy)
         assert not isinstance(caught.value, DiskFull)
+    with pytest.raises(StoreError) as caught, store.transaction():
+        raise PermissionError(errno.EACCES, "Permission denied", "x")
+    assert (caught.value.findings[0].remedy or "").startswith(writable)
     with pytest.raises(StoreError) as caught, store.transaction():
         raise sqlite3.DatabaseError("locked")
     assert (caught.value.findings[0].remedy or "").startswith("move it to another place")
