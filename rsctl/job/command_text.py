@@ -48,7 +48,7 @@ def job_text(command: Launched, folder: Path) -> str:
 
 
 def _name(text: str) -> str:
-    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40]
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-")[:40].rstrip("-")
     return name if re.fullmatch(JOB_NAME, name) else "job"
 
 

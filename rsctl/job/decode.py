@@ -252,10 +252,10 @@ class Decoder:
         key = (finding.path, mark)
         if key in self._reported:  # a matrix is read twice: as it is, and by its keys
             return
+        if len(self.findings) == MAX_FINDINGS:
+            raise TooMany
         self._reported.add(key)
         self.findings.append(finding)
-        if len(self.findings) > MAX_FINDINGS:
-            raise TooMany
 
 
 def _script_arguments(root: Mapping) -> frozenset[str]:

@@ -225,7 +225,14 @@ def test_the_text_of_a_job_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [("a" * 60, "a" * 40), ("123", "job"), ("--", "job"), ("é", "job"), ("a.b c", "a-b-c")],
+    [
+        ("a" * 60, "a" * 40),
+        ("123", "job"),
+        ("--", "job"),
+        ("é", "job"),
+        ("a.b c", "a-b-c"),
+        (f".{'a' * 39} b", "a" * 39),
+    ],
 )
 def test_a_job_is_named_after_its_folder(tmp_path: Path, folder: str, name: str) -> None:
     (tmp_path / folder).mkdir()

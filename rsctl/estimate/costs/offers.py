@@ -93,7 +93,7 @@ def offers(catalogues: Iterable[str], wanted: MachineQuery, order: str = "price"
 def _choices(machine: Machine, gpu: str | None) -> Iterator[Accelerator | None]:
     """With which accelerators a machine is listed."""
     if gpu is None:
-        counts = machine.accelerators if machine.accelerator else []
+        counts = machine.accelerators
         yield from (Accelerator(f"{machine.accelerator}:{count}") for count in counts)
         if not counts:
             yield None

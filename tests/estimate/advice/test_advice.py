@@ -51,6 +51,11 @@ def test_a_network_bound_job_gets_as_many_reducers_as_its_workers_can_use() -> N
     assert "lower cost" in best.sentence
 
 
+def test_reducers_with_slower_cards_are_faster_than_a_ring_in_larger_numbers() -> None:
+    half = advice(replace(SITUATION, reducer_machines=(replace(MACHINE, bits=5e9),)))
+    assert half.pool_sizes.break_even == 10  # 8 * 8 / (2 * 7) / 0.5, and more
+
+
 def test_dear_reducers_do_not_pay() -> None:
     dear = replace(SITUATION, reducer_machines=(replace(MACHINE, dollars=50.0),))
     made = advice(dear)

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.estimate.advice import nccl
-from rsctl.estimate.advice.calibration import UNCALIBRATED
+from rsctl.estimate.advice.calibration import UNCALIBRATED, uncalibrated
 from rsctl.estimate.advice.cluster import ModelledCluster
 from rsctl.estimate.advice.collectives import exchange
 from rsctl.estimate.advice.exchange import Topology
@@ -318,3 +318,25 @@ def test_one_node_is_its_gpus_links() -> None:
     assert found.worker_bytes == 0
     assert found.bottleneck == "GPUs' links"
     assert exchange("ring", cpus(1), K, IDEAL).seconds == 0
+
+
+def test_a_bridge_of_one_machine_takes_what_was_measured() -> None:
+    """25 MB between 4 workers on 2 cores without a limit on the network, as in the table of
+    docs/explanation/transport-measurements.md.
+    """
+    cluster = ModelledCluster(workers=4, worker_bits=None, reducers=4, shared_cores=2)
+    for topology, measured in (("pool", 0.216), ("ring", 0.081)):
+        nodes = cluster if topology == "pool" else replace(cluster, reducers=0)
+        found = exchange(topology, nodes, K, uncalibrated("compose"))  # type: ignore[arg-type]
+        assert found.seconds == pytest.approx(measured, rel=0.1)
+        assert exchange(topology, nodes, K, UNCALIBRATED).seconds < measured / 2  # type: ignore[arg-type]
+
+
+def test_compute_capabilities_are_nvidias() -> None:
+    """https://developer.nvidia.com/cuda-gpus and its list of older GPUs: major and minor version."""
+    assert {name: link.capability for name, link in INTERCONNECTS.items()} == {
+        **{"k80": 37, "p4": 61, "p100": 60, "t4": 75, "v100": 70, "v100-32gb": 70},
+        **{"a10g": 86, "l4": 89, "l40s": 89, "a100-40gb": 80, "a100-80gb": 80},
+        **{"h100": 90, "h200": 90, "b200": 100, "b300": 100, "gb200": 100},
+        **{"rtx-pro-4500": 120, "rtx-pro-6000": 120},
+    }
