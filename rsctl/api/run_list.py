@@ -16,9 +16,7 @@ from rsctl.target_info import target_info
 from rsctl.targets import in_cloud
 
 
-def run(
-    reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool = True
-) -> Run:
+def run(reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool = True) -> Run:
     """A run by its id, a unique prefix, `@last` or a job's URL, reconciled unless told otherwise.
 
     The URL of a cloud job that was submitted elsewhere adds it to the store as a run. `on_outdated`

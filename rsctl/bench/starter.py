@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.lost_runs import failed_nodes, without_nodes
-from rsctl.bench.pack_progress import settings_of
 from rsctl.bench.own_folders import with_own_folders
+from rsctl.bench.pack_progress import settings_of
 from rsctl.bench.packed import MOST_SLOTS, Pack, make_pack, pack_job, shape_of, trials_in
 from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate

@@ -160,7 +160,7 @@ class Database:
         is_of_sqlite = isinstance(problem, sqlite3.OperationalError)
         if is_of_sqlite and "locked" in str(problem):
             return "end the process that holds the lock"
-        if is_of_sqlite and "readonly" in str(problem) or isinstance(problem, PermissionError):
+        if (is_of_sqlite and "readonly" in str(problem)) or isinstance(problem, PermissionError):
             return f"let this user write to {self.path.parent}"
         return "move it to another place"
 

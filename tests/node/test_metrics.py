@@ -48,7 +48,8 @@ def test_numbers_in_boxes(capfd: Capture) -> None:
 
 
 def test_tensors(capfd: Capture) -> None:
-    torch = pytest.importorskip("torch")
+    import torch  # which takes long
+
     log_metrics(step=torch.tensor(7), loss=torch.tensor(0.5))
     assert capfd.readouterr().out == '{"rsctl": "metrics", "step": 7, "loss": 0.5}\n'
 

@@ -37,7 +37,6 @@ LINE = re.compile(r"\[worker-0/(\d)\] rank (\d) line (\d+) x* end")
 
 
 def test_lines_of_ranks_are_whole_and_named(launch: Launch, script: Script, free_port: int) -> None:
-    pytest.importorskip("torch")
     text = TEAR.replace("1 + number % 2", "1")
     node = launch(*("--processes", "4", "--python", "--", script(text)), RSCTL_PORT=str(free_port))
     assert node.wait() == 0

@@ -16,8 +16,6 @@ from tests.kit.polling import wait_until
 
 from .sagemaker import Job
 
-pytest.importorskip("torch")
-
 UNKNOWN = "by an unknown sender" + (
     "; the kernel killed no process here to free memory" if oom_kills() is not None else ""
 )

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-
 Launch = Callable[..., Any]
 Script = Callable[[str], str]
 

@@ -6,11 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from .sagemaker import TOKEN
-
-pytest.importorskip("torch")
 
 TRAIN = """
 import sys, torch

@@ -333,7 +333,7 @@ def test_a_bridge_of_one_machine_takes_what_was_measured() -> None:
 
 
 def test_compute_capabilities_are_nvidias() -> None:
-    """https://developer.nvidia.com/cuda-gpus and its list of older GPUs: major and minor version."""
+    """Major and minor version: https://developer.nvidia.com/cuda-gpus, also its older GPUs."""
     assert {name: link.capability for name, link in INTERCONNECTS.items()} == {
         **{"k80": 37, "p4": 61, "p100": 60, "t4": 75, "v100": 70, "v100-32gb": 70},
         **{"a10g": 86, "l4": 89, "l40s": 89, "a100-40gb": 80, "a100-80gb": 80},

@@ -11,13 +11,13 @@ import pytest
 
 from tests.kit.polling import wait_until
 
-torch = pytest.importorskip("torch")
-
 
 class Ranks:
     """Ranks that average by a barrier; `come` and `leave` are one rank's side of an exchange."""
 
     def __init__(self, world: int, quorum: int, timeout: float = 20.0) -> None:
+        import torch  # which the collection of tests does not need
+
         from rsctl.transport.pytorch.quorum import Quorum
 
         self._parts: list[Any] = [None] * world
@@ -42,6 +42,8 @@ class Ranks:
 
     def come(self, rank: int, value: float) -> None:
         """Bring a change to this rank's next exchange."""
+        import torch
+
         change = torch.full((3,), value)
         wait = self._ranks[rank].begin(change)
         self._begun[rank, next(self._next[rank])] = change, wait
