@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -23,7 +22,7 @@ from rsctl.api.submission import PreparedRun, prepare
 from rsctl.bench.checkouts import check_out
 from rsctl.bench.differences import Difference, differences
 from rsctl.bench.fingerprint import Fingerprint, plan_print, shown_differences
-from rsctl.bench.records import Benches, BenchRecord
+from rsctl.bench.records import Benches
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.images.package import digest_in
 from rsctl.job.document import read
@@ -96,12 +95,7 @@ def _find_run(reference: str, on_outdated: OnOutdated) -> RunRecord:
         if bench is None:
             raise
     message = f"{bench.bench} is a bench, and rerun takes one run of a job without a matrix"
-    raise _refused(message, f"run the bench again: {_bench_command(bench)}")
-
-
-def _bench_command(bench: BenchRecord) -> str:
-    file = "JOB" if bench.file in ("", "-") else bench.file
-    return shlex.join(["rsctl", "bench", "run", file, "--new"])
+    raise _refused(message, f"run the bench again: {bench.command('--new')}")
 
 
 def _of_commit(
@@ -137,7 +131,7 @@ def _require_own_job(run: RunRecord) -> None:
         bench = Benches(store).of_run(run.run)
     if bench is not None:
         message = f"{run.run} is one run of {bench.bench}, which sets the values of its cell"
-        raise _refused(message, f"run the bench again: {_bench_command(bench)}")
+        raise _refused(message, f"run the bench again: {bench.command('--new')}")
     if run.spec is None:
         message = f"the job file of {run.run} is not stored"
         remedy = "rerun takes runs of a job file, sent by rsctl submit: submit the job itself"

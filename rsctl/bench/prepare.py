@@ -130,6 +130,7 @@ class BenchPlan:
             settings=list(self.settings),
             rehearsed=self.rehearsal is not None,
             content=self.content,
+            rehearsal=self.rehearsal.given.arguments if self.rehearsal else [],
         )
 
 

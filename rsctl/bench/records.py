@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Collection, Iterable
 from typing import Any, Optional
@@ -93,7 +94,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     runs in an emulator of its cloud on this machine: its times say nothing of the cloud. A bench
     `against` something is paired: each cell is there twice, with a value of SIDE, the baseline's
     first. `content` are the files and packages that its runs use without an image: a digest or a
-    version by name.
+    version by name. `rehearsal` are the options of the command that rehearsed it.
     """
 
     bench: str
@@ -115,6 +116,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     trials: list[Trial] = []
     against: Optional[Against] = None
     content: dict[str, str] = {}
+    rehearsal: list[str] = []
 
     def latest(self) -> dict[tuple[int, int], Trial]:
         """The attempt that counts of each repetition, by cell and repetition; in that order."""
@@ -142,6 +144,18 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         counted = [t for t in done if t.repetition < self.repeat]
         return len(counted) == len(self.cells) * self.repeat
 
+    def command(self, *more: str) -> str:
+        """The command that runs its remaining cells, with more options."""
+        words = ["rsctl", *(["gate"] if self.against else ["bench", "run"])]
+        words += ["JOB" if self.file in ("", "-") else self.file]
+        if self.against is not None:  # a branch may have moved on since
+            words += ["--against", self.against.commit or self.against.file]
+        words += ["-t", self.target] if self.target != self.spec.get("target", "process") else []
+        words += [part for setting in self.settings for part in ("--set", setting)]
+        words += ["--repeat", str(self.repeat)] if self.repeat > 1 else []
+        words += self.rehearsal or (["--rehearse"] if self.rehearsed else [])
+        return shlex.join([*words, *more])
+
     @property
     def exit_code(self) -> ExitCode:
         """The worst exit code of its runs; while runs are missing, the code of an interrupted
@@ -153,7 +167,10 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         return ExitCode.SUCCEEDED if self.is_complete else ExitCode.INTERRUPTED
 
 
-_ABOUT = ("cells", "spec", "file", "folder", "text", "settings", "rehearsed", "against", "content")
+_ABOUT = (
+    *("cells", "spec", "file", "folder", "text", "settings", "rehearsed", "against", "content"),
+    "rehearsal",
+)
 _COLUMNS = ("name", "target", "definition", "state", "created", "ended", "repeat")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rsctl import api
 from rsctl.cli import options
-from rsctl.cli.bench_common import how_to_go_on
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode
@@ -24,7 +23,9 @@ def command(bench: options.BenchArgument, output: options.Output = "text") -> in
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
         handle.cancel(_WAIT_SECONDS)
-        print_message(f"{handle.id} {handle.state.value}; to continue it: {how_to_go_on(handle)}")
+        print_message(
+            f"{handle.id} {handle.state.value}; to continue it: {handle.record.command()}"
+        )
     if output == "json":
         print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-
 from rsctl.api import Bench, CellStatistic, CellSummary, JobState, format_cell
 from rsctl.runs.stream.formatting import format_number
 
 _COLUMNS = 4
 """The number of metrics in the table; `-o json` has them all."""
-
-
-def how_to_go_on(bench: Bench) -> str:
-    """The command that runs the remaining cells of a bench."""
-    record = bench.record
-    own_target = record.spec.get("target", "process")
-    is_paired = record.against is not None
-    arguments = ["rsctl", *(["gate"] if is_paired else ["bench", "run"]), record.file]
-    if record.against is not None:  # a branch may have moved on since
-        arguments += ["--against", record.against.commit or record.against.file]
-    arguments += ["-t", record.target] if record.target != own_target else []
-    arguments += [part for setting in record.settings for part in ("--set", setting)]
-    arguments += ["--repeat", str(record.repeat)] if record.repeat > 1 else []
-    return shlex.join(arguments)
 
 
 def state_of(bench: Bench) -> str:

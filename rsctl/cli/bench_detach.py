@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from time import monotonic, sleep
 
 import typer
@@ -24,7 +23,6 @@ def detach_bench(
     fail_fast: bool,
     target: str | None,
     output: str,
-    more: Sequence[str] = (),
 ) -> int:
     """Start a driver that outlives this command. Raises RsctlError if it does not start."""
     record = bench.record
@@ -35,7 +33,7 @@ def detach_bench(
     arguments += ["--target", target] if target else []
     arguments += ["--parallel", str(parallel)] if parallel else []
     arguments += ["--fail-fast"] if fail_fast else []
-    arguments += more
+    arguments += record.rehearsal
     with bench.driver_log.open("ab") as log:
         driver = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -98,9 +98,7 @@ def command(
     if detach:
         from rsctl.cli.bench_detach import detach_bench
 
-        rehearsed = ["--rehearse", "--rehearse-with", rehearse_with] if rehearse else []
-        rehearsed += [part for text in behaviour for part in ("--behaviour", text)]
-        return detach_bench(bench, parallel, fail_fast, target, output, rehearsed)
+        return detach_bench(bench, parallel, fail_fast, target, output)
     view = make_bench_view(output, prepared.metric_specs)
     context.call_on_close(view.close)
     chosen = RunOptions(parallel, fail_fast, cancels_on_interrupt(cancel_on_interrupt))

@@ -10,7 +10,7 @@ import typer
 from rsctl import api
 from rsctl.api import Bench, JobState, format_trial
 from rsctl.cli import options
-from rsctl.cli.bench_common import how_to_go_on, state_of, table
+from rsctl.cli.bench_common import state_of, table
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
@@ -50,7 +50,7 @@ def _head(bench: Bench) -> list[str]:
     about = f"{bench.id} on {bench.record.target}{where}"
     lines = [f"{about}  {state}  {bench.done} of {bench.total} runs"]
     if state == "incomplete":
-        lines.append(f"no process runs this bench; to continue: {how_to_go_on(bench)}")
+        lines.append(f"no process runs this bench; to continue: {bench.record.command()}")
     return lines
 
 

@@ -17,6 +17,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.origin import Origin, keep_origin
 from rsctl.runs.store import Store
 from rsctl.targets import get
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 from tests.api.recorded import add, at
 
 JOB = """
@@ -53,19 +54,34 @@ def refused(reference: str) -> tuple[str, str | None]:
 
 
 @pytest.mark.parametrize(
-    ("file", "command"),
+    ("about", "command"),
     [
-        ("", "rsctl bench run JOB --new"),
-        ("-", "rsctl bench run JOB --new"),
-        ("a b.yaml", "rsctl bench run 'a b.yaml' --new"),
+        ({}, "rsctl bench run JOB --new"),
+        ({"file": "-"}, "rsctl bench run JOB --new"),
+        ({"file": "a b.yaml"}, "rsctl bench run 'a b.yaml' --new"),
+        (
+            {"file": "a.yaml", "target": "vertex", "settings": ["run.args.lr=[1, 2]"], "repeat": 3},
+            "rsctl bench run a.yaml -t vertex --set 'run.args.lr=[1, 2]' --repeat 3 --new",
+        ),
+        ({"file": "a.yaml", "rehearsed": True}, "rsctl bench run a.yaml --rehearse --new"),
+        (
+            {
+                "file": "a.yaml",
+                "rehearsed": True,
+                "rehearsal": Rehearsal("process", {"stockouts": 2, "state": "A"}).arguments,
+            },
+            "rsctl bench run a.yaml --rehearse --rehearse-with process --behaviour stockouts=2 "
+            "--behaviour state=A --new",
+        ),
     ],
 )
-def test_a_bench_is_run_again_whole(file: str, command: str) -> None:
+def test_a_bench_is_run_again_whole(about: dict[str, Any], command: str) -> None:
+    """As it ran: never in the cloud what was rehearsed."""
     benches = Benches(Store())
     bench = BenchRecord(
-        bench="job-bench-1", name="j", target="process", definition="x", created=at(0),
-        cells=[{}], file=file,
-    )  # fmt: skip
+        **{"target": "process", **about},
+        **{"bench": "job-bench-1", "name": "j", "definition": "x", "created": at(0), "cells": [{}]},
+    )
     benches.claim(bench)
     add("job-1", "succeeded", spec="name: j\n")
     benches.begin("job-bench-1", Trial(cell=0, repetition=0, run="job-1"))

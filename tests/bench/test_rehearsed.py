@@ -60,6 +60,7 @@ def test_every_cell_is_rehearsed_and_no_gate_takes_it(tmp_path: Path, rsctl_home
     [bench] = Benches(Store()).benches()
     assert bench.rehearsed
     assert bench.is_complete
+    assert bench.command() == f"rsctl {' '.join(REHEARSE)}".replace("job", f"{tmp_path}/job")
     assert all(is_rehearsed(trial.run) for trial in bench.trials)
     again = rsctl(tmp_path, *REHEARSE)
     assert "every run of this bench is complete" in again.stderr

@@ -42,6 +42,7 @@ from rsctl.runs.stream.events import (
     StateEvent,
     TriedPlacement,
 )
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 from tests.cli.conftest import at
 
 NAMES = ("submit", "list", "logs", "status", "get", "cancel", "forget", "prune", "emulate", "init")
@@ -79,6 +80,9 @@ def test_a_command_that_does_not_exist(word: str, text: str) -> None:
 )  # fmt: skip
 def test_how_an_emulated_cloud_behaves(texts: list[str], behaviour: dict[str, Any]) -> None:
     assert parse_behaviour(texts) == behaviour
+    words = Rehearsal("auto", behaviour).arguments
+    assert words[:1] == ["--rehearse"]
+    assert parse_behaviour(words[2::2]) == behaviour
 
 
 @pytest.mark.parametrize("text", ["stockouts", "=2", "", "="])

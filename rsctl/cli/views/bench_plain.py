@@ -18,7 +18,7 @@ from rsctl.api import (
     Trial,
     format_cell,
 )
-from rsctl.cli.bench_common import how_to_go_on, table
+from rsctl.cli.bench_common import table
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.cli.views.build import make_build_view
 from rsctl.cli.views.run_text import failure_block, state_in_color
@@ -155,11 +155,11 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
     if exit_code == ExitCode.INTERRUPTED:
         return [
             f"{bench.id} continues; the runs in progress are not cancelled. Show it: rsctl bench "
-            f"status {bench.id}   continue: {how_to_go_on(bench)}   cancel: rsctl bench cancel "
+            f"status {bench.id}   continue: {bench.record.command()}   cancel: rsctl bench cancel "
             f"{bench.id}"
         ]
     if exit_code:
-        return [f"run the missing and failed runs again: {how_to_go_on(bench)}"]
+        return [f"run the missing and failed runs again: {bench.record.command()}"]
     return [f"show it again: rsctl bench status {bench.id}"]
 
 

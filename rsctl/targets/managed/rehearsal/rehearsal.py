@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.targets.base import Submission
@@ -29,6 +31,15 @@ class Rehearsal:
 
     runner: Literal["auto", "docker", "process"] = "auto"
     behaviour: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options of a command that rehearses in this way."""
+        words = ["--rehearse", *([] if self.runner == "auto" else ["--rehearse-with", self.runner])]
+        for name, value in self.behaviour.items():
+            text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            words += ["--behaviour", f"{name}={text}"]
+        return words
 
 
 class RehearsedTarget:
