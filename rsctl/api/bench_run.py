@@ -155,7 +155,7 @@ def prepare_bench(
     missing = [finding for finding in lacking if finding.is_error]
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)
-    shown = [f for f in (*plan.findings, *lacking) if f.severity != "note"]
+    shown = [f for f in (*plan.findings, *lacking) if f.severity != "note" or f.code == "bench"]
     notes = [f for f in lacking if plan.rehearsal and f.severity == "note"]
     findings = [*shown, *notes]
     return PreparedBench(file, plan, tuple(findings))

@@ -194,6 +194,16 @@ def test_lists_by_set_make_a_matrix_and_a_failure_is_told_at_once(rsctl: Cli, jo
     assert [trial["state"] for trial in status.json["trials"]] == ["succeeded", "failed"]
 
 
+def test_where_the_checkpoints_of_runs_are_is_told(rsctl: Cli, job: str) -> None:
+    done = rsctl("bench", "run", job, "--set", "checkpoints=kept", "--set", "run.args.cell=[1]")
+    kept = rsctl.folder / "kept"
+    assert done.err.splitlines()[0] == (
+        "note: checkpoints: a bench keeps the checkpoints of each run in the run's own folder, "
+        f"not {kept}"
+    )
+    assert (done.code, kept.exists()) == (0, False)
+
+
 def test_a_secret_in_a_cell_reaches_the_run_and_no_file(
     rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch, rsctl_home: Path
 ) -> None:
