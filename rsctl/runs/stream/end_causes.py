@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rsctl.runs.stream.memory_causes import LESS_MEMORY
+from rsctl.runs.stream.memory_causes import LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
 _MOST_LINES = 200
@@ -48,8 +48,8 @@ SIGNAL_CAUSES = (
     cause(
         "shared-memory",
         _by_signal(7, "SIGBUS", r"[Bb]us error"),
-        "a process could not reach its memory (SIGBUS), as when the shared memory is full",
-        "use fewer data loader workers or raise the container's memory",
+        NO_ACCESS,
+        NO_ACCESS_REMEDY,
     ),
     cause(
         "processor",

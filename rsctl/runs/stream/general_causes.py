@@ -5,13 +5,15 @@ Sources: texts of tests/fixtures/real, and the messages in the code of framework
 
 from __future__ import annotations
 
+from rsctl.runs.stream.memory_causes import NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "dataset",
-        r"DatasetGenerationError",
-        "a data set could not be made from its files",
+        r"([\w.]{1,80}(?:Error|Exception|Invalid): [^\n]{1,160})\n\nThe above exception was the "
+        r"direct cause[\s\S]{0,2000}?DatasetGenerationError|DatasetGenerationError()",
+        "a data set could not be made from its files: {names}",
         "see the exception before it in the log: a file that cannot be read, columns that differ, "
         "or a full disk",
     ),
@@ -65,8 +67,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "shared-memory",
         r"exitcode: -7\b|<Signals\.SIGBUS|return code = -7\b",
-        "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
-        "use fewer data loader workers or raise the container's memory",
+        NO_ACCESS,
+        NO_ACCESS_REMEDY,
     ),
     cause(
         "killed",

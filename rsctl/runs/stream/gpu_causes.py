@@ -77,10 +77,19 @@ GPU_CAUSES = (
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
         r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
         rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
-        r"|(?:CUDA|HIP) error: unknown error|HSA_STATUS_ERROR_EXCEPTION|HW Exception by GPU node",
+        r"|(?:CUDA|HIP) error: unknown error",
         "a computation on the GPU failed, and not for a full memory that is known",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
+    ),
+    cause(
+        "gpu-fault",
+        r"aborting with error : (HSA_STATUS_ERROR_(?!INVALID_(?:ISA|CODE))\w{1,40})"
+        r"|(HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY\w{1,30}|ILLEGAL\w{1,30}|ABORTED))"
+        r"|(HW Exception by GPU node[^\n]{0,80})",
+        "a kernel on an AMD GPU failed: {names}",
+        "set AMD_SERIALIZE_KERNEL=3 in run.env to see the line of the script that started it; use "
+        "an image whose ROCm supports the GPU and its driver; on one machine alone it is its GPU",
     ),
     cause(
         "gpu-libraries",

@@ -62,6 +62,10 @@ NETWORK_CAUSES = (
         r"|DDP expects same model across all ranks|disagreement between rank\d"
         r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
         r"|gradients are inconsistent between workers"
+        r"|[Mm]ismatched collective detected|may be caused by a collective mismatch"
+        r"|/distributed_c10d\.py\", line \d{1,6}, in \w{0,30}object\w{0,8}\n[^\n]{0,200}\n"
+        r"(?:[^\n\w]{1,200}\n)?[^\n]{0,20}(?:RuntimeError: (?:Trying to create tensor with negative"
+        r"|\[enforce fail|Invalid)|_pickle\.UnpicklingError|EOFError)"
         r"|Error: [^\n]{1,80}(?:are|is) (?:different|inconsistent|not the same) (?:across"
         r"|between|among"
         r"|on) (?:all )?(?:the )?(?:GPUs|ranks|processes|workers)\b",

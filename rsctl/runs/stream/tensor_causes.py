@@ -20,6 +20,7 @@ TENSOR_CAUSES = (
         r"|((?:must|should) have contiguous last dim\w{0,6})"
         r"|([Hh]ead[_ ](?:dim\w{0,6}|size)[^\n]{0,40}(?:must|should) be[^\n]{0,60})"
         r"|(No available kernel\. Aborting)"
+        r"|/fused_attn[^\n]{1,160}cuDNN [Ee]rror: ([^\n]{1,80}?)(?:\. F|$|\n)"
         r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
         r"|(No dot product attention backend[^\n]{0,60})"
         r"|(No operator found for `memory_efficient_attention\w{0,20})",

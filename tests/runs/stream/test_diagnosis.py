@@ -343,6 +343,44 @@ def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("lines", "codes"),
+    [
+        (["ConnectionResetError: [Errno 104] Connection reset by peer"], ["pipe"]),
+        (["RuntimeError: [1] Connection reset by peer"], ["peer"]),
+        (
+            [
+                "ConnectionResetError: [Errno 104] Connection reset by peer",
+                "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.",
+            ],
+            ["data-worker"],
+        ),
+    ],
+)
+def test_a_pipe_that_ended_is_not_a_peer_of_a_collective(
+    lines: list[str], codes: list[str]
+) -> None:
+    assert [cause.code for cause in known_causes(lines, 1, None)] == codes
+
+
+def test_a_bus_error_shows_a_full_shared_memory_only_where_a_data_loader_says_so() -> None:
+    [of_loader] = known_causes(
+        ["DataLoader worker (pid 7) is killed by signal: Bus error. "], 1, None
+    )
+    [of_slurm] = known_causes(["srun: error: n1: task 3: Bus error"], 1, None)
+    assert of_loader.message == "the shared memory of the container is full"
+    assert of_slurm.message.startswith("a process could not reach its memory (SIGBUS), as when")
+
+
+def test_a_report_that_is_longer_than_the_end_of_the_log() -> None:
+    lines = [
+        "An MPI communication peer process has unexpectedly disconnected.  This",
+        *["text"] * 12,
+    ]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["peer"]
+
+
 def test_the_command_that_ended_it_comes_first() -> None:
     killer = Killer(command="docker stop")
     first, second = known_causes(["Connection reset by peer"], 143, None, killer)
