@@ -32,7 +32,7 @@ ACCELERATOR_CAUSES = (
     cause(
         "efa-peer",
         r"Unresponsive (?:remote|receiver)|[Uu]nreachable remote|RNR retries|[Rr]eceiver not ready"
-        r"|reachable by EFA device but handshake failed",
+        r"|reachable by EFA device but handshake failed|message: Invalid address My EFA addr",
         "a node did not answer through EFA: it ended, is overloaded, or cannot be reached",
         "see the other nodes' logs for an earlier failure; the security group must allow all "
         "traffic within itself, in both directions",

@@ -39,6 +39,14 @@ CAUSES = (
     *MPI_CAUSES,
     cause(
         "disk",
+        r"[Dd]isk quota exceeded|\bEDQUOT\b",
+        "the quota of the user or the project on a file system is used up",
+        "delete files there, or ask for a larger quota, which may count the files, too (`quota`, "
+        "`lfs quota`); put caches and temporary files elsewhere: HF_HOME, XDG_CACHE_HOME and "
+        "TMPDIR in run.env",
+    ),
+    cause(
+        "disk",
         NO_SPACE,
         "a disk is full",
         "free disk space, or raise workers.disk",

@@ -43,7 +43,8 @@ FRAMEWORK_CAUSES = (
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
-        r"|size mismatch for (\S{1,120}): copying a param",
+        r"|size mismatch for (\S{1,120}): copying a param|[Mm]issing (?:keys?|optimizer state"
+        r"|parameters?|weights?)\b[^\n]{0,120}(?:in|from) (?:the )?(?:checkpoint|state[ _]dict)\b",
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
         "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
         "sizes; convert it for other sizes with the framework's tool",

@@ -116,6 +116,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         "support the GPU and its driver",
     ),
     cause(
+        "gpu-fault",
+        r"NVRM: Xid \(PCI[^\n)]{1,40}\): ((?!45\b)\d{1,3}\b[^\n]{0,100})",
+        "the GPU's driver reports an error, Xid {names}",
+        "NVIDIA's list of Xid errors says whether the number is of the hardware, the driver or the "
+        "program; submit again on another machine to see whether it stays",
+    ),
+    cause(
         "xla",
         r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} failed: "
         r"([^\n]{1,200})"

@@ -92,6 +92,13 @@ GPU_CAUSES = (
         "an image whose ROCm supports the GPU and its driver; on one machine alone it is its GPU",
     ),
     cause(
+        "gpu-fault",
+        r"Xid \(PCI[^\n)]{1,40}\): ((?:13|31|32|43|6[89]|109)\b[^\n]{0,100})",
+        "the driver reports a fault of code on the GPU, Xid {names}",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn must "
+        "match torch and the GPU; if it happens on one machine only, it is its GPU or driver",
+    ),
+    cause(
         "gpu-libraries",
         r"cuDNN version incompatibility|CUDNN_STATUS_\w{0,20}VERSION_MISMATCH"
         r"|Loaded runtime CuDNN library: \S{1,20} but source was compiled with"
@@ -124,7 +131,8 @@ GPU_CAUSES = (
         r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|CUDA_ERROR_(?:ECC|NVLINK)"
         r"|GPU is lost|NVRM: [^\n]{1,40}RmInitAdapter failed"
         r"|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
-        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|62|63|64|74|79|9[245]|1(?:19|20|40|43|44|45|46|50))\b",
+        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|6[0-4]|74|79|9[245]|1(?:19|20|4[03-9]|50))\b"
+        r"|caused by previous Xid (?:48|6[0-4]|74|79|9[245]|1(?:19|20|4[03-9]|50))\b",
         "a GPU failed, not the script",
         "submit again; with limits.retries and checkpoints, a job resumes automatically",
     ),

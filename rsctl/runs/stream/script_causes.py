@@ -34,6 +34,15 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "compile",
+        r"OutOfResources: [^\n]{0,40}?((?:shared memory|registers|threads)[^\n]{0,80}?)"
+        r"(?:\. |$|\n)",
+        "a kernel of Triton needs more of the GPU's resources than this GPU has: {names}",
+        "use smaller sizes of blocks or fewer stages (num_stages) where the package or the script "
+        "sets them, a smaller head size or chunk, a newer version of the package that knows this "
+        "GPU, or another workers.accelerator",
+    ),
+    cause(
+        "compile",
         r"([^\n]{0,60}PassManager::run failed)"
         r"|SubprocException: (?:[^\n]{0,80}\n{1,2}Name=)?([^\n]{1,100})"
         r"|(LLVM ERROR: [^\n]{1,120})|(map::at)$|(error: '?\w{2,5}\.\w{1,40}' op [^\n]{1,80})"
