@@ -149,6 +149,7 @@ CONTAINER_CAUSES = (
         r"(?:unknown (?:shorthand )?flag|flag provided but not defined|unknown runtime)"
         r"[^\n:]{0,30}: ([^\n]{1,80})|(?:srun|sbatch"
         r"|salloc): unrecognized option '(--container[\w-]{1,30})"
+        r"|SPANK plugin \"pyxis\" option \"([\w-]{1,30})\" not found"
         r"|pyxis: (--container-\S{1,30} (?:specified|argument)[^\n]{0,60})",
         "the container engine does not know an option: {names}",
         "correct it, or use a newer version of the engine; srun's options of containers need pyxis "

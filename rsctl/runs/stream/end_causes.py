@@ -123,6 +123,13 @@ REPORT_CAUSES = (
     ),
     cause(
         "script-failed",
+        r"Error executing job with overrides",
+        "hydra says only that the script failed",
+        "set HYDRA_FULL_ERROR=1 in run.env, with which hydra shows the whole traceback; without "
+        "one, a signal or the script itself ended it: see the node's memory in `rsctl metrics`",
+    ),
+    cause(
+        "script-failed",
         r"TrainingFailedError\b|[Tt]rials did not complete|RayTaskError\.as_instanceof_cause",
         "Ray says only that a worker or a trial failed",
         "see that worker's own exception: above, in the logs of the other nodes, or in error.txt "

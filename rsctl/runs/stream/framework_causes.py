@@ -144,6 +144,7 @@ FRAMEWORK_CAUSES = (
         r"|Expected a '\w{1,8}' (?:generator )?device type for generator"
         r"|cannot be accessed from Triton"
         r"|can't convert [\w:]{1,12} (?:device type )?tensor to numpy"
+        r"|[Ee]xpected an? (?:cuda|GPU|xpu|hip) (?:device|tensor)[^\n]{0,20} (?:got|found):? cpu"
         r"|[Ff]ound at least two devices|Error: Not implemented on the CPU"
         r"|Error: (?:[^\n]{0,60}\b(?:must|should) be (?:a )?(?:on )?(?:the )?(?:CUDA|GPU)(?: tensor"
         r"|$)|(?:[Ee]xpected )?a? ?CUDA tensor (?:expected|but got))"
@@ -193,11 +194,18 @@ FRAMEWORK_CAUSES = (
         r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
         r"|before the\s{1,40}current process has finished its bootstrapping phase"
         r"|[Cc]an't (?:pickle|get) (?:local object|<|\w{1,40} objects)|cannot be pickled"
-        r"|[Cc]annot pickle '([^'\n]{1,80})' object"
-        r"|(?:popen_(?:spawn|forkserver)|multiprocessing/spawn)[\s\S]{0,600}?EOFError",
+        r"|[Cc]annot pickle '([^'\n]{1,80})' object",
         "a process of Python could not be started with the state that it needs: {names}",
         "use no CUDA in data sets, or the start method spawn; give processes only objects that "
         "pickle can copy; start them below `if __name__ == '__main__':`",
+    ),
+    cause(
+        "start-method",
+        r"(?:popen_(?:spawn|forkserver)|multiprocessing/spawn)[\s\S]{0,600}?"
+        r"(?:EOFError|pickle data was truncated)",
+        "a process of Python ended, or could not copy the state, while it started another process",
+        "see its own error, which stands before or in the log of the same rank; give processes "
+        "only objects that pickle can copy, and start them below `if __name__ == '__main__':`",
     ),
     cause(
         "hub-offline",

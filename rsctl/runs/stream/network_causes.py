@@ -6,6 +6,20 @@ from rsctl.runs.stream.service_causes import cause
 
 _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
 
+_MORE_THAN_EXPECTED = (
+    r"world_size=\d{1,6}, worker_count=(?:"
+    + "|".join(
+        [rf"(?<=world_size={'.' * n}, worker_count=)\d{{{n + 1},7}}\b" for n in range(1, 6)]
+        + [
+            rf"(?<=world_size={first}{'.' * n}, worker_count=)[{first + 1}-9]\d{{{n}}}\b"
+            for n in range(5)
+            for first in range(1, 9)
+        ]
+    )
+    + ")"
+)
+"""A number of joined processes with more digits than the number of ranks, or a larger first one."""
+
 NETWORK_CAUSES = (
     cause(
         "timeout",
@@ -13,10 +27,18 @@ NETWORK_CAUSES = (
         r"|Some NCCL operations have failed or timed out|watchdog got stuck for \d+"
         r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
-        r"|monitoredBarrier[^\n]{0,80}timed out",
+        r"|monitoredBarrier[^\n]{0,80}timed out|Exception raised from checkTimeout",
         "a collective operation did not end in time",
         "look for a rank that is slow, stuck or lost; all ranks must run the same operations in "
         "the same order",
+    ),
+    cause(
+        "rendezvous",
+        _MORE_THAN_EXPECTED,
+        "more processes joined the process group than it has ranks",
+        "start the script with one launcher only; a process of an earlier start, or an old file of "
+        "init_method file://, counts too: give each start a port or a file of its own, as "
+        "run.launcher: torchrun does",
     ),
     cause(
         "rendezvous",

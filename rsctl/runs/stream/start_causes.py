@@ -35,6 +35,7 @@ SCRIPT_START_CAUSES = (
     cause(
         "tpu-fault",
         r"\b(SLICE_FAILURE_\w{1,40})|(TPU session error from worker \S{1,120})"
+        r"|(Driver must be Open[^\n]{0,40})"
         r"|(Halt is unexpected, all pending programs will fail)"
         r"|(Core halted unexpectedly[^\n]{0,60}|device halted prematurely[^\n]{0,80})",
         "a TPU, or the program on it, stopped: {names}",

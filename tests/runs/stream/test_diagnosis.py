@@ -372,6 +372,31 @@ def test_a_bus_error_shows_a_full_shared_memory_only_where_a_data_loader_says_so
     assert of_slurm.message.startswith("a process could not reach its memory (SIGBUS), as when")
 
 
+@pytest.mark.parametrize(
+    ("ranks", "joined", "is_more"),
+    [(2, 4, True), (2, 16, True), (16, 32, True), (2048, 1792, False), (16, 9, False)],
+)
+def test_more_processes_than_ranks_are_not_taken_for_missing_ones(
+    ranks: int, joined: int, is_more: bool
+) -> None:
+    text = "RuntimeError: Timed out initializing process group in store based barrier on rank: 1, "
+    text += f"for key: store_based_barrier_key:1 (world_size={ranks}, worker_count={joined}, "
+    [cause] = known_causes([text + "timeout=0:30:00)"], 1, None)
+    assert cause.message.startswith("more processes" if is_more else "not all ranks")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("mujoco.FatalError: Unable to initialize EGL", "display"),
+        ("qt.qpa.plugin: Could not load the Qt platform plugin xcb in", "display"),
+        ("libEGL warning: DRI2: failed to create dri screen", None),
+    ],
+)
+def test_a_program_without_a_display(text: str, code: str | None) -> None:
+    assert [cause.code for cause in known_causes([text], 1, None)] == ([code] if code else [])
+
+
 def test_a_report_that_is_longer_than_the_end_of_the_log() -> None:
     lines = [
         "An MPI communication peer process has unexpectedly disconnected.  This",
