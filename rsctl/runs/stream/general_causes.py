@@ -41,6 +41,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "see the logs of the other nodes for the first failure, above all that of worker-0",
     ),
     cause(
+        "timeout",
+        r"\[missing ranks: ([\d, ]{1,60})\]|waiting for remainder of ranks for more than"
+        r"|threads? to join the rendezvous, but not all of them arrived|(?:Stalled|Missing) ranks:",
+        "a rank did not take part in an operation of all ranks, which waited for it: {names}",
+        "see the log of that rank, which may be slow, stuck or lost; all ranks must run the same "
+        "operations in the same order",
+    ),
+    cause(
         "lightning",
         r"MisconfigurationException: ([^\n]{1,200})|(DeadLock detected from rank: \d{1,6})",
         "Lightning stopped the training: {names}",
@@ -151,7 +159,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "slurm-step",
-        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
+        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: [A-Z]"
         r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
         "Slurm reported an error: {names}",
         "see `sacct -j` of the job, and the logs of the nodes",

@@ -174,7 +174,7 @@ GPU_USE_CAUSES = (
     cause(
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
-        r"|Duplicate GPU detected|But your machine only has: \["
+        r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",

@@ -83,14 +83,14 @@ NETWORK_CAUSES = (
         r"|message truncated : receiving \d{1,12} bytes instead of"
         r"|DDP expects same model across all ranks|disagreement between rank\d"
         r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
-        r"|gradients are inconsistent between workers"
         r"|[Mm]ismatched collective detected|may be caused by a collective mismatch"
         r"|/distributed_c10d\.py\", line \d{1,6}, in \w{0,30}object\w{0,8}\n[^\n]{0,200}\n"
         r"(?:[^\n\w]{1,200}\n)?[^\n]{0,20}(?:RuntimeError: (?:Trying to create tensor with negative"
         r"|\[enforce fail|Invalid)|_pickle\.UnpicklingError|EOFError)"
         r"|Error: [^\n]{1,80}(?:are|is) (?:different|inconsistent|not the same) (?:across"
         r"|between|among"
-        r"|on) (?:all )?(?:the )?(?:GPUs|ranks|processes|workers)\b",
+        r"|on) (?:all )?(?:the )?(?:GPUs|ranks|processes|workers)\b"
+        r"(?![\s\S]{0,400}?= {1,4}nan\b)",
         "ranks ran different collective operations, or one with tensors of different sizes",
         "give all ranks tensors of the same shape and type in the same order, and make all ranks "
         "follow the same path through the script; branches on the rank may only contain work that "
