@@ -162,6 +162,16 @@ GENERAL_ACCELERATOR_CAUSES = (
     ),
     cause(
         "nccl",
+        r"NCCL WARN (?:Proxy Call to rank \d{1,6} failed|socket\w{0,20}: (?:Accept|Connection|Recv"
+        r"|Send)|Socket (?:recv|send) failed|[^\n]{0,60}progressing operation=Connect"
+        r"|[^\n]{0,40}[Cc]onnection (?:closed|refused|reset|timed))",
+        "NCCL could not make, or lost, a connection between two ranks",
+        "see the logs of all replicas for an earlier failure, as a rank that ends closes its "
+        "connections; if there is none, set NCCL_SOCKET_IFNAME in run.env to the nodes' common "
+        "interface, and let all ports between the nodes be open",
+    ),
+    cause(
+        "nccl",
         r"NCCL WARN (?!Failed to open lib|Failed to find CUDA library|NET/IB : Got async event : "
         r"(?:client|SM|LID|GID|P_Key|port active))|NCCL failure \S{1,60}:\d",
         "NCCL failed; its warnings in the log say why",

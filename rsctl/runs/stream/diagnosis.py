@@ -80,6 +80,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
     "disk": frozenset({"shared-memory"}),
+    "file-missing": frozenset({"file-lock"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
     "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),
@@ -249,7 +250,8 @@ def known_causes(
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         texts.append(errors)
-    found = found or next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    found = found or _most_specific(general, exit_code)
     known = _ENDINGS.get(signal or exit_code)
     found = [_with_warning(each, earlier or lines) for each in found]
     return found or _unknown(lines, reported, earlier, signal, known)

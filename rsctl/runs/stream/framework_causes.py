@@ -60,6 +60,17 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-mismatch",
+        r"/(?:torch/optim|apex/optimizers|deepspeed/ops/adam)/\w{1,40}\.py\", line \d[^\n]{0,80}"
+        r"\n[^\n]{0,200}\n(?:[^\n\w]{1,200}\n)?[^\n]{0,20}RuntimeError: [^\n]{0,80}"
+        r"(?:size of tensor a|output with shape|must be the same size)",
+        "the state of the optimizer does not fit the parameters, as after a resume with another "
+        "number of ranks, another sharding or another model",
+        "resume with the ranks and the sharding with which it was saved, save it in a form for any "
+        "number of ranks (torch.distributed.checkpoint, DeepSpeed's universal checkpoint), or load "
+        "the weights without the optimizer",
+    ),
+    cause(
+        "checkpoint-mismatch",
         r"(Unable to load \w{1,20} from checkpoint [^\n,]{1,120}), exiting",
         "the checkpoint does not have what a training resumes from: {names}",
         "load the weights only, with Megatron's --no-load-optim, --no-load-rng or --finetune",

@@ -93,6 +93,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         "call init_process_group only where torch.distributed.is_initialized() is false",
     ),
     cause(
+        "file-lock",
+        r"FileNotFoundError: [^\n]{0,60}No such file or directory: '([^'\n]{1,200}\.lock)'",
+        "a file of a lock was deleted while processes used it: {names}",
+        "let no other run or process delete files in that folder: give each run a cache of its own "
+        "on a local disk (below /tmp), or let one rank of a node fill it before the others",
+    ),
+    cause(
         "file-missing",
         r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'"
         r"|FileNotFoundError: (?!\[Errno)(?=[^\n]{0,200}(?:not (?:exist|found|find)|[Nn]o "

@@ -207,6 +207,7 @@ GPU_USE_CAUSES = (
         NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
         r"|\bnccl[A-Z]\w{1,40} failed: unhandled \w+ error"
+        r"|unhandled \w{4,8} error\s{1,40}nccl[A-Z]\w{1,30}\("
         r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
         r"|internal error"
         r"|invalid (?:usage"
