@@ -32,7 +32,7 @@ ACCELERATOR_CAUSES = (
     cause(
         "efa-peer",
         r"Unresponsive (?:remote|receiver)|[Uu]nreachable remote|RNR retries|[Rr]eceiver not ready"
-        r"|reachable by EFA device but handshake failed",
+        r"|reachable by EFA device but handshake failed|message: Invalid address My EFA addr",
         "a node did not answer through EFA: it ended, is overloaded, or cannot be reached",
         "see the other nodes' logs for an earlier failure; the security group must allow all "
         "traffic within itself, in both directions",
@@ -159,6 +159,16 @@ GENERAL_ACCELERATOR_CAUSES = (
         r"[Ee]rror[^\n]{0,120}(?:SMDDP|smddp|smdistributed)|SMDDPError",
         "AWS's library smddp failed",
         "use comm.backend: auto (NCCL), or an image whose smddp is for its PyTorch and CUDA",
+    ),
+    cause(
+        "nccl",
+        r"NCCL WARN (?:Proxy Call to rank \d{1,6} failed|socket\w{0,20}: (?:Accept|Connection|Recv"
+        r"|Send)|Socket (?:recv|send) failed|[^\n]{0,60}progressing operation=Connect"
+        r"|[^\n]{0,40}[Cc]onnection (?:closed|refused|reset|timed))",
+        "NCCL could not make, or lost, a connection between two ranks",
+        "see the logs of all replicas for an earlier failure, as a rank that ends closes its "
+        "connections; if there is none, set NCCL_SOCKET_IFNAME in run.env to the nodes' common "
+        "interface, and let all ports between the nodes be open",
     ),
     cause(
         "nccl",

@@ -39,6 +39,14 @@ CAUSES = (
     *MPI_CAUSES,
     cause(
         "disk",
+        r"[Dd]isk quota exceeded|\bEDQUOT\b",
+        "the quota of the user or the project on a file system is used up",
+        "delete files there, or ask for a larger quota, which may count the files, too (`quota`, "
+        "`lfs quota`); put caches and temporary files elsewhere: HF_HOME, XDG_CACHE_HOME and "
+        "TMPDIR in run.env",
+    ),
+    cause(
+        "disk",
         NO_SPACE,
         "a disk is full",
         "free disk space, or raise workers.disk",
@@ -58,8 +66,25 @@ CAUSES = (
     ),
     *COMMAND_CAUSES,
     cause(
+        "tracker-failed",
+        r"/(wandb|mlflow|neptune|comet_ml|clearml|swanlab|aim)/[^\n]{1,160}\n[^\n]{0,200}\n"
+        r"(?:[^\n\w]{1,200}\n)?\s{0,9}(?:BrokenPipe|Connection\w{0,12})Error",
+        "the background process of the experiment tracker has ended: {names}",
+        "see the first error in its own log (wandb/debug-internal.log), and give the node more "
+        "memory; log in one rank only; WANDB_MODE=offline or disabled and report_to=none leave "
+        "the tracker out",
+    ),
+    cause(
+        "pipe",
+        r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError): \[Errno (?:32|10[34])\]",
+        "a process or a server that the script talks to has ended, or closed the connection",
+        "see the frames of its traceback: for multiprocessing it is a data loader's worker or a "
+        "manager, whose own error or end by the memory comes first; for a server see its log",
+    ),
+    cause(
         LOST_PEER,
-        rf"(?<!\(104, ')(?<!\(32, ')(?<! to - \[Errno 32\] )(?:{stderr_tail.LOST_PEER})"
+        rf"(?<!\(104, ')(?<!\(32, ')(?<! to - \[Errno 32\] )"
+        rf"(?<!Error: \[Errno 32\] )(?<!Error: \[Errno 104\] )(?:{stderr_tail.LOST_PEER})"
         r"|Orted process exited|MPI communication peer process has unexpectedly disconnected"
         r"|Horovod has been shut down"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",

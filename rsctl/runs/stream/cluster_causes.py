@@ -59,6 +59,16 @@ CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-step",
+        r"srun: (?:error|fatal): (Step requested GRES[^\n]{0,100}"
+        r"|[^\n]{0,60}mutually exclusive)"
+        r"|srun: error: Unable to create step[^\n:]{0,40}: ([^\n]{0,40}\(gres\)[^\n]{0,60})",
+        "a step asks Slurm for other resources than its job has: {names}",
+        "leave the options of GPUs, CPUs and memory out of srun, so that the step gets those of "
+        "the job, or name GPUs with the job's type (gpu:h100:8); inside another job, unset the "
+        "SLURM_ variables that srun inherits, such as SLURM_MEM_PER_CPU",
+    ),
+    cause(
+        "slurm-step",
         r"CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*"
         r"|srun: error: Unable to (?:create step|confirm allocation)[^\n:]{0,40}: ([^\n]{1,100})"
         r"|srun: error: (Only allocated \d{1,6} nodes asked for \d{1,6})",

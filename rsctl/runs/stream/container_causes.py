@@ -108,11 +108,19 @@ CONTAINER_CAUSES = (
     ),
     cause(
         "container-mount",
+        r"destination (\S{1,160}) doesn't exist in container",
+        "the container's image has no folder for a mount: {names}",
+        "create it in the image (`mkdir -p`), or mount below a folder that the image has, such as "
+        "/mnt; apptainer makes it where its configuration allows overlay or underlay",
+    ),
+    cause(
+        "container-mount",
         r"bind source path does not exist: (\S{1,200})|source path does not exist: (\S{1,200})"
         r"|Error: statfs (\S{1,200}): no such file|error mounting \"([^\"\n]{1,200})\" to rootfs"
         r"|mount (?:source )?\"?(/[\w./-]{1,200})\"?(?:->|:)[^\n]{0,200}(?:no such file|doesn't "
         r"exist|permission denied)|enroot-mount: failed to mount: (\S{1,200})"
         r"|(invalid (?:mount config|volume specification|format)[^\n]{0,160})"
+        r"|container creation failed: (?:open|stat|lstat) (/\S{1,160}): no such file"
         r"|[Uu]nable to mount (\S{1,160}) (?:on|to|in)|mount source (\S{1,160}) doesn't exist"
         r"|mkdir (/[\w./-]{1,160}): (?:read-only file system|permission denied)",
         "a folder or file that the container mounts does not exist on the node: {names}",
@@ -141,6 +149,7 @@ CONTAINER_CAUSES = (
         r"(?:unknown (?:shorthand )?flag|flag provided but not defined|unknown runtime)"
         r"[^\n:]{0,30}: ([^\n]{1,80})|(?:srun|sbatch"
         r"|salloc): unrecognized option '(--container[\w-]{1,30})"
+        r"|SPANK plugin \"pyxis\" option \"([\w-]{1,30})\" not found"
         r"|pyxis: (--container-\S{1,30} (?:specified|argument)[^\n]{0,60})",
         "the container engine does not know an option: {names}",
         "correct it, or use a newer version of the engine; srun's options of containers need pyxis "

@@ -110,6 +110,14 @@ DATA_CAUSES = (
         "cv2.imread() returns None for it and raises nothing: check its result and print the path",
     ),
     cause(
+        "empty-data",
+        r"SchemaInferenceError|[Pp]lease pass `features` or at least one example",
+        "a data set has no examples",
+        "its files are empty, hold none of the expected records, or match no name of data_files: "
+        "print the paths in the job, and compare them with inputs; delete the folder of that data "
+        "set in HF_DATASETS_CACHE if its files have changed",
+    ),
+    cause(
         "data-timeout",
         r"(Index file \S{1,200} took too long to download|Waiting for local rank 0), bailing out",
         "the first rank of a node did not prepare streaming's data set in its time: {names}",

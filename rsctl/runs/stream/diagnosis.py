@@ -22,7 +22,12 @@ from rsctl.runs.stream.exceptions import (
     unwrapped,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
-from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY
+from rsctl.runs.stream.memory_causes import (
+    DATA_WORKER,
+    LESS_MEMORY,
+    NO_ACCESS,
+    NO_ACCESS_REMEDY,
+)
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 from rsctl.runs.stream.structured import is_structured
 
@@ -38,11 +43,11 @@ _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d")
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
-_EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "ray-worker"}
+_EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
-    r"|AcceleratorError|AssertionError(?:: assert |$))"
+    r"|AcceleratorError|DatasetGenerationError|AssertionError(?:: assert |$))"
 )
 _OF_LAUNCHER = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"
@@ -54,6 +59,7 @@ _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
     r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
+    r"|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)|[Aa]borted|[Mm]ismatch"
 )
 _NCCL_WARNING = re.compile(
     r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
@@ -74,6 +80,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
     "disk": frozenset({"shared-memory"}),
+    "file-missing": frozenset({"file-lock"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
     "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),
@@ -86,11 +93,13 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "container-storage": frozenset({"container-image"}),
     "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
+    "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),
     "toolkit-program": frozenset({"module", "module-name"}),
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
     "compile": frozenset({"gpu-binary"}),
+    "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
     "hub-version": frozenset({"module"}),
     NCCL: frozenset({"gpu-memory"}),
@@ -115,11 +124,7 @@ _ENDINGS: Mapping[int | str, Finding] = {
         "install builds for older processors (without AVX-512), or use a newer machine type",
     ),
     "SIGFPE": note("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
-    "SIGBUS": note(
-        "shared-memory",
-        "native code could not reach its memory (SIGBUS), as when the shared memory is full",
-        "use fewer data loader workers or raise the container's memory",
-    ),
+    "SIGBUS": note("shared-memory", NO_ACCESS, NO_ACCESS_REMEDY),
     2: note(
         "arguments",
         "the program ended with exit code 2, as parsers of command lines do for invalid arguments",
@@ -243,9 +248,10 @@ def known_causes(
     found = _most_specific(found, exit_code)
     if not found and _is_vague(find_exception(lines)):
         errors = _errors_in(earlier)
-        found = _causes(CAUSES, errors)
+        found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         texts.append(errors)
-    found = found or next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    found = found or _most_specific(general, exit_code)
     known = _ENDINGS.get(signal or exit_code)
     found = [_with_warning(each, earlier or lines) for each in found]
     return found or _unknown(lines, reported, earlier, signal, known)

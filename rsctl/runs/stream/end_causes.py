@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rsctl.runs.stream.memory_causes import LESS_MEMORY
+from rsctl.runs.stream.memory_causes import LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
 _MOST_LINES = 200
@@ -48,8 +48,8 @@ SIGNAL_CAUSES = (
     cause(
         "shared-memory",
         _by_signal(7, "SIGBUS", r"[Bb]us error"),
-        "a process could not reach its memory (SIGBUS), as when the shared memory is full",
-        "use fewer data loader workers or raise the container's memory",
+        NO_ACCESS,
+        NO_ACCESS_REMEDY,
     ),
     cause(
         "processor",
@@ -120,6 +120,13 @@ REPORT_CAUSES = (
         "a launcher ended its processes because one of them failed; the reason stands elsewhere",
         "see the first error above, in the logs of the other replicas, or in the error file of the "
         "process",
+    ),
+    cause(
+        "script-failed",
+        r"Error executing job with overrides",
+        "hydra says only that the script failed",
+        "set HYDRA_FULL_ERROR=1 in run.env, with which hydra shows the whole traceback; without "
+        "one, a signal or the script itself ended it: see the node's memory in `rsctl metrics`",
     ),
     cause(
         "script-failed",

@@ -121,7 +121,7 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "exception",
-        r"^AssertionError: assert ",
+        r"^AssertionError: (?:assert |[(\[{\d])",
         "a check in the code failed",
         "print the values that it compares: a setting, a shape or a file that the code does not "
         "expect, or another version of a package",
@@ -145,7 +145,7 @@ EXCEPTION_KINDS = (
         "setting",
         rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{_OF_PYTHON}))"
         rf"(?:(?:Value|Assertion|Type|NotImplemented)Error: (?=[^\n]{{0,400}}(?:{_REFUSAL}))"
-        rf"|AssertionError: (?!assert )\S{{1,60}} \S"
+        rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
         rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
         "a package or the script refuses a setting, or its input",
         "change what the message names, in the script, its configuration or run.args; where it "

@@ -43,7 +43,8 @@ FRAMEWORK_CAUSES = (
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
-        r"|size mismatch for (\S{1,120}): copying a param",
+        r"|size mismatch for (\S{1,120}): copying a param|[Mm]issing (?:keys?|optimizer state"
+        r"|parameters?|weights?)\b[^\n]{0,120}(?:in|from) (?:the )?(?:checkpoint|state[ _]dict)\b",
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
         "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
         "sizes; convert it for other sizes with the framework's tool",
@@ -56,6 +57,17 @@ FRAMEWORK_CAUSES = (
         "load only the entries that exist: published weights often have no optimizer, scheduler or "
         "epoch; "
         "begin a new training from the weights, or resume from a checkpoint of the same script",
+    ),
+    cause(
+        "checkpoint-mismatch",
+        r"/(?:torch/optim|apex/optimizers|deepspeed/ops/adam)/\w{1,40}\.py\", line \d[^\n]{0,80}"
+        r"\n[^\n]{0,200}\n(?:[^\n\w]{1,200}\n)?[^\n]{0,20}RuntimeError: [^\n]{0,80}"
+        r"(?:size of tensor a|output with shape|must be the same size)",
+        "the state of the optimizer does not fit the parameters, as after a resume with another "
+        "number of ranks, another sharding or another model",
+        "resume with the ranks and the sharding with which it was saved, save it in a form for any "
+        "number of ranks (torch.distributed.checkpoint, DeepSpeed's universal checkpoint), or load "
+        "the weights without the optimizer",
     ),
     cause(
         "checkpoint-mismatch",
@@ -143,6 +155,7 @@ FRAMEWORK_CAUSES = (
         r"|Expected a '\w{1,8}' (?:generator )?device type for generator"
         r"|cannot be accessed from Triton"
         r"|can't convert [\w:]{1,12} (?:device type )?tensor to numpy"
+        r"|[Ee]xpected an? (?:cuda|GPU|xpu|hip) (?:device|tensor)[^\n]{0,20} (?:got|found):? cpu"
         r"|[Ff]ound at least two devices|Error: Not implemented on the CPU"
         r"|Error: (?:[^\n]{0,60}\b(?:must|should) be (?:a )?(?:on )?(?:the )?(?:CUDA|GPU)(?: tensor"
         r"|$)|(?:[Ee]xpected )?a? ?CUDA tensor (?:expected|but got))"
@@ -192,11 +205,18 @@ FRAMEWORK_CAUSES = (
         r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
         r"|before the\s{1,40}current process has finished its bootstrapping phase"
         r"|[Cc]an't (?:pickle|get) (?:local object|<|\w{1,40} objects)|cannot be pickled"
-        r"|[Cc]annot pickle '([^'\n]{1,80})' object"
-        r"|(?:popen_(?:spawn|forkserver)|multiprocessing/spawn)[\s\S]{0,600}?EOFError",
+        r"|[Cc]annot pickle '([^'\n]{1,80})' object",
         "a process of Python could not be started with the state that it needs: {names}",
         "use no CUDA in data sets, or the start method spawn; give processes only objects that "
         "pickle can copy; start them below `if __name__ == '__main__':`",
+    ),
+    cause(
+        "start-method",
+        r"(?:popen_(?:spawn|forkserver)|multiprocessing/spawn)[\s\S]{0,600}?"
+        r"(?:EOFError|pickle data was truncated)",
+        "a process of Python ended, or could not copy the state, while it started another process",
+        "see its own error, which stands before or in the log of the same rank; give processes "
+        "only objects that pickle can copy, and start them below `if __name__ == '__main__':`",
     ),
     cause(
         "hub-offline",

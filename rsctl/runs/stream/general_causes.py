@@ -5,13 +5,15 @@ Sources: texts of tests/fixtures/real, and the messages in the code of framework
 
 from __future__ import annotations
 
+from rsctl.runs.stream.memory_causes import NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
 
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "dataset",
-        r"DatasetGenerationError",
-        "a data set could not be made from its files",
+        r"([\w.]{1,80}(?:Error|Exception|Invalid): [^\n]{1,160})\n\nThe above exception was the "
+        r"direct cause[\s\S]{0,2000}?DatasetGenerationError|DatasetGenerationError()",
+        "a data set could not be made from its files: {names}",
         "see the exception before it in the log: a file that cannot be read, columns that differ, "
         "or a full disk",
     ),
@@ -37,6 +39,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "torchrun's rendezvous was closed, or cannot be reached, because another node ended or "
         "never listened",
         "see the logs of the other nodes for the first failure, above all that of worker-0",
+    ),
+    cause(
+        "timeout",
+        r"\[missing ranks: ([\d, ]{1,60})\]|waiting for remainder of ranks for more than"
+        r"|threads? to join the rendezvous, but not all of them arrived|(?:Stalled|Missing) ranks:",
+        "a rank did not take part in an operation of all ranks, which waited for it: {names}",
+        "see the log of that rank, which may be slow, stuck or lost; all ranks must run the same "
+        "operations in the same order",
     ),
     cause(
         "lightning",
@@ -65,8 +75,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "shared-memory",
         r"exitcode: -7\b|<Signals\.SIGBUS|return code = -7\b",
-        "a rank could not reach its memory (SIGBUS), as when the shared memory is full",
-        "use fewer data loader workers or raise the container's memory",
+        NO_ACCESS,
+        NO_ACCESS_REMEDY,
     ),
     cause(
         "killed",
@@ -81,6 +91,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"|parallel group is already initialized",
         "the script, or a framework in it, sets up the process group a second time",
         "call init_process_group only where torch.distributed.is_initialized() is false",
+    ),
+    cause(
+        "file-lock",
+        r"FileNotFoundError: [^\n]{0,60}No such file or directory: '([^'\n]{1,200}\.lock)'",
+        "a file of a lock was deleted while processes used it: {names}",
+        "let no other run or process delete files in that folder: give each run a cache of its own "
+        "on a local disk (below /tmp), or let one rank of a node fill it before the others",
     ),
     cause(
         "file-missing",
@@ -114,6 +131,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         "support the GPU and its driver",
     ),
     cause(
+        "gpu-fault",
+        r"NVRM: Xid \(PCI[^\n)]{1,40}\): ((?!45\b)\d{1,3}\b[^\n]{0,100})",
+        "the GPU's driver reports an error, Xid {names}",
+        "NVIDIA's list of Xid errors says whether the number is of the hardware, the driver or the "
+        "program; submit again on another machine to see whether it stays",
+    ),
+    cause(
         "xla",
         r"XlaRuntimeError: ([A-Z_]{3,40}: [^\n]{0,200})|Execution of replica \d{1,6} failed: "
         r"([^\n]{1,200})"
@@ -142,7 +166,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "slurm-step",
-        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: Exited"
+        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: [A-Z]"
         r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
         "Slurm reported an error: {names}",
         "see `sacct -j` of the job, and the logs of the nodes",

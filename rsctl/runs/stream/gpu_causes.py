@@ -77,10 +77,26 @@ GPU_CAUSES = (
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
         r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
         rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
-        r"|(?:CUDA|HIP) error: unknown error|HSA_STATUS_ERROR_EXCEPTION|HW Exception by GPU node",
+        r"|(?:CUDA|HIP) error: unknown error",
         "a computation on the GPU failed, and not for a full memory that is known",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; try a smaller batch, and an image "
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
+    ),
+    cause(
+        "gpu-fault",
+        r"aborting with error : (HSA_STATUS_ERROR_(?!INVALID_(?:ISA|CODE))\w{1,40})"
+        r"|(HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY\w{1,30}|ILLEGAL\w{1,30}|ABORTED))"
+        r"|(HW Exception by GPU node[^\n]{0,80})",
+        "a kernel on an AMD GPU failed: {names}",
+        "set AMD_SERIALIZE_KERNEL=3 in run.env to see the line of the script that started it; use "
+        "an image whose ROCm supports the GPU and its driver; on one machine alone it is its GPU",
+    ),
+    cause(
+        "gpu-fault",
+        r"Xid \(PCI[^\n)]{1,40}\): ((?:13|31|32|43|6[89]|109)\b[^\n]{0,100})",
+        "the driver reports a fault of code on the GPU, Xid {names}",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn must "
+        "match torch and the GPU; if it happens on one machine only, it is its GPU or driver",
     ),
     cause(
         "gpu-libraries",
@@ -115,7 +131,8 @@ GPU_CAUSES = (
         r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|CUDA_ERROR_(?:ECC|NVLINK)"
         r"|GPU is lost|NVRM: [^\n]{1,40}RmInitAdapter failed"
         r"|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
-        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|62|63|64|74|79|9[245]|1(?:19|20|40|43|44|45|46|50))\b",
+        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|6[0-4]|74|79|9[245]|1(?:19|20|4[03-9]|50))\b"
+        r"|caused by previous Xid (?:48|6[0-4]|74|79|9[245]|1(?:19|20|4[03-9]|50))\b",
         "a GPU failed, not the script",
         "submit again; with limits.retries and checkpoints, a job resumes automatically",
     ),
@@ -157,7 +174,7 @@ GPU_USE_CAUSES = (
     cause(
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
-        r"|Duplicate GPU detected|But your machine only has: \["
+        r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",
@@ -190,6 +207,7 @@ GPU_USE_CAUSES = (
         NCCL,
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
         r"|\bnccl[A-Z]\w{1,40} failed: unhandled \w+ error"
+        r"|unhandled \w{4,8} error\s{1,40}nccl[A-Z]\w{1,30}\("
         r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
         r"|internal error"
         r"|invalid (?:usage"

@@ -11,6 +11,18 @@ DATA_WORKER = "data-worker"
 LESS_MEMORY = "use a smaller batch or fewer data loader workers"
 """The remedy for a node without memory; the way to more memory depends on its target."""
 
+NO_ACCESS = (
+    "a process could not reach its memory (SIGBUS), as when the shared memory or a disk is full, "
+    "or a file that it has mapped was cut or deleted"
+)
+"""The end by SIGBUS, whose reason its text does not have."""
+
+NO_ACCESS_REMEDY = (
+    "use fewer data loader workers and raise the container's memory, on Slurm the job's memory; "
+    "check that the disks of /tmp and of the data have space, and that the job replaces no file "
+    "while it is read"
+)
+
 MEMORY_CAUSES = (
     cause(
         "open-files",
@@ -19,6 +31,16 @@ MEMORY_CAUSES = (
         "a process has reached its limit of open files",
         "call torch.multiprocessing.set_sharing_strategy('file_system'), use fewer data loader "
         "workers, or raise the limit in the script (resource.setrlimit)",
+    ),
+    cause(
+        DATA_WORKER,
+        r"unable to open shared memory object <\S{1,80}> in read-write mode: No such file"
+        r"|rebuild_storage_filename\b[\s\S]{0,400}?No such file",
+        "a batch that a data loader's worker has put into shared memory was deleted before it was "
+        "read",
+        "leave out set_sharing_strategy('file_system'), whose files go when a worker ends, and "
+        "raise the limit of open files instead (resource.setrlimit); see whether a worker was "
+        "killed, and let no other process clean /dev/shm",
     ),
     cause(
         "checkpoint",
@@ -38,11 +60,18 @@ MEMORY_CAUSES = (
     ),
     cause(
         "shared-memory",
-        r"insufficient shared memory|[Bb]us error|(?:creating|attaching to) shared memory segment"
+        r"insufficient shared memory|is killed by signal: Bus error"
+        r"|(?:creating|attaching to) shared memory segment"
         rf"|SemLock\([\s\S]{{0,400}}?(?:{NO_SPACE})|/dev/shm[^\n]{{0,200}}(?:{NO_SPACE})"
         rf"|(?:{NO_SPACE})[^\n]{{0,20}}/dev/shm",
         "the shared memory of the container is full",
         "use fewer data loader workers or raise the container's memory",
+    ),
+    cause(
+        "shared-memory",
+        r"[Bb]us error",
+        NO_ACCESS,
+        NO_ACCESS_REMEDY,
     ),
     cause(
         "memory",

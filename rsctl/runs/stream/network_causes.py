@@ -6,6 +6,20 @@ from rsctl.runs.stream.service_causes import cause
 
 _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
 
+_MORE_THAN_EXPECTED = (
+    r"world_size=\d{1,6}, worker_count=(?:"
+    + "|".join(
+        [rf"(?<=world_size={'.' * n}, worker_count=)\d{{{n + 1},7}}\b" for n in range(1, 6)]
+        + [
+            rf"(?<=world_size={first}{'.' * n}, worker_count=)[{first + 1}-9]\d{{{n}}}\b"
+            for n in range(5)
+            for first in range(1, 9)
+        ]
+    )
+    + ")"
+)
+"""A number of joined processes with more digits than the number of ranks, or a larger first one."""
+
 NETWORK_CAUSES = (
     cause(
         "timeout",
@@ -13,10 +27,18 @@ NETWORK_CAUSES = (
         r"|Some NCCL operations have failed or timed out|watchdog got stuck for \d+"
         r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
-        r"|monitoredBarrier[^\n]{0,80}timed out",
+        r"|monitoredBarrier[^\n]{0,80}timed out|Exception raised from checkTimeout",
         "a collective operation did not end in time",
         "look for a rank that is slow, stuck or lost; all ranks must run the same operations in "
         "the same order",
+    ),
+    cause(
+        "rendezvous",
+        _MORE_THAN_EXPECTED,
+        "more processes joined the process group than it has ranks",
+        "start the script with one launcher only; a process of an earlier start, or an old file of "
+        "init_method file://, counts too: give each start a port or a file of its own, as "
+        "run.launcher: torchrun does",
     ),
     cause(
         "rendezvous",
@@ -61,10 +83,14 @@ NETWORK_CAUSES = (
         r"|message truncated : receiving \d{1,12} bytes instead of"
         r"|DDP expects same model across all ranks|disagreement between rank\d"
         r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
-        r"|gradients are inconsistent between workers"
+        r"|[Mm]ismatched collective detected|may be caused by a collective mismatch"
+        r"|/distributed_c10d\.py\", line \d{1,6}, in \w{0,30}object\w{0,8}\n[^\n]{0,200}\n"
+        r"(?:[^\n\w]{1,200}\n)?[^\n]{0,20}(?:RuntimeError: (?:Trying to create tensor with negative"
+        r"|\[enforce fail|Invalid)|_pickle\.UnpicklingError|EOFError)"
         r"|Error: [^\n]{1,80}(?:are|is) (?:different|inconsistent|not the same) (?:across"
         r"|between|among"
-        r"|on) (?:all )?(?:the )?(?:GPUs|ranks|processes|workers)\b",
+        r"|on) (?:all )?(?:the )?(?:GPUs|ranks|processes|workers)\b"
+        r"(?![\s\S]{0,400}?= {1,4}nan\b)",
         "ranks ran different collective operations, or one with tensors of different sizes",
         "give all ranks tensors of the same shape and type in the same order, and make all ranks "
         "follow the same path through the script; branches on the rank may only contain work that "

@@ -43,8 +43,9 @@ PACKAGE_CAUSES = (
     cause(
         "requirements",
         r"Cannot install ([^\n]{1,200}) because these package versions have conflicting"
-        r"|(ResolutionImpossible)|(\w{0,10}UnsatisfiableError)|(No solution found when resolving "
-        r"[^\n]{0,60})|(SolverProblemError)|(Could not solve for environment specs)",
+        r"|The conflict is caused by:\n\s{0,9}([^\n]{1,120})|(ResolutionImpossible)"
+        r"|(\w{0,10}UnsatisfiableError)|(No solution found when resolving [^\n]{0,60})"
+        r"|(SolverProblemError)|(Could not solve for environment specs)",
         "no versions of the required packages fit each other: {names}",
         "see the list of the conflict below it; loosen or remove the pinned versions that exclude "
         "each other, one by one",

@@ -34,6 +34,15 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "compile",
+        r"OutOfResources: [^\n]{0,40}?((?:shared memory|registers|threads)[^\n]{0,80}?)"
+        r"(?:\. |$|\n)",
+        "a kernel of Triton needs more of the GPU's resources than this GPU has: {names}",
+        "use smaller sizes of blocks or fewer stages (num_stages) where the package or the script "
+        "sets them, a smaller head size or chunk, a newer version of the package that knows this "
+        "GPU, or another workers.accelerator",
+    ),
+    cause(
+        "compile",
         r"([^\n]{0,60}PassManager::run failed)"
         r"|SubprocException: (?:[^\n]{0,80}\n{1,2}Name=)?([^\n]{1,100})"
         r"|(LLVM ERROR: [^\n]{1,120})|(map::at)$|(error: '?\w{2,5}\.\w{1,40}' op [^\n]{1,80})"
@@ -254,10 +263,23 @@ SCRIPT_CAUSES = (
         "use an address",
     ),
     cause(
+        "display",
+        r"([Uu]nable to initialize EGL|[Cc]annot connect to X server|couldn't connect to display"
+        r"|no display name and no \$DISPLAY|[Cc]ould not load the Qt platform plugin[^\n]{0,20})"
+        r"|([Ff]ailed to (?:initialize|create|load)[^\n]{0,30}\b(?:EGL|GLX|OpenGL)\b)",
+        "the program needs a display or a library of graphics, which the job does not have: "
+        "{names}",
+        "draw without a display: MPLBACKEND=Agg, PYOPENGL_PLATFORM=egl or MUJOCO_GL=egl in "
+        "run.env, and NVIDIA_DRIVER_CAPABILITIES=all with an image that has libegl1 and libgl1 "
+        "(image.apt)",
+    ),
+    cause(
         "rank-number",
         r"Invalid rank (\d{1,9}), rank should be in the interval|[Rr]ank (\d{1,9}) (?:is )?out of "
-        r"range|world_size \(?\d{1,9}\)? is less than|already (?:a )?rank (\d{1,9}) (?:is )?joined",
-        "a rank has a number that the number of ranks does not allow: {names}",
+        r"range|world_size \(?\d{1,9}\)? is less than|already (?:a )?rank (\d{1,9}) (?:is )?joined"
+        r"|assigned (?:the )?same rank|[Dd]uplicate (?:global )?rank (\d{1,9})",
+        "a rank has a number that another one has, or that the number of ranks does not allow: "
+        "{names}",
         "use RANK and WORLD_SIZE of run.launcher: torchrun; the script must not compute them",
     ),
     *TENSOR_CAUSES,

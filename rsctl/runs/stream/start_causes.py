@@ -24,8 +24,18 @@ SCRIPT_START_CAUSES = (
         "run.env; otherwise the name, zone and project of the TPU",
     ),
     cause(
+        "tpu-device",
+        r"TPU initialization failed: (?:[^\n]{0,40}worker_addresses specified\. )?"
+        r"((?!open\(/dev)[^\n]{1,160})",
+        "the TPU could not be initialised: {names}",
+        "start one process on each host of the TPU (run.launcher: once), and remove variables that "
+        "describe another TPU from run.env and the image: TPU_PROCESS_ADDRESSES, "
+        "TPU_WORKER_HOSTNAMES, TPU_WORKER_ID; use the libtpu that belongs to jaxlib or torch_xla",
+    ),
+    cause(
         "tpu-fault",
         r"\b(SLICE_FAILURE_\w{1,40})|(TPU session error from worker \S{1,120})"
+        r"|(Driver must be Open[^\n]{0,40})"
         r"|(Halt is unexpected, all pending programs will fail)"
         r"|(Core halted unexpectedly[^\n]{0,60}|device halted prematurely[^\n]{0,80})",
         "a TPU, or the program on it, stopped: {names}",

@@ -20,6 +20,7 @@ TENSOR_CAUSES = (
         r"|((?:must|should) have contiguous last dim\w{0,6})"
         r"|([Hh]ead[_ ](?:dim\w{0,6}|size)[^\n]{0,40}(?:must|should) be[^\n]{0,60})"
         r"|(No available kernel\. Aborting)"
+        r"|/fused_attn[^\n]{1,160}cuDNN [Ee]rror: ([^\n]{1,80}?)(?:\. F|$|\n)"
         r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
         r"|(No dot product attention backend[^\n]{0,60})"
         r"|(No operator found for `memory_efficient_attention\w{0,20})",
@@ -200,7 +201,8 @@ TENSOR_CAUSES = (
         r"|Error: [^\n]{0,60}[Gg]radients? (?:are|is|norm is) (?:[Nn]a[Nn]"
         r"|[Ii]nf)\w{0,8}(?:/[Ii]nf)?"
         r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}|[Nn]an in summary histogram"
-        r"|Function '\w{1,100}' returned (nan) values in its",
+        r"|Function '\w{1,100}' returned (nan) values in its"
+        r"|inconsistent between workers[\s\S]{0,400}?= {1,4}(nan)\b",
         "the loss or a gradient is not a finite number, and the script stopped",
         "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
         "of "

@@ -343,6 +343,69 @@ def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("lines", "codes"),
+    [
+        (["ConnectionResetError: [Errno 104] Connection reset by peer"], ["pipe"]),
+        (["RuntimeError: [1] Connection reset by peer"], ["peer"]),
+        (
+            [
+                "ConnectionResetError: [Errno 104] Connection reset by peer",
+                "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed.",
+            ],
+            ["data-worker"],
+        ),
+    ],
+)
+def test_a_pipe_that_ended_is_not_a_peer_of_a_collective(
+    lines: list[str], codes: list[str]
+) -> None:
+    assert [cause.code for cause in known_causes(lines, 1, None)] == codes
+
+
+def test_a_bus_error_shows_a_full_shared_memory_only_where_a_data_loader_says_so() -> None:
+    [of_loader] = known_causes(
+        ["DataLoader worker (pid 7) is killed by signal: Bus error. "], 1, None
+    )
+    [of_slurm] = known_causes(["srun: error: n1: task 3: Bus error"], 1, None)
+    assert of_loader.message == "the shared memory of the container is full"
+    assert of_slurm.message.startswith("a process could not reach its memory (SIGBUS), as when")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "joined", "is_more"),
+    [(2, 4, True), (2, 16, True), (16, 32, True), (2048, 1792, False), (16, 9, False)],
+)
+def test_more_processes_than_ranks_are_not_taken_for_missing_ones(
+    ranks: int, joined: int, is_more: bool
+) -> None:
+    text = "RuntimeError: Timed out initializing process group in store based barrier on rank: 1, "
+    text += f"for key: store_based_barrier_key:1 (world_size={ranks}, worker_count={joined}, "
+    [cause] = known_causes([text + "timeout=0:30:00)"], 1, None)
+    assert cause.message.startswith("more processes" if is_more else "not all ranks")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("mujoco.FatalError: Unable to initialize EGL", "display"),
+        ("qt.qpa.plugin: Could not load the Qt platform plugin xcb in", "display"),
+        ("libEGL warning: DRI2: failed to create dri screen", None),
+    ],
+)
+def test_a_program_without_a_display(text: str, code: str | None) -> None:
+    assert [cause.code for cause in known_causes([text], 1, None)] == ([code] if code else [])
+
+
+def test_a_report_that_is_longer_than_the_end_of_the_log() -> None:
+    lines = [
+        "An MPI communication peer process has unexpectedly disconnected.  This",
+        *["text"] * 12,
+    ]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["peer"]
+
+
 def test_the_command_that_ended_it_comes_first() -> None:
     killer = Killer(command="docker stop")
     first, second = known_causes(["Connection reset by peer"], 143, None, killer)
