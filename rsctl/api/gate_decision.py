@@ -102,7 +102,7 @@ class PreparedGate:
         return results.label in (self.baseline.label, self.baseline.of)
 
     def decide(self, results: Results) -> Gate:
-        """The verdict of the runs that there are; no data if they are those of the baseline."""
+        """The verdict of the runs that there are; no data if the baseline has the same runs."""
         before = self.baseline
         if self.is_of(results):
             before = replace(before, series=[])
