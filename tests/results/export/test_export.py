@@ -92,9 +92,9 @@ def test_csv_of_metrics_has_units_and_what_is_not_finite(
     add_run("job-a")
     export("job-a", "--table", "metrics")
     assert capfdbinary.readouterr().out.decode() == (
-        "run,time,replica,name,step,value,unit\r\n"
-        "job-a,2026-01-31T12:00:11.000000Z,worker-0,throughput,1,100.0,samples/s\r\n"
-        "job-a,2026-01-31T12:00:12.000000Z,worker-0,loss,,nan,\r\n"
+        "run,time,replica,name,step,value,unit\n"
+        "job-a,2026-01-31T12:00:11.000000Z,worker-0,throughput,1,100.0,samples/s\n"
+        "job-a,2026-01-31T12:00:12.000000Z,worker-0,loss,,nan,\n"
     )
 
 
