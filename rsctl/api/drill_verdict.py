@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, Optional
 
@@ -102,7 +102,8 @@ def judge(
     )
     not_struck = struck.not_struck or _untouched(fault, reference, struck, course)
     highest = max((p.step for p in before), default=0)
-    if resumed and resumed.has_succeeded and not after and highest >= reference.steps[-1]:
+    has_all = highest >= reference.steps[-1] and not _behind(reference, struck)
+    if resumed and resumed.has_succeeded and not after and has_all:
         not_struck = "all steps had run when the fault ended the job: strike earlier"
     if not_struck:
         result.verdict, result.reasons = "not-struck", [not_struck]
@@ -125,7 +126,7 @@ def judge(
             result.repeated = len({p.step for p in before} & {p.step for p in after})
         reasons += _step_reasons(reference, struck, before, after, last)
     if last.has_succeeded:
-        reasons += _end_reasons(reference, before, after, last)
+        reasons += _end_reasons(reference, before, after, last, _behind(reference, struck, last))
         if fault.kind == "fill" and course == "continued":
             reasons += _unsaved(reference, struck)
     if after or course == "continued":
@@ -196,7 +197,7 @@ def _step_reasons(
 ) -> Iterable[str]:
     steps = reference.steps
     if not after:
-        if last.has_succeeded:
+        if last.has_succeeded and max((p.step for p in before), default=0) < steps[-1]:
             yield f"it reported no {reference.metric} after the fault"
         return
     first, highest = after[0].step, max((p.step for p in before), default=steps[0])
@@ -208,7 +209,11 @@ def _step_reasons(
 
 
 def _end_reasons(
-    reference: Reference, before: Sequence[Point], after: Sequence[Point], last: Observation
+    reference: Reference,
+    before: Sequence[Point],
+    after: Sequence[Point],
+    last: Observation,
+    behind: Mapping[str, int],
 ) -> Iterable[str]:
     final = max((p.step for p in [*before, *after]), default=0)
     steps = reference.steps
@@ -216,10 +221,10 @@ def _end_reasons(
         yield (
             f"exit code {last.exit_code} is wrong: {last.run} ended at step {final} of {steps[-1]}"
         )
-    for replica in _behind(reference, last):
+    for replica, step in behind.items():
         yield (
-            f"exit code {last.exit_code} is wrong: {replica} ended at step "
-            f"{last.reached[replica]} of {reference.reached[replica]}"
+            f"exit code {last.exit_code} is wrong: {replica} ended at step {step} of "
+            f"{reference.reached[replica]}"
         )
 
 
@@ -233,14 +238,21 @@ def _unsaved(reference: Reference, struck: Observation) -> Iterable[str]:
         )
 
 
-def _behind(reference: Reference, last: Observation) -> list[str]:
-    """The replicas whose last step in a run that succeeded was not their last of the reference."""
+def _behind(reference: Reference, *runs: Observation) -> dict[str, int]:
+    """The replicas that have not reached their last step of the reference, and their last step.
+
+    A replica that reports no step in the run that continued counts by the run before it: it may
+    have done all its steps there.
+    """
     gap = _gap(reference.steps)
-    return [
-        replica
-        for replica, step in last.reached.items()
-        if not is_chief(replica) and reference.reached.get(replica, 0) - step >= gap
-    ]
+    reached: dict[str, int] = {}
+    for run in runs:
+        reached.update(run.reached)
+    return {
+        replica: reached.get(replica, 0)
+        for replica, step in reference.reached.items()
+        if not is_chief(replica) and step - reached.get(replica, 0) >= gap
+    }
 
 
 def _gap(steps: Sequence[int]) -> int:

@@ -198,6 +198,28 @@ def test_a_replica_that_ends_early_makes_the_exit_code_wrong() -> None:
     assert found.reasons == ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]
 
 
+def test_a_replica_that_does_nothing_when_resumed_makes_the_exit_code_wrong() -> None:
+    """It reports no step in the resumed run, and only replicas that did were looked at."""
+    reference = replace(REFERENCE, reached={"worker-0": 20, "worker-1": 20})
+    resumed = observed(points(9, 20), reached={"worker-0": 20})
+    for last, reasons in (
+        (10, ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]),
+        (20, []),
+    ):
+        run = struck(points(1, 10), reached={"worker-0": 10, "worker-1": last})
+        assert judge(BY_NAME["preemption"], reference, run, resumed).reasons == reasons
+
+
+def test_a_chief_that_had_all_its_steps_says_nothing_about_the_other_workers() -> None:
+    """With launcher once the chief goes on alone; the verdict was not-struck: strike earlier."""
+    reference = replace(REFERENCE, reached={"worker-0": 20, "worker-1": 20})
+    run = struck(points(1, 20), reached={"worker-0": 20, "worker-1": 10})
+    whole = judge(BY_NAME["preemption"], reference, run, observed([], reached={"worker-1": 20}))
+    assert (whole.verdict, whole.reasons) == ("survived", [])
+    found = judge(BY_NAME["preemption"], reference, run, observed([]))
+    assert found.reasons == ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]
+
+
 def test_a_notice_that_nobody_uses_is_named() -> None:
     resumed = observed(points(9, 20))
     assert verdict_on(struck(points(1, 10)), resumed, "notice-30s").remarks == [
