@@ -230,7 +230,12 @@ def _end_reasons(
 
 def _unsaved(reference: Reference, struck: Observation) -> Iterable[str]:
     """Why a run is wrong to succeed that could write no file: its newest state is an old one."""
-    if parse_time(struck.strike_time).timestamp() > struck.files.newest:
+    if struck.files.damaged:
+        yield (
+            f"exit code {struck.exit_code} is wrong: a write failed after step "
+            f"{struck.struck_at} and left a damaged checkpoint"
+        )
+    elif parse_time(struck.effect_time or struck.strike_time).timestamp() > struck.files.newest:
         yield (
             f"exit code {struck.exit_code} is wrong: no checkpoint was written after step "
             f"{struck.struck_at}, and the run without a fault wrote them until step "

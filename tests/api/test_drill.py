@@ -16,6 +16,7 @@ from rsctl.api.drill_faults import FAULTS, Fault, Situation, behaviour_of, chose
 from rsctl.api.drill_verdict import FaultResult, Reference, judge
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import JobState, RsctlError
+from rsctl.runs.stream.events import parse_time
 
 STEPS = 20
 LOSSES = {step: 10 * 0.9**step + (step * 7919 % 13 - 6) / 300 for step in range(1, STEPS + 1)}
@@ -182,8 +183,18 @@ def test_a_job_that_ignores_a_full_disk_and_succeeds_has_lost_its_work() -> None
         "exit code 0 is wrong: no checkpoint was written after step 9, and the run without a "
         "fault wrote them until step 18"
     ]
+    late = replace(WHOLE, newest=parse_time(at(9.8)).timestamp())  # while the strike took place
+    during = struck(points(1, 20), state=JobState.SUCCEEDED, files=late, effect_time=at(10))
+    assert verdict_on(during, fault="full-disk").reasons == found.reasons
     elsewhere = struck(points(1, 20), state=JobState.SUCCEEDED, files=replace(WHOLE, newest=2e9))
     assert verdict_on(elsewhere, fault="full-disk").verdict == "survived"
+    emptied = replace(WHOLE, newest=2e9, damaged=["state.json"])
+    broken = struck(points(1, 20), state=JobState.SUCCEEDED, files=emptied)
+    found = verdict_on(broken, fault="full-disk")
+    assert (found.verdict, found.remarks) == ("not-survived", ["damaged checkpoint: state.json"])
+    assert found.reasons == [
+        "exit code 0 is wrong: a write failed after step 9 and left a damaged checkpoint"
+    ]
 
 
 def test_a_job_may_continue_without_a_reducer() -> None:
