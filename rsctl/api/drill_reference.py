@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from rsctl.api.drill_verdict import Reference
-from rsctl.api.drill_watch import Observation
+from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.runs.stream.events import parse_time
 
 _LEAST_STEPS = 3
+_RENUMBERED = (
+    "log a step number that continues over epochs: rsctl cannot tell new steps from repeated ones"
+)
 _STEPS = "let the script report it: log_metrics(step=..., loss=...), see docs/guides/metrics.md"
 
 
@@ -40,6 +46,11 @@ def _chosen_metric(seen: Observation, job: Job, named: str | None) -> str:
     """The metric to compare: the named one, or else the loss. Raises RsctlError."""
     names = {name: len({p.step for p in points}) for name, points in seen.points.items()}
     own = [name for name, count in names.items() if count >= _LEAST_STEPS]
+    renumbered = [name for name in own if _begins_again(seen.points[name], seen.restarts)]
+    if named in renumbered or (renumbered and renumbered == own):
+        message = f"the steps of {named or renumbered[0]} in {seen.run} begin again within the run"
+        raise RsctlError(ExitCode.USAGE, error("metric", message, _RENUMBERED))
+    own = [name for name in own if name not in renumbered]
     if named is not None:
         if named in own:
             return named
@@ -56,6 +67,15 @@ def _chosen_metric(seen: Observation, job: Job, named: str | None) -> str:
     message = f"{seen.run} has {what} at 3 or more steps, and a drill compares the loss"
     remedy = "name one: --metric NAME" if own else _STEPS
     raise RsctlError(ExitCode.USAGE, error("metric", message, remedy))
+
+
+def _begins_again(points: Sequence[Point], restarts: Sequence[str]) -> bool:
+    """Whether a step number falls without a restart, as where a script counts in each epoch."""
+    in_order = sorted(points, key=lambda point: point.time)
+    return any(
+        after.step < before.step and not any(before.time <= r <= after.time for r in restarts)
+        for before, after in pairwise(in_order)
+    )
 
 
 def step_to_strike(reference: Reference, wanted: int | None) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from statistics import median
 from typing import Literal, Optional
 
 import msgspec
 
 from rsctl.api.drill_checkpoint import CheckpointFiles
+from rsctl.api.drill_curve import Curve, compare_curves
 from rsctl.api.drill_faults import Fault
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import JobState
@@ -20,28 +20,7 @@ from rsctl.runs.stream.headline import is_chief
 Verdict = Literal["survived", "not-survived", "not-struck", "not-possible"]
 Course = Literal["continued", "restarted", "resumed"]
 
-_LOCAL_FACTOR = 5.0
-_RUN_FACTOR = 2.0
-_LEAST_PART = 0.02
 _HOUR = 3600.0
-
-
-class Curve(msgspec.Struct, kw_only=True, frozen=True):
-    """The metric after the strike next to the run without a fault.
-
-    `difference` is the largest difference, smoothed over three steps, at `step`; `noise` is the
-    largest that the curve's own noise explains. `steps` were compared.
-    """
-
-    steps: int
-    difference: float
-    noise: float
-    step: Optional[int] = None
-
-    @property
-    def is_same(self) -> bool:
-        """Whether the difference is within the noise."""
-        return self.difference <= self.noise
 
 
 class FaultResult(msgspec.Struct, kw_only=True):
@@ -123,7 +102,8 @@ def judge(
     )
     not_struck = struck.not_struck or _untouched(fault, reference, struck, course)
     highest = max((p.step for p in before), default=0)
-    if resumed and resumed.has_succeeded and not after and highest >= reference.steps[-1]:
+    has_all = highest >= reference.steps[-1] and not _behind(reference, struck)
+    if resumed and resumed.has_succeeded and not after and has_all:
         not_struck = "all steps had run when the fault ended the job: strike earlier"
     if not_struck:
         result.verdict, result.reasons = "not-struck", [not_struck]
@@ -146,11 +126,13 @@ def judge(
             result.repeated = len({p.step for p in before} & {p.step for p in after})
         reasons += _step_reasons(reference, struck, before, after, last)
     if last.has_succeeded:
-        reasons += _end_reasons(reference, before, after, last)
+        reasons += _end_reasons(reference, before, after, last, _behind(reference, struck, last))
+        if fault.kind == "fill" and course == "continued":
+            reasons += _unsaved(reference, struck)
     if after or course == "continued":
         later = after or [p for p in points if p.time >= struck.strike_time]
         result.curve = compare_curves(reference.values, before, later)
-        reasons += _curve_reasons(reference.metric, result.curve)
+        reasons += _curve_reasons(reference.metric, result.curve, bool(later))
     result.reasons = reasons
     result.remarks = list(_remarks(fault, struck, course))
     result.verdict = "not-survived" if reasons else "survived"
@@ -215,7 +197,7 @@ def _step_reasons(
 ) -> Iterable[str]:
     steps = reference.steps
     if not after:
-        if last.has_succeeded:
+        if last.has_succeeded and max((p.step for p in before), default=0) < steps[-1]:
             yield f"it reported no {reference.metric} after the fault"
         return
     first, highest = after[0].step, max((p.step for p in before), default=steps[0])
@@ -227,7 +209,11 @@ def _step_reasons(
 
 
 def _end_reasons(
-    reference: Reference, before: Sequence[Point], after: Sequence[Point], last: Observation
+    reference: Reference,
+    before: Sequence[Point],
+    after: Sequence[Point],
+    last: Observation,
+    behind: Mapping[str, int],
 ) -> Iterable[str]:
     final = max((p.step for p in [*before, *after]), default=0)
     steps = reference.steps
@@ -235,21 +221,43 @@ def _end_reasons(
         yield (
             f"exit code {last.exit_code} is wrong: {last.run} ended at step {final} of {steps[-1]}"
         )
-    for replica in _behind(reference, last):
+    for replica, step in behind.items():
         yield (
-            f"exit code {last.exit_code} is wrong: {replica} ended at step "
-            f"{last.reached[replica]} of {reference.reached[replica]}"
+            f"exit code {last.exit_code} is wrong: {replica} ended at step {step} of "
+            f"{reference.reached[replica]}"
         )
 
 
-def _behind(reference: Reference, last: Observation) -> list[str]:
-    """The replicas whose last step in a run that succeeded was not their last of the reference."""
+def _unsaved(reference: Reference, struck: Observation) -> Iterable[str]:
+    """Why a run is wrong to succeed that could write no file: its newest state is an old one."""
+    if struck.files.damaged:
+        yield (
+            f"exit code {struck.exit_code} is wrong: a write failed after step "
+            f"{struck.struck_at} and left a damaged checkpoint"
+        )
+    elif parse_time(struck.effect_time or struck.strike_time).timestamp() > struck.files.newest:
+        yield (
+            f"exit code {struck.exit_code} is wrong: no checkpoint was written after step "
+            f"{struck.struck_at}, and the run without a fault wrote them until step "
+            f"{reference.saves_until}"
+        )
+
+
+def _behind(reference: Reference, *runs: Observation) -> dict[str, int]:
+    """The replicas that have not reached their last step of the reference, and their last step.
+
+    A replica that reports no step in the run that continued counts by the run before it: it may
+    have done all its steps there.
+    """
     gap = _gap(reference.steps)
-    return [
-        replica
-        for replica, step in last.reached.items()
-        if not is_chief(replica) and reference.reached.get(replica, 0) - step >= gap
-    ]
+    reached: dict[str, int] = {}
+    for run in runs:
+        reached.update(run.reached)
+    return {
+        replica: reached.get(replica, 0)
+        for replica, step in reference.reached.items()
+        if not is_chief(replica) and step - reached.get(replica, 0) >= gap
+    }
 
 
 def _gap(steps: Sequence[int]) -> int:
@@ -257,7 +265,9 @@ def _gap(steps: Sequence[int]) -> int:
     return max((b - a for a, b in pairwise(steps)), default=1)
 
 
-def _curve_reasons(metric: str, curve: Curve) -> Iterable[str]:
+def _curve_reasons(metric: str, curve: Curve, has_values: bool) -> Iterable[str]:
+    if has_values and not curve.steps:
+        yield f"no {metric} after the fault can be compared with the run without a fault"
     if curve.steps and not curve.is_same:
         yield (
             f"{metric} differs by {format_number(curve.difference)} at step {curve.step}, "
@@ -272,8 +282,6 @@ def _remarks(fault: Fault, struck: Observation, course: Course) -> Iterable[str]
     was_asked = fault.kind == "notice" and course != "continued"
     if was_asked and parse_time(struck.strike_time).timestamp() > files.newest:
         yield "nothing was saved after the notice"
-    if course == "continued" and fault.kind == "fill":
-        yield "no checkpoint could be written after the fault"
     if struck.state is JobState.EXPIRED:
         yield "limits.timeout ended it"
 
@@ -282,41 +290,3 @@ def _add_losses(result: FaultResult, reference: Reference, last: Observation) ->
     result.seconds_lost = max(0.0, result.seconds - reference.seconds)
     if last.per_hour is not None:
         result.dollars_lost = last.per_hour * result.seconds_lost / _HOUR
-
-
-def compare_curves(
-    reference: dict[int, float], before: Sequence[Point], after: Sequence[Point]
-) -> Curve:
-    """The largest difference after a fault, next to the noise of the curve.
-
-    The noise has two sources: the scatter of the reference between neighbouring steps, by its
-    second differences, which a smooth trend does not change; and the differences between the runs
-    before the fault, where they did the same.
-    """
-    noise = curve_noise(reference, before)
-    last: dict[int, float] = {point.step: point.value for point in after}
-    common = [step for step in sorted(last) if step in reference]
-    differences = [last[step] - reference[step] for step in common]
-    if any(value != value for value in differences):  # NaN
-        step = next(s for s, d in zip(common, differences, strict=True) if d != d)
-        return Curve(steps=len(common), difference=float("inf"), noise=noise, step=step)
-    smooth = [abs(median(differences[max(0, i - 1) : i + 2])) for i in range(len(differences))]
-    if not smooth:
-        return Curve(steps=0, difference=0.0, noise=noise)
-    worst = max(range(len(smooth)), key=smooth.__getitem__)
-    return Curve(steps=len(common), difference=smooth[worst], noise=noise, step=common[worst])
-
-
-def curve_noise(reference: dict[int, float], before: Sequence[Point]) -> float:
-    """The largest difference between two runs that the noise of a curve explains."""
-    values = [reference[step] for step in sorted(reference) if reference[step] == reference[step]]
-    if not values:
-        return 0.0
-    bends = [abs(a - 2 * b + c) for a, b, c in zip(values, values[1:], values[2:], strict=False)]
-    scatter = 1.4826 * median(bends) / 6**0.5 if bends else 0.0
-    between = max(
-        (d for p in before if (d := abs(p.value - reference.get(p.step, p.value))) == d),
-        default=0.0,
-    )
-    least = _LEAST_PART * (max(values) - min(values))
-    return max(_LOCAL_FACTOR * scatter, _RUN_FACTOR * between, least)

@@ -46,8 +46,9 @@ class Observation(msgspec.Struct, kw_only=True):
     """A run from its start to its end.
 
     `points` are the chief's values by metric. `struck_at` is the chief's last step when the run was
-    struck, `strike_time` the time, `strike` the text of what was struck, `not_struck` the reason if
-    nothing was. `restarts` are the times at which the run started again by itself after that.
+    struck, `strike_time` the time, `effect_time` when that was done, `strike` the text of what was
+    struck, `not_struck` the reason if nothing was. `restarts` are the times at which the run
+    started again by itself, after the strike if there is one.
     `hung` are the seconds for which nothing happened before the drill cancelled it. `files` are the
     checkpoints at the end of what was struck, `first_saved` the step at which the first was there.
     `reached` is the last step that each replica reported.
@@ -62,6 +63,7 @@ class Observation(msgspec.Struct, kw_only=True):
     first_saved: Optional[int] = None
     struck_at: Optional[int] = None
     strike_time: str = ""
+    effect_time: str = ""
     strike: str = ""
     not_struck: str = ""
     restarts: list[str] = []
@@ -135,15 +137,19 @@ class RunWatch:
                 self._progress = monotonic()
         elif isinstance(event, StateEvent):
             self._progress = monotonic()
-            if event.replica is None and event.attempt > 1 and self._strike is not None:
+            if event.replica is None and event.attempt > 1:
                 self._restarted(event.time)
         elif isinstance(event, FindingEvent) and event.finding.code == RESTART_IN_PLACE:
             self._progress = monotonic()
-            if self._strike is not None:
-                self._restarted(event.time)
+            self._restarted(event.time)
 
     def _restarted(self, time: str) -> None:
-        if time <= self.seen.strike_time:  # a cloud may report its first start again
+        if self._plan is None:
+            self.seen.restarts.append(time)
+            return
+        if (
+            self._strike is None or time <= self.seen.strike_time
+        ):  # of a first start, reported again
             return
         if self._files is None:
             self._files = checkpoint_files(self.seen.location)
@@ -178,7 +184,7 @@ class RunWatch:
         except (NotStruck, RsctlError) as problem:
             self.seen.not_struck = str(problem)
             return
-        self.seen.strike = self._strike.text
+        self.seen.strike, self.seen.effect_time = self._strike.text, now()
         self._struck_since = self._progress = monotonic()
 
     def _confirm(self, plan: StrikePlan) -> None:

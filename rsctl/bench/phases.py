@@ -17,19 +17,21 @@ Measured = tuple[float | None, str | None]
 
 
 def phases_of(run: RunRecord, first_value: str | None) -> dict[str, Measured]:
-    """Seconds of the phases of a run's last attempt; `first_value` is when its first metric came.
+    """Seconds of a run's phases; `first_value` is when its first metric came.
 
-    `queue`: until machines were being prepared. `start`: until all was running. `first_step`:
-    until the first metric. `time`: from the start of the work to its end. `total`: from the
-    submission to the end, all attempts together.
+    `queue`: until machines were being prepared. `start`: until all was running for the first time.
+    `first_step`: until the first metric. `time`: from the start of the work to its end, with its
+    restarts, because the last attempt of a run that resumed did only a part of the work. `total`:
+    from the submission to the end.
     """
-    attempt = [event for event in _states(run.run) if event.attempt == run.attempt]
+    states = _states(run.run)
+    worked = next((event.attempt for event in states if event.state is JobState.RUNNING), None)
+    attempt = [event for event in states if event.attempt == (worked or run.attempt)]
     starting = _first(attempt, JobState.STARTING)
-    running = _first(attempt, JobState.RUNNING) or (run.started if run.attempt == 1 else None)
+    running = _first(attempt, JobState.RUNNING) or run.started
     later = first_value if first_value and running and first_value >= running else None
-    submitted = run.created if run.attempt == 1 else None
     return {
-        "queue": _between(submitted, starting or running, "its start was not observed"),
+        "queue": _between(run.created, starting or running, "its start was not observed"),
         "start": _between(starting, running, "its start was not observed"),
         "first_step": _between(running, later, _why_no_first(first_value, running)),
         "time": _between(running, run.ended, "it did not run to completion"),

@@ -48,6 +48,8 @@ def command(
     if output == "json" or follow:
         for metric in shown:
             _print_one(metric, output)
+        if follow:  # only now it is known which metrics came
+            _require(handle, name)
     elif plot:
         from rsctl.cli.views.plot import plot_metrics
 

@@ -9,7 +9,7 @@ What is in the store is read, and no cloud is asked: `rsctl status RUN` brings a
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol, Union
 
 from rsctl.bench.results import find_source
 from rsctl.findings import ExitCode, RsctlError, error
@@ -28,17 +28,27 @@ _DTYPES: dict[ColumnType, str] = {
 }
 
 
-def frame(*references: str, table: TableName = "metrics") -> Any:
+class Handle(Protocol):
+    """A run or a bench of `rsctl.api`."""
+
+    @property
+    def id(self) -> str:
+        """Its ID."""
+
+
+def frame(*references: Union[str, Handle], table: TableName = "metrics") -> Any:
     """A table of runs and benches: a pandas.DataFrame if pandas is installed, otherwise a
     pyarrow.Table.
 
-    `references` are the same as in the commands: ids, unique prefixes, `@last`; the runs of a bench
-    have the values of their cells as columns `cell.KEY`. `table` is `runs`, `samples` (one number a
-    run and metric), `metrics` or `telemetry`. Units of columns are in a DataFrame's
-    `attrs["units"]` and in the metadata of a pyarrow field. Raises RsctlError.
+    `references` are the same as in the commands: ids, unique prefixes, `@last`; or runs and benches
+    of `rsctl.api`. The runs of a bench have the values of their cells as columns `cell.KEY`.
+    `table` is `runs`, `samples` (one number a run and metric), `metrics` or `telemetry`. Units of
+    columns are in a DataFrame's `attrs["units"]` and in the metadata of a pyarrow field. Raises
+    RsctlError.
     """
     store = Store()
-    found = [find_source(store, reference) for reference in references]
+    names = [each if isinstance(each, str) else each.id for each in references]
+    found = [find_source(store, name) for name in names]
     made = make_table(table, store, [s for one in found for s in sources_of(store, one)])
     if find_spec("pandas"):
         return _pandas(made)

@@ -11,10 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.api.drill_checkpoint import CheckpointFiles, checkpoint_files, has_files
+from rsctl.api.drill_curve import compare_curves
 from rsctl.api.drill_faults import FAULTS, Fault, Situation, behaviour_of, chosen_faults, obstacle
-from rsctl.api.drill_verdict import FaultResult, Reference, compare_curves, judge
+from rsctl.api.drill_verdict import FaultResult, Reference, judge
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.findings import JobState, RsctlError
+from rsctl.runs.stream.events import parse_time
 
 STEPS = 20
 LOSSES = {step: 10 * 0.9**step + (step * 7919 % 13 - 6) / 300 for step in range(1, STEPS + 1)}
@@ -167,13 +169,32 @@ def test_a_fault_after_the_last_step_is_too_late(last: int, verdict: str) -> Non
 
 def test_a_full_disk_needs_a_later_checkpoint() -> None:
     through = struck(points(1, 20), state=JobState.SUCCEEDED)
-    found = verdict_on(through, fault="full-disk")
-    assert (found.verdict, found.course) == ("survived", "continued")
-    assert found.remarks == ["no checkpoint could be written after the fault"]
     early = replace(REFERENCE, saves_until=9)
     found = judge(BY_NAME["full-disk"], early, through, None)
     assert found.verdict == "not-struck"
     assert found.reasons == ["the job writes no checkpoint after step 9"]
+
+
+def test_a_job_that_ignores_a_full_disk_and_succeeds_has_lost_its_work() -> None:
+    through = struck(points(1, 20), state=JobState.SUCCEEDED)
+    found = verdict_on(through, fault="full-disk")
+    assert (found.verdict, found.course) == ("not-survived", "continued")
+    assert found.reasons == [
+        "exit code 0 is wrong: no checkpoint was written after step 9, and the run without a "
+        "fault wrote them until step 18"
+    ]
+    late = replace(WHOLE, newest=parse_time(at(9.8)).timestamp())  # while the strike took place
+    during = struck(points(1, 20), state=JobState.SUCCEEDED, files=late, effect_time=at(10))
+    assert verdict_on(during, fault="full-disk").reasons == found.reasons
+    elsewhere = struck(points(1, 20), state=JobState.SUCCEEDED, files=replace(WHOLE, newest=2e9))
+    assert verdict_on(elsewhere, fault="full-disk").verdict == "survived"
+    emptied = replace(WHOLE, newest=2e9, damaged=["state.json"])
+    broken = struck(points(1, 20), state=JobState.SUCCEEDED, files=emptied)
+    found = verdict_on(broken, fault="full-disk")
+    assert (found.verdict, found.remarks) == ("not-survived", ["damaged checkpoint: state.json"])
+    assert found.reasons == [
+        "exit code 0 is wrong: a write failed after step 9 and left a damaged checkpoint"
+    ]
 
 
 def test_a_job_may_continue_without_a_reducer() -> None:
@@ -185,6 +206,28 @@ def test_a_replica_that_ends_early_makes_the_exit_code_wrong() -> None:
     reference = replace(REFERENCE, reached={"worker-0": 20, "worker-1": 20})
     run = struck(points(1, 20), state=JobState.SUCCEEDED, reached={"worker-0": 20, "worker-1": 10})
     found = judge(BY_NAME["notice-30s"], reference, run, None)
+    assert found.reasons == ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]
+
+
+def test_a_replica_that_does_nothing_when_resumed_makes_the_exit_code_wrong() -> None:
+    """It reports no step in the resumed run, and only replicas that did were looked at."""
+    reference = replace(REFERENCE, reached={"worker-0": 20, "worker-1": 20})
+    resumed = observed(points(9, 20), reached={"worker-0": 20})
+    for last, reasons in (
+        (10, ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]),
+        (20, []),
+    ):
+        run = struck(points(1, 10), reached={"worker-0": 10, "worker-1": last})
+        assert judge(BY_NAME["preemption"], reference, run, resumed).reasons == reasons
+
+
+def test_a_chief_that_had_all_its_steps_says_nothing_about_the_other_workers() -> None:
+    """With launcher once the chief goes on alone; the verdict was not-struck: strike earlier."""
+    reference = replace(REFERENCE, reached={"worker-0": 20, "worker-1": 20})
+    run = struck(points(1, 20), reached={"worker-0": 20, "worker-1": 10})
+    whole = judge(BY_NAME["preemption"], reference, run, observed([], reached={"worker-1": 20}))
+    assert (whole.verdict, whole.reasons) == ("survived", [])
+    found = judge(BY_NAME["preemption"], reference, run, observed([]))
     assert found.reasons == ["exit code 0 is wrong: worker-1 ended at step 10 of 20"]
 
 
@@ -208,6 +251,40 @@ def test_the_noise_of_a_curve() -> None:
     found = compare_curves(LOSSES, before, [*points(10, 11), *broken])
     assert (found.is_same, found.step) == (False, 12)
     assert compare_curves(LOSSES, before, [Point(at(1), 99, 1.0)]).steps == 0
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_value_that_is_not_finite_hides_no_difference(value: float) -> None:
+    """An infinite loss of the first step made the noise infinite, so that all curves were same."""
+    losses = {**LOSSES, 1: value}
+    before = [points(1, 1)[0]._replace(value=value), *points(2, 10)]
+    same = compare_curves(losses, before, points(1, 20))
+    assert (same.is_same, same.steps) == (True, 19)
+    assert not compare_curves(losses, before, points(10, 20, offset=0.5)).is_same
+    once = [*points(10, 14), points(15, 15)[0]._replace(value=value), *points(16, 20)]
+    found = compare_curves(LOSSES, points(1, 10), once)
+    assert (found.is_same, found.step) == (False, 15)
+
+
+def test_steps_between_the_steps_of_the_run_without_a_fault_are_compared() -> None:
+    """A script that logs each third step from its start on logs other steps when resumed."""
+    reference = replace(REFERENCE, values={step: LOSSES[step] for step in range(2, 21, 3)})
+    first = struck(points(1, 10)[1::3])
+    whole = judge(BY_NAME["preemption"], reference, first, observed(points(10, 19)[::3]))
+    assert (whole.verdict, whole.reasons) == ("survived", [])
+    assert whole.curve is not None
+    assert whole.curve.steps == 4
+    other = observed(points(10, 19, offset=3.0)[::3])
+    found = judge(BY_NAME["preemption"], reference, first, other)
+    assert found.verdict == "not-survived"
+    assert found.reasons[0].startswith("loss differs by "), found.reasons
+
+
+def test_a_curve_of_which_nothing_can_be_compared_is_not_survival() -> None:
+    nothing = replace(REFERENCE, values=dict.fromkeys(LOSSES, float("nan")))
+    found = judge(BY_NAME["preemption"], nothing, struck(points(1, 10)), observed(points(9, 20)))
+    assert found.verdict == "not-survived"
+    assert found.reasons == ["no loss after the fault can be compared with the run without a fault"]
 
 
 def test_files_that_are_not_whole(tmp_path: Path) -> None:

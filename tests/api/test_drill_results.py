@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from rsctl.api import drill_strike
 from rsctl.api.drill import Drill
 from rsctl.api.drill_checkpoint import CheckpointFiles
+from rsctl.api.drill_curve import Curve
 from rsctl.api.drill_faults import FAULTS, Situation
 from rsctl.api.drill_reference import make_reference, step_to_strike
 from rsctl.api.drill_report import HEAD, fault_row, summary, write_junit
-from rsctl.api.drill_verdict import Curve, FaultResult, Reference
+from rsctl.api.drill_verdict import FaultResult, Reference
 from rsctl.api.drill_watch import Observation, Point
 from rsctl.bench.formats.junit import NOT_YET
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -102,6 +103,37 @@ def test_a_run_that_cannot_be_compared(
     code = "metric"
     assert refused.value.findings == (error(code, f"job-0 has {message}", remedy),)
     assert refused.value.exit_code is ExitCode.USAGE
+
+
+RENUMBERED = (
+    "log a step number that continues over epochs: rsctl cannot tell new steps from repeated ones"
+)
+
+
+def epochs(*steps: int) -> list[Point]:
+    return [Point(at(second), step, 1.0) for second, step in enumerate(steps)]
+
+
+def test_steps_that_begin_again_in_each_epoch_cannot_be_compared() -> None:
+    """The verdict was survived though epochs were missing, or nothing continued after a resume."""
+    counted = observed({"val_loss": ENOUGH})
+    counted.points["loss"] = epochs(1, 2, 3, 1, 2, 3)
+    assert make_reference(counted, job(), None).metric == "val_loss"
+    for name, points in (("loss", counted.points), (None, {"loss": counted.points["loss"]})):
+        counted.points = points
+        with pytest.raises(RsctlError) as refused:
+            make_reference(counted, job(), name)
+        message = "the steps of loss in job-0 begin again within the run"
+        assert refused.value.findings == (error("metric", message, RENUMBERED),)
+        assert refused.value.exit_code is ExitCode.USAGE
+
+
+def test_steps_that_a_restart_repeats_can_be_compared() -> None:
+    seen = observed({}, restarts=[at(2.5)])
+    seen.points["loss"] = epochs(1, 2, 3, 2, 3, 4)
+    assert list(make_reference(seen, job(), None).values) == [1, 2, 3, 4]
+    late = replace(seen, points={"loss": epochs(1, 2, 3)[::-1]})  # a cloud's log, out of order
+    assert make_reference(late, job(), None).steps == [1, 2, 3]
 
 
 def test_a_job_that_fails_without_a_fault() -> None:

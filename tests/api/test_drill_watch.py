@@ -95,6 +95,7 @@ def test_a_run_without_a_fault_is_only_observed(clock: list[float]) -> None:
             "acc": [Point(at(1), 1, 1.0)],
         },
         reached={"worker-0": 2, "worker-1": 5},
+        restarts=[at(2)],
         location="/nowhere",
         seconds=12.5,
         per_hour=36.0,

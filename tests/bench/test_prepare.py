@@ -19,9 +19,12 @@ from rsctl.bench.records import Benches, BenchRecord
 from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.steady import Steady, transient
 from rsctl.bench.verdict import Verdict, worst
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.job.document import read
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import StateEvent
+from rsctl.runs.stream.ndjson import event_line
 
 from .conftest import MakeRun, at
 
@@ -197,7 +200,8 @@ def test_the_phases_of_a_run_of_which_little_is_known(make_run: MakeRun, store: 
     assert early == (None, "its first metric is from before its start")
     assert phases_of(run, None)["first_step"] == (None, "its log has no metric")
     with store.transaction() as db:
-        db.execute("UPDATE runs SET attempt=2, ended=NULL")
+        db.execute("UPDATE runs SET ended=NULL, started=NULL")
+    RunFolder("job-a").states.write_bytes(b"")
     again = phases_of(store.find("job-a"), at(12))
     assert again == {
         "queue": (None, "its start was not observed"),
@@ -206,6 +210,34 @@ def test_the_phases_of_a_run_of_which_little_is_known(make_run: MakeRun, store: 
         "time": (None, "it did not run to completion"),
         "total": (None, "it has not ended"),
     }
+
+
+def test_the_time_of_a_run_includes_its_restarts(make_run: MakeRun, store: Store) -> None:
+    """The last attempt of a run that resumed does only the rest of the work: it looked faster."""
+    whole = phases_of(make_run(), at(12))
+    restart = [("starting", 30, 2), ("running", 33, 2)]
+    with RunFolder("job-a").states.open("ab") as file:
+        for state, second, attempt in restart:
+            event = StateEvent(time=at(second), state=JobState(state), attempt=attempt)
+            file.write(event_line(event))
+    with store.transaction() as db:
+        db.execute("UPDATE runs SET attempt=2")
+    assert phases_of(store.find("job-a"), at(12)) == whole
+
+
+def test_a_job_that_moved_to_another_placement_waited_in_the_queue(
+    make_run: MakeRun, store: Store
+) -> None:
+    run = make_run()
+    events = [("starting", 1, 1), ("starting", 20, 2), ("running", 25, 2), ("succeeded", 40, 2)]
+    RunFolder("job-a").states.write_bytes(
+        b"".join(
+            event_line(StateEvent(time=at(second), state=JobState(state), attempt=attempt))
+            for state, second, attempt in events
+        )
+    )
+    found = {name: seconds for name, (seconds, _) in phases_of(run, at(26)).items()}
+    assert found == {"queue": 20.0, "start": 5.0, "first_step": 1.0, "time": 15.0, "total": 40.0}
 
 
 def test_the_worst_verdict() -> None:

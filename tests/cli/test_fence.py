@@ -173,6 +173,17 @@ def test_the_command_of_a_gate_does_act(rsctl: Cli, hostile: str) -> None:
     assert [line[:8] for line in done.err.splitlines() if line[:2] == "::"] == ["::error "] * 2
 
 
+def test_a_table_in_a_pipe_of_a_ci_system_is_the_same_table(rsctl: Cli, tmp_path: Path) -> None:
+    """Its last column was `unit\\u000d`."""
+    (tmp_path / "job.yaml").write_text(
+        json.dumps({"name": "t", "target": "process", "run": {"command": ["true"]}})
+    )
+    rsctl.process("submit", str(tmp_path / "job.yaml"))
+    for table in ("runs", "telemetry"):
+        shown = [rsctl.process("export", "@last", "--table", table, CI=ci) for ci in ("true", "")]
+        assert shown[0].out == shown[1].out
+
+
 @pytest.mark.parametrize(
     ("variable", "count"), [("CI", 0), ("GITLAB_CI", 0), ("JENKINS_URL", 0), ("OTHER", 1)]
 )

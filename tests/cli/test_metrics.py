@@ -193,6 +193,17 @@ def test_a_run_that_goes_on_is_followed_to_its_end(
     assert lock
 
 
+def test_following_a_metric_that_never_came_is_an_error_at_the_end(
+    rsctl: Cli, made: MadeRun
+) -> None:
+    """It printed nothing, and its exit code was 0."""
+    shown = rsctl("metrics", "@last", "--name", "lss")
+    for more in ([], ["-o", "json"]):
+        done = rsctl("metrics", "@last", "-f", "--name", "lss", *more)
+        assert (done.code, done.out, done.err) == (2, "", shown.err)
+        assert "has no metric 'lss'" in done.err
+
+
 def test_the_ticks_of_a_chart_are_round_and_not_below_zero(
     rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,8 @@ from separate_commands import separate_commands
 
 from rsctl.api.bisect import Bisected, Probe
 from rsctl.api.drill_checkpoint import CheckpointFiles
-from rsctl.api.drill_verdict import Curve, FaultResult
+from rsctl.api.drill_curve import Curve
+from rsctl.api.drill_verdict import FaultResult
 from rsctl.api.prune.items import Item
 from rsctl.bench.history_series import CommitPoint, FoundStep, HistorySeries
 from rsctl.bench.step_parts import Moved

@@ -24,12 +24,13 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\u
 
 
 def write_csv(table: Table, file: IO[bytes]) -> None:
-    """CSV by RFC 4180 with a header; nothing for null, NaN, inf and -inf as these words.
+    """CSV with a header; nothing for null, NaN, inf and -inf as these words.
 
-    Texts that a spreadsheet could take for a formula get a `'` in front: see `harmless`.
+    Texts that a spreadsheet could take for a formula get a `'` in front: see `harmless`. Lines end
+    with a line feed alone: in CI systems the fence of standard output escapes a carriage return.
     """
     text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, quoting=csv.QUOTE_MINIMAL)
+    writer = csv.writer(text, quoting=csv.QUOTE_MINIMAL, lineterminator="\n")
     writer.writerow([harmless(column.name) for column in table.columns])
     for row in table.rows():
         writer.writerow([harmless(v) if isinstance(v, str) else v for v in row])

@@ -109,7 +109,7 @@ def _phases(data: RunData) -> list[Child]:
     rows = [(title, _seconds(value)) for title, value, _ in found if value is not None]
     lacking = [(title, why) for title, value, why in found if value is None]
     return [
-        table(("phase of the last attempt", "time"), rows) if rows else None,
+        table(("phase", "time"), rows) if rows else None,
         details(f"{counted(len(lacking), 'phase')} unknown", table(("", "reason"), lacking))
         if lacking
         else None,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.api import bench, run
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.cli.app import run as run_command
 from rsctl.findings import ExitCode, JobState, RsctlError
@@ -92,9 +93,9 @@ def test_csv_of_metrics_has_units_and_what_is_not_finite(
     add_run("job-a")
     export("job-a", "--table", "metrics")
     assert capfdbinary.readouterr().out.decode() == (
-        "run,time,replica,name,step,value,unit\r\n"
-        "job-a,2026-01-31T12:00:11.000000Z,worker-0,throughput,1,100.0,samples/s\r\n"
-        "job-a,2026-01-31T12:00:12.000000Z,worker-0,loss,,nan,\r\n"
+        "run,time,replica,name,step,value,unit\n"
+        "job-a,2026-01-31T12:00:11.000000Z,worker-0,throughput,1,100.0,samples/s\n"
+        "job-a,2026-01-31T12:00:12.000000Z,worker-0,loss,,nan,\n"
     )
 
 
@@ -216,6 +217,15 @@ def test_a_frame_is_a_pyarrow_table_without_pandas(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("rsctl.results.find_spec", lambda name: None)
     with pytest.raises(RsctlError, match="neither is installed"):
         frame("b-bench-aaaaaa")
+
+
+def test_a_frame_takes_the_objects_of_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error was on the store: move it to another place."""
+    add_bench()
+    monkeypatch.setattr("rsctl.results.find_spec", lambda name: name == "pyarrow" or None)
+    assert frame(run("b-run-0"), table="runs").column("run").to_pylist() == ["b-run-0"]
+    made = frame(bench("b-bench-aaaaaa"), table="runs")
+    assert made.equals(frame("b-bench-aaaaaa", table="runs"))
 
 
 def test_a_frame_is_a_data_frame_where_pandas_is() -> None:
