@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import anyio
 import pytest
+from mcp import ClientSession, StdioServerParameters, stdio_client, types
 
 from tests.cli.conftest import Cli
 from tests.cli.conftest import rsctl as rsctl
 from tests.cli.conftest import runs_end_with_the_test as runs_end_with_the_test
-
-if TYPE_CHECKING:  # which takes long to import
-    from mcp import ClientSession, types
 
 
 class Answer(NamedTuple):
@@ -32,8 +31,6 @@ class Agent:
         self.session = session
 
     async def __call__(self, tool: str, **arguments: Any) -> Answer:
-        from mcp import types
-
         result = await self.session.call_tool(tool, arguments)
         assert isinstance(result, types.CallToolResult)
         [block] = result.content
@@ -55,9 +52,6 @@ def converse(rsctl: Cli) -> Converse:
     """Has a conversation with a server in the current folder that has these options."""
 
     def start(talk: Talk, *options: str) -> None:
-        import anyio
-        from mcp import ClientSession, StdioServerParameters, stdio_client
-
         command, *words = rsctl.argv("mcp", *options)
         server = StdioServerParameters(command=command, args=words, env=dict(os.environ))
 
