@@ -25,9 +25,18 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
             lost_peers.report_leaving()  # first: others notice when the session is closed
             _close_session()
             recording.end()
+        gloo_threads.join_without_lock(_groups(group))
         real(group)
 
     return destroy_process_group
+
+
+def _groups(group: Any) -> list[Any]:
+    """The groups that end with this group, which are all groups if it has all ranks."""
+    groups = list(dist.distributed_c10d._world.pg_map)
+    if group is None or group is dist.group.WORLD:
+        return groups
+    return [each for each in groups if each is group]
 
 
 def register_exit_handler(comm: CommSettings) -> None:

@@ -1,9 +1,11 @@
-"""What ends an interpreter waits for the threads of gloo, which are known by their names."""
+"""What ends an interpreter waits for the threads of gloo, which newer versions of torch name."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -34,3 +36,32 @@ def test_a_busy_thread(name: bytes, rounds: int, is_awaited: bool) -> None:
     was_running = thread.is_alive()
     thread.join()
     assert was_running is not is_awaited
+
+
+@pytest.mark.parametrize(
+    ("start", "is_awaited"),
+    [
+        ("_thread.start_new_thread(work, ())", True),
+        ("threading.Thread(target=work).start()", False),
+    ],
+    ids=["that the module threading does not know", "that it knows"],
+)
+def test_a_busy_thread_where_none_has_a_name(start: str, is_awaited: bool) -> None:
+    program = f"""
+import _thread, hashlib, os, threading
+from rsctl.transport.pytorch import gloo_threads
+
+started, done = threading.Event(), threading.Event()
+def work():
+    started.set()
+    hashlib.pbkdf2_hmac("sha256", b"password", b"salt", {200_000 if is_awaited else 2_000_000})
+    done.set()
+
+{start}
+started.wait()
+gloo_threads.wait()
+print(done.is_set(), flush=True)
+os._exit(0)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == (f"{is_awaited}\n", "")

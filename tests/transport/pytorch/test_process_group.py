@@ -95,3 +95,16 @@ def test_two_ranks_over_gloo(run: Callable[..., Any]) -> None:
         }
         for rank in range(2)
     ]
+
+
+@pytest.mark.parametrize("how", ["destroyed", "kept", "left to the end"])
+@pytest.mark.parametrize("backend", ["gloo", "rsctl"])
+def test_a_group_ends_as_a_thread_of_gloo_needs_the_interpreters_lock(
+    run: Callable[..., Any], backend: str, how: str
+) -> None:
+    """Torch before 2.8 waits for the thread with the lock held, and no version does at the end of
+    the interpreter, which aborts the process then.
+    """
+    comm = {"RSCTL_COMM_BACKEND": "rsctl"} if backend == "rsctl" else {"RSCTL_EXPECTED_RANKS": "2"}
+    ended = run("ends_in_time.py", backend, how, **comm)
+    assert ended.code == 0, ended.err
