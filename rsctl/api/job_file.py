@@ -233,18 +233,32 @@ def target_of(source: Document | Job, name: str | None) -> Target:
 
 
 def setting_texts(settings: Settings) -> tuple[str, ...]:
-    """`{"workers.count": 8}` as `workers.count=8`."""
+    """`{"workers.count": 8}` as `workers.count=8`. Raises RsctlError if YAML has no such value."""
     if not isinstance(settings, Mapping):
         return tuple(settings)
-    return tuple(f"{key}={_value_text(value)}" for key, value in settings.items())
+    return tuple(f"{key}={_value_text(key, value)}" for key, value in settings.items())
 
 
-def _value_text(value: object) -> str:
+def _value_text(key: str, value: object) -> str:
     if isinstance(value, PathLike):
         value = str(value)
     if isinstance(value, str) and not _QUOTED.fullmatch(value):
         return value
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    except TypeError as problem:
+        message = f"a job file has no such value: {problem}"
+        remedy = "give text, a number, a list or a mapping"
+        raise RsctlError(ExitCode.USAGE, error("value", message, remedy, key)) from None
+
+
+def _plain(value: object) -> object:
+    """A path within a value, or a number or an array of NumPy or PyTorch. Raises TypeError."""
+    if isinstance(value, PathLike):
+        return str(value)
+    if callable(to_list := getattr(value, "tolist", None)):
+        return to_list()
+    raise TypeError(f"type {type(value).__name__}")
 
 
 def _has_cells(source: Document) -> bool:

@@ -56,6 +56,11 @@ class StepDurations:
         self.seconds = array("d")
         self._before: tuple[float, int] | None = None
 
+    @property
+    def has_step(self) -> bool:
+        """Whether a value had a step; the first one has no duration."""
+        return self._before is not None
+
     def add(self, seconds: float, step: int | None) -> None:
         """Take a value's time, in seconds from any moment on, and its step."""
         if step is None:

@@ -28,6 +28,9 @@ from rsctl.runs.stream.events import MetricEvent, parse_time
 from rsctl.runs.stream.headline import Headline
 from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 
+_NO_STEPS = "the log has no steps: give a metric's regex a group `step`"
+_ONE_STEP = "the log has only one step, and the time of a step needs two"
+
 
 class Sample(msgspec.Struct, kw_only=True):
     """One metric of one run, over its headline series: see `rsctl.runs.stream.headline`.
@@ -147,9 +150,10 @@ class SampleReader:
             name: logged[name].sample() if name in logged else sample_of([], specs[name])
             for name in names
         }
-        steps = steady_steps(
-            durations for metric in logged.values() for durations in metric.durations.values()
-        )
+        series = [each for metric in logged.values() for each in metric.durations.values()]
+        steps = sample_of(steady_steps(series), MetricSpec(goal="min", unit="s"))
+        if not steps.n:
+            steps.reason = _ONE_STEP if any(each.has_step for each in series) else _NO_STEPS
         measured = _of_run(store, self._run, self._first, steps)
         return {**found, **{name: sample for name, sample in measured.items() if name not in found}}
 
@@ -202,17 +206,13 @@ class _Metric:
                 self.curve.add(metric.step, metric.value, is_kept)
 
 
-def _of_run(
-    store: Store, run: RunRecord, first: str | None, steps: Sequence[float]
-) -> dict[str, Sample]:
+def _of_run(store: Store, run: RunRecord, first: str | None, steps: Sample) -> dict[str, Sample]:
     """The metrics that are measured for every run."""
     measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()
     }
-    measured["run.step"] = sample_of(steps, MetricSpec(goal="min", unit="s"))
-    if not steps:
-        measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"
+    measured["run.step"] = steps
     measured["run.cost"] = _once(*_unit(cost_of(run)))
     goodput = goodput_of(store, run)
     measured["run.goodput"] = _once(goodput.share, None, goodput.unknown, "max")

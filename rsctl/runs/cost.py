@@ -15,6 +15,7 @@ from rsctl.runs.stream.events import now, seconds_between
 from rsctl.target_info import target_info
 
 _NO_PRICE = "your own machines have no price"
+_REHEARSED = "a rehearsal is not billed"
 
 
 class RunCost(msgspec.Struct, kw_only=True, frozen=True):
@@ -48,7 +49,9 @@ class _PricedPool(msgspec.Struct, frozen=True):
 def cost_of(run: RunRecord) -> tuple[float | None, str | None]:
     """US dollars of a run, so far if it is active; or None and the reason why it is unknown."""
     cost = run_cost(run)
-    return (None, _NO_PRICE) if cost is None else (cost.dollars, cost.unknown)
+    if cost is None:
+        return None, _REHEARSED if is_rehearsed(run.run) else _NO_PRICE
+    return cost.dollars, cost.unknown
 
 
 def run_cost(run: RunRecord) -> RunCost | None:

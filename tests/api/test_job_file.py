@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import msgspec
+import numpy
 import pytest
 
 import rsctl.api
 from rsctl.api import ExitCode, RsctlError
+from rsctl.api.job_file import setting_texts
 
 from .conftest import Write
 
@@ -78,6 +80,27 @@ def test_a_matrix_is_seen_and_not_submitted(write_job: Write) -> None:
         rsctl.api.submit(job)
     assert [f.path for f in caught.value.findings if f.is_error] == ["matrix"]
     assert rsctl.api.runs() == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (numpy.int64(2), "2"),
+        (numpy.arange(1, 3), "[1, 2]"),
+        ([Path("a"), numpy.float32(0.5)], '["a", 0.5]'),
+    ],
+)
+def test_values_of_other_libraries(value: object, text: str) -> None:
+    assert setting_texts({"run.args.n": value}) == (f"run.args.n={text}",)
+
+
+def test_a_value_that_no_job_file_has() -> None:
+    with pytest.raises(RsctlError) as caught:
+        setting_texts({"run.args.n": [1, {2}]})
+    assert str(caught.value) == (
+        "run.args.n: a job file has no such value: type set\n"
+        "    -> give text, a number, a list or a mapping"
+    )
 
 
 def test_the_text_of_an_error_has_what_the_command_line_shows(write_job: Write) -> None:

@@ -81,6 +81,21 @@ def test_steps_that_are_told_now_and_then_count_as_steps(store: Store, make_run:
     assert (sample.n, sample.value) == (4, 3.5)
 
 
+@pytest.mark.parametrize(
+    ("count", "steps", "reason"),
+    [
+        (2, True, None),
+        (1, True, "the log has only one step, and the time of a step needs two"),
+        (2, False, "the log has no steps: give a metric's regex a group `step`"),
+    ],
+)
+def test_the_time_of_a_step_is_between_two(
+    store: Store, make_run: MakeRun, count: int, steps: bool, reason: str | None
+) -> None:
+    sample = samples(store, make_run(values("m", range(count), steps)))["run.step"]
+    assert (sample.value is None, sample.reason) == (reason is not None, reason)
+
+
 def test_the_chief_counts_where_it_logs_the_metric(store: Store, make_run: MakeRun) -> None:
     told = values("m", [1, 2, 3], steps=True)
     told += values("m", [10, 20, 30, 40], steps=True, replica="worker-1")

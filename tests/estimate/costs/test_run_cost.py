@@ -78,7 +78,7 @@ def test_what_is_not_billed_has_no_cost() -> None:
     rehearsed = RunFolder("job-aaaaaa").path
     rehearsed.mkdir(parents=True)
     (rehearsed / "rehearsal.json").touch()
-    assert cost_of(record(cost=COST)) == (None, "your own machines have no price")
+    assert cost_of(record(cost=COST)) == (None, "a rehearsal is not billed")
 
 
 def test_a_price_that_nobody_knows() -> None:
