@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import ceil, isfinite
 from statistics import median
 from typing import Optional
 
@@ -15,6 +15,9 @@ from rsctl.api.drill_watch import Point
 _LOCAL_FACTOR = 5.0
 _RUN_FACTOR = 2.0
 _LEAST_PART = 0.02
+_EXTREME = 0.05
+"""The part of the values at each end that the range leaves out: a first loss may be far above all
+others."""
 
 
 class Curve(msgspec.Struct, kw_only=True, frozen=True):
@@ -88,5 +91,6 @@ def curve_noise(reference: dict[int, float], before: Sequence[Point]) -> float:
         (d for p in before if isfinite(d := abs(p.value - reference.get(p.step, p.value)))),
         default=0.0,
     )
-    least = _LEAST_PART * (max(values) - min(values))
+    ordered, extreme = sorted(values), ceil(_EXTREME * len(values)) if len(values) >= 10 else 0
+    least = _LEAST_PART * (ordered[-1 - extreme] - ordered[extreme])
     return max(_LOCAL_FACTOR * scatter, _RUN_FACTOR * between, least)

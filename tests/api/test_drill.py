@@ -266,6 +266,12 @@ def test_a_value_that_is_not_finite_hides_no_difference(value: float) -> None:
     assert (found.is_same, found.step) == (False, 15)
 
 
+def test_a_first_loss_far_above_the_others_hides_no_difference() -> None:
+    losses = {**LOSSES, 1: 1000.0}
+    before = [points(1, 1)[0]._replace(value=1000.0), *points(2, 10)]
+    assert not compare_curves(losses, before, points(10, 20, offset=0.5)).is_same
+
+
 def test_steps_between_the_steps_of_the_run_without_a_fault_are_compared() -> None:
     """A script that logs each third step from its start on logs other steps when resumed."""
     reference = replace(REFERENCE, values={step: LOSSES[step] for step in range(2, 21, 3)})
