@@ -23,7 +23,9 @@ HOSTILE = 'a"b\\c}\n# EOF\n\x1b[31mrsctl_runs{state="x"} 9'
 
 
 def test_states_and_the_last_values_of_unfinished_runs(rsctl: Cli, make_run: Make) -> None:
-    make_run("old-aaaaaa").succeed(5)
+    old: MadeRun = make_run("old-aaaaaa")
+    old.metric(2, "loss", 1.0)
+    old.succeed(5)
     made: MadeRun = make_run("job-bbbbbb")
     made.state(1, JobState.RUNNING)
     for value in (0.5, 0.25):

@@ -243,6 +243,14 @@ def test_a_frame_is_a_data_frame_where_pandas_is() -> None:
     }
 
 
+def test_a_frame_without_rows_has_its_columns() -> None:
+    add_run("job-a")
+    with Store().transaction() as db:
+        db.execute("DELETE FROM metrics")
+    made = frame("job-a")
+    assert (len(made), str(made.dtypes["value"])) == (0, "float64")
+
+
 def test_a_file_named_as_another_format_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

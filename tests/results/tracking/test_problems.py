@@ -32,17 +32,16 @@ def test_the_status_at_the_end_of_a_long_problem_is_shown() -> None:
     assert one_line("short: 404\nNot Found") == "short: 404 Not Found"
 
 
-def test_a_refused_submission_is_sent_to_its_end(tmp_path: Path) -> None:
-    """No job was created, so that no log of a cloud will ever come."""
-    store, run = Store(), "job-refused"
-    tracker = PlannedTracker(kind="tensorboard", location=str(tmp_path / "tb"))
+def sender_of(store: Store, run: str, url: str, folder: Path) -> Sender:
+    """Of a run on Vertex AI that has failed."""
+    tracker = PlannedTracker(kind="tensorboard", location=str(folder / "tb"))
     plan = TrackingPlan(trackers=[tracker], parameters={})
     store.add(
         RunRecord(
             run=run,
             name="job",
             target="vertex",
-            url=f"vertex://{run}",
+            url=url,
             state=JobState.QUEUED,
             created=at(0),
             plan={"tracking": msgspec.to_builtins(plan)},
@@ -53,6 +52,24 @@ def test_a_refused_submission_is_sent_to_its_end(tmp_path: Path) -> None:
     make_tracking_folder(run)
     refused = StateEvent(time=at(2), state=JobState.FAILED, reason="refused: quota")
     store.record(run, refused)
-    sender = Sender(store, run, 0, tracker)
+    return Sender(store, run, 0, tracker)
+
+
+def test_a_refused_submission_is_sent_to_its_end(tmp_path: Path) -> None:
+    """No job was created, so that no log of a cloud will ever come."""
+    sender = sender_of(Store(), "job-refused", "vertex://job-refused", tmp_path)
+    assert not sender.step()
+    assert sender.cursor.is_complete
+
+
+def test_a_run_in_a_cloud_is_sent_to_the_end_of_its_log(tmp_path: Path) -> None:
+    """Which comes after the end of the job."""
+    store, url = Store(), "vertex://projects/p/locations/us-central1/customJobs/1"
+    sender = sender_of(store, "job-a", url, tmp_path)
+    for progress in (b'{"is_complete": false}', b"{}"):
+        store.keep("job-a", [], progress, [])
+        sender.step()
+        assert not sender.cursor.is_complete
+    store.keep("job-a", [], b'{"is_complete": true}', [])
     assert not sender.step()
     assert sender.cursor.is_complete
