@@ -190,7 +190,8 @@ def test_benches_are_compared_with_the_verdict_of_their_gate(rsctl: Cli, bench: 
     assert "Effect on speed" in titles(page)
     assert "Verdict by the job file&#x27;s gate" in page or "Verdict by the job file's gate" in page
     assert page.count("<h2>Bench ") == 2
-    parsed(page)
+    table = next(t for t in parsed(page).iterfind(".//table") if t[0][0][0].text == "metric")
+    assert [head.text for head in table[0][0]][4:7] == ["effect", "p", "remark"]
 
 
 def test_few_differences_of_two_runs_are_not_folded_away(rsctl: Cli) -> None:
@@ -402,6 +403,11 @@ def test_a_history(rsctl: Cli) -> None:
         "&lt;b&gt;loss&lt;/b&gt; (workers.count=2)",
     ]
     assert "from 1 history." in page
+    table = next(t for t in parsed(page).iterfind(".//table") if t[0][0][0].text == "metric")
+    assert [[cell.text for cell in row][:3] for row in table[1]] == [
+        ["throughput", "workers.count=2", "16"],
+        ["<b>loss</b>", "workers.count=2", "3"],
+    ]
     assert "throughput (x/s) of 16 commits; steps: -10 % at 0000000." in page
     assert "<b>loss" not in page
     assert "Steps need at least 8 commits." in page

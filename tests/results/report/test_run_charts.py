@@ -138,7 +138,9 @@ def test_a_run_has_charts_of_twelve_metrics(make_run: Make) -> None:
     assert second == LineChart("loss over time", f"{SINCE} (s)", "loss (nats)", [
         ChartLine("worker-0", [(5.0, 3.0), (55.0, 1.0)])
     ])  # fmt: skip
-    assert [chart.title for chart in others] == [f"m{n:02} over time" for n in range(11)]
+    names = [f"m{n:02}" for n in range(11)]
+    assert [chart.title for chart in others] == [f"{name} over time" for name in names]
+    assert [getattr(chart, "y", None) for chart in others] == names  # which have no unit
 
 
 def with_gpus(make_run: Make, nodes: int, gpus: int) -> RunData:
