@@ -100,12 +100,16 @@ def _have_recorder() -> None:
     torch 2.9 renamed the variable and warns of the old name; before, the recorder was off unless
     the variable was set.
     """
-    torch: Any = sys.modules.get("torch")
-    version = str(getattr(torch, "__version__", "0")).split(".")
-    is_old = version[:1] == ["2"] and version[1].isdigit() and int(version[1]) < 9
     names = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
     if not any(name in os.environ for name in names):
-        os.environ[names[is_old]] = _RECORDED
+        os.environ[names[torch_is_before(9)]] = _RECORDED
+
+
+def torch_is_before(minor: int) -> bool:
+    """Whether torch is imported, and older than this minor version of 2."""
+    torch: Any = sys.modules.get("torch")
+    version = str(getattr(torch, "__version__", "0")).split(".")
+    return version[:1] == ["2"] and version[1].isdigit() and int(version[1]) < minor
 
 
 def _serve(pipe: int, path: str, answering: threading.Lock) -> None:

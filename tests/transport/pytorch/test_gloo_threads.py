@@ -7,10 +7,12 @@ import hashlib
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from rsctl.transport.pytorch import gloo_threads
+from rsctl.transport.pytorch.inspection import torch_is_before
 
 _SET_NAME = 15  # PR_SET_NAME of prctl(2)
 
@@ -65,3 +67,14 @@ os._exit(0)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == (f"{is_awaited}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("version", "is_before"),
+    [("2.4.1+cu121", True), ("2.7.1", True), ("2.8.0a0+gitabc", False), ("2.13.0+cpu", False)],
+)
+def test_versions_of_torch_that_free_a_group_with_the_lock_held(
+    monkeypatch: pytest.MonkeyPatch, version: str, is_before: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__=version))
+    assert torch_is_before(8) is is_before
