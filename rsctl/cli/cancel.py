@@ -26,8 +26,7 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
-    handle = api.run(run, is_reconciled=False)
-    resume_tracking(handle.record)
+    handle = _find(run)
     if handle.state.is_final:
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
@@ -39,11 +38,19 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
     return int(ExitCode.SUCCEEDED)
 
 
-def _cancel(run: Run) -> None:
-    """Cancel a run; an interruption says whether the job received it. Raises RsctlError.
-
-    Its state is read after the request is sent: a cloud may take long for each.
+def _find(reference: str) -> Run:
+    """The run; one in a cloud is not updated, since the cloud may take long and the request comes
+    first. On this machine it may have ended by itself. Raises RsctlError if it does not exist.
     """
+    if not api.awaited_clouds(reference):
+        return find_run(reference)
+    run = api.run(reference, is_reconciled=False)
+    resume_tracking(run.record)
+    return run
+
+
+def _cancel(run: Run) -> None:
+    """Cancel a run; an interruption says whether the job received it. Raises RsctlError."""
     try:
         with silence_told(run.id, f": {run.id} may not be cancelled", (JobState.CANCELLING,)):
             run.cancel(_WAIT_SECONDS)
