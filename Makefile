@@ -31,7 +31,7 @@ test: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null)
+	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python tools/reference/generate.py --check
 	$(BIN)/python tools/reference/claims.py

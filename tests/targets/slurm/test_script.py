@@ -210,6 +210,7 @@ def test_a_bench_is_never_requeued(tmp_path: Path) -> None:
     assert found == [
         ("warning", "targets.slurm.requeue"),
         ("warning", "targets.slurm.auto_resume"),
+        ("note", "checkpoints"),
     ]
 
 
