@@ -147,10 +147,8 @@ class RunWatch:
         if self._plan is None:
             self.seen.restarts.append(time)
             return
-        if (
-            self._strike is None or time <= self.seen.strike_time
-        ):  # of a first start, reported again
-            return
+        if self._strike is None or time <= self.seen.strike_time:
+            return  # a cloud may report its first start again
         if self._files is None:
             self._files = checkpoint_files(self.seen.location)
         self.seen.restarts.append(time)

@@ -160,10 +160,8 @@ class Candidate:
         record = self._record
         if self.prepared is None:
             return [record.bench]
-        own_target = record.spec.get("target", "process")
-        target = ["--target", record.target] if record.target != own_target else []
-        settings = [part for setting in record.settings for part in ("--set", setting)]
-        return [self.file or "JOB", *target, *settings]
+        target = ["--target", record.other_target] if record.other_target else []
+        return [self.file or "JOB", *target, *record.set_options]
 
     def only(self, cells: Sequence[Cell]) -> Candidate:
         """The candidate of a job file with some of its cells, as a bench of their own."""

@@ -125,6 +125,11 @@ class Gate(msgspec.Struct, kw_only=True):
         return bool(self.outdated) and not is_worse and self.exit_code == ExitCode.GATE_FAILED
 
     @property
+    def outdated_headline(self) -> str:
+        """A line with all that is better than an outdated baseline."""
+        return f"baseline is outdated: {'; '.join(self.outdated)}"
+
+    @property
     def has_failed_runs(self) -> bool:
         """Whether a run of either side has failed, or one of the candidate has diverged."""
         return bool(self.failures or self.baseline_failures or self.diverged)

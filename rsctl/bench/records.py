@@ -144,14 +144,24 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         counted = [t for t in done if t.repetition < self.repeat]
         return len(counted) == len(self.cells) * self.repeat
 
+    @property
+    def other_target(self) -> Optional[str]:
+        """Its target, if that is not the job file's own."""
+        return None if self.target == self.spec.get("target", "process") else self.target
+
+    @property
+    def set_options(self) -> list[str]:
+        """Its overrides of the job file, as options of a command."""
+        return [part for setting in self.settings for part in ("--set", setting)]
+
     def command(self, *more: str) -> str:
         """The command that runs its remaining cells, with more options."""
         words = ["rsctl", *(["gate"] if self.against else ["bench", "run"])]
         words += ["JOB" if self.file in ("", "-") else self.file]
         if self.against is not None:  # a branch may have moved on since
             words += ["--against", self.against.commit or self.against.file]
-        words += ["-t", self.target] if self.target != self.spec.get("target", "process") else []
-        words += [part for setting in self.settings for part in ("--set", setting)]
+        words += ["-t", self.other_target] if self.other_target else []
+        words += self.set_options
         words += ["--repeat", str(self.repeat)] if self.repeat > 1 else []
         words += self.rehearsal or (["--rehearse"] if self.rehearsed else [])
         return shlex.join([*words, *more])

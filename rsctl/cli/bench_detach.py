@@ -29,7 +29,7 @@ def detach_bench(
     bench.driver_log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     arguments = [*rsctl_start.command("rsctl"), "bench", "run", record.file]
     arguments += ["--detach-on-interrupt", "--repeat", str(record.repeat)]
-    arguments += [part for setting in record.settings for part in ("--set", setting)]
+    arguments += record.set_options
     arguments += ["--target", target] if target else []
     arguments += ["--parallel", str(parallel)] if parallel else []
     arguments += ["--fail-fast"] if fail_fast else []

@@ -10,7 +10,6 @@ from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.silence import silence_told
-from rsctl.cli.tracking import resume_tracking
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 
 if TYPE_CHECKING:
@@ -26,7 +25,8 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
-    handle = _find(run)
+    is_in_cloud = bool(api.awaited_clouds(run))  # which may take long: the request comes first
+    handle = find_run(run, is_reconciled=not is_in_cloud)
     if handle.state.is_final:
         print_message(f"{handle.id} has already ended: {handle.state.value}")
     else:
@@ -36,17 +36,6 @@ def command(run: options.RunId, output: options.Output = "text") -> int:
     if output == "json":
         print_json(handle.to_dict())
     return int(ExitCode.SUCCEEDED)
-
-
-def _find(reference: str) -> Run:
-    """The run; one in a cloud is not updated, since the cloud may take long and the request comes
-    first. On this machine it may have ended by itself. Raises RsctlError if it does not exist.
-    """
-    if not api.awaited_clouds(reference):
-        return find_run(reference)
-    run = api.run(reference, is_reconciled=False)
-    resume_tracking(run.record)
-    return run
 
 
 def _cancel(run: Run) -> None:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from rsctl.api import Bench, Finding, Run
 
 
-def find_run(reference: str) -> Run:
-    """Return a run, updated; shows why it may be out of date. Raises RsctlError if it does not
-    exist.
+def find_run(reference: str, *, is_reconciled: bool = True) -> Run:
+    """Return a run, updated unless told otherwise; shows why it may be out of date. Raises
+    RsctlError if it does not exist.
 
     Sends unsent data to its trackers in the background.
     """
     with silence_told(reference):
-        handle = api.run(reference, on_outdated=show_outdated)
+        handle = api.run(reference, on_outdated=show_outdated, is_reconciled=is_reconciled)
     resume_tracking(handle.record)
     return handle
 

@@ -359,13 +359,18 @@ gate: {baseline: bench/baseline.json, max_regression: {speed: 5%}, repeat: 3, co
 """
 
 
-@pytest.mark.usefixtures("runs_end_with_the_test")
-def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, here: Path) -> None:
+@pytest.fixture
+def baseline_of_job(rsctl: Cli, here: Path) -> None:
+    """A job and the baseline of its runs, as files."""
     (here / "code").mkdir()
     (here / "code" / "train.py").write_text(TRAIN)
     (here / "code" / "speed.txt").write_text("100")
     rsctl.write(JOB)
     assert rsctl("gate", "job.yaml", "--update-baseline").code == 0
+
+
+@pytest.mark.usefixtures("runs_end_with_the_test", "baseline_of_job")
+def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, here: Path) -> None:
     assert (here / "bench" / "baseline.json").exists()
     (here / "code" / "train.py").write_text(TRAIN.replace("speed * (", "0.8 * speed * ("))
     done = rsctl("gate", "job.yaml", "--report", "junit=j.xml", "-o", "json")
@@ -395,14 +400,9 @@ def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, her
     assert sections((here / "r.html").read_text()) == opens
 
 
-@pytest.mark.usefixtures("runs_end_with_the_test")
+@pytest.mark.usefixtures("runs_end_with_the_test", "baseline_of_job")
 def test_what_the_baseline_is_of_is_measured_again(rsctl: Cli, here: Path) -> None:
     """Once: what was measured against it is compared again as it is."""
-    (here / "code").mkdir()
-    (here / "code" / "train.py").write_text(TRAIN)
-    (here / "code" / "speed.txt").write_text("100")
-    rsctl.write(JOB)
-    assert rsctl("gate", "job.yaml", "--update-baseline").code == 0
     (here / "code" / "speed.txt").write_text("50")  # the machine is slower: no file of the code
     for _ in range(2):
         assert rsctl("gate", "job.yaml", "--confirm", "0").code == 7
@@ -414,17 +414,12 @@ def sections(page: str) -> list[str]:
     return re.findall("<h2>([^<]*)", page)
 
 
-@pytest.mark.usefixtures("runs_end_with_the_test")
+@pytest.mark.usefixtures("runs_end_with_the_test", "baseline_of_job")
 def test_an_interrupted_gate_leaves_a_report_of_its_runs(
     rsctl: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not the one of an earlier gate."""
     monkeypatch.setenv("CI", "true")
-    (here / "code").mkdir()
-    (here / "code" / "train.py").write_text(TRAIN)
-    (here / "code" / "speed.txt").write_text("100")
-    rsctl.write(JOB)
-    assert rsctl("gate", "job.yaml", "--update-baseline").code == 0
     (here / "code" / "train.py").write_text("import time; time.sleep(600)")
     (here / "r.html").write_text("an earlier one")
     command = rsctl.argv("gate", "job.yaml", "--report", "html=r.html")

@@ -27,8 +27,7 @@ def annotation_lines(gate: Gate, file: str | None = None) -> list[str]:
     """Workflow commands, one a line, for all that did not pass: 10 at most, the worst first."""
     bad = [check for check in gate.worst_first if check.verdict is not Verdict.PASS]
     if gate.is_too_good:
-        better = f"baseline is outdated: {'; '.join(gate.outdated)}"
-        lines = [_command("error", "rsctl gate", better, file)]
+        lines = [_command("error", "rsctl gate", gate.outdated_headline, file)]
         return [*lines, *_of_checks(bad, MOST_ANNOTATIONS - 1, file)]
     if not bad and gate.verdict is not Verdict.PASS:
         return [_command("error", "rsctl gate", gate.headline, file)]

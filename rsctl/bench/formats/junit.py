@@ -57,9 +57,8 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
         if not gate.checks:
             suites.append(("gate", [JunitCase("gate", "error", gate.headline)]))
         elif gate.is_too_good:
-            text = f"baseline is outdated: {'; '.join(gate.outdated)}"
             details = "\n".join(gate.outdated)
-            suites[-1][1].append(JunitCase("baseline", "failure", text, details))
+            suites[-1][1].append(JunitCase("baseline", "failure", gate.outdated_headline, details))
     return _file(name, suites)
 
 

@@ -12,7 +12,9 @@ releasing = threading.Event()
 
 
 class Slow:
-    """What belongs to a tensor, and takes whoever releases the tensor a while."""
+    """An attribute of a tensor: its deletion takes a while, and delays the thread that releases the
+    tensor.
+    """
 
     def __del__(self):
         releasing.set()
