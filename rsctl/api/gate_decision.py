@@ -103,10 +103,11 @@ class PreparedGate:
 
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are; no data if the baseline has the same runs."""
-        before = self.baseline
-        if self.is_of(results):
-            before = replace(before, series=[])
-        return evaluate(before, results, self.rules.floors, self.rules.alpha)
+        return evaluate(self._compared(results), results, self.rules.floors, self.rules.alpha)
+
+    def _compared(self, results: Results) -> Results:
+        """The baseline to compare with: without samples if the results are of its own runs."""
+        return replace(self.baseline, series=[]) if self.is_of(results) else self.baseline
 
     def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
         """The gate with what is better than the baseline by more than it may be worse.

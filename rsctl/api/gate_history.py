@@ -81,7 +81,7 @@ class HistoryGate(PreparedGate):
     def decide(self, results: Results) -> Gate:
         """The verdict of the runs that there are."""
         window = self.like(results)
-        before = self.baseline if self.has_baseline else window.results
+        before = self._compared(results) if self.has_baseline else window.results
         gate = evaluate(before, results, self.rules.floors, self.rules.alpha)
         return within_thresholds(gate, window, results.cells)
 

@@ -259,6 +259,16 @@ def test_an_improvement_over_a_fixed_baseline(rsctl: Cli) -> None:
     assert (done.code, "outdated" in done.err) == (0, False)
 
 
+def test_a_bench_is_not_its_own_baseline_within_a_history(rsctl: Cli, repository: Path) -> None:
+    for number in range(4):
+        record_bench(f"b{number}", STEADY)
+        change(repository, f"print({number})")
+        rsctl("history", "add", WHERE, f"b{number}", "--commit", "HEAD")
+    done = rsctl("gate", "b3", "--baseline", "b3", "--history", WHERE, *LIMIT)
+    assert (done.code, done.out.splitlines()[-1]) == (8, "b3 against b3: no data for a decision")
+    assert "the baseline is b3 itself, so there is nothing to compare\n" in done.err
+
+
 def test_a_baseline_that_a_history_limits(rsctl: Cli, repository: Path) -> None:
     for number, level in enumerate([1.0, 1.08, 0.93, 1.04, 0.96]):
         record_bench(f"b{number}", [level * value for value in STEADY])
