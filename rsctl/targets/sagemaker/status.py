@@ -21,6 +21,7 @@ from rsctl.targets.sagemaker.status_transitions import (
     cause_of,
     current_time,
     phases_of,
+    restart_reason,
     state_of,
     state_start,
 )
@@ -44,6 +45,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         started=event_time(answer["TrainingStartTime"]) if "TrainingStartTime" in answer else None,
         reason=_reason(answer, state),
         attempt=attempt_of(phases_of(answer)),
+        restarted=restart_reason(phases_of(answer)),
         ended_roles=_ended_roles(answer),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
         unnamed=failure_reason.unnamed_failure(answer) if has_failed else None,

@@ -52,7 +52,10 @@ _CAUSES = {
 }
 _IMAGE = "image"
 _BILLED_FROM = frozenset({"Downloading", "DownloadingTrainingImage", "Training"})
-_NEW_ATTEMPT = frozenset({"Interrupted", "Restarting"})
+_RESTARTS = {
+    "Interrupted": "its spot machines were interrupted",
+    "Restarting": "SageMaker restarted it",
+}
 
 
 class Phase(NamedTuple):
@@ -118,7 +121,18 @@ def attempt_of(phases: list[Phase]) -> int:
     """How often the job was started: interruptions and restarts that follow each other are one."""
     statuses = ["", *(phase.status for phase in phases)]
     steps = pairwise(statuses)
-    return 1 + sum(new in _NEW_ATTEMPT and old not in _NEW_ATTEMPT for old, new in steps)
+    return 1 + sum(new in _RESTARTS and old not in _RESTARTS for old, new in steps)
+
+
+def restart_reason(phases: list[Phase]) -> str | None:
+    """Why the present attempt was started: the service's message, or its status. None if no attempt
+    was before.
+    """
+    statuses = ["", *(phase.status for phase in phases)]
+    for phase, before in zip(reversed(phases), reversed(statuses[:-1]), strict=True):
+        if phase.status in _RESTARTS and before not in _RESTARTS:
+            return phase.message or _RESTARTS[phase.status]
+    return None
 
 
 def active_phases(phases: list[Phase]) -> list[Phase]:

@@ -132,6 +132,25 @@ def test_attempts(sagemaker: FakeSageMaker, statuses: list[str], attempt: int) -
     assert found.attempt == attempt
 
 
+@pytest.mark.parametrize(
+    ("phases", "reason"),
+    [
+        ([("Starting", "Launching"), ("Training", "")], None),
+        ([("Training", ""), ("Interrupted", "gone"), ("Starting", "Launching")], "gone"),
+        ([("Training", ""), ("Interrupted", "")], "its spot machines were interrupted"),
+        ([("Interrupted", "gone"), ("Restarting", "again"), ("Training", "")], "gone"),
+        ([("Interrupted", "gone"), ("Training", ""), ("Restarting", "")], "SageMaker restarted it"),
+    ],
+)
+def test_why_it_was_started_again(phases: list[tuple[str, str]], reason: str | None) -> None:
+    """It is not the message of a later phase, such as that machines are launched."""
+    now = datetime.now(timezone.utc)
+    entries = [{"Status": s, "StatusMessage": m, "StartTime": now} for s, m in phases]
+    answer = {"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": entries}
+    answer["SecondaryStatus"] = phases[-1][0]
+    assert status_of(answer, parse_url(URL)).restarted == reason
+
+
 def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
     assert status(sagemaker, "Stopped", "MaxRuntimeExceeded").reason == (
         "it reached its time limit, limits.timeout"
