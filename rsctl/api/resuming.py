@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import closing
+from itertools import takewhile
 from typing import Any
 
 from msgspec.structs import replace
@@ -40,10 +41,13 @@ def resumed(
 
 
 def require_free_checkpoints(new: RunRecord, is_rehearsal: bool) -> None:
-    """Raise RsctlError if an unfinished run writes to the checkpoints of a new run."""
+    """Raise RsctlError if an unfinished run writes to the checkpoints of a new run.
+
+    Of two runs that were recorded at the same time, the first one has them.
+    """
     place = _place(new, is_rehearsal)
     with closing(Store()) as store:
-        others = [run for run in store.unfinished() if run.run != new.run]
+        others = list(takewhile(lambda run: run.run != new.run, store.unfinished()))
     for run in others:
         if place is None or _place(run, is_rehearsed(run.run)) != place:
             continue

@@ -193,12 +193,21 @@ class PreparedRun:
         """
         record = new_run(submission, self.settings)
         try:
-            self.target.submit(submission, lambda: _add(store, record), show)
+            self.target.submit(submission, lambda: self._record(store, record), show)
         except Unanswered:
             raise
         except RsctlError as problem:
             _record_end(store, self.run_id, JobState.FAILED, problem.summary)
             raise
+
+    def _record(self, store: Store, run: RunRecord) -> None:
+        """Record a run, unless it is submitted again after a lost answer and is already recorded.
+
+        Raises RsctlError if another process has submitted one with these checkpoints meanwhile.
+        """
+        if store.get(run.run) is None:
+            store.add(run)
+        self.require_free_checkpoints()
 
     @contextmanager
     def _emulating(self) -> Iterator[Submission]:
@@ -308,12 +317,6 @@ def _refuse_matrix(source: Document | Job, submission: Submission) -> None:
         raise RsctlError(ExitCode.USAGE, _NO_MATRIX)
     source.add([_NO_MATRIX])
     source.require_job()
-
-
-def _add(store: Store, run: RunRecord) -> None:
-    """Record a run, unless it is submitted again after a lost answer and is already recorded."""
-    if store.get(run.run) is None:
-        store.add(run)
 
 
 def _record_end(store: Store, run: str, state: JobState, reason: str) -> None:

@@ -272,8 +272,9 @@ class Store(Database):
         return found
 
     def unfinished(self, target: str | None = None) -> list[RunRecord]:
-        """Runs without an end in the store."""
-        return self._runs("WHERE ended IS NULL AND target=COALESCE(?, target)", target)
+        """Runs without an end in the store, the first recorded first."""
+        chosen = "WHERE ended IS NULL AND target=COALESCE(?, target) ORDER BY rowid"
+        return self._runs(chosen, target)
 
     def find(self, reference: str) -> RunRecord:
         """A run by id, unique prefix, `@last` or URL. Raises RsctlError if there is none."""

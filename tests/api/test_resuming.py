@@ -9,12 +9,15 @@ import pytest
 from msgspec.structs import asdict
 
 from rsctl.api.resuming import require_free_checkpoints, require_same_cluster, resumed
+from rsctl.api.run_list import run as find_run
+from rsctl.api.submission import prepare
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.job.job import Job, RunBlock
 from rsctl.runs.store import RunRecord, Store
 from rsctl.target_info import target_info
 
 from . import recorded
+from .conftest import Write
 
 JOB = Job(name="j", run=RunBlock(script="train.py"))
 
@@ -109,3 +112,18 @@ def test_a_folder_of_each_cluster_has_one_writer(connection: str, is_free: bool)
         return require_free_checkpoints(new, False)
     with pytest.raises(RsctlError, match="two runs would write to /s/ck"):
         require_free_checkpoints(new, False)
+
+
+def test_of_two_submissions_at_one_moment_the_second_does_not_start(write_job: Write) -> None:
+    """Both have found the folder free before either is recorded."""
+    job = write_job("sleep 300", checkpoints="ck")
+    one, other = prepare(job), prepare(job)
+    one.require_free_checkpoints()
+    other.require_free_checkpoints()
+    first = one.send()
+    with pytest.raises(RsctlError, match=f"{first.id} is .*, and two runs would write to "):
+        other.send()
+    refused = find_run(other.run_id)
+    assert refused.state is JobState.FAILED
+    assert "two runs would write to" in str(refused.record.reason)
+    assert not first.status().state.is_final
