@@ -42,6 +42,9 @@ class Store(Protocol):
     def check(self, keys: list[str]) -> bool:
         """Whether all of these are there."""
 
+    def delete_key(self, key: str) -> bool:
+        """Remove a value."""
+
 
 class Quorum:
     """The exchanges of one device's parameters. Workers begin them in the same order.
@@ -132,6 +135,15 @@ class Quorum:
         with self._changed:
             self._results[number] = average, mine is not None
             self._changed.notify_all()
+        if self._rank == 0 and number:
+            self._forget(number - 1)
+
+    def _forget(self, number: int) -> None:
+        """Remove an exchange from the store, once the next one has ended: all workers have come to
+        it by then, also one that was left out.
+        """
+        for key in ("closed", *range(self._world)):
+            self._store.delete_key(f"{number}/{key}")
 
     def _close(self, number: int, last: float, must_count: set[int]) -> None:
         """Decide whose changes count, once there are enough. Raises TimeoutError."""

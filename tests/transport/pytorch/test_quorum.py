@@ -58,6 +58,10 @@ class Ranks:
         """Whether it is decided who counts."""
         return bool(self._store.check([f"{number}/closed"]))
 
+    def keys(self) -> int:
+        """How many values the store has."""
+        return int(self._store.num_keys())
+
     def stop(self) -> None:
         """End the threads."""
         from rsctl.transport.pytorch import quorum
@@ -95,6 +99,23 @@ def test_a_late_rank_is_left_out_once_and_then_waited_for(ranks: Any) -> None:
     assert not three.is_closed(2)
     three.come(2, 9.0)
     assert [three.leave(rank, 2) for rank in range(3)] == [(7.0, True)] * 3
+
+
+def test_the_store_does_not_grow_with_the_exchanges(ranks: Any) -> None:
+    """Rank 2 is left out of each second exchange."""
+    three = ranks(3, 2)
+    for number in range(0, 12, 2):
+        for rank in range(3):
+            three.come(rank, 1.0)
+        three.come(0, 2.0)
+        three.come(1, 2.0)
+        assert three.leave(1, number + 1) == (2.0, True)
+        three.come(2, 3.0)
+        assert three.leave(2, number + 1) == (2.0, False)
+    for rank in range(3):
+        three.come(rank, 1.0)
+    assert three.leave(0, 12)[1]
+    wait_until(lambda: three.keys() <= 8)
 
 
 def test_the_first_rank_may_be_the_late_one(ranks: Any) -> None:
