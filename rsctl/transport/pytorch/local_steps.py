@@ -160,7 +160,7 @@ def _optimizer_state(real: Callable[..., Any], training: LocalTraining) -> Calla
 def _load_optimizer(real: Callable[..., Any], training: LocalTraining) -> Callable[..., Any]:
     def load_state_dict(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         result = real(self, state_dict, *args, **kwargs)
-        training.restore(self, state_dict.get(ENTRY, []))
+        training.restore(self, state_dict.get(ENTRY, None if state_dict.get("state") else []))
         return result
 
     return load_state_dict

@@ -81,7 +81,9 @@ class LocalTraining:
         self._models: weakref.WeakKeyDictionary[DistributedDataParallel, Model] = (
             weakref.WeakKeyDictionary()
         )
-        self._saved: weakref.WeakKeyDictionary[Any, list[Saved]] = weakref.WeakKeyDictionary()
+        self._saved: weakref.WeakKeyDictionary[Any, list[Saved] | None] = (
+            weakref.WeakKeyDictionary()
+        )
         self._barriers = 0
         self.saw_step = False
         """Whether any optimizer of torch.optim has made a step."""
@@ -200,9 +202,12 @@ class LocalTraining:
             if not trained.is_stale and any(id(p) in mine for p in trained.parameters)
         ]
 
-    def restore(self, optimizer: Any, saved: list[Saved]) -> None:
-        """Rounds that the `state_dict` of an optimizer had. They begin at its next step."""
-        self._saved[optimizer] = list(saved)
+    def restore(self, optimizer: Any, saved: list[Saved] | None) -> None:
+        """Rounds that the `state_dict` of an optimizer had; None if it has lost them.
+
+        They begin at its next step.
+        """
+        self._saved[optimizer] = saved
         mine = {id(p) for p in _parameters(optimizer)}
         for trained in self._all():
             if any(id(p) in mine for p in trained.parameters):
@@ -233,6 +238,11 @@ class LocalTraining:
             trained.optimizer = weakref.ref(optimizer)
         stale = [trained for trained in touched if trained.is_stale]
         saved = self._saved.pop(optimizer, []) if stale else []
+        if saved is None and self._settings.momentum:
+            print_once(
+                "local steps: the optimizer's checkpoint has no outer momentum, which begins anew"
+            )
+        saved = saved or []
         for number, trained in enumerate(stale):
             self._begin(trained, saved[number] if number < len(saved) else None)
 

@@ -211,6 +211,20 @@ def test_a_checkpoint_of_a_round_s_end_needs_no_barrier(run: Run, tmp_path: Any)
     assert without.digest != whole.digest  # the entry in the checkpoint does no harm
 
 
+def test_a_checkpoint_that_has_lost_the_outer_momentum(run: Run, tmp_path: Any) -> None:
+    """PyTorch's `get_optimizer_state_dict` keeps only entries that it knows."""
+    import torch
+
+    file, options = str(tmp_path / "last.pt"), ("--steps", "8", "--optimizer", "momentum")
+    run("local.py", *options, "--save", file, "--save-at", "4", **H4)
+    saved = torch.load(file, weights_only=True)
+    del saved["optimizer"]["rsctl_outer"]
+    torch.save(saved, file)
+    lost = "local steps: the optimizer's checkpoint has no outer momentum, which begins anew"
+    assert lost in run("local.py", *options, "--load", file, **H4).messages
+    assert lost not in run("local.py", *options, "--load", file, **H4, **AVERAGE).messages
+
+
 def test_a_reducer_is_lost_and_the_workers_continue(
     launch: Run, reducers: Reducers, tmp_path: Any
 ) -> None:
