@@ -57,8 +57,8 @@ def command(
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
     rsctl init torchrun ...         the same, from your current command; also from
                                     accelerate launch, deepspeed, mpirun,
-                                    horovodrun, srun, torchx run, composer and
-                                    tune run
+                                    horovodrun, srun, torchx run, composer, tune
+                                    run, fabric run and colossalai run
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     otherwise template ddp.

@@ -12,7 +12,7 @@ from rsctl.job.env_checks import is_reserved
 from rsctl.job.from_clusters import horovodrun, mpirun, srun
 from rsctl.job.from_clusters import on_this_cluster as on_this_cluster
 from rsctl.job.from_launchers import accelerate, deepspeed
-from rsctl.job.from_torchrun import composer, torchrun, torchx, tune
+from rsctl.job.from_torchrun import colossalai, composer, fabric, torchrun, torchx, tune
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error
 from rsctl.job.script_language import check_module_name
@@ -33,6 +33,8 @@ _LAUNCHERS: dict[str, Callable[[list[str]], Launched]] = {
 _SUBCOMMANDS: dict[tuple[str, str], Callable[[list[str]], Launched]] = {
     ("accelerate", "launch"): accelerate,
     ("tune", "run"): tune,
+    ("fabric", "run"): fabric,
+    ("colossalai", "run"): colossalai,
     ("torchx", "run"): torchx,
 }
 _MODULES: dict[str, Callable[[list[str]], Launched]] = {
@@ -141,5 +143,6 @@ def missing_module(command: Launched, folder: Path) -> Finding | None:
 def _unknown(arguments: Sequence[str]) -> RsctlError:
     message = f"{' '.join(arguments[:6])!r} does not start a script in a way that rsctl supports"
     remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun, accelerate "
-    remedy += "launch, deepspeed, mpirun, horovodrun, srun, torchx run, composer or tune run"
+    remedy += "launch, deepspeed, mpirun, horovodrun, srun, torchx run, composer, tune run, fabric "
+    remedy += "run or colossalai run; for another program, write a job file with run.command"
     return command_error(message, remedy)

@@ -2,6 +2,8 @@
 
 Options by https://docs.pytorch.org/docs/stable/elastic/run.html,
 https://github.com/mosaicml/composer/blob/main/composer/cli/launcher.py,
+https://github.com/Lightning-AI/pytorch-lightning/blob/master/src/lightning/fabric/cli.py,
+https://github.com/hpcaitech/ColossalAI/blob/main/colossalai/cli/launcher/__init__.py,
 https://github.com/meta-pytorch/torchtune/blob/main/torchtune/_cli/run.py and
 https://github.com/meta-pytorch/torchx/blob/main/torchx/components/dist.py.
 """
@@ -9,6 +11,7 @@ https://github.com/meta-pytorch/torchx/blob/main/torchx/components/dist.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from rsctl.job.launcher_options import Launched, Options, command_error, per_node, spec, unsupported
@@ -32,6 +35,17 @@ _COMPOSER = spec(
     one="nproc world_size base_rank node_rank master_addr master_port stdout stderr",
 )
 _COMPOSER_SHORT = {"n": "nproc", "m": "module_mode", "c": "command_mode", "v": "verbose"}
+_FABRIC = spec(
+    one="accelerator strategy devices num_nodes node_rank main_address main_port precision"
+)
+_FABRIC_OURS = ("node_rank", "main_address", "main_port")
+_FABRIC_ENV = ("accelerator", "strategy", "devices", "num_nodes", "precision")
+_COLOSSALAI = spec(
+    none="module",
+    one="host hostfile include exclude num_nodes nproc_per_node master_port master_addr "
+    "extra_launch_args ssh_port",
+)
+_COLOSSALAI_OURS = ("master_port", "master_addr", "ssh_port", "host", "hostfile")
 _TORCHX = spec(none="dryrun wait log", one="scheduler scheduler_args workspace parent_run_id")
 _TORCHX_SHORT = {"s": "scheduler", "cfg": "scheduler_args"}
 _COMPONENT = spec(
@@ -80,6 +94,62 @@ def composer(arguments: list[str]) -> Launched:
     if nodes > 1:
         remarks.append("composer sets NODE_RANK; torchrun sets GROUP_RANK instead")
     return Launched(kind, options.program(), nodes, ranks, {}, {}, tuple(remarks))
+
+
+def fabric(arguments: list[str]) -> Launched:
+    """The arguments of `fabric run`, whose options may also follow the script.
+
+    It starts ranks by torchrun, and tells Fabric of its options by variables.
+    """
+    options = Options("fabric run", _options_first(arguments, _FABRIC), _FABRIC)
+    nodes, devices = options.number("num_nodes") or 1, options.text("devices") or "1"
+    given = {name: options.text(name) for name in _FABRIC_ENV}
+    given |= {"devices": devices, "num_nodes": str(nodes)}
+    env = {f"LT_{name.upper()}": value for name, value in given.items() if value}
+    remarks = ["fabric run: LT_DEVICES and LT_NUM_NODES are workers.processes and workers.count"]
+    ranks = int(devices) if devices.isdigit() else len(devices.strip(",").split(","))
+    ranks = {"-1": 0, "auto": 1}.get(devices, ranks)
+    if "," in devices:
+        remarks.append(f"fabric run: --devices {devices}: rsctl takes the first {ranks}")
+        env["LT_DEVICES"] = str(ranks)
+    if given["strategy"] == "dp":
+        ranks = 1
+    remarks += options.remarks(_FABRIC_OURS)
+    env = {"LT_CLI_USED": "1", **env}
+    return Launched("script", options.program(), nodes, ranks, env, {}, tuple(remarks))
+
+
+def colossalai(arguments: list[str]) -> Launched:
+    """The arguments of `colossalai run`."""
+    options = Options("colossalai run", arguments, _COLOSSALAI, {"H": "host", "m": "module"})
+    hosts = [each for each in options.text("host").split(",") if each]
+    nodes = options.number("num_nodes") or len(hosts) or 1
+    remarks = []
+    if options.text("hostfile") and not options.number("num_nodes"):
+        remarks.append("colossalai run: --hostfile: set workers.count")
+    kind = "module" if options.has("module") else "script"
+    remarks += options.remarks(_COLOSSALAI_OURS)
+    ranks = options.number("nproc_per_node")
+    return Launched(kind, options.program(), nodes, ranks, {}, {}, tuple(remarks))
+
+
+def _options_first(arguments: list[str], spec: Mapping[str, int]) -> list[str]:
+    """The same with all options of a launcher before its script, up to `--`."""
+    options: list[str] = []
+    others: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            others += rest
+            break
+        name, separator, _ = word.partition("=")
+        if name.startswith("--") and name[2:].replace("-", "_") in spec:
+            options += [word] if separator else [word, *rest[:1]]
+            rest = rest if separator else rest[1:]
+        else:
+            others.append(word)
+    return [*options, *others]
 
 
 def tune(arguments: list[str]) -> Launched:

@@ -39,6 +39,7 @@ _ACCELERATE = _Launcher(frozenset({"num_machines"}), "machine_rank")
 _DEEPSPEED = _Launcher(frozenset({"num_nodes", "hostfile", "H"}), "node_rank", "hostfile")
 _COMPOSER = _Launcher(frozenset({"world_size"}), "node_rank")
 _FABRIC = _Launcher(frozenset({"num_nodes"}), "node_rank")
+_COLOSSALAI = _Launcher(frozenset({"H", "host", "hostfile"}))
 _MPIRUN = _Launcher(frozenset({"H", "host", "hosts", "hostfile", "machinefile", "f"}))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
@@ -51,6 +52,7 @@ _SUBCOMMANDS = {
     ("accelerate", "launch"): _ACCELERATE,
     ("tune", "run"): _TORCHRUN,
     ("fabric", "run"): _FABRIC,
+    ("colossalai", "run"): _COLOSSALAI,
     ("-m", "torch.distributed.run"): _TORCHRUN,
     ("-m", "torch.distributed.launch"): _TORCHRUN,
     ("-m", "accelerate.commands.launch"): _ACCELERATE,

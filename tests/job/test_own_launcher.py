@@ -22,6 +22,7 @@ MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
         ["sh", "-ec", "accelerate launch --num_machines 2 --machine_rank $NODE_RANK train.py"],
         ["deepspeed", "--hostfile", "/hosts", "train.py"],
         ["mpirun", "-H", "a:2,b:2", "python", "train.py"],
+        ["colossalai", "run", "-H", "a,b", "--nproc_per_node", "2", "train.py"],
         ["python", "train.py", "--launcher", "torchrun"],
         ["bash", "-c", "echo 'not closed"],
         ["bash", "-c", "pip install deepspeed && torchrun $OPTIONS train.py"],
@@ -155,3 +156,12 @@ def test_a_script_that_is_not_read(read_text: Any, source: Path, tmp_path: Path)
     os.mkfifo(source / "pipe.sh")
     for name in ("latin", "large", "../outside", "link", "folder", "pipe", "absent"):
         assert errors(read_text, f"{{command: [bash, {name}.sh], launcher: once}}") == []
+
+
+@pytest.mark.parametrize("words", [["fabric", "run"], ["colossalai", "run"]])
+def test_launchers_of_frameworks(read_text: Any, words: list[str]) -> None:
+    text = f"name: j\nrun: {{command: {json.dumps([*words, 'train.py'])}, launcher: once}}\n"
+    found = read_text(text + "workers: {count: 2}\n").findings
+    nodes = "starts ranks on one node and the job has 2 nodes: each would train separately"
+    assert [each.message for each in found] == [f"{' '.join(words)} {nodes}"]
+    assert "set run.script: train.py, run.launcher: torchrun" in str(found[0].remedy)
