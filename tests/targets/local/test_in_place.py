@@ -71,7 +71,9 @@ def test_a_failure_after_the_last_restart_is_the_jobs(
     rsctl: Rsctl, torch_forks: dict[str, str]
 ) -> None:
     shown = submit(rsctl, torch_forks, 2, 1)
-    failure = rsctl.status("@last")["first_failure"]
+    status = rsctl.status("@last")
+    assert status["state"] == "failed", status
+    failure = status["first_failure"]
     assert (failure["replica"], failure["rank"], failure["exit_code"]) == ("worker-1", 3, 7)
     assert "restart-in-place" not in [cause["code"] for cause in failure["causes"]]
     assert "start 0" not in "".join(failure["lines"])
