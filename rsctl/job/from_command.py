@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rsctl.findings import Finding, RsctlError, warning
 from rsctl.job.env_checks import is_reserved
+from rsctl.job.from_accelerate import accelerate
 from rsctl.job.from_clusters import horovodrun, mpirun, srun
 from rsctl.job.from_clusters import on_this_cluster as on_this_cluster
-from rsctl.job.from_launchers import accelerate, deepspeed
+from rsctl.job.from_deepspeed import deepspeed
 from rsctl.job.from_torchrun import colossalai, composer, fabric, torchrun, torchx, tune
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error
@@ -22,6 +23,7 @@ from rsctl.job.source_roots import find_module
 
 _LAUNCHERS: dict[str, Callable[[list[str]], Launched]] = {
     "torchrun": torchrun,
+    "accelerate-launch": accelerate,
     "deepspeed": deepspeed,
     "composer": composer,
     **dict.fromkeys(

@@ -69,8 +69,7 @@ def torchrun(arguments: list[str], name: str = "torchrun") -> Launched:
         keys["limits.restarts_in_place"] = restarts
     if grace := options.number("shutdown_timeout"):
         keys["limits.grace"] = f"{grace}s"
-    kind = "module" if options.has("module") else "script"
-    kind = "command" if options.has("no_python") else kind
+    kind = options.program_kind()
     if name == "torch.distributed.launch" and not options.has("use_env"):
         remarks.append(f"{name} passes --local-rank=N to the script; rsctl sets LOCAL_RANK instead")
     remarks += options.remarks(_RENDEZVOUS)
@@ -127,7 +126,7 @@ def colossalai(arguments: list[str]) -> Launched:
     remarks = []
     if options.text("hostfile") and not options.number("num_nodes"):
         remarks.append("colossalai run: --hostfile: set workers.count")
-    kind = "module" if options.has("module") else "script"
+    kind = options.program_kind()
     remarks += options.remarks(_COLOSSALAI_OURS)
     ranks = options.number("nproc_per_node")
     return Launched(kind, options.program(), nodes, ranks, {}, {}, tuple(remarks))

@@ -157,6 +157,12 @@ class Options:
             )
         return self.words
 
+    def program_kind(self) -> str:
+        """What the program is, by the launcher's options `module` and `no_python`."""
+        if self.has("no_python"):
+            return "command"
+        return "module" if self.has("module") else "script"
+
 
 def spec(none: str = "", one: str = "", two: str = "") -> dict[str, int]:
     """The number of values of options, from their names."""

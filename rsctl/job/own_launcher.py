@@ -1,7 +1,7 @@
 """Refuses a command that is a launcher of ranks itself, where it would start separate trainings.
 
-Options by the sources of `from_torchrun`, `from_launchers` and `from_clusters`, and
-https://lightning.ai/docs/fabric/stable/fundamentals/launch.html.
+Options by the sources of `from_torchrun`, `from_accelerate`, `from_deepspeed` and `from_clusters`,
+and https://lightning.ai/docs/fabric/stable/fundamentals/launch.html.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _COLOSSALAI = _Launcher(frozenset({"H", "host", "hostfile"}))
 _MPIRUN = _Launcher(frozenset({"H", "host", "hosts", "hostfile", "machinefile", "f"}))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
+    "accelerate-launch": _ACCELERATE,
     "deepspeed": _DEEPSPEED,
     "composer": _COMPOSER,
     "horovodrun": _MPIRUN,
@@ -196,7 +197,7 @@ def _separate(job: Job, name: str, launcher: _Launcher, options: dict[str, str])
 
 def _accelerate_config(path: str) -> dict[str, str]:
     """The nodes in the file of `accelerate config`; `?` for each value if it cannot be read."""
-    from rsctl.job.from_launchers import read_accelerate_config
+    from rsctl.job.from_accelerate import read_accelerate_config
 
     unknown = {"num_machines": "?", "machine_rank": "?"}
     try:

@@ -142,7 +142,7 @@ def test_a_configuration_of_accelerate(
     assert over.nodes == 1  # what the command line says counts
 
 
-@pytest.mark.parametrize("config", ["distributed_type: FSDP", "a: [", "\x00"])
+@pytest.mark.parametrize("config", ["distributed_type: XLA", "a: [", "\x00"])
 def test_a_configuration_that_has_no_counterpart(tmp_path: Path, config: str) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(config)
