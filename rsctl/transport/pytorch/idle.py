@@ -1,5 +1,5 @@
 """Fails a script whose process group lacks nodes of the job, and tells at the end which nodes have
-done nothing for its training.
+done nothing for its training, or whether all have trained by themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch import inspection, lost_peers
+from rsctl.transport.pytorch import exchanges, inspection, lost_peers
 from rsctl.transport.pytorch.report import emit_finding, number, rank, write_line
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.wrapping import replace_function
@@ -43,6 +43,9 @@ _GROUP_REMEDY = (
     "Call torch.distributed.init_process_group() and wrap the model in DistributedDataParallel, "
     "or set workers.count: 1."
 )
+_WRAP_REMEDY = (
+    "Wrap the model in DistributedDataParallel, or reduce its gradients by torch.distributed."
+)
 _SEPARATE_REMEDY = (
     "Use run.script with launcher torchrun, or give the script's own launcher the number of nodes, "
     "this node's number and the chief: NNODES, NODE_RANK, MASTER_ADDR, MASTER_PORT."
@@ -65,6 +68,7 @@ def watch() -> None:
     """See whether this process forms process groups, and whether its optimizers make steps."""
     replace_function("init_process_group", _wrap_init_process_group)
     lost_peers.watch()
+    exchanges.watch()
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
     def stepped(*_: object) -> None:
@@ -96,6 +100,9 @@ def report(comm: CommSettings, operations: int) -> None:
         why, remedy = _idle_cause(comm)
         message = f"no gradient reached the {comm.reducers} {noun}: {why}"
         emit_finding("warning", "reducers-idle", message, remedy)
+    elif _Seen.trains and expected > 1 and exchanges.are_none():
+        message = f"{expected} ranks formed a process group and exchanged nothing by it: each "
+        emit_finding("warning", _CODE, f"{message}trained by itself", _group_remedy(_WRAP_REMEDY))
 
 
 def _apart(expected: int, comm: CommSettings) -> str:

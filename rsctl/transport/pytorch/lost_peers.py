@@ -18,6 +18,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from rsctl.transport.pytorch import exchanges
 from rsctl.transport.pytorch.report import emit, number, rank
 
 _LOST = re.compile(
@@ -130,6 +131,7 @@ def _watch_works() -> None:
 
     @functools.wraps(real)
     def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        exchanges.note_wait()
         try:
             return real(self, *args, **kwargs)
         except Exception as error:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch import gloo_threads, idle, lost_peers, recording
+from rsctl.transport.pytorch import exchanges, gloo_threads, idle, lost_peers, recording
 from rsctl.transport.pytorch.inspection import torch_is_before
 from rsctl.transport.pytorch.report import emit_finding, rank, write_line
 from rsctl.transport.pytorch.settings import CommSettings
@@ -26,6 +26,7 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
             lost_peers.report_leaving()  # first: others notice when the session is closed
             _close_session()
             recording.end()
+        exchanges.note_end(_groups(group))
         if torch_is_before(8):
             gloo_threads.join_without_lock(_groups(group))
         real(group)

@@ -133,7 +133,23 @@ def test_reducers_that_no_gradient_reached(
     assert only(ended) == ("reducers-idle", text, remedy)
 
 
-@pytest.mark.parametrize("kind", ["ddp", "manual", "nothing"])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_ranks_that_form_a_group_and_exchange_nothing(run: Callable[..., Any], nodes: int) -> None:
+    """Barriers are no exchange."""
+    ended = run("apart.py", "forgotten", nodes=nodes, ranks=2 // nodes, **EXPECTED)
+    assert only(ended) == (
+        "workers-apart",
+        "2 ranks formed a process group and exchanged nothing by it: each trained by itself",
+        "Wrap the model in DistributedDataParallel, or reduce its gradients by torch.distributed.",
+    )
+
+
+def test_ranks_that_may_exchange_data_without_torch(run: Callable[..., Any]) -> None:
+    ended = run("apart.py", "forgotten", "horovod", nodes=2, ranks=1, **EXPECTED)
+    assert ended.printed("finding") == []
+
+
+@pytest.mark.parametrize("kind", ["ddp", "manual", "messages", "nothing"])
 def test_what_is_right_says_nothing(run: Callable[..., Any], kind: str) -> None:
     ended = run("apart.py", kind, nodes=2, ranks=1, **EXPECTED)
     assert (ended.code, ended.printed("finding"), ended.messages) == (0, [], [])

@@ -1,6 +1,6 @@
 """Scripts whose ranks do not train together, or not by the reducers.
 
-apart.py alone|manual|ddp|smaller|caught|nothing|failed [MODULE]
+apart.py alone|forgotten|manual|messages|ddp|smaller|caught|nothing|failed [MODULE]
 
 MODULE is a framework that the script is to have imported.
 """
@@ -33,6 +33,14 @@ model(torch.ones(2, 4)).sum().backward()
 if kind == "manual":
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad)
+if kind == "messages":
+    if dist.get_rank():
+        dist.send(model.weight.grad, 0)
+    else:
+        dist.recv(model.weight.grad, 1)
 optimizer.step()
+if kind in ("forgotten", "messages"):
+    dist.barrier()
+    dist.destroy_process_group()
 if kind == "failed":
     raise ValueError("it failed by itself")
