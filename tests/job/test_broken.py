@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -10,14 +11,18 @@ import yaml
 from rsctl.findings import Finding
 from rsctl.job.yaml_errors import explain
 
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
+
 
 def test_findings(broken: Any, read_text: Any) -> None:
     document = read_text(broken.text)
     assert len(document.findings) == len(broken.expected), _shown(document.findings)
+    codes = DOCUMENTED.read_text()
     for expected, finding in zip(broken.expected, document.findings, strict=True):
         assert expected.describes(finding), (expected, _shown([finding]))
         assert finding.file == document.path
         assert finding.remedy or finding.code == "value"
+        assert f"| `{finding.code}` |" in codes  # pipelines read them
 
 
 def test_values_of_the_file_reach_the_terminal_escaped(read_text: Any) -> None:

@@ -57,6 +57,12 @@ def test_ring_and_servers_on_all_workers_send_twice_n_minus_1_over_n(workers: in
         assert found.seconds == pytest.approx(found.worker_bytes / cost_model.net_rate(200e6))
 
 
+def test_servers_on_the_workers_sum_beside_sending() -> None:
+    costs = replace(UNCALIBRATED, worker_cpu_seconds_per_gb=0.3, reducer_cpu_seconds_per_gb=0.5)
+    found = exchange("co-located", cpus(4), K, costs)
+    assert found.parts["workers' CPU"] == pytest.approx((0.3 + 0.5) * K / 1e9)
+
+
 @pytest.mark.parametrize(
     ("topology", "workers", "ranks", "sent", "hops"),
     [

@@ -8,8 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import botocore.session
+import pytest
 
 from rsctl.estimate.catalog import load
+from rsctl.estimate.catalog.regions import unknown_region
 
 
 def test_the_regions_of_vertex_ai() -> None:
@@ -31,3 +33,22 @@ def test_the_regions_of_sagemaker() -> None:
         for region in session.get_available_regions("sagemaker", partition_name=partition)
     ]
     assert sorted(load("sagemaker").regions) == sorted(known)
+
+
+@pytest.mark.parametrize(
+    ("region", "remedy"),
+    [
+        ("us-centrall1", "did you mean us-central1?"),
+        ("europe-wst4", "did you mean europe-west4 or europe-west9?"),
+        ("moon-north1", "check its spelling"),
+    ],
+)
+def test_a_region_that_nobody_knows(region: str, remedy: str) -> None:
+    found = unknown_region("vertex", region)
+    assert found is not None
+    assert (found.severity, found.path) == ("warning", "targets.vertex.region")
+    assert found.remedy == remedy
+
+
+def test_a_known_region_has_no_finding() -> None:
+    assert unknown_region("vertex", "us-central1") is None
