@@ -116,6 +116,30 @@ def test_a_fault_of_the_service_leaves_open_whether_it_was_done(code: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (
+            "NoCredentialsError PartialCredentialsError ProfileNotFound UnknownCredentialError "
+            "InvalidConfigError",
+            "credentials-missing",
+        ),
+        (
+            "SSOTokenLoadError UnauthorizedSSOTokenError TokenRetrievalError "
+            "CredentialRetrievalError LoginRefreshRequired LoginTokenLoadError",
+            "credentials-expired",
+        ),
+        ("NoRegionError InvalidRegionError", "region"),
+    ],
+)
+def test_botocore_s_exceptions_by_name(names: str, code: str) -> None:
+    """Those that this version of botocore lacks are in others."""
+    for name in names.split():
+        kind = type(name, (exceptions.BotoCoreError,), {"fmt": "why"})
+        [finding] = raised(kind()).findings
+        assert (finding.code, "why" in finding.message) == (code, True), name
+
+
+@pytest.mark.parametrize(
     ("status", "code"),
     [(429, "busy"), (500, "cloud"), (502, "cloud"), (503, "cloud"), (504, "cloud")],
 )
