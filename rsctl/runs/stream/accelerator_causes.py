@@ -10,6 +10,14 @@ from rsctl.runs.stream.service_causes import cause
 
 SMDDP_LIBRARY = r"lib(?:smddp|herring)\w{0,40}\.so"
 
+HARMLESS_WARNING = (
+    r"Failed to (?:open|find)|Cuda failure 'peer|NET/IB : Got async event : (?:client|SM|LID|GID"
+    r"|P_Key|port active)|Warning: |NET/OFI (?:WARNING: |Use of |CUDA flush|AWS platform)"
+    r"|[^\n]{0,200}(?:[Ff]alling back|[Ii]gnoring|[Uu]nsetting|setting to|instead(?! of)"
+    r"|as fallback)"
+)
+"""How warnings of NCCL begin that a training outlives."""
+
 ACCELERATOR_CAUSES = (
     cause(
         "efa",
@@ -162,18 +170,7 @@ GENERAL_ACCELERATOR_CAUSES = (
     ),
     cause(
         "nccl",
-        r"NCCL WARN (?:Proxy Call to rank \d{1,6} failed|socket\w{0,20}: (?:Accept|Connection|Recv"
-        r"|Send)|Socket (?:recv|send) failed|[^\n]{0,60}progressing operation=Connect"
-        r"|[^\n]{0,40}[Cc]onnection (?:closed|refused|reset|timed))",
-        "NCCL could not make, or lost, a connection between two ranks",
-        "see the logs of all replicas for an earlier failure, as a rank that ends closes its "
-        "connections; if there is none, set NCCL_SOCKET_IFNAME in run.env to the nodes' common "
-        "interface, and let all ports between the nodes be open",
-    ),
-    cause(
-        "nccl",
-        r"NCCL WARN (?!Failed to open lib|Failed to find CUDA library|NET/IB : Got async event : "
-        r"(?:client|SM|LID|GID|P_Key|port active))|NCCL failure \S{1,60}:\d",
+        rf"NCCL WARN (?!{HARMLESS_WARNING})|NCCL failure \S{{1,60}}:\d",
         "NCCL failed; its warnings in the log say why",
         "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
     ),
