@@ -39,7 +39,8 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "efa-peer",
-        r"Unresponsive (?:remote|receiver)|[Uu]nreachable remote|RNR retries|[Rr]eceiver not ready"
+        r"Unresponsive (?:remote|receiver)|becomes unresponsive|[Uu]nreachable remote"
+        r"|RNR retries|[Rr]eceiver not ready"
         r"|reachable by EFA device but handshake failed|message: Invalid address My EFA addr",
         "a node did not answer through EFA: it ended, is overloaded, or cannot be reached",
         "see the other nodes' logs for an earlier failure; the security group must allow all "
@@ -176,7 +177,8 @@ GENERAL_ACCELERATOR_CAUSES = (
     ),
     cause(
         "ofi",
-        r"libfabric:[\d:]{1,30}:efa:[^\n]{0,200}?(?:[Ee]rr(?:or|:)|[Ff]ailed|[Uu]nable)",
+        r"libfabric:[\d:]{1,30}:efa:[^\n]{0,200}?(?:[Ee]rr(?:or|:)|[Ff]ailed|[Uu]nable"
+        r"|exhausted|[Tt]runcated|mismatch|[Cc]annot|is currently required)",
         "libfabric, EFA's library, reported an error",
         "see the first such line; use a matching EFA installer in the image (image.transport: efa)",
     ),

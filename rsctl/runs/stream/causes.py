@@ -9,7 +9,7 @@ from rsctl.known_errors import NO_SPACE
 from rsctl.node import stderr_tail
 from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, GENERAL_ACCELERATOR_CAUSES
 from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
-from rsctl.runs.stream.container_causes import CONTAINER_CAUSES
+from rsctl.runs.stream.container_causes import CONTAINER_CAUSES, GENERAL_CONTAINER_CAUSES
 from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES
 from rsctl.runs.stream.general_causes import GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.gpu_causes import GPU_CAUSES, GPU_USE_CAUSES
@@ -95,6 +95,7 @@ CAUSES = (
 """In the order in which they are shown, the most specific first."""
 
 GENERAL_CAUSES = (
+    *GENERAL_CONTAINER_CAUSES,
     cause(
         "start",
         r"OCI runtime create failed: ([^\n]{1,400})|could not be started: ([^\n]{1,200})"

@@ -98,6 +98,8 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "container-storage": frozenset({"container-image"}),
     "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
+    "slurm-request": frozenset({"slurm-credential"}),
+    "neuron-run": frozenset({"neuron-device", "neuron-load", "neuron-memory"}),
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),
     "toolkit-program": frozenset({"module", "module-name"}),
@@ -256,7 +258,7 @@ def known_causes(
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
-    found = found or _most_specific(general, exit_code)
+    found = found or general[:1]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, earlier or lines) or _unknown(
         lines, reported, earlier, signal, known

@@ -88,6 +88,16 @@ RAISER_KINDS = (
         "and run the same modules in the same order on all ranks",
     ),
     _raised_in(
+        "distributed",
+        r"torch/distributed/",
+        "a rank, or the store of torch.distributed, did not answer or ended the connection",
+        "see the logs of the other replicas for an earlier failure, and look for a rank that is "
+        "slow or waits elsewhere; the nodes must reach each other on all ports",
+        r"^(?!(?:Key|Index|Attribute|OS)Error)[^\n]{0,300}(?:[Tt]imed? ?-?out|was aborted"
+        r"|[Cc]onnect|while waiting|[Ff]ailed to (?:bind|send|recv|receive|accept)"
+        r"|error running collective)",
+    ),
+    _raised_in(
         "distributed-call",
         r"torch/(?:distributed/|nn/parallel/)",
         "a call of torch.distributed does not fit the process group, the rank or the tensors",
@@ -116,7 +126,7 @@ RAISER_KINDS = (
     ),
     _raised_in(
         "gradient",
-        r"torch/(?:autograd|_tensor\.py|utils/checkpoint|func)\b",
+        r"torch/(?:autograd/(?!graph)|utils/checkpoint|func/)",
         "autograd refuses a call, or cannot compute the gradients",
         "correct the call in the script's line of the traceback: tensors that require gradients, "
         "one backward for each forward, the same operations when a checkpointed part runs again",

@@ -621,3 +621,53 @@ def test_a_warning_of_nccl_says_which_part_of_it_failed(warning: str, code: str)
 def test_a_warning_of_nccl_that_a_training_outlives_is_no_cause(warning: str) -> None:
     lines = [f"n1:7:7 [0] {warning}", "step 1"]
     assert known_causes(failure_lines(lines), 1, None, earlier=lines) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("RuntimeError: CUDA error: operation not permitted when stream is capturing", "gpu-graph"),
+        ("RuntimeError: CUDA error: invalid resource handle", "gpu-arguments"),
+        ("RuntimeError: CUDA error: CUDA driver is a stub library", "driver"),
+        ("RuntimeError: CUDA error: invalid program counter", "gpu-access"),
+        ("RuntimeError: CUDA error: peer mapping resources exhausted", "gpu-memory"),
+        ("RuntimeError: cuFFT error: CUFFT_ALLOC_FAILED", "gpu-memory"),
+        ("RuntimeError: cuFFT error: CUFFT_INVALID_SIZE", "gpu-arguments"),
+        ("RuntimeError: cuDNN error: CUDNN_STATUS_BAD_PARAM", "gpu-arguments"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH", "gpu-binary"),
+        ("NVRM: Xid (PCI:0000:4e:00): 136, Link training failed", "gpu-hardware"),
+        ("NVRM: Xid (PCI:0000:4e:00): 13, Graphics SM Exception", "gpu-fault"),
+        ("botocore.exceptions.PartialCredentialsError: Partial credentials", "credentials-invalid"),
+        ("botocore.exceptions.ProxyConnectionError: Failed to connect to proxy URL: x", "network"),
+        ("botocore.exceptions.ParamValidationError: Parameter validation failed", "cloud-call"),
+        ("An error occurred (KMS.DisabledException) when calling the GetObject", "storage-key"),
+        ("An error occurred (PermanentRedirect) when calling the GetObject op", "bucket-region"),
+        ("An error occurred (LimitExceededException) when calling the Create", "quota"),
+        (
+            "google.api_core.exceptions.Unauthorized: 401 GET https://x: thing",
+            "credentials-invalid",
+        ),
+        ("srun: error: --json must be alone, invalid", "slurm-request"),
+        ("srun: error: io error on node 3", "slurm-launch"),
+        ("srun: error: x: jwt_decode failure: expired", "slurm-credential"),
+        ("slurmstepd: error: execve(): /x: Permission denied", "slurm-launch"),
+        ("slurmstepd: error: unable to create step 7.0 procs cgroup", "slurm-node"),
+        ("slurmstepd: error: mpi/pmi2: failed to create tree socket", "mpi-pmi"),
+        ("sbatch: error: Batch job submission failed: Message send failure", "slurm-launch"),
+        ("srun: error: Unable to allocate resources: Requested nodes are busy", "slurm-later"),
+        ("sbatch: error: Batch job submission failed: Invalid --nice value", "slurm-request"),
+        ("OCI runtime create failed: x: error enabling no_new_privs bit", "container-security"),
+        ("OCI runtime create failed: x: rootless needs a GID mapping: unknown", "user-namespaces"),
+        ("OCI runtime create failed: x: pivot_root .: invalid argument", "container-mount"),
+        ("OCI runtime create failed: x: setting Intel RDT config: y", "container-option"),
+        ("OCI runtime create failed: x: read init-p: EOF: unknown", "container-start"),
+        ("OCI runtime create failed: x: something else: unknown", "start"),
+        ("E: Unable to locate package libfoo", "package-system"),
+        ("error: Failed to fetch: `https://x/simple/foo/`", "network"),
+        ("RuntimeError: [gloo/rendezvous/context.cc:9] pair missing (index 8)", "distributed"),
+    ],
+)
+def test_a_kind_of_report_has_its_own_cause_and_remedy(text: str, code: str) -> None:
+    [cause] = known_causes([text], 1, None)
+    assert cause.code == code
+    assert cause.remedy

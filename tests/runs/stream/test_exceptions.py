@@ -225,6 +225,7 @@ def test_an_exception_is_explained_by_its_kind_only_if_that_is_certain(
         ("torch/distributed/fsdp/_x.py", "RuntimeError: Parameters on one mesh", "sharded-tensor"),
         ("torch/distributed/pipelining/x.py", "RuntimeError: Stage 1 got 2 args", "pipeline"),
         ("torch/distributed/c10d.py", "ValueError: Global rank 8 is not in it", "distributed-call"),
+        ("torch/distributed/c10d.py", "RuntimeError: wait timeout after 9 ms", "distributed"),
         ("torch/utils/data/dataset.py", "ValueError: Sum of lengths differs", "data-loader"),
         ("torch/optim/adam.py", "ValueError: lr as a Tensor needs foreach off", "optimizer"),
         ("deepspeed/runtime/config.py", "RuntimeError: No batch size given", "deepspeed"),
