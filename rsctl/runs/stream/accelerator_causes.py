@@ -11,8 +11,9 @@ from rsctl.runs.stream.service_causes import cause
 SMDDP_LIBRARY = r"lib(?:smddp|herring)\w{0,40}\.so"
 
 HARMLESS_WARNING = (
-    r"Failed to (?:open|find)|Cuda failure 'peer|NET/IB : Got async event : (?:client|SM|LID|GID"
-    r"|P_Key|port active)|Warning: |NET/OFI (?:WARNING: |Use of |CUDA flush|AWS platform)"
+    r"Failed to (?:open|find)|Cuda failure 'peer|NET/IB ?: (?:\S{1,40} )?(?:GID table changed"
+    r"|Got async event ?: (?:client|SM|LID|GID|P_Key|port active))"
+    r"|Warning: |NET/OFI (?:WARNING: |Use of |CUDA flush|AWS platform)"
     r"|[^\n]{0,200}(?:[Ff]alling back|[Ii]gnoring|[Uu]nsetting|setting to|instead(?! of)"
     r"|as fallback)"
 )

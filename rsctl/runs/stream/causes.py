@@ -103,8 +103,9 @@ GENERAL_CAUSES = (
         r"|Error response from daemon: ([^\n]{1,300})"
         r"|Termination reason: StartError|failed to create (?:containerd|shim) task",
         "the container could not be started: {names}",
-        "see the message: usually the command, its permissions or the image's architecture are "
-        "wrong",
+        "correct what the message names: usually the command, its permissions, the image's "
+        "architecture or a setting of the container; if it names a part of the node's engine or "
+        "kernel, exclude the node",
     ),
     cause(
         "json",

@@ -149,7 +149,7 @@ CLUSTER_CAUSES = (
 """In the order in which they are shown."""
 
 
-def _report(words: str, programs: str = "srun|sbatch|salloc|slurmstepd") -> str:
+def _said_by_slurm(words: str, programs: str = "srun|sbatch|salloc|slurmstepd") -> str:
     """The pattern of reports with one of these words, except those of the end of a task."""
     return (
         rf"(?:{programs}): (?:error|fatal): (?!\S{{1,100}}: tasks? [\d,-]{{1,60}}: [A-Z]|\*\*\*"
@@ -161,14 +161,14 @@ def _report(words: str, programs: str = "srun|sbatch|salloc|slurmstepd") -> str:
 GENERAL_CLUSTER_CAUSES = (
     cause(
         "mpi-pmi",
-        _report(r"mpi/pmi|PMK_KVS|kvs_|pmi2|PMI1"),
+        _said_by_slurm(r"mpi/pmi|PMK_KVS|kvs_|pmi2|PMI1"),
         "MPI's processes and Slurm did not agree through PMI, or a rank of them ended: {names}",
         "see the logs of the other ranks for an earlier failure; otherwise set run.launcher: mpi, "
         "or give srun a type of `srun --mpi=list` that the image's MPI was built with",
     ),
     cause(
         "slurm-credential",
-        _report(
+        _said_by_slurm(
             r"\bjwt|JWKS|jwks|\bsack|[Tt]oken (?!for user)|auth plugin|identity|keys? file"
             r"|credential|certificate|default_key|\balg field|kty "
         ),
@@ -178,7 +178,7 @@ GENERAL_CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-launch",
-        _report(
+        _said_by_slurm(
             r"execve|chdir|no command for|getcwd|[Ss]cript (?:file|setup|did)|did(?:n't| not) run"
             r"|[Ff]ailed to execute|executing|[Ee]pilog|[Pp]rolog|couldn't open|[Oo]pen std"
         ),
@@ -188,7 +188,7 @@ GENERAL_CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-launch",
-        _report(
+        _said_by_slurm(
             r"[Cc]onnect|[Tt]imed out|timeout|resolve|[Ll]ookup|[Cc]ommunicat|listening|socket"
             r"|(?:send|recv)_|slurmctld|io error|address|Abort|RPC|decode|protocol|header"
             r"|boot of the nodes|reply failed",
@@ -201,7 +201,7 @@ GENERAL_CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-request",
-        _report(
+        _said_by_slurm(
             r"--?[a-zA-Z]|mutually|[Ii]nvalid|must|not (?:permitted|supported|allowed|currently)"
             r"|[Dd]uplicate|config(?:uration)? file|[Tt]oo |asked for|more than|greater|bigger"
             r"|expected|option|spec|ntasks|het |[Hh]ostlist|argument|pars(?:e|ing)|NULL|walltime"
@@ -214,7 +214,7 @@ GENERAL_CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-node",
-        _report("", "slurmstepd"),
+        _said_by_slurm("", "slurmstepd"),
         "Slurm's daemon on a node could not set up, watch or end the job's tasks: {names}",
         "submit again, and exclude the node (sbatch's option exclude); if it happens on all nodes, "
         "it is their set-up (cgroups, namespaces, plug-ins, limits), and administrators find more "
@@ -222,7 +222,7 @@ GENERAL_CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-step",
-        _report("", "srun"),
+        _said_by_slurm("", "srun"),
         "Slurm reported an error: {names}",
         "see `sacct -j` of the job, and the logs of the nodes",
     ),

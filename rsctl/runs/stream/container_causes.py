@@ -257,9 +257,9 @@ GENERAL_CONTAINER_CAUSES = (
     cause(
         "container-start",
         _not_created(
-            r"pipe|fork|fifo|\bsync\b|pidfd|marshal|\bstate\b|signal|\binit\b|EOF|procReady|procHooks"
-            r"|hook|freez|CPU affinity|binary|relative path|tmpfile|paused|spawn|sealable|copied"
-            r"|closed|pids?\b|PIDs|\bPID\b|waiting|[Rr]eading|[Ww]riting|\bfd\b|LIBCONTAINER|\bstdio"
+            r"pipe|fork|fifo|\bsync\b|pidfd|marshal|\bstate\b|signal|init process|EOF"
+            r"|procReady|hook|freez|CPU affinity|binary|relative path|tmpfile|paused|spawn|sealable"
+            r"|copied|closed|pids?\b|PIDs|\bPID\b|waiting|[Rr]eading|[Ww]riting|\bfd\b|LIBCONTAINER|\bstdio"
         ),
         "the container's first process ended, or did not answer, while the engine started it: "
         "{names}",

@@ -204,6 +204,15 @@ GENERAL_FRAMEWORK_CAUSES = (
         "see the first such error in the logs of all replicas; a lost process ends the others",
     ),
     cause(
+        "distributed-call",
+        r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] ((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
+        r"|required|should|specif|mode|[Ss]ize|match|[Ii]nvalid|initialized|not set|only))"
+        r"(?![^\n]{0,160}(?:timeout|timed out))[^\n]{1,200})",
+        "gloo refuses a call of torch.distributed: {names}",
+        "give all ranks tensors of the same sizes and types on the CPU, and make a group with the "
+        "backend that the message asks for; where it names a file or a setting, correct that",
+    ),
+    cause(
         "distributed",
         r"(Dist(?:Network|Backend|Store)?Error: [^\n]{1,200})"
         r"|(gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\][^\n]{0,200})",

@@ -27,17 +27,18 @@ _OWN_CHECK = (
 """The text of an exception that a package raises itself, unless Python raised it there."""
 
 
-def _raised_in(
+def cause(
     code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = _OWN_CHECK
 ) -> KnownError:
-    """A kind of exceptions that a file with one of these paths raised."""
+    """A row of the table: the paths of the files that raise, the meaning, and the remedy."""
     source = re.compile(rf".*/(?:{paths})")
     return KnownError(code, remedy, pattern=texts, source=source, summary=summary)
 
 
-COMPILER_KIND = _raised_in(
+COMPILER_KIND = cause(
     "compile",
-    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|fx/experimental)/|triton/",
+    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|fx/experimental)/"
+    r"|triton/(?:compiler|runtime|language|backends)/",
     "torch.compile or Triton failed on a part of the model, in its own code",
     "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest works; "
     "exclude the function at the end of the traceback (torch.compiler.disable), or use another "
@@ -47,7 +48,7 @@ COMPILER_KIND = _raised_in(
 """A failure inside a compiler, whose own message is about the compiler and not the script."""
 
 RAISER_KINDS = (
-    _raised_in(
+    cause(
         "checkpoint",
         r"torch/distributed/(?:checkpoint|_shard/checkpoint|_state_dict_utils)|deepspeed/checkpoint/"
         r"|deepspeed/runtime/(?:checkpoint_engine|state_dict_factory)|megatron/core/dist_checkpointing"
@@ -58,7 +59,7 @@ RAISER_KINDS = (
         "packages that wrote it, or convert it with the framework's tool; see the logs of the "
         "other ranks and the free space for an earlier failure",
     ),
-    _raised_in(
+    cause(
         "launcher",
         r"torch/distributed/(?:elastic/|launcher/|run\.py|launch\.py|rendezvous\.py)"
         r"|deepspeed/(?:launcher|elasticity)/|accelerate/(?:commands/|launchers\.py|utils/launch)",
@@ -68,7 +69,7 @@ RAISER_KINDS = (
         "otherwise correct the option, file or variable that the message names, the same on all "
         "nodes; if it names none, see the logs of the other nodes for an earlier failure",
     ),
-    _raised_in(
+    cause(
         "pipeline",
         r"torch/distributed/pipelining/|deepspeed/runtime/pipe/|megatron/core/pipeline_parallel/",
         "pipeline parallelism does not fit the model, the batch or the number of ranks",
@@ -76,7 +77,7 @@ RAISER_KINDS = (
         "micro-batches; each stage must get the shapes, types and arguments that it was set up "
         "with",
     ),
-    _raised_in(
+    cause(
         "sharded-tensor",
         r"torch/distributed/(?:fsdp|_composable|_?tensor|_shard|device_mesh|_mesh_layout"
         r"|_symmetric_memory|_functional_collectives|algorithms)\b|deepspeed/runtime/zero/"
@@ -87,7 +88,7 @@ RAISER_KINDS = (
         "message names with the framework's configuration; wrap the model before its first step, "
         "and run the same modules in the same order on all ranks",
     ),
-    _raised_in(
+    cause(
         "distributed",
         r"torch/distributed/",
         "a rank, or the store of torch.distributed, did not answer or ended the connection",
@@ -97,7 +98,7 @@ RAISER_KINDS = (
         r"|[Cc]onnect|while waiting|[Ff]ailed to (?:bind|send|recv|receive|accept)"
         r"|error running collective)",
     ),
-    _raised_in(
+    cause(
         "distributed-call",
         r"torch/(?:distributed/|nn/parallel/)",
         "a call of torch.distributed does not fit the process group, the rank or the tensors",
@@ -105,7 +106,7 @@ RAISER_KINDS = (
         "for each of its ranks, and source ranks are global; correct the argument that the message "
         "names",
     ),
-    _raised_in(
+    cause(
         "data-loader",
         r"torch/utils/data/|torch/multiprocessing/|deepspeed/runtime/data_pipeline/"
         r"|megatron/(?:core/datasets|data|training/datasets)/",
@@ -115,7 +116,7 @@ RAISER_KINDS = (
         "__len__ or __getitem__, too few or damaged samples, an index that another version or data "
         "set made; num_workers=0 shows an error of a worker in the script itself",
     ),
-    _raised_in(
+    cause(
         "optimizer",
         r"torch/(?:optim|amp)/|torch/cuda/amp/|deepspeed/runtime/(?:fp16|bf16|lr_schedules)"
         r"|megatron/core/optimizer",
@@ -124,42 +125,42 @@ RAISER_KINDS = (
         "correct the argument that the message names; in each step call backward(), unscale_() at "
         "most once, step() and update(), and give the optimizer all parameters of this rank",
     ),
-    _raised_in(
+    cause(
         "gradient",
         r"torch/(?:autograd/(?!graph)|utils/checkpoint|func/)",
         "autograd refuses a call, or cannot compute the gradients",
         "correct the call in the script's line of the traceback: tensors that require gradients, "
         "one backward for each forward, the same operations when a checkpointed part runs again",
     ),
-    _raised_in(
+    cause(
         "layer",
         r"torch/nn/(?!modules/module\.py)",
         "a layer refuses its arguments or the tensors that it gets",
         "print the shapes and types before the script's line in the traceback, and compare them "
         "with the arguments of the layer",
     ),
-    _raised_in(
+    cause(
         "trainer",
         r"transformers/(?:trainer|training_args)|trl/",
         "the trainer refuses its arguments, the model or the data set",
         "correct what the message names in the script's arguments (TrainingArguments), the data "
         "set's columns or the model; where it worked before, install the script's own versions",
     ),
-    _raised_in(
+    cause(
         "lightning",
         r"(?:pytorch_)?lightning(?:_fabric)?/",
         "Lightning refuses a setting, a call or what the LightningModule returns",
         "correct what the message names: arguments of the Trainer or Fabric, the strategy, or the "
         "method of the LightningModule",
     ),
-    _raised_in(
+    cause(
         "deepspeed",
         r"deepspeed/",
         "DeepSpeed refuses its configuration, the model or a call",
         "correct the key of DeepSpeed's configuration, or the call, that the message names; a "
         "model or feature that it does not know needs another version of DeepSpeed",
     ),
-    _raised_in(
+    cause(
         "megatron",
         r"megatron/",
         "Megatron refuses an argument, or arguments that do not fit each other or the ranks",
@@ -167,14 +168,14 @@ RAISER_KINDS = (
         "sizes; features of Transformer Engine, apex or flash-attn need the versions that Megatron "
         "names",
     ),
-    _raised_in(
+    cause(
         "accelerate",
         r"accelerate/",
         "accelerate refuses its configuration or a call",
         "correct what the message names, in the script, in accelerate's configuration file "
         "(`accelerate config`) or in ACCELERATE_ variables",
     ),
-    _raised_in(
+    cause(
         "toolkit",
         r"sagemaker_(?:training|containers|pytorch_container|inference)/",
         "the toolkit of SageMaker's image refuses the program, its options or its data",

@@ -613,6 +613,8 @@ def test_a_warning_of_nccl_says_which_part_of_it_failed(warning: str, code: str)
     "warning",
     [
         "transport/shm.cc:9 NCCL WARN Ignoring SHM locality, must be 1 or 2",
+        "net_ib.cc:9 NCCL WARN NET/IB : mlx5_0:1 Got async event : port active",
+        "net_ib/common.cc:9 NCCL WARN NET/IB : mlx5_0:1 GID table changed",
         "net_socket.cc:9 NCCL WARN NET/Socket : NCCL_SOCKET_NTHREADS is too large, setting to 3",
         "transport.cc:9 NCCL WARN Cannot initialize CollNet, using point-to-point instead",
         "param:9 NCCL WARN NET/OFI WARNING: Use of OFI_NCCL_X is deprecated.",
@@ -661,10 +663,11 @@ def test_a_warning_of_nccl_that_a_training_outlives_is_no_cause(warning: str) ->
         ("OCI runtime create failed: x: pivot_root .: invalid argument", "container-mount"),
         ("OCI runtime create failed: x: setting Intel RDT config: y", "container-option"),
         ("OCI runtime create failed: x: read init-p: EOF: unknown", "container-start"),
-        ("OCI runtime create failed: x: something else: unknown", "start"),
+        ("OCI runtime create failed: x: error during container init: other: unknown", "start"),
         ("E: Unable to locate package libfoo", "package-system"),
         ("error: Failed to fetch: `https://x/simple/foo/`", "network"),
         ("RuntimeError: [gloo/rendezvous/context.cc:9] pair missing (index 8)", "distributed"),
+        ("RuntimeError: [gloo/nccl/nccl.cc:9] source must be on one device", "distributed-call"),
     ],
 )
 def test_a_kind_of_report_has_its_own_cause_and_remedy(text: str, code: str) -> None:

@@ -220,6 +220,8 @@ def test_an_exception_is_explained_by_its_kind_only_if_that_is_certain(
             "compile",
         ),
         ("torch/_dynamo/variables/iter.py", "TypeError: 'X' object is not callable", "compile"),
+        ("megatron/core/triton/ops.py", "ValueError: Tensors on two devices", "megatron"),
+        ("triton/compiler/compiler.py", "ValueError: Kernel argument cannot be used", "compile"),
         ("torch/distributed/checkpoint/x.py", "ValueError: Failed to validate plan", "checkpoint"),
         ("torch/distributed/run.py", "ValueError: Port is absent in endpoint: n1", "launcher"),
         ("torch/distributed/fsdp/_x.py", "RuntimeError: Parameters on one mesh", "sharded-tensor"),
