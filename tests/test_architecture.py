@@ -139,6 +139,7 @@ _EXCEPTIONS = {
     "rsctl.estimate.catalog.images": "a remedy that names images",
     "rsctl.runs.stream.accelerator_causes": "remedies of known causes",
     "rsctl.runs.stream.causes": "remedies of known causes",
+    "rsctl.runs.stream.raiser_kinds": "remedies of known causes",
     "rsctl.runs.stream.service_causes": "remedies of known causes",
     "rsctl.runs.stream.start_causes": "remedies of known causes",
     "rsctl.targets.local.info": "why a key is refused",

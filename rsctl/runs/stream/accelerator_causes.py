@@ -10,6 +10,15 @@ from rsctl.runs.stream.service_causes import cause
 
 SMDDP_LIBRARY = r"lib(?:smddp|herring)\w{0,40}\.so"
 
+HARMLESS_WARNING = (
+    r"Failed to (?:open|find)|Cuda failure 'peer|NET/IB ?: (?:\S{1,40} )?(?:GID table changed"
+    r"|Got async event ?: (?:client|SM|LID|GID|P_Key|port active))"
+    r"|Warning: |NET/OFI (?:WARNING: |Use of |CUDA flush|AWS platform)"
+    r"|[^\n]{0,200}(?:[Ff]alling back|[Ii]gnoring|[Uu]nsetting|setting to|instead(?! of)"
+    r"|as fallback)"
+)
+"""How warnings of NCCL begin that a training outlives."""
+
 ACCELERATOR_CAUSES = (
     cause(
         "efa",
@@ -31,7 +40,8 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "efa-peer",
-        r"Unresponsive (?:remote|receiver)|[Uu]nreachable remote|RNR retries|[Rr]eceiver not ready"
+        r"Unresponsive (?:remote|receiver)|becomes unresponsive|[Uu]nreachable remote"
+        r"|RNR retries|[Rr]eceiver not ready"
         r"|reachable by EFA device but handshake failed|message: Invalid address My EFA addr",
         "a node did not answer through EFA: it ended, is overloaded, or cannot be reached",
         "see the other nodes' logs for an earlier failure; the security group must allow all "
@@ -162,24 +172,14 @@ GENERAL_ACCELERATOR_CAUSES = (
     ),
     cause(
         "nccl",
-        r"NCCL WARN (?:Proxy Call to rank \d{1,6} failed|socket\w{0,20}: (?:Accept|Connection|Recv"
-        r"|Send)|Socket (?:recv|send) failed|[^\n]{0,60}progressing operation=Connect"
-        r"|[^\n]{0,40}[Cc]onnection (?:closed|refused|reset|timed))",
-        "NCCL could not make, or lost, a connection between two ranks",
-        "see the logs of all replicas for an earlier failure, as a rank that ends closes its "
-        "connections; if there is none, set NCCL_SOCKET_IFNAME in run.env to the nodes' common "
-        "interface, and let all ports between the nodes be open",
-    ),
-    cause(
-        "nccl",
-        r"NCCL WARN (?!Failed to open lib|Failed to find CUDA library|NET/IB : Got async event : "
-        r"(?:client|SM|LID|GID|P_Key|port active))|NCCL failure \S{1,60}:\d",
+        rf"NCCL WARN (?!{HARMLESS_WARNING})|NCCL failure \S{{1,60}}:\d",
         "NCCL failed; its warnings in the log say why",
         "read the first line with NCCL WARN; set NCCL_DEBUG=INFO in run.env to see more",
     ),
     cause(
         "ofi",
-        r"libfabric:[\d:]{1,30}:efa:[^\n]{0,200}?(?:[Ee]rr(?:or|:)|[Ff]ailed|[Uu]nable)",
+        r"libfabric:[\d:]{1,30}:efa:[^\n]{0,200}?(?:[Ee]rr(?:or|:)|[Ff]ailed|[Uu]nable"
+        r"|exhausted|[Tt]runcated|mismatch|[Cc]annot|is currently required)",
         "libfabric, EFA's library, reported an error",
         "see the first such line; use a matching EFA installer in the image (image.transport: efa)",
     ),

@@ -9,7 +9,7 @@ from rsctl.known_errors import NO_SPACE
 from rsctl.node import stderr_tail
 from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, GENERAL_ACCELERATOR_CAUSES
 from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
-from rsctl.runs.stream.container_causes import CONTAINER_CAUSES
+from rsctl.runs.stream.container_causes import CONTAINER_CAUSES, GENERAL_CONTAINER_CAUSES
 from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES
 from rsctl.runs.stream.general_causes import GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.gpu_causes import GPU_CAUSES, GPU_USE_CAUSES
@@ -95,6 +95,7 @@ CAUSES = (
 """In the order in which they are shown, the most specific first."""
 
 GENERAL_CAUSES = (
+    *GENERAL_CONTAINER_CAUSES,
     cause(
         "start",
         r"OCI runtime create failed: ([^\n]{1,400})|could not be started: ([^\n]{1,200})"
@@ -102,8 +103,9 @@ GENERAL_CAUSES = (
         r"|Error response from daemon: ([^\n]{1,300})"
         r"|Termination reason: StartError|failed to create (?:containerd|shim) task",
         "the container could not be started: {names}",
-        "see the message: usually the command, its permissions or the image's architecture are "
-        "wrong",
+        "correct what the message names: usually the command, its permissions, the image's "
+        "architecture or a setting of the container; if it names a part of the node's engine or "
+        "kernel, exclude the node",
     ),
     cause(
         "json",

@@ -43,6 +43,21 @@ SETUP_CAUSES = (
 )
 """Errors that explain why a module or a program is missing later."""
 
+_CONTROLLER = (
+    r"Unable to contact|Communication|Message |Socket timed|Slurm (?:backup|internal|daemon)"
+    r"|Connection|Incompatible version|Controller|Insane|Read would|Unexpected m|Header|Rate limit"
+    r"|Unable to (?:process|load)|Process is shut|Can't find an address|System submissions"
+    r"|\w{4,20}Type change|There is something|Cannot unpack|Token|Zero Bytes|(?:Invalid or NULL "
+    r"|Requested )?Lua|MPI plugin"
+)
+_LATER = (
+    r"Requested nodes are busy|Requested partition config|Required (?:partition|nodes|ports)"
+    r"|Licenses|Requested reservation (?:not|is in)|Immediate exec|Job (?:can not start|is in held)"
+    r"|Max powered|No (?:available|suitable)|Insufficient res|Partition in|Preemption is"
+    r"|Requested topology|Reservation already|PrologSlurmctld|Nodes required"
+)
+"""How texts begin that say nothing about the request: the controller, and resources in use."""
+
 CLUSTER_CAUSES = (
     cause(
         "slurm-credential",
@@ -86,8 +101,27 @@ CLUSTER_CAUSES = (
         "socket; SLURM_CONF names another place",
     ),
     cause(
+        "slurm-launch",
+        rf"(?:Unable to allocate resources|Batch job submission failed): ((?:Slurmd|Kill task"
+        rf"|{_CONTROLLER})[^\n]{{0,120}})",
+        "Slurm's controller, or a daemon of it, did not answer or could not serve the request: "
+        "{names}",
+        "submit again later; use commands of the cluster's version of Slurm on a node of the "
+        "cluster; if it stays, its administrators find more in the logs of slurmctld and slurmd",
+    ),
+    cause(
+        "slurm-later",
+        rf"(?:Unable to allocate resources|Batch job submission failed): ((?:{_LATER})"
+        r"[^\n]{0,120})",
+        "Slurm cannot give what the job asks for now: {names}",
+        "`sinfo` and `scontrol show partition` or reservation show what is free and when: submit "
+        "again, without srun's or salloc's --immediate, or ask for fewer nodes or another "
+        "partition",
+    ),
+    cause(
         "slurm-request",
-        r"(?:Unable to allocate resources|Batch job submission failed): (?!Unspec)([^\n]{1,120})"
+        r"(?:Unable to allocate resources|Batch job submission failed): "
+        rf"(?!Unspec|Slurmd|Kill task|{_CONTROLLER}|{_LATER})([^\n]{{1,120}})"
         r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})"
         r"|sbatch: error: (?!Batch job|lua|[^\n]{0,60}(?:[Ww]arning|config|DNS|dns_srv)"
         r"|Unable to contact)"
@@ -113,3 +147,84 @@ CLUSTER_CAUSES = (
     ),
 )
 """In the order in which they are shown."""
+
+
+def _said_by_slurm(words: str, programs: str = "srun|sbatch|salloc|slurmstepd") -> str:
+    """The pattern of reports with one of these words, except those of the end of a task."""
+    return (
+        rf"(?:{programs}): (?:error|fatal): (?!\S{{1,100}}: tasks? [\d,-]{{1,60}}: [A-Z]|\*\*\*"
+        r"|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR|Exceeded )"
+        rf"(?=[^\n]{{0,160}}(?:{words}))([^\n]{{1,160}})"
+    )
+
+
+GENERAL_CLUSTER_CAUSES = (
+    cause(
+        "mpi-pmi",
+        _said_by_slurm(r"mpi/pmi|PMK_KVS|kvs_|pmi2|PMI1"),
+        "MPI's processes and Slurm did not agree through PMI, or a rank of them ended: {names}",
+        "see the logs of the other ranks for an earlier failure; otherwise set run.launcher: mpi, "
+        "or give srun a type of `srun --mpi=list` that the image's MPI was built with",
+    ),
+    cause(
+        "slurm-credential",
+        _said_by_slurm(
+            r"\bjwt|JWKS|jwks|\bsack|[Tt]oken (?!for user)|auth plugin|identity|keys? file"
+            r"|credential|certificate|default_key|\balg field|kty "
+        ),
+        "Slurm could not check, or did not accept, who runs the command: {names}",
+        "run it where munge or Slurm's sack daemon runs, with the cluster's key and the same time "
+        "on all nodes; SLURM_JWT must be a token that has not expired",
+    ),
+    cause(
+        "slurm-launch",
+        _said_by_slurm(
+            r"execve|chdir|no command for|getcwd|[Ss]cript (?:file|setup|did)|did(?:n't| not) run"
+            r"|[Ff]ailed to execute|executing|[Ee]pilog|[Pp]rolog|couldn't open|[Oo]pen std"
+        ),
+        "Slurm could not start the job's program, or a script around it: {names}",
+        "the program, its folder and the files of its output must exist on all nodes and be "
+        "permitted to the user; a prolog or epilog that fails is the administrators' matter",
+    ),
+    cause(
+        "slurm-launch",
+        _said_by_slurm(
+            r"[Cc]onnect|[Tt]imed out|timeout|resolve|[Ll]ookup|[Cc]ommunicat|listening|socket"
+            r"|(?:send|recv)_|slurmctld|io error|address|Abort|RPC|decode|protocol|header"
+            r"|boot of the nodes|reply failed",
+            "srun|sbatch|salloc",
+        ),
+        "Slurm's commands and daemons could not reach each other: {names}",
+        "a node that does not answer is the cluster's fault: submit again, and exclude it with "
+        "sbatch's option exclude; nodes need each other's names and the ports of srun "
+        "(SrunPortRange)",
+    ),
+    cause(
+        "slurm-request",
+        _said_by_slurm(
+            r"--?[a-zA-Z]|mutually|[Ii]nvalid|must|not (?:permitted|supported|allowed|currently)"
+            r"|[Dd]uplicate|config(?:uration)? file|[Tt]oo |asked for|more than|greater|bigger"
+            r"|expected|option|spec|ntasks|het |[Hh]ostlist|argument|pars(?:e|ing)|NULL|walltime"
+            r"|env variable|in environment|identify|unknown",
+            "srun|sbatch|salloc",
+        ),
+        "srun or sbatch refuses its options or its files: {names}",
+        "correct the options in the command and the SLURM_ variables that srun inherits from "
+        "another job; a step can use no more than its job",
+    ),
+    cause(
+        "slurm-node",
+        _said_by_slurm("", "slurmstepd"),
+        "Slurm's daemon on a node could not set up, watch or end the job's tasks: {names}",
+        "submit again, and exclude the node (sbatch's option exclude); if it happens on all nodes, "
+        "it is their set-up (cgroups, namespaces, plug-ins, limits), and administrators find more "
+        "in the log of slurmd",
+    ),
+    cause(
+        "slurm-step",
+        _said_by_slurm("", "srun"),
+        "Slurm reported an error: {names}",
+        "see `sacct -j` of the job, and the logs of the nodes",
+    ),
+)
+"""For texts of Slurm without any other cause."""

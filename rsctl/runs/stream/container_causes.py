@@ -194,3 +194,77 @@ CONTAINER_CAUSES = (
     ),
 )
 """In the order in which they are shown."""
+
+
+def _not_created(words: str) -> str:
+    """The pattern of an OCI runtime's refusal with one of these words."""
+    return rf"OCI runtime \w{{4,8}} failed: (?=[^\n]{{0,400}}(?:{words}))([^\n]{{1,400}})"
+
+
+GENERAL_CONTAINER_CAUSES = (
+    cause(
+        "container-security",
+        _not_created(
+            r"seccomp|SECCOMP|BPF|\bbpf|[Aa]pp[Aa]rmor|SELinux|selinux|no_new_privs|capabilit"
+            r"|keyring|keep caps|SCMP|\bfilter\b|session key|key(?:ring)? (?:desc|perm)"
+            r"|syscall|AUDIT_ARCH|architecture|native arch|bounding set"
+        ),
+        "the node's kernel or engine does not support the container's security settings: {names}",
+        "update the engine, runc and libseccomp on the node and load its AppArmor profiles again, "
+        "or exclude the node; leave out options of security (seccomp, capabilities, labels) that "
+        "the node does not have",
+    ),
+    cause(
+        "user-namespaces",
+        _not_created(
+            r"userns|user namespace|[ug]id[ _-]?map|[GU]ID map|rootless|setgroups|id-?map|namespace"
+            r"|IDMAP|setup user|set[ug]id"
+        ),
+        "the container's namespaces or users cannot be set up on the node: {names}",
+        "let the node's administrator permit user namespaces and a range for the user in "
+        "/etc/subuid and /etc/subgid; a container that joins the host's or another one's namespace "
+        "needs it to exist",
+    ),
+    cause(
+        "container-mount",
+        _not_created(
+            r"mount|rootfs|\bmask|/proc|/dev/|\bptmx|symlink|overlay|tmpfs|tmpcopyup|pivot|chroot"
+            r"|device (?:node|inode|rule)|readonly|working directory|\bcwd\b|console|lowerdir"
+        ),
+        "the files or folders of the container could not be mounted: {names}",
+        "check the paths, types and permissions of its mounts and devices on the node, and that "
+        "its image has a root file system with these folders; run.command's folder must exist in "
+        "it",
+    ),
+    cause(
+        "container-network",
+        _not_created(r"\b(?:network|interface|route|veth|gateway|hostname|net stats)\b"),
+        "the container engine could not set up the container's network: {names}",
+        "restart the engine, remove unused networks (`docker network prune`), or use the host's "
+        "network",
+    ),
+    cause(
+        "container-option",
+        _not_created(
+            r"sysctl|rlimit|[Ss]cheduler|ioPriority|[Rr]dt|RDT|CPUAffinity|hugetlb|personality"
+            r"|CRIU|criu|checkpoint|restore|oom_score|environment variable|[Ii]nvalid|not allowed"
+            r"|required|must (?:be|not)|unsupported|not supported|already exists|annotation|empty"
+        ),
+        "the container engine refuses a setting of the container: {names}",
+        "leave the option out, or correct it: limits, sysctls and devices that the node does not "
+        "have, two options that exclude each other, a name that a container has already",
+    ),
+    cause(
+        "container-start",
+        _not_created(
+            r"pipe|fork|fifo|\bsync\b|pidfd|marshal|\bstate\b|signal|init process|EOF"
+            r"|procReady|hook|freez|CPU affinity|binary|relative path|tmpfile|paused|spawn|sealable"
+            r"|copied|closed|pids?\b|PIDs|\bPID\b|waiting|[Rr]eading|[Ww]riting|\bfd\b|LIBCONTAINER|\bstdio"
+        ),
+        "the container's first process ended, or did not answer, while the engine started it: "
+        "{names}",
+        "look for memory, processes and disk that are used up on the node, and for a memory limit "
+        "that is too small to start; restart the engine, or exclude the node",
+    ),
+)
+"""For refusals of an OCI runtime without any other cause."""

@@ -8,7 +8,8 @@ from signal import Signals
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
-from rsctl.known_errors import KnownError, find_known_errors
+from rsctl.known_errors import KnownError, find_known_error, find_known_errors
+from rsctl.runs.stream.accelerator_causes import HARMLESS_WARNING
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
@@ -28,6 +29,7 @@ from rsctl.runs.stream.memory_causes import (
     NO_ACCESS,
     NO_ACCESS_REMEDY,
 )
+from rsctl.runs.stream.nccl_kinds import NCCL_KINDS
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 from rsctl.runs.stream.structured import is_structured
 
@@ -62,6 +64,9 @@ _ERROR = re.compile(
     r"|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)|[Aa]borted|[Mm]ismatch"
 )
 _NCCL_WARNING = re.compile(
+    rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
+)
+_WARNING = re.compile(
     r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
     r"(?!Failed to (?:open|find)|Cuda failure 'peer|[^\n]{0,120}falling back)([^\n]{1,160})"
 )
@@ -93,6 +98,8 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "container-storage": frozenset({"container-image"}),
     "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
+    "slurm-request": frozenset({"slurm-credential"}),
+    "neuron-run": frozenset({"neuron-device", "neuron-load", "neuron-memory"}),
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),
     "toolkit-program": frozenset({"module", "module-name"}),
@@ -240,7 +247,7 @@ def known_causes(
     if not found or {each.code for each in found} & _MISSING:
         found = _causes(SETUP_CAUSES, _text(earlier or lines)) + found
     if found:
-        return [_with_warning(each, earlier or lines) for each in found]
+        return _with_warning(found, earlier or lines)
     signal = signal or _signal_of(exit_code)
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
@@ -251,10 +258,11 @@ def known_causes(
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
-    found = found or _most_specific(general, exit_code)
+    found = found or general[:1]
     known = _ENDINGS.get(signal or exit_code)
-    found = [_with_warning(each, earlier or lines) for each in found]
-    return found or _unknown(lines, reported, earlier, signal, known)
+    return _with_warning(found, earlier or lines) or _unknown(
+        lines, reported, earlier, signal, known
+    )
 
 
 def _most_specific(found: list[Finding], exit_code: int) -> list[Finding]:
@@ -274,13 +282,21 @@ def _most_specific(found: list[Finding], exit_code: int) -> list[Finding]:
     return [each for each in kept if each.code != "command"] or kept
 
 
-def _with_warning(cause: Finding, lines: Iterable[str]) -> Finding:
-    """NCCL's failure with its first warning."""
-    if cause.code != NCCL:
-        return cause
-    warnings = (match[1] for line in lines if (match := _NCCL_WARNING.search(line[:_LONGEST_LINE])))
-    warning = next(warnings, None)
-    return note(NCCL, f"{cause.message}: {warning}", cause.remedy) if warning else cause
+def _with_warning(found: list[Finding], lines: Iterable[str]) -> list[Finding]:
+    """The causes; NCCL's failure with its first warning, and as the only cause with the cause and
+    the remedy of that kind of warning.
+    """
+    of_nccl = next((each for each in found if each.code == NCCL), None)
+    matches = (_NCCL_WARNING.search(line[:_LONGEST_LINE]) for line in lines)
+    warning = next(filter(None, matches), None) if of_nccl else None
+    if of_nccl is None or warning is None:
+        return found
+    kind = find_known_error(NCCL_KINDS, warning.string) if len(found) == 1 else None
+    code, message, remedy = of_nccl.code, of_nccl.message, of_nccl.remedy
+    if kind is not None:
+        code, message, remedy = kind.code, kind.summary or message, kind.remedy
+    told = note(code, f"{message}: {warning[1]}", remedy)
+    return [told if each is of_nccl else each for each in found]
 
 
 def _unknown(
@@ -332,7 +348,7 @@ def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
 
 def _exception(raised: Raised) -> Finding:
     where = f", at {raised.position}" if raised.position else ""
-    kind = next(find_known_errors(EXCEPTION_KINDS, raised.text))
+    kind = next(find_known_errors(EXCEPTION_KINDS, raised.text, source=raised.raiser))
     return note(kind.code, f"{kind.summary}: {raised.text}{where}", kind.remedy)
 
 

@@ -6,6 +6,7 @@ texts. Sources: texts of tests/fixtures/real; the messages of CPython, hydra and
 
 from __future__ import annotations
 
+from rsctl.runs.stream.raiser_kinds import COMPILER_KIND, OF_PYTHON, RAISER_KINDS
 from rsctl.runs.stream.service_causes import cause
 
 _DEMAND = (
@@ -21,10 +22,8 @@ _REFUSAL = (
     r"|smaller than|at (?:least|most)|inconsistent|[Cc]an(?:not|'t| not) (?:be|use|set|load|have)"
     r"|not in (?:the )?[\[({\w]|(?<![=!<>])[=!]=(?!=)|when (?:using|training)|already"
 )
-_OF_PYTHON = r"operand type|between instances|x not in list|unhashable"
-"""Messages of Python itself about a mistake in code, which refuse no setting."""
-
 EXCEPTION_KINDS = (
+    COMPILER_KIND,
     cause(
         "configuration",
         r"^(?:[\w.]{0,60}\.)?(?:Config\w{0,40}(?:Error|Exception)|MissingConfigException"
@@ -86,7 +85,7 @@ EXCEPTION_KINDS = (
         "package-versions",
         r"^(?:AttributeError: (?:partially initialized )?[^\n]{1,120} has no attribute"
         r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|missing \d|takes |got multiple)"
-        r"|ImportError: )",
+        r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "
         "takes",
         "where it belongs to a package, install the versions that belong together in "
@@ -119,6 +118,7 @@ EXCEPTION_KINDS = (
         "a tensor is on the CPU where the code needs it on the GPU",
         "move the model and each batch to the rank's device before",
     ),
+    *RAISER_KINDS,
     cause(
         "exception",
         r"^AssertionError: (?:assert |[(\[{\d])",
@@ -143,8 +143,8 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "setting",
-        rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{_OF_PYTHON}))"
-        rf"(?:(?:Value|Assertion|Type|NotImplemented)Error: (?=[^\n]{{0,400}}(?:{_REFUSAL}))"
+        rf"^(?!\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
+        rf"(?:TypeError: (?=[^\n]{{0,400}}(?:{_REFUSAL}))|(?:Value|NotImplemented)Error: \S"
         rf"|AssertionError: (?!assert |[(\[{{\d])\S{{1,60}} \S"
         rf"|RuntimeError: (?=[^\n]{{0,200}}(?:{_DEMAND})))",
         "a package or the script refuses a setting, or its input",

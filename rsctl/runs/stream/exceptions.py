@@ -118,14 +118,15 @@ _SHELL = re.compile(
 
 class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
-    `train.py:9 in main`, whether only code of packages or native code is known, and whether its
-    traceback has no end.
+    `train.py:9 in main`, whether only code of packages or native code is known, whether its
+    traceback has no end, and the file that raised it.
     """
 
     text: str
     position: Optional[str]
     is_native: bool = False
     is_cut: bool = False
+    raiser: str = ""
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -147,7 +148,7 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     if first.text != last.text and _kind(first.text) not in text:
         text = f"{text}; after {_short(first.text)}"
     position = next((each.position for each in reversed(chain) if each.position), None)
-    return Raised(text, position)
+    return Raised(text, position, raiser=last.raiser)
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -295,9 +296,9 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 message = message or _asserted(kind, lines[:number])
             else:
                 message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
-            found.append(
-                Raised(_short(f"{kind}: {message}" if message else kind), _position(frames))
-            )
+            text = _short(f"{kind}: {message}" if message else kind)
+            raiser = frames[-1][0] if frames else ""
+            found.append(Raised(text, _position(frames), raiser=raiser))
             inside, frames = False, []
     return found
 

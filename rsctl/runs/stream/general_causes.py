@@ -5,8 +5,13 @@ Sources: texts of tests/fixtures/real, and the messages in the code of framework
 
 from __future__ import annotations
 
+from rsctl.runs.stream.cluster_causes import GENERAL_CLUSTER_CAUSES
 from rsctl.runs.stream.memory_causes import NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.service_causes import cause
+
+_CUDA_ERROR = (
+    r"(?:(?:CUDA|HIP)(?: driver| runtime)? error(?: \(\d{1,3}\) )?: |Cuda failure (?:\d{1,4} )?')"
+)
 
 GENERAL_FRAMEWORK_CAUSES = (
     cause(
@@ -120,12 +125,65 @@ GENERAL_FRAMEWORK_CAUSES = (
         "and LOCAL_RANK come from run.launcher: torchrun",
     ),
     cause(
+        "gpu-graph",
+        rf"{_CUDA_ERROR}([^\n]{{0,60}}(?:captur|graph update|merge of separate)[^\n]{{0,80}})",
+        "an operation is not allowed while a CUDA graph is captured: {names}",
+        "leave it out of the captured part: item(), cpu(), new memory, printing, other streams; "
+        "without a graph of your own, use torch.compile's mode default, not reduce-overhead",
+    ),
+    cause(
+        "driver",
+        rf"{_CUDA_ERROR}((?:initialization error|CUDA driver is a stub|driver shutting down|[^\n]"
+        r"{0,20}not licensed|integrity checks|PTX JIT|shared object|named symbol not found|OS call"
+        r"|system has unsupported|incompatible driver|[^\n]{0,30}MPS)[^\n]{0,80})"
+        r"|(CUDNN_STATUS_(?:RUNTIME_PREREQUISITE_MISSING|SUBLIBRARY_LOADING_FAILED)"
+        r"|CU\w{3,6}_STATUS_LICENSE_ERROR|CUFFT_SETUP_FAILED)",
+        "CUDA, its driver or its libraries are not complete, not ready or do not fit each other: "
+        "{names}",
+        "run nvidia-smi and a small script with torch.cuda in the container; keep stubs "
+        "(/usr/local/cuda/lib64/stubs) and other CUDA libraries out of LD_LIBRARY_PATH, use an "
+        "image.base for the machine's driver, and start MPS's daemon where the node uses it; call "
+        "no CUDA before processes fork",
+    ),
+    cause(
+        "gpu-arguments",
+        rf"{_CUDA_ERROR}((?:invalid (?:argument|configuration|pitch|resource handle|host pointer"
+        r"|device (?:pointer|symbol|context)|texture|channel|copy)|missing configuration|too many"
+        r"|[^\n]{0,20}cooperative launch|device doesn't support|limit is not|context is destroyed"
+        r"|operation not (?:supported(?! on global)|permitted)|API call|file not found"
+        r"|resource not mapped"
+        r"|resource already|peer access (?:is already|has not)|cannot set while|[^\n]{0,20}mapped"
+        r"|device not ready|previous launch)[^\n]{0,80})"
+        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?:BAD_PARAM|INVALID_VALUE|NOT_SUPPORTED|MATRIX_TYPE"
+        r"|DEPRECATED|NOT_IMPLEMENTED)\w{0,40}|CUFFT_(?:INVALID|NOT)_[A-Z]{4,12})",
+        "a call of CUDA or of its libraries got sizes, types or handles that it does not take: "
+        "{names}",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, and print the shapes, types and "
+        "devices of its tensors: empty or too large ones, types that the GPU does not have; "
+        "extensions must be built for the image's torch, CUDA and GPU",
+    ),
+    cause(
+        "gpu-memory",
+        r"(CU(?:FFT|SPARSE_STATUS)_(?:INSUFFICIENT_RESOURCES|NO_WORKSPACE))"
+        rf"|{_CUDA_ERROR}((?:peer mapping|the hardware) resources[^\n]{{0,80}})",
+        "the GPU has no memory, or no other resource, left: {names}",
+        "use a smaller batch, gradient checkpointing or bf16, fewer processes on a GPU, or a "
+        "larger accelerator",
+    ),
+    cause(
+        "gpu-access",
+        rf"{_CUDA_ERROR}((?:hardware stack error|invalid program counter|operation not supported on"
+        r" global|the launch timed out)[^\n]{0,60})",
+        "a kernel on the GPU failed: {names}",
+        "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; extensions such as flash-attn must "
+        "match torch and the GPU; a GPU that drives a display ends long kernels",
+    ),
+    cause(
         "gpu-fault",
         r"(?:CUDA|HIP|CUDA driver|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
         r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
-        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip)|(CU(?:BLAS|DNN"
-        r"|SOLVER|SPARSE"
-        r"|FFT)_STATUS_(?!SUCCESS)\w{1,40})",
+        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip)"
+        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?!SUCCESS)\w{1,40}|CUFFT_(?!SUCCESS)[A-Z_]{5,30})",
         "CUDA, or one of its libraries, reported an error: {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "
         "support the GPU and its driver",
@@ -146,11 +204,38 @@ GENERAL_FRAMEWORK_CAUSES = (
         "see the first such error in the logs of all replicas; a lost process ends the others",
     ),
     cause(
+        "distributed-call",
+        r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] ((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
+        r"|required|should|specif|mode|[Ss]ize|match|[Ii]nvalid|initialized|not set|only))"
+        r"(?![^\n]{0,160}(?:timeout|timed out))[^\n]{1,200})",
+        "gloo refuses a call of torch.distributed: {names}",
+        "give all ranks tensors of the same sizes and types on the CPU, and make a group with the "
+        "backend that the message asks for; where it names a file or a setting, correct that",
+    ),
+    cause(
         "distributed",
-        r"(Dist(?:Network|Backend|Store)?Error: [^\n]{1,200})|(gloo/transport/[^\n]{1,200})",
+        r"(Dist(?:Network|Backend|Store)?Error: [^\n]{1,200})"
+        r"|(gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\][^\n]{0,200})",
         "torch.distributed could not communicate: {names}",
         "see the logs of the other replicas for an earlier failure, and check that the nodes reach "
         "each other on all ports",
+    ),
+    cause(
+        "package-system",
+        r"(?m:^)E: ((?:Unable to|Could not|The repository|Failed to|Package|Version|Sub-process"
+        r"|Some index|Release file|Malformed|The (?:method|package|list)|You don't|Invalid)"
+        r"[^\n]{1,160})",
+        "apt could not install a package: {names}",
+        "correct its name for the image's system, and run apt-get update before; check the "
+        "network and proxy of the build, free space, and that the system's version still has a "
+        "mirror; image.apt does this as the user root",
+    ),
+    cause(
+        "network",
+        r"(?m:^)error: (Failed to (?:fetch|download)[^\n]{1,160})",
+        "uv could not download a package or its index: {names}",
+        "see the reason below it; check the job's network, UV_INDEX_URL and its login, and the "
+        "proxy (HTTPS_PROXY)",
     ),
     cause(
         "package-build",
@@ -164,13 +249,7 @@ GENERAL_FRAMEWORK_CAUSES = (
         "install a wheel of it that fits the image's Python, torch and CUDA; to build it, the "
         "image needs what pip's output names: torch (--no-build-isolation), nvcc, a C compiler",
     ),
-    cause(
-        "slurm-step",
-        r"(?:(?:srun|slurmstepd): error|srun: fatal): (?!\S{1,100}: tasks? [\d,-]{1,60}: [A-Z]"
-        r"|\*\*\*|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR)([^\n]{1,160})",
-        "Slurm reported an error: {names}",
-        "see `sacct -j` of the job, and the logs of the nodes",
-    ),
+    *GENERAL_CLUSTER_CAUSES,
     cause(
         "system-call",
         r"OSError: \[Errno \d{1,4}\] ([^\n]{1,160})|(?:I/O"

@@ -13,11 +13,15 @@ def _numbered(numbers: str) -> str:
     return rf"|cuda runtime error \((?:{numbers})\)"
 
 
+_HARDWARE = r"(?:38|4[68]|5[4678]|6[0-4]|74|79|9[245]|1(?:10|19|2[01]|36|4[03-9]|5[046]|60))"
+"""Xid numbers of a GPU, its firmware, its memory or its links, by NVIDIA's list."""
+
 GPU_CAUSES = (
     cause(
         "gpu-memory",
         r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
-        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_ALLOC_FAILED"
+        r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
+        r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|Cuda failure (?:\d{1,4} )?'out of memory'"
         r"|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)|hipErrorOutOfMemory"
@@ -75,7 +79,8 @@ GPU_CAUSES = (
         "gpu-fault",
         r"unspecified launch failure|an illegal instruction was encountered"
         r"|CUDA_ERROR_(?:LAUNCH_FAILED|ILLEGAL_INSTRUCTION)"
-        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
+        r"|(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR"
+        r"|INTERNAL_ERROR(?!_DEV))"
         rf"{_numbered('4|30|719|999')}|cublas runtime error : the GPU program failed to execute"
         r"|(?:CUDA|HIP) error: unknown error",
         "a computation on the GPU failed, and not for a full memory that is known",
@@ -119,7 +124,8 @@ GPU_CAUSES = (
         "gpu-state",
         r"CUDA-capable device\(s\) is/are busy or unavailable|devices are busy or unavailable"
         r"|system not yet initialized|CUDA_ERROR_SYSTEM_NOT_READY|CUDA driver initialization failed"
-        r"|CUDA unknown error|couldn't communicate with the NVIDIA driver"
+        r"|exclusive-thread device already in use|CUDA unknown error"
+        r"|couldn't communicate with the NVIDIA driver"
         r"|operation cannot be performed in the present state",
         "the machine's GPUs cannot be used: they are busy, or their driver is not ready",
         "run nvidia-smi there: look for other processes, and for GPUs with NVSwitch start "
@@ -131,8 +137,8 @@ GPU_CAUSES = (
         r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|CUDA_ERROR_(?:ECC|NVLINK)"
         r"|GPU is lost|NVRM: [^\n]{1,40}RmInitAdapter failed"
         r"|Unable to determine the device handle for [Gg][Pp][Uu]|cudaErrorECC"
-        r"|Xid \(PCI[^\n)]{1,40}\): (?:48|6[0-4]|74|79|9[245]|1(?:19|20|4[03-9]|50))\b"
-        r"|caused by previous Xid (?:48|6[0-4]|74|79|9[245]|1(?:19|20|4[03-9]|50))\b",
+        rf"|Xid \(PCI[^\n)]{{1,40}}\): {_HARDWARE}\b"
+        rf"|caused by previous Xid {_HARDWARE}\b",
         "a GPU failed, not the script",
         "submit again; with limits.retries and checkpoints, a job resumes automatically",
     ),
@@ -143,7 +149,7 @@ GPU_CAUSES = (
         r"|FlashAttention only supports \w{1,20} GPUs or newer"
         r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
         r"|Error invalid device function at"
-        r"|hipErrorNoBinaryForGpu"
+        r"|hipErrorNoBinaryForGpu|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ARCH_MISMATCH"
         r"|TensileLibrary[^\n]{1,120}"
         r"GPU arch|HSA_STATUS_ERROR_INVALID_(?:ISA|CODE_OBJECT)",
         "torch, or an extension of it, was not built for this GPU",

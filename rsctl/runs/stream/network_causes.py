@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from rsctl.runs.stream.service_causes import cause
 
+FABRIC_REMEDY = (
+    "check with `ibv_devinfo` in the container that its devices exist and are active; "
+    "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; where each port reaches "
+    "only its own rail, set NCCL_CROSS_NIC=0; the limit of locked memory must be high; a lost "
+    "node gives this, too; NCCL_IB_DISABLE=1 uses sockets instead"
+)
+"""The remedy for a failure on InfiniBand or RoCE."""
+
 _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
 
 _MORE_THAN_EXPECTED = (
@@ -79,7 +87,8 @@ NETWORK_CAUSES = (
     ),
     cause(
         "mismatch",
-        r"Detected mismatch between collectives on ranks|op\.preamble\.length <= op\.nbytes"
+        r"Detected mismatch between collectives on ranks|Is there a distributed collective mismatch"
+        r"|op\.preamble\.length <= op\.nbytes"
         r"|message truncated : receiving \d{1,12} bytes instead of"
         r"|DDP expects same model across all ranks|disagreement between rank\d"
         r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
@@ -148,10 +157,7 @@ NETWORK_CAUSES = (
         r"\b(ibv_(?!fork)\w{1,40})(?:\(\))? failed|mlx5: \S{1,100}: (got completion with error)"
         r"|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
         "NCCL, or another library, failed on InfiniBand or RoCE: {names}",
-        "check with `ibv_devinfo` in the container that its devices exist and are active; "
-        "NCCL_IB_HCA and, for RoCE, NCCL_IB_GID_INDEX must fit all nodes; where each port reaches "
-        "only its own rail, set NCCL_CROSS_NIC=0; the limit of locked memory must be high; a lost "
-        "node gives this, too; NCCL_IB_DISABLE=1 uses sockets instead",
+        FABRIC_REMEDY,
     ),
     cause(
         "ucx",

@@ -16,8 +16,9 @@ SERVICE_CAUSES = (
         r"does not have (storage\.(?:objects|buckets)\.\w+) access"
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
         r"|PermissionError: (?:Forbidden|Access Denied)()|requester pays bucket()"
-        r"|\((?:403|AccessDenied|Forbidden)\) when calling the "
-        r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload)\w{0,30}) operation",
+        r"|\((?:403|AccessDenied|Forbidden|AllAccessDisabled)\) when calling the "
+        r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload|Complete|Abort)\w{0,30}) operation"
+        r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})",
         "the job's account has no permission for this operation in the bucket: {names}",
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
     ),
@@ -32,7 +33,8 @@ SERVICE_CAUSES = (
     ),
     cause(
         "bucket-region",
-        OTHER_REGION,
+        rf"{OTHER_REGION}|\((?:PermanentRedirect|IllegalLocationConstraint\w{{0,12}}"
+        r"|AuthorizationHeaderMalformed|301)\) when calling the (\w{1,60})",
         "a bucket is in a different location than the job: {names}",
         "use a bucket in the job's own region, or run the job in the bucket's",
     ),
@@ -85,7 +87,8 @@ SERVICE_CAUSES = (
         "throttled",
         r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
         r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
-        r"|rateLimitExceeded|userRateLimitExceeded",
+        r"|rateLimitExceeded|userRateLimitExceeded|exceptions\.TooManyRequests: 429"
+        r"|exceptions\.ResourceExhausted: 429 [^\n]{0,200}(?i:rate|per (?:minute|second|user))",
         "a cloud service limits the rate of calls: {names}",
         "let fewer ranks call it, with increasing pauses (botocore: AWS_RETRY_MODE=adaptive)",
     ),
@@ -107,7 +110,8 @@ SERVICE_CAUSES = (
     ),
     cause(
         "credentials",
-        r"Unable to locate credentials|NoCredentialsError|Your default credentials were not found"
+        r"Unable to locate (?:credentials|authorization token)|NoCredentialsError"
+        r"|Your default credentials were not found"
         r"|Could not automatically determine credentials|[Aa]nonymous caller does not have",
         "the job has no credentials for a cloud service",
         "on that cloud, a job uses the credentials of its service account or role; elsewhere, "
@@ -124,6 +128,7 @@ SERVICE_CAUSES = (
     cause(
         "credentials-invalid",
         r"ExpiredToken|InvalidClientTokenId|UnrecognizedClientException|SignatureDoesNotMatch"
+        r"|\(InvalidToken\) when calling|exceptions\.Unauth(?:orized|enticated): 401"
         r"|InvalidAccessKeyId|RequestTimeTooSkewed|security token included in the request is"
         r"|\(400\) when calling the [Hh]ead[Oo]bject"
         r"|RefreshError|invalid_grant|Token has been expired or revoked"
@@ -153,7 +158,8 @@ SERVICE_CAUSES = (
         r"(?<!\d)50[0234],? (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
         r"|too many 5\d\d error responses"
-        r"|\((?:ServiceUnavailable|InternalError|503|500)\) when calling the (\w{1,60})",
+        r"|\((?:ServiceUnavailable|InternalError|RequestTimeout|50[0234])\) when "
+        r"calling the (\w{1,60})",
         "a service was unavailable: {names}",
         "submit again; let the script retry with increasing pauses; limits.retries resumes the "
         "job; if the job itself runs the server, see its log",
@@ -232,8 +238,45 @@ SERVICE_CAUSES = (
 
 GENERAL_SERVICE_CAUSES = (
     cause(
+        "quota",
+        r"\((\w{0,30}(?:LimitExceeded|QuotaExceeded)\w{0,20})\) when calling"
+        r"|exceptions\.(ResourceExhausted: 429 [^\n]{0,160})",
+        "a quota of the account is used up: {names}",
+        "free what counts against it, or request a higher quota in the cloud's console",
+    ),
+    cause(
+        "storage-key",
+        r"\((KMS\.\w{1,60})\) when calling|(Cloud KMS [^\n]{1,160})",
+        "the key that encrypts the bucket cannot be used: {names}",
+        "enable the key, and give the job's role or service account permission to decrypt with it",
+    ),
+    cause(
+        "credentials-invalid",
+        r"botocore\.exceptions\.(\w{0,40}(?:Credential|Token|SSO|Login|Profile|Metadata|Auth)\w{0,40}"
+        r": [^\n]{1,160})",
+        "boto3 found no complete credentials, or could not renew them: {names}",
+        "use the job's role, whose credentials are renewed; remove AWS_PROFILE and parts of keys "
+        "from run.env and the image: both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and a "
+        "session's token with them",
+    ),
+    cause(
+        "network",
+        r"botocore\.exceptions\.((?:HTTPClient|Connection|Endpoint|Proxy|SSL|\w{0,10}Timeout)"
+        r"\w{0,20}Error: [^\n]{1,160})",
+        "a server of AWS cannot be reached: {names}",
+        "check the job's network: subnets need a NAT device or an endpoint of the service; a proxy "
+        "needs HTTPS_PROXY, NO_PROXY and its certificate (AWS_CA_BUNDLE) in run.env",
+    ),
+    cause(
         "cloud-call",
-        r"An error occurred \((\w{1,80}\) when calling the \w{1,80}) operation"
+        r"botocore\.exceptions\.(\w{1,60}: [^\n]{1,160})",
+        "boto3 refuses the call of the script, or its configuration: {names}",
+        "correct the parameter that the message names; set the region (AWS_DEFAULT_REGION) in "
+        "run.env, and use a version of boto3 that knows the service and the operation",
+    ),
+    cause(
+        "cloud-call",
+        r"An error occurred \(([\w.]{1,80}\) when calling the \w{1,80}) operation"
         r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
         r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
         r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})"

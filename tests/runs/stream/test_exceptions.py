@@ -211,6 +211,46 @@ def test_an_exception_is_explained_by_its_kind_only_if_that_is_certain(
     assert text in cause.message
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "code"),
+    [
+        (
+            "torch/_inductor/codegen/cpp.py",
+            "AssertionError: Expected a Buffer, got None",
+            "compile",
+        ),
+        ("torch/_dynamo/variables/iter.py", "TypeError: 'X' object is not callable", "compile"),
+        ("megatron/core/triton/ops.py", "ValueError: Tensors on two devices", "megatron"),
+        ("triton/compiler/compiler.py", "ValueError: Kernel argument cannot be used", "compile"),
+        ("torch/distributed/checkpoint/x.py", "ValueError: Failed to validate plan", "checkpoint"),
+        ("torch/distributed/run.py", "ValueError: Port is absent in endpoint: n1", "launcher"),
+        ("torch/distributed/fsdp/_x.py", "RuntimeError: Parameters on one mesh", "sharded-tensor"),
+        ("torch/distributed/pipelining/x.py", "RuntimeError: Stage 1 got 2 args", "pipeline"),
+        ("torch/distributed/c10d.py", "ValueError: Global rank 8 is not in it", "distributed-call"),
+        ("torch/distributed/c10d.py", "RuntimeError: wait timeout after 9 ms", "distributed"),
+        ("torch/utils/data/dataset.py", "ValueError: Sum of lengths differs", "data-loader"),
+        ("torch/optim/adam.py", "ValueError: lr as a Tensor needs foreach off", "optimizer"),
+        ("deepspeed/runtime/config.py", "RuntimeError: No batch size given", "deepspeed"),
+        ("megatron/training/arguments.py", "AssertionError: needs sequence parallel", "megatron"),
+        ("accelerate/accelerator.py", "ValueError: You can only pass one plugin", "accelerate"),
+        ("lightning/pytorch/core/module.py", "RuntimeError: no trainer attached", "lightning"),
+        ("sagemaker_training/encoders.py", "UnsupportedError: no such dtype", "toolkit"),
+        ("megatron/core/optimizer/x.py", "AssertionError: (torch.Size([]), 0)", "exception"),
+        ("torch/optim/adam.py", "KeyError: 'step'", "key-missing"),
+        ("torch/nn/modules/module.py", "RuntimeError: unexpected state", "exception"),
+        ("torch/utils/data/x.py", "TypeError: 'int' object is not iterable", "exception"),
+    ],
+)
+def test_the_package_that_raised_an_exception_says_what_failed(
+    path: str, text: str, code: str
+) -> None:
+    frame = f'  File "/usr/lib/python3/site-packages/{path}", line 12, in call'
+    lines = [*SIMPLE.splitlines()[:-1], frame, "    check()", text]
+    (cause,) = known_causes(failure_lines(lines), 1, None)
+    assert cause.code == code
+    assert text in cause.message
+
+
 def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
     (cause,) = known_causes(SIMPLE.splitlines(), 139, "SIGSEGV")
     assert cause.code == "crash"
@@ -269,7 +309,8 @@ RuntimeError: Error(s) in loading state_dict for Net:
     ],
 )
 def test_an_exception_with_marks_or_more_lines_is_read_as_a_whole(text: str, raised: str) -> None:
-    assert find_exception(text.splitlines()) == Raised(raised, "/app/train.py:8 in work")
+    found = find_exception(text.splitlines())
+    assert found == Raised(raised, "/app/train.py:8 in work", raiser="/app/train.py")
 
 
 def test_a_traceback_without_an_end_shows_its_place() -> None:

@@ -1,0 +1,186 @@
+"""Kinds of failures by the package that raised the exception, for texts without a known cause.
+
+A package has thousands of checks, whose texts name what is wrong; the package says which part of a
+training it is, and where to correct it. Sources: the code of torch, DeepSpeed, Megatron-LM,
+accelerate, Lightning, transformers and SageMaker's training toolkit.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from rsctl.known_errors import KnownError
+
+OF_PYTHON = (
+    r"operand type|between instances|x not in list|unhashable|math domain|substring not found"
+    r"|embedded null|closed file|time data|format code|truth value of an array|codec can't"
+    r"|has no len|not (?:iterable|callable|subscriptable)"
+)
+"""Messages of Python itself about a mistake in code, which refuse no setting."""
+
+_OWN_CHECK = (
+    rf"^(?!(?:Key|Index|Attribute|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)Error|Keyboard|System"
+    rf"|StopIteration|AssertionError: (?:assert |[(\[{{\d])"
+    rf"|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
+)
+"""The text of an exception that a package raises itself, unless Python raised it there."""
+
+
+def cause(
+    code: str, paths: str, summary: str, remedy: str, texts: Optional[str] = _OWN_CHECK
+) -> KnownError:
+    """A row of the table: the paths of the files that raise, the meaning, and the remedy."""
+    source = re.compile(rf".*/(?:{paths})")
+    return KnownError(code, remedy, pattern=texts, source=source, summary=summary)
+
+
+COMPILER_KIND = cause(
+    "compile",
+    r"torch/(?:_dynamo|_inductor|_functorch|_higher_order_ops|fx/experimental)/"
+    r"|triton/(?:compiler|runtime|language|backends)/",
+    "torch.compile or Triton failed on a part of the model, in its own code",
+    "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest works; "
+    "exclude the function at the end of the traceback (torch.compiler.disable), or use another "
+    "version of torch with the Triton that belongs to it",
+    texts=None,
+)
+"""A failure inside a compiler, whose own message is about the compiler and not the script."""
+
+RAISER_KINDS = (
+    cause(
+        "checkpoint",
+        r"torch/distributed/(?:checkpoint|_shard/checkpoint|_state_dict_utils)|deepspeed/checkpoint/"
+        r"|deepspeed/runtime/(?:checkpoint_engine|state_dict_factory)|megatron/core/dist_checkpointing"
+        r"|megatron/training/\w{0,20}checkpoint|lightning/(?:fabric|pytorch)/plugins/io/"
+        r"|deepspeed/utils/zero_to_fp32",
+        "a checkpoint could not be written or read",
+        "read a complete checkpoint, with the model, the parallel sizes and the versions of the "
+        "packages that wrote it, or convert it with the framework's tool; see the logs of the "
+        "other ranks and the free space for an earlier failure",
+    ),
+    cause(
+        "launcher",
+        r"torch/distributed/(?:elastic/|launcher/|run\.py|launch\.py|rendezvous\.py)"
+        r"|deepspeed/(?:launcher|elasticity)/|accelerate/(?:commands/|launchers\.py|utils/launch)",
+        "the launcher of the ranks refuses its options, hosts or configuration, or lost the other "
+        "nodes",
+        "let rsctl start the ranks (run.launcher: torchrun) rather than a launcher in run.command; "
+        "otherwise correct the option, file or variable that the message names, the same on all "
+        "nodes; if it names none, see the logs of the other nodes for an earlier failure",
+    ),
+    cause(
+        "pipeline",
+        r"torch/distributed/pipelining/|deepspeed/runtime/pipe/|megatron/core/pipeline_parallel/",
+        "pipeline parallelism does not fit the model, the batch or the number of ranks",
+        "make the number of ranks a multiple of the stages, and the batch a multiple of the "
+        "micro-batches; each stage must get the shapes, types and arguments that it was set up "
+        "with",
+    ),
+    cause(
+        "sharded-tensor",
+        r"torch/distributed/(?:fsdp|_composable|_?tensor|_shard|device_mesh|_mesh_layout"
+        r"|_symmetric_memory|_functional_collectives|algorithms)\b|deepspeed/runtime/zero/"
+        r"|deepspeed/module_inject/|megatron/core/distributed/|megatron/core/tensor_parallel/",
+        "sharded or parallel parameters (FSDP, DTensor, ZeRO, tensor parallelism) do not fit the "
+        "model, the ranks or the way in which the script uses them",
+        "compare the mesh, the placements and the sizes with the number of ranks, and what the "
+        "message names with the framework's configuration; wrap the model before its first step, "
+        "and run the same modules in the same order on all ranks",
+    ),
+    cause(
+        "distributed",
+        r"torch/distributed/",
+        "a rank, or the store of torch.distributed, did not answer or ended the connection",
+        "see the logs of the other replicas for an earlier failure, and look for a rank that is "
+        "slow or waits elsewhere; the nodes must reach each other on all ports",
+        r"^(?!(?:Key|Index|Attribute|OS)Error)[^\n]{0,300}(?:[Tt]imed? ?-?out|was aborted"
+        r"|[Cc]onnect|while waiting|[Ff]ailed to (?:bind|send|recv|receive|accept)"
+        r"|error running collective)",
+    ),
+    cause(
+        "distributed-call",
+        r"torch/(?:distributed/|nn/parallel/)",
+        "a call of torch.distributed does not fit the process group, the rank or the tensors",
+        "call init_process_group before; only ranks of the group take part, lists have an entry "
+        "for each of its ranks, and source ranks are global; correct the argument that the message "
+        "names",
+    ),
+    cause(
+        "data-loader",
+        r"torch/utils/data/|torch/multiprocessing/|deepspeed/runtime/data_pipeline/"
+        r"|megatron/(?:core/datasets|data|training/datasets)/",
+        "the data loader, its sampler or the data set refuses its arguments, or a worker of it "
+        "failed",
+        "correct what the message names: options that exclude each other, a data set without "
+        "__len__ or __getitem__, too few or damaged samples, an index that another version or data "
+        "set made; num_workers=0 shows an error of a worker in the script itself",
+    ),
+    cause(
+        "optimizer",
+        r"torch/(?:optim|amp)/|torch/cuda/amp/|deepspeed/runtime/(?:fp16|bf16|lr_schedules)"
+        r"|megatron/core/optimizer",
+        "the optimizer, its schedule or the gradient scaler refuses its arguments or this order of "
+        "calls",
+        "correct the argument that the message names; in each step call backward(), unscale_() at "
+        "most once, step() and update(), and give the optimizer all parameters of this rank",
+    ),
+    cause(
+        "gradient",
+        r"torch/(?:autograd/(?!graph)|utils/checkpoint|func/)",
+        "autograd refuses a call, or cannot compute the gradients",
+        "correct the call in the script's line of the traceback: tensors that require gradients, "
+        "one backward for each forward, the same operations when a checkpointed part runs again",
+    ),
+    cause(
+        "layer",
+        r"torch/nn/(?!modules/module\.py)",
+        "a layer refuses its arguments or the tensors that it gets",
+        "print the shapes and types before the script's line in the traceback, and compare them "
+        "with the arguments of the layer",
+    ),
+    cause(
+        "trainer",
+        r"transformers/(?:trainer|training_args)|trl/",
+        "the trainer refuses its arguments, the model or the data set",
+        "correct what the message names in the script's arguments (TrainingArguments), the data "
+        "set's columns or the model; where it worked before, install the script's own versions",
+    ),
+    cause(
+        "lightning",
+        r"(?:pytorch_)?lightning(?:_fabric)?/",
+        "Lightning refuses a setting, a call or what the LightningModule returns",
+        "correct what the message names: arguments of the Trainer or Fabric, the strategy, or the "
+        "method of the LightningModule",
+    ),
+    cause(
+        "deepspeed",
+        r"deepspeed/",
+        "DeepSpeed refuses its configuration, the model or a call",
+        "correct the key of DeepSpeed's configuration, or the call, that the message names; a "
+        "model or feature that it does not know needs another version of DeepSpeed",
+    ),
+    cause(
+        "megatron",
+        r"megatron/",
+        "Megatron refuses an argument, or arguments that do not fit each other or the ranks",
+        "correct the argument that the message names in run.args, and compare it with the parallel "
+        "sizes; features of Transformer Engine, apex or flash-attn need the versions that Megatron "
+        "names",
+    ),
+    cause(
+        "accelerate",
+        r"accelerate/",
+        "accelerate refuses its configuration or a call",
+        "correct what the message names, in the script, in accelerate's configuration file "
+        "(`accelerate config`) or in ACCELERATE_ variables",
+    ),
+    cause(
+        "toolkit",
+        r"sagemaker_(?:training|containers|pytorch_container|inference)/",
+        "the toolkit of SageMaker's image refuses the program, its options or its data",
+        "correct what the message names: the program (run.script must be a Python script for "
+        "torchrun and PT-XLA), the launcher, the format of the data or the index of packages",
+    ),
+)
+"""The first whose path fits is shown; all come after the kinds of mistakes of Python itself."""
