@@ -58,7 +58,8 @@ def command(
     rsctl init torchrun ...         the same, from your current command; also from
                                     accelerate launch, deepspeed, mpirun,
                                     horovodrun, srun, torchx run, composer, tune
-                                    run, fabric run and colossalai run
+                                    run, fabric run, colossalai run,
+                                    llamafactory-cli train and axolotl train
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     otherwise template ddp.

@@ -40,6 +40,7 @@ _DEEPSPEED = _Launcher(frozenset({"num_nodes", "hostfile", "H"}), "node_rank", "
 _COMPOSER = _Launcher(frozenset({"world_size"}), "node_rank")
 _FABRIC = _Launcher(frozenset({"num_nodes"}), "node_rank")
 _COLOSSALAI = _Launcher(frozenset({"H", "host", "hostfile"}))
+_AXOLOTL = _Launcher(frozenset({"nnodes", "num_machines"}), "node_rank", "rdzv_endpoint")
 _MPIRUN = _Launcher(frozenset({"H", "host", "hosts", "hostfile", "machinefile", "f"}))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
@@ -54,6 +55,7 @@ _SUBCOMMANDS = {
     ("tune", "run"): _TORCHRUN,
     ("fabric", "run"): _FABRIC,
     ("colossalai", "run"): _COLOSSALAI,
+    ("axolotl", "train"): _AXOLOTL,
     ("-m", "torch.distributed.run"): _TORCHRUN,
     ("-m", "torch.distributed.launch"): _TORCHRUN,
     ("-m", "accelerate.commands.launch"): _ACCELERATE,
