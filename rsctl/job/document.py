@@ -188,7 +188,7 @@ def _with_source(job: Job, base: str) -> Job:
 
 
 def _refuse_foreign_file(root: Mapping) -> None:
-    """Raises YamlError for a file of another program, with one error instead of one for each key."""
+    """Raises YamlError for a file of another program: one error instead of one for each key."""
     key, what = foreign_file(root.entries)
     run = root.entries.get("run")
     if key and (run is None or not isinstance(run.value, Mapping)):

@@ -35,8 +35,7 @@ class Pattern:
     lines, which it reads while `reads_rest`.
 
     An exponent right after the number belongs to it: `([0-9.]+)` reads all of 6.3e-05. `cut` is the
-    first number that the regex ends in the middle of, such as 1 of 1,234.5, and the whole one, which
-    is read if the regex matches all of it.
+    first number that the regex ends in the middle of, such as 1 of 1,234.5, and the whole one.
     `no_number` is the first matched text that is not a number. `missed` is the first NaN or
     infinity in the place of the number that the regex does not match: a group such as `([0-9.]+)`
     cannot match it.
