@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -66,6 +67,9 @@ def command(
     """
     if arguments and arguments[0].startswith("-"):
         context.fail(f"No such option: {arguments[0]}")
+    if len(arguments) == 1 and not Path(arguments[0]).exists():
+        with suppress(ValueError):  # a quotation mark is open
+            arguments = shlex.split(arguments[0])
     arguments = arguments or _found_program() or [_DEFAULT]
     if arguments[0] in template_names():
         if len(arguments) > 2:

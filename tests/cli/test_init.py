@@ -374,6 +374,13 @@ def test_commands_of_other_launchers(
     assert (job["workers"]["count"], job["workers"]["processes"]) == workers
 
 
+def test_a_command_in_quotes_is_its_words(rsctl: Cli) -> None:
+    rsctl.write("", "train.py")
+    assert rsctl("init", "torchrun --nproc-per-node 2 train.py --name 'a b'").code == 0
+    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
+    assert job["run"] == {"script": "train.py", "args": {"name": "a b"}}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

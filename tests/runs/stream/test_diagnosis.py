@@ -182,6 +182,8 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "cpu-torch",
         ),
         ("RuntimeError: torch.cuda.Stream requires CUDA support", "cpu-torch"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", "cpu-torch"),
+        ("RuntimeError: Distributed package doesn't have MPI built in.", "backend-device"),
         (
             "worker-0:7:7 [0] net/plugin.cc:40 NCCL WARN Failed to initialize any NET plugin",
             "plugin",
