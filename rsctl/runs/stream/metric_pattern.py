@@ -133,7 +133,7 @@ def number(raw: object) -> float | None:
 
 
 def _in_text(raw: str | None) -> float | None:
-    """A number as a log has it: also with separators of thousands."""
+    """A number in a log, which may have separators of thousands."""
     return number(raw.replace(",", "") if raw and _THOUSANDS.fullmatch(raw) else raw)
 
 
