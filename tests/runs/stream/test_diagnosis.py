@@ -257,6 +257,12 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
         ("RuntimeError: Not compiled with GPU support", "extension-missing"),
         ("RuntimeError: expected a CUDA tensor but got torch.FloatTensor", "devices"),
         (
+            "ValueError: DistributedDataParallel device_ids and output_device arguments only work "
+            "with single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+            "[1], output_device None, and module parameters {device(type='cpu')}.",
+            "devices",
+        ),
+        (
             "RuntimeError: Attempting to deserialize object on CUDA device 1 but "
             "torch.cuda.device_count() is 1.",
             "devices",
