@@ -126,6 +126,7 @@ image:                          # `process` uses your Python environment instead
 
 run:
   script: train.py
+  # launcher: once              # for a script that starts its ranks, or needs no RANK
 
 workers:
   count: 1                      # nodes

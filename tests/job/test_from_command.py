@@ -196,6 +196,7 @@ run:
     lr: '1e-3'
     epochs: 3
     fast: true
+  # launcher: once              # for a script that starts its ranks, or needs no RANK
   env:
     OMP_NUM_THREADS: '2'
 
