@@ -77,7 +77,7 @@ def _run(command: Launched, launcher: str | None) -> Iterator[str]:
     if launcher is not None:
         yield f"  launcher: {launcher}"
     elif not command.launcher:
-        yield "  # launcher: once              # for a script that starts its ranks, or needs no RANK"
+        yield "  # launcher: once              # if the script starts its ranks, or needs no RANK"
     if command.env:
         yield "  env:"
     for name, value in command.env.items():

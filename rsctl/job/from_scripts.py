@@ -15,6 +15,7 @@ _STARTERS = ("bash", "sh", "dash", "zsh", "source", ".", "sbatch")
 _ENDS = (".sh", ".bash", ".slurm", ".sbatch")
 _SBATCH = re.compile(r"(?m)^#SBATCH[ \t]+([^#\n]+)")
 _OWN_FOLDER = re.compile(r"""\$\(dirname "?(?:\$0|\$\{BASH_SOURCE\[0\]\})"?\)""")
+_PYTHON_FILE = re.compile(r"\.py\b")
 _LARGEST = 1 << 16
 
 
@@ -55,4 +56,5 @@ def _path(words: list[str]) -> str:
 def _starts_python(words: list[str], launchers: Container[str]) -> bool:
     name = PurePath(words[0]).name
     is_known = name in launchers or PYTHON.fullmatch(name) is not None
-    return is_known and any(word == "-m" or word.endswith(".py") for word in words[1:])
+    is_program = any(word == "-m" or _PYTHON_FILE.search(word) for word in words[1:])
+    return is_known and is_program and "pip" not in words

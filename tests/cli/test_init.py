@@ -126,7 +126,7 @@ image:                          # `process` uses your Python environment instead
 
 run:
   script: train.py
-  # launcher: once              # for a script that starts its ranks, or needs no RANK
+  # launcher: once              # if the script starts its ranks, or needs no RANK
 
 workers:
   count: 1                      # nodes

@@ -196,7 +196,7 @@ run:
     lr: '1e-3'
     epochs: 3
     fast: true
-  # launcher: once              # for a script that starts its ranks, or needs no RANK
+  # launcher: once              # if the script starts its ranks, or needs no RANK
   env:
     OMP_NUM_THREADS: '2'
 
@@ -221,7 +221,7 @@ def test_the_text_of_a_job_file(tmp_path: Path) -> None:
     (folder / "requirements.txt").unlink()
     bare = job_text(program("module", "pkg.train", processes=4), folder)
     assert "  # python: requirements.txt\n" in bare
-    assert "run:\n  module: pkg.train\n\nworkers:\n  count: 1" in bare
+    assert "run:\n  module: pkg.train\n  # launcher: once" in bare
     assert "  processes: 4 " in bare
 
 

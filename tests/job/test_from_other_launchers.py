@@ -388,6 +388,12 @@ fi
             'srun -n 2 python train.py "a b"',
         ),
         ("sh tools/run.sh", "make\npython train.py --lr 1", "python train.py --lr 1"),
+        ("sh tools/run.sh", "python -m pip install x\npython train.py", "python train.py"),
+        (
+            "uv run bash tools/run.sh",
+            "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
+            "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
+        ),
     ],
 )
 def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
