@@ -53,8 +53,8 @@ KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}
 _FILES = (
     ("apiVersion kind", "a Kubernetes manifest"),
     ("workerPoolSpecs", "a configuration of gcloud ai custom-jobs"),
-    ("jobSpec", "a request for a custom job of Vertex AI"),
-    ("AlgorithmSpecification", "a request for a training job of SageMaker"),
+    ("jobSpec", "a request for a custom job"),
+    ("AlgorithmSpecification", "a request for a training job"),
     ("resources setup run", "a task of SkyPilot"),
     ("resources num_nodes run", "a task of SkyPilot"),
     ("services", "a file of docker compose"),
