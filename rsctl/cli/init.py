@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -58,13 +59,17 @@ def command(
     rsctl init torchrun ...         the same, from your current command; also from
                                     accelerate launch, deepspeed, mpirun,
                                     horovodrun, srun, torchx run, composer, tune
-                                    run, fabric run and colossalai run
+                                    run, fabric run, colossalai run,
+                                    llamafactory-cli train and axolotl train
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     otherwise template ddp.
     """
     if arguments and arguments[0].startswith("-"):
         context.fail(f"No such option: {arguments[0]}")
+    if len(arguments) == 1 and not Path(arguments[0]).exists():
+        with suppress(ValueError):  # a quotation mark is open
+            arguments = shlex.split(arguments[0])
     arguments = arguments or _found_program() or [_DEFAULT]
     if arguments[0] in template_names():
         if len(arguments) > 2:

@@ -76,6 +76,8 @@ def _run(command: Launched, launcher: str | None) -> Iterator[str]:
         yield from _argument_lines(command.words[1:])
     if launcher is not None:
         yield f"  launcher: {launcher}"
+    elif not command.launcher:
+        yield "  # launcher: once              # if the script starts its ranks, or needs no RANK"
     if command.env:
         yield "  env:"
     for name, value in command.env.items():

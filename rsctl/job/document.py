@@ -19,6 +19,7 @@ from rsctl.job.file_text import YamlError, read_text
 from rsctl.job.gate_checks import check_gate_cells
 from rsctl.job.installed_targets import complete_job, job_type_of
 from rsctl.job.job import Job
+from rsctl.job.other_launchers import foreign_file
 from rsctl.job.units import LocalPath
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Position, Scalar, describe, locate
@@ -104,7 +105,9 @@ def read(
     try:
         document.text = read_text(path) if text is None else text
         root = parse(document.text, path, document.findings)
-        root = overrides.apply(_mapping(root, path), list(settings), document.findings)
+        root = _mapping(root, path)
+        _refuse_foreign_file(root)
+        root = overrides.apply(root, list(settings), document.findings)
     except YamlError as problem:
         document.findings += problem.findings
         return document
@@ -182,6 +185,16 @@ def _with_source(job: Job, base: str) -> Job:
     if job.image.uri or job.image.source:
         return job
     return replace(job, image=replace(job.image, source=LocalPath(base)))
+
+
+def _refuse_foreign_file(root: Mapping) -> None:
+    """Raises YamlError for a file of another program: one error instead of one for each key."""
+    key, what = foreign_file(root.entries)
+    run = root.entries.get("run")
+    if key and (run is None or not isinstance(run.value, Mapping)):
+        message = f"this is {what}, not a job file"
+        remedy = "write a job file by the command that it starts: rsctl init COMMAND"
+        raise YamlError(root.entries[key].key.mark, message, remedy)
 
 
 def _mapping(root: Node | None, path: str) -> Mapping:

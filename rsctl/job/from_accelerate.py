@@ -186,7 +186,9 @@ def accelerate(arguments: list[str]) -> Launched:
         keys["limits.restarts_in_place"] = restarts
     is_multi, env = _plugins(settings)
     env = {**_basics(settings), **env}
+    # Without a configuration it takes all GPUs.
     is_alone = not ranks and not is_multi and nodes == 1
+    is_alone = is_alone and (bool(settings.path) or options.has("cpu"))
     each = 1 if is_alone else per_node(_NAME, ranks, nodes)
     kind = options.program_kind()
     return Launched(kind, options.program(), nodes, each, env, keys, tuple(settings.remarks()))

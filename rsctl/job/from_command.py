@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,9 @@ from rsctl.job.from_accelerate import accelerate
 from rsctl.job.from_clusters import horovodrun, mpirun, srun
 from rsctl.job.from_clusters import on_this_cluster as on_this_cluster
 from rsctl.job.from_deepspeed import deepspeed
+from rsctl.job.from_scripts import command_in, is_script
 from rsctl.job.from_torchrun import colossalai, composer, fabric, torchrun, torchx, tune
+from rsctl.job.from_trainers import axolotl, llama_factory
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
 from rsctl.job.launcher_options import Launched, command_error
 from rsctl.job.script_language import check_module_name
@@ -38,6 +41,9 @@ _SUBCOMMANDS: dict[tuple[str, str], Callable[[list[str]], Launched]] = {
     ("fabric", "run"): fabric,
     ("colossalai", "run"): colossalai,
     ("torchx", "run"): torchx,
+    ("llamafactory-cli", "train"): llama_factory,
+    ("lmf", "train"): llama_factory,
+    ("axolotl", "train"): axolotl,
 }
 _MODULES: dict[str, Callable[[list[str]], Launched]] = {
     "torch.distributed.run": torchrun,
@@ -48,6 +54,13 @@ _MODULES: dict[str, Callable[[list[str]], Launched]] = {
     "horovod.runner.launch": lambda words: horovodrun(words, _read),
 }
 _SET_BY_LAUNCHERS = ("PET_", "SLURM_", "OMPI_COMM_")
+_COUNTS = {
+    **dict.fromkeys(("torchrun", "torch.distributed.run"), ("PET_NNODES", "PET_NPROC_PER_NODE")),
+    **dict.fromkeys(("llamafactory-cli", "lmf"), ("NNODES", "NPROC_PER_NODE")),
+}
+"""The variables from which a launcher reads its nodes and the ranks of each."""
+_SUBMITIT = re.compile(rb"(?m)^[ \t]*(?:import|from) submitit\b")
+_LARGEST = 1 << 20  # bytes of a script
 _NAMES = (*_LAUNCHERS, *(name for name, _ in _SUBCOMMANDS))
 
 
@@ -55,7 +68,7 @@ def is_command(words: Sequence[str]) -> bool:
     """Whether words look like a command line, and not like the name of a template."""
     name = Path(words[0]).name
     is_program = name.endswith(".py") or name in _NAMES or PYTHON.fullmatch(name) is not None
-    return is_program or is_wrapper(list(words))
+    return is_program or is_wrapper(list(words)) or is_script(list(words))
 
 
 def read_command(arguments: Sequence[str]) -> Launched:
@@ -63,9 +76,9 @@ def read_command(arguments: Sequence[str]) -> Launched:
 
     Raises RsctlError for a command line that a job file cannot say.
     """
-    launched = _read(list(arguments))
-    is_script = launched.kind != "script" or launched.words[0].endswith(".py")
-    if not is_script or (launched.kind == "command" and not launched.launcher):
+    launched = _counted(_read(list(arguments)))
+    is_python = launched.kind != "script" or launched.words[0].endswith(".py")
+    if not is_python or (launched.kind == "command" and not launched.launcher):
         raise _unknown(arguments)
     if launched.kind == "module":
         for finding in check_module_name(launched.words[0], "run.module"):
@@ -73,7 +86,18 @@ def read_command(arguments: Sequence[str]) -> Launched:
     if operator := find_operator(launched.words):
         remark = f"{operator[0]} is an argument here: a job file starts the script without a shell"
         launched = launched.within(remarks=[remark])
-    return _checked_env(launched)
+    remark = _launcher_argument(launched.words) if "run.launcher" not in launched.keys else ""
+    return _checked_env(launched.within(remarks=[remark] if remark else []))
+
+
+def _counted(launched: Launched) -> Launched:
+    """The same with the numbers that its launcher reads from variables, where no option has one."""
+    counts = [launched.env.get(name) or "" for name in _COUNTS.get(launched.launcher, ())]
+    nodes, ranks = [int(each) if each.isdigit() else 0 for each in counts] or [0, 0]
+    if launched.nodes == 1 and nodes:
+        launched = launched._replace(nodes=nodes)
+    is_default = launched.processes == 0 or launched.launcher.startswith("torch")
+    return launched._replace(processes=ranks) if ranks and is_default else launched
 
 
 def _checked_env(launched: Launched) -> Launched:
@@ -90,10 +114,26 @@ def _checked_env(launched: Launched) -> Launched:
             env[name] = value
     if ours:
         remarks.append(f"omitted {', '.join(ours)}: rsctl or its launcher sets them")
+    if gpus := env.get("CUDA_VISIBLE_DEVICES"):
+        remarks.append(f"CUDA_VISIBLE_DEVICES={gpus} has GPUs of this machine: remove it elsewhere")
     return launched._replace(env=env, remarks=(*launched.remarks, *remarks))
 
 
+def _launcher_argument(words: Sequence[str]) -> str:
+    """A remark on `--launcher slurm`, as OpenMMLab's scripts take it; empty without one."""
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        name, separator, value = word.partition("=")
+        value = value if separator else after
+        if name == "--launcher" and value in ("slurm", "mpi"):
+            return (
+                f"--launcher {value} has the script read ranks of {value}: use --launcher pytorch"
+            )
+    return ""
+
+
 def _read(words: list[str]) -> Launched:
+    if is_script(words):
+        raise _unknown(words, command_in(words, _NAMES))
     if is_wrapper(words):
         return unwrapped(words, _read)
     name = Path(words[0]).name
@@ -130,6 +170,9 @@ def in_folder(command: Launched, folder: Path) -> Launched:
         name = os.path.relpath(given, folder)  # a link within the folder to a file elsewhere
     if name.startswith(".."):
         raise command_error(f"script {script} is not inside of {folder.resolve()}", remedy)
+    if _SUBMITIT.search(given.read_bytes()[:_LARGEST]):
+        remark = f"{script} submits jobs itself, with submitit: give the script that those jobs run"
+        command = command.within(remarks=[remark])
     return command._replace(words=[name, *arguments])
 
 
@@ -142,9 +185,14 @@ def missing_module(command: Launched, folder: Path) -> Finding | None:
     return warning("command", message, "correct its name, or install it with image.python")
 
 
-def _unknown(arguments: Sequence[str]) -> RsctlError:
+def _unknown(arguments: Sequence[str], instead: str = "") -> RsctlError:
+    """The error for a command line that starts no script; `instead` is the command to give."""
     message = f"{' '.join(arguments[:6])!r} does not start a script in a way that rsctl supports"
+    if instead:
+        remedy = "give the command that it starts, with values for its variables: rsctl init "
+        return command_error(message, remedy + instead)
     remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun, accelerate "
     remedy += "launch, deepspeed, mpirun, horovodrun, srun, torchx run, composer, tune run, fabric "
-    remedy += "run or colossalai run; for another program, write a job file with run.command"
+    remedy += "run, colossalai run, llamafactory-cli train or axolotl train; for another program, "
+    remedy += "write a job file with run.command"
     return command_error(message, remedy)

@@ -5,6 +5,8 @@ From torchrun, SkyPilot, TorchX, dstack, Kubeflow and the estimators and request
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rsctl.target_info import all_targets
 
 _KEYS = {
@@ -47,6 +49,26 @@ _VALUES = {
 
 KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}
 """Their key to our key path."""
+
+_FILES = (
+    ("apiVersion kind", "a Kubernetes manifest"),
+    ("workerPoolSpecs", "a configuration of gcloud ai custom-jobs"),
+    ("jobSpec", "a request for a custom job"),
+    ("AlgorithmSpecification", "a request for a training job"),
+    ("resources setup run", "a task of SkyPilot"),
+    ("resources num_nodes run", "a task of SkyPilot"),
+    ("services", "a file of docker compose"),
+    ("compute_environment distributed_type", "a configuration of accelerate"),
+)
+"""The keys of other programs' files, and what the files are."""
+
+
+def foreign_file(keys: Mapping[str, object]) -> tuple[str, str]:
+    """The first key of a file of another program, and what the file is; empty for a job file."""
+    for names, what in _FILES:
+        if all(name in keys for name in names.split()):
+            return names.split()[0], what
+    return "", ""
 
 
 def our_value(name: str) -> str:

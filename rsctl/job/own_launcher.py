@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from rsctl.findings import Finding, RsctlError, error
+from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.job.job import Job, RunBlock, is_shell_script
 from rsctl.job.shell_text import launcher_lines
 
@@ -22,6 +22,7 @@ _CODE = "launcher"
 _SHELLS = ("sh", "bash", "dash", "zsh")
 _ENDS = (".py", ".sh")
 _LARGEST_SCRIPT = 1 << 16
+_SPAWN = re.compile(r"(?m)^[^#\n]*\b(?:mp|multiprocessing)\.(?:spawn|start_processes)\(")
 
 
 class _Launcher(NamedTuple):
@@ -40,6 +41,7 @@ _DEEPSPEED = _Launcher(frozenset({"num_nodes", "hostfile", "H"}), "node_rank", "
 _COMPOSER = _Launcher(frozenset({"world_size"}), "node_rank")
 _FABRIC = _Launcher(frozenset({"num_nodes"}), "node_rank")
 _COLOSSALAI = _Launcher(frozenset({"H", "host", "hostfile"}))
+_AXOLOTL = _Launcher(frozenset({"nnodes", "num_machines"}), "node_rank", "rdzv_endpoint")
 _MPIRUN = _Launcher(frozenset({"H", "host", "hosts", "hostfile", "machinefile", "f"}))
 _PROGRAMS = {
     "torchrun": _TORCHRUN,
@@ -54,6 +56,7 @@ _SUBCOMMANDS = {
     ("tune", "run"): _TORCHRUN,
     ("fabric", "run"): _FABRIC,
     ("colossalai", "run"): _COLOSSALAI,
+    ("axolotl", "train"): _AXOLOTL,
     ("-m", "torch.distributed.run"): _TORCHRUN,
     ("-m", "torch.distributed.launch"): _TORCHRUN,
     ("-m", "accelerate.commands.launch"): _ACCELERATE,
@@ -73,6 +76,7 @@ def check_own_launcher(job: Job) -> Iterator[Finding]:
     run = job.run
     if run.package is not None:
         return
+    yield from _check_spawn(job)
     script, text = _shell_text(job)
     lines = [_words(run)] if text is None else launcher_lines(text, _is_launcher)
     found = [(words, *launcher) for words in lines if (launcher := _find(words))]
@@ -84,13 +88,35 @@ def check_own_launcher(job: Job) -> Iterator[Finding]:
         yield error(_CODE, problems[0], remedy, f"run.{key}")
 
 
+def _ranks(job: Job) -> int:
+    """The ranks on each node."""
+    if job.workers.processes != "auto":
+        return job.workers.processes
+    return job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
+
+
+def _check_spawn(job: Job) -> Iterator[Finding]:
+    """A warning for a script that starts ranks itself in a job of several ranks.
+
+    torchrun alone starts the store of PyTorch's processes, and tells each rank so.
+    """
+    run, is_alone = job.run, job.workers.count * _ranks(job) == 1
+    if run.script is None or run.launcher != "torchrun" or is_alone:
+        return
+    text = _script_text(job.image.source or ".", run.script) or ""
+    if _SPAWN.search(text) and "LOCAL_RANK" not in text:
+        message = f"{run.script} starts ranks itself, and launcher torchrun starts it on each rank"
+        message += ": all would wait for each other"
+        remedy = "set run.launcher: once; a script on several nodes takes its place from NODE_RANK,"
+        remedy += " NNODES, MASTER_ADDR and MASTER_PORT"
+        yield warning(_CODE, message, remedy, "run.script")
+
+
 def _problem(
     job: Job, script: str, words: Sequence[str], at: int, name: str, launcher: _Launcher
 ) -> str:
     """Why a launcher does not work; empty if it may."""
-    ranks = job.workers.processes
-    if ranks == "auto":
-        ranks = job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
+    ranks = _ranks(job)
     shown = f"{name} in {script}" if script else name
     starter = job.run.launcher
     if starter in ("torchrun", "mpi") and ranks > 1:

@@ -23,13 +23,16 @@ def launcher_lines(text: str, is_launcher: Callable[[Sequence[str]], bool]) -> l
     if _IN_DOUBT.search(text):
         return []
     try:
-        return [command for command in _commands(text) if is_launcher(command)]
+        return [command for command in commands(text) if is_launcher(command)]
     except ValueError:  # a quote that is not closed
         return []
 
 
-def _commands(text: str) -> Iterator[list[str]]:
-    """The words of each simple command, with `$X` in place of what a command prints."""
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each simple command, with `$X` in place of what a command prints.
+
+    Raises ValueError for a quote that is not closed.
+    """
     text = _COMMENT.sub("", text.replace("\\\n", " "))
     for _ in range(3):
         text = _SUBSTITUTION.sub("$X", text)

@@ -187,14 +187,15 @@ def key_remedy(
         return None, f"arguments of the script go in run.args.{key}"
     names = list(known)
     elsewhere = paths_ending_in(key, root)
+    theirs = other_launchers.KEYS.get(key.lower().replace("-", "_"), "")
     near = close_match(key, names, _NEARLY_THE_SAME if elsewhere or may_be_own else _SIMILAR)
-    if near:
+    if near and theirs in ("", near):
         return near, f"did you mean {near!r}?"
     if may_be_own:
         return None, f"rename it to x-{key}: rsctl ignores keys that begin with x-"
     ours = other_launchers.our_value(key)
     if ours not in names:
-        ours = other_launchers.KEYS.get(key.lower().replace("-", "_"), "")
+        ours = theirs
     if ours:
         return None, f"rsctl calls it {ours}"
     if elsewhere:

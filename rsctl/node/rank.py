@@ -270,7 +270,25 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "--mpi":
         return _main_of_mpi(command)
     _write_to_own_pipes()
+    if os.environ.get("WORLD_SIZE") == "1":
+        _leave_store_of_torchrun()
     return _main(command)
+
+
+def _leave_store_of_torchrun() -> None:
+    """Let a rank that is alone have a port and a store of its own.
+
+    A script may start the job's real ranks itself, as with `torch.multiprocessing.spawn`. With
+    torchrun's variable no process of PyTorch starts a store, at any address: all would wait.
+    """
+    if os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None) is None:
+        return
+    import _socket  # `socket` takes several times as long to import
+
+    probe = _socket.socket()
+    probe.bind(("", 0))
+    os.environ["MASTER_PORT"] = str(probe.getsockname()[1])
+    probe.close()
 
 
 def _write_to_own_pipes() -> None:

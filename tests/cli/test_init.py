@@ -67,7 +67,14 @@ def test_nothing_is_overwritten(rsctl: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["bash", "run.sh"], ["env", "ls"], ["chrt", "-f", "1", "python", "train.py"]]
+    "words",
+    [
+        ["bash", "run.sh"],
+        ["./run.sh"],
+        ["sbatch", "job.slurm"],
+        ["env", "ls"],
+        ["chrt", "-f", "1", "python", "train.py"],
+    ],
 )
 def test_a_command_that_init_does_not_read_is_not_a_template(rsctl: Cli, words: list[str]) -> None:
     done = rsctl("init", *words)
@@ -119,6 +126,7 @@ image:                          # `process` uses your Python environment instead
 
 run:
   script: train.py
+  # launcher: once              # if the script starts its ranks, or needs no RANK
 
 workers:
   count: 1                      # nodes
@@ -256,13 +264,13 @@ def test_nodes_and_ranks_of_accelerates_configuration(rsctl: Cli) -> None:
     }
 
 
-def test_accelerates_configuration_of_fsdp_is_refused(rsctl: Cli) -> None:
+def test_accelerates_configuration_of_tpus_is_refused(rsctl: Cli) -> None:
     (rsctl.folder / "train.py").touch()
-    text = ACCELERATE_CONFIG.replace("MULTI_GPU", "FSDP")
-    (rsctl.folder / "fsdp.yaml").write_text(text)
-    done = rsctl("init", "accelerate", "launch", "--config_file", "fsdp.yaml", "train.py")
+    text = ACCELERATE_CONFIG.replace("MULTI_GPU", "XLA")
+    (rsctl.folder / "tpu.yaml").write_text(text)
+    done = rsctl("init", "accelerate", "launch", "--config_file", "tpu.yaml", "train.py")
     assert done.code == 2
-    assert "the job file has no key for distributed_type: FSDP in fsdp.yaml" in done.err
+    assert "the job file has no key for distributed_type: XLA in tpu.yaml" in done.err
     assert not (rsctl.folder / "job.yaml").exists()
 
 
@@ -347,7 +355,7 @@ def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> 
             (2, 4),
         ),
         ("accelerate launch --multi_gpu -m mine.train", {"module": "mine.train"}, (1, "auto")),
-        ("accelerate launch train.py", {"script": "train.py"}, (1, 1)),
+        ("accelerate launch train.py", {"script": "train.py"}, (1, "auto")),
         (
             "deepspeed --num_nodes=2 --num_gpus 4 --master_port 1 train.py --deepspeed ds.json",
             {"script": "train.py", "args": {"deepspeed": "ds.json"}},
@@ -367,18 +375,21 @@ def test_commands_of_other_launchers(
     assert (job["workers"]["count"], job["workers"]["processes"]) == workers
 
 
+def test_a_command_in_quotes_is_its_words(rsctl: Cli) -> None:
+    rsctl.write("", "train.py")
+    assert rsctl("init", "torchrun --nproc-per-node 2 train.py --name 'a b'").code == 0
+    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
+    assert job["run"] == {"script": "train.py", "args": {"name": "a b"}}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (
-            "accelerate launch --use_fsdp train.py",
-            "accelerate launch: rsctl does not know its option --use_fsdp",
+            "accelerate launch --tpu train.py",
+            "accelerate launch: rsctl does not know its option --tpu",
         ),
         ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
-        (
-            "accelerate launch --dynamo_backend inductor a.py",
-            "not know its option --dynamo",
-        ),
         ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
         ("accelerate launch --cpu", "accelerate launch does not start a script"),
         ("accelerate config", "does not start a script in a way that rsctl supports"),

@@ -44,7 +44,8 @@ def same(found: Launched, expected: Launched) -> bool:
         ("torchrun --run-path train.py --lr 1", 1, 1),
         ("python -m torch.distributed.run --nnodes 2 train.py --lr 1", 2, 1),
         ("python3 -u -m torch.distributed.launch --nproc_per_node=8 train.py --lr 1", 1, 8),
-        ("accelerate launch train.py --lr 1", 1, 1),
+        ("accelerate launch train.py --lr 1", 1, "auto"),
+        ("accelerate launch --cpu train.py --lr 1", 1, 1),
         ("accelerate launch --multi_gpu train.py --lr 1", 1, "auto"),
         ("accelerate launch --num_processes 8 --num-machines=2 train.py --lr 1", 2, 4),
         ("accelerate launch --num_machines 2 train.py --lr 1", 2, "auto"),
@@ -66,8 +67,8 @@ def test_a_script_with_its_nodes_and_ranks(line: str, nodes: int, processes: int
         "torchrun -m pkg.train -m x",
         "torchrun --module pkg.train -m x",
         "python -m torch.distributed.run -m pkg.train -m x",
-        "accelerate launch -m pkg.train -m x",
-        "accelerate launch --module --quiet pkg.train -m x",
+        "accelerate launch --num_processes 1 -m pkg.train -m x",
+        "accelerate launch --cpu --module --quiet pkg.train -m x",
     ],
 )
 def test_a_module(line: str) -> None:
@@ -195,6 +196,7 @@ run:
     lr: '1e-3'
     epochs: 3
     fast: true
+  # launcher: once              # if the script starts its ranks, or needs no RANK
   env:
     OMP_NUM_THREADS: '2'
 
@@ -219,7 +221,7 @@ def test_the_text_of_a_job_file(tmp_path: Path) -> None:
     (folder / "requirements.txt").unlink()
     bare = job_text(program("module", "pkg.train", processes=4), folder)
     assert "  # python: requirements.txt\n" in bare
-    assert "run:\n  module: pkg.train\n\nworkers:\n  count: 1" in bare
+    assert "run:\n  module: pkg.train\n  # launcher: once" in bare
     assert "  processes: 4 " in bare
 
 

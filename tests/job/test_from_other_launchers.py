@@ -12,7 +12,7 @@ from rsctl.findings import RsctlError
 from rsctl.job.command_text import job_text
 from rsctl.job.document import read
 from rsctl.job.from_clusters import on_this_cluster
-from rsctl.job.from_command import read_command
+from rsctl.job.from_command import in_folder, read_command
 from rsctl.job.launcher_options import Launched
 
 MPI: dict[str, Any] = {"run.launcher": "mpi", "image.apt": ["openmpi-bin"]}
@@ -90,7 +90,7 @@ def found(line: str) -> Launched:
         ("deepspeed --num_g 2 train.py", 1, 2, {}),
         ("python3 -m torch.distributed.run --max-restarts=3 train.py", 1, 1,
          {"limits.restarts_in_place": 3}),
-        ("accelerate launch --max_restarts 1 train.py", 1, 1, {"limits.restarts_in_place": 1}),
+        ("accelerate launch --max_restarts 1 train.py", 1, 0, {"limits.restarts_in_place": 1}),
     ],
 )  # fmt: skip
 def test_nodes_ranks_and_keys(line: str, nodes: int, ranks: int, keys: dict[str, Any]) -> None:
@@ -311,3 +311,136 @@ def test_a_module_behind_options_without_a_space(line: str) -> None:
 )
 def test_options_of_wrappers_are_named(line: str, remark: str) -> None:
     assert remark in read_command(shlex.split(line)).remarks
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "nodes", "ranks"),
+    [
+        ("llamafactory-cli train a.yaml", "llamafactory.launcher a.yaml", 1, 0),
+        (
+            "FORCE_TORCHRUN=1 NNODES=2 NODE_RANK=1 NPROC_PER_NODE=4 MASTER_PORT=1 "
+            "llamafactory-cli train a.yaml learning_rate=1e-5",
+            "llamafactory.launcher a.yaml learning_rate=1e-5",
+            2,
+            4,
+        ),
+        ("axolotl train a.yml", "axolotl.cli.train a.yml", 1, 0),
+        ("axolotl train a.yml --num-processes 2", "axolotl.cli.train a.yml", 1, 2),
+        ("axolotl train a.yml --launcher=python --debug", "axolotl.cli.train a.yml --debug", 1, 1),
+        (
+            "axolotl train a.yml --launcher torchrun -- --nproc_per_node=8 --nnodes=2 --rdzv_id=x",
+            "axolotl.cli.train a.yml",
+            2,
+            8,
+        ),
+    ],
+)
+def test_programs_that_start_torchrun_with_their_module(
+    line: str, words: str, nodes: int, ranks: int
+) -> None:
+    command = found(line)
+    assert (command.kind, command.words) == ("module", words.split())
+    assert (command.nodes, command.processes) == (nodes, ranks)
+
+
+@pytest.mark.parametrize("line", ["llamafactory-cli train", "axolotl train a.yml --cloud c.yml"])
+def test_what_these_programs_do_besides_is_an_error(line: str) -> None:
+    with pytest.raises(RsctlError):
+        read_command(line.split())
+
+
+def test_torchrun_reads_its_nodes_and_ranks_from_variables() -> None:
+    command = found("PET_NNODES=2 PET_NPROC_PER_NODE=4 torchrun train.py")
+    assert (command.nodes, command.processes) == (2, 4)
+    assert command.remarks == (
+        "omitted PET_NNODES, PET_NPROC_PER_NODE: rsctl or its launcher sets them",
+    )
+    assert found("PET_NNODES=2 torchrun --nnodes 3 train.py").nodes == 3
+
+
+SHELL_SCRIPT = """#!/bin/bash
+#SBATCH --nodes=2   # of the cluster
+#SBATCH -p gpu
+GPUS=$1
+export NODE_RANK=${NODE_RANK:-0}
+python -m pip install x.py
+if true; then
+  PYTHONPATH="$(dirname $0)/..":$PYTHONPATH \\
+  torchrun --nproc_per_node=$GPUS \\
+    $(dirname "$0")/train.py "${@:2}"
+fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "command"),
+    [
+        ("bash tools/run.sh 8", SHELL_SCRIPT, "torchrun --nproc_per_node=$GPUS tools/train.py"),
+        ("A=1 ./tools/run.sh", SHELL_SCRIPT, "torchrun --nproc_per_node=$GPUS ./tools/train.py"),
+        (
+            "sbatch -J name tools/run.sh",
+            SHELL_SCRIPT,
+            "srun --nodes=2 -p gpu -J name torchrun --nproc_per_node=$GPUS tools/train.py",
+        ),
+        (
+            "sbatch tools/run.sh",
+            "srun -n 2 python train.py 'a b'",
+            'srun -n 2 python train.py "a b"',
+        ),
+        ("sh tools/run.sh", "make\npython train.py --lr 1", "python train.py --lr 1"),
+        ("sh tools/run.sh", "python -m pip install x\npython train.py", "python train.py"),
+        (
+            "uv run bash tools/run.sh",
+            "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
+            "torchrun --nproc_per_node=${2:-2} ${1:-example.py}",
+        ),
+    ],
+)
+def test_the_remedy_for_a_shell_script_is_the_command_that_it_starts(
+    folder: Path, line: str, text: str, command: str
+) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "run.sh").write_text(text)
+    with pytest.raises(RsctlError) as caught:
+        read_command(shlex.split(line))
+    [finding] = caught.value.findings
+    before = "give the command that it starts, with values for its variables: rsctl init "
+    assert (finding.remedy or "").startswith(before + command)
+
+
+@pytest.mark.parametrize("text", ["make train", "python train.py '", "\udcff"])
+def test_a_shell_script_without_such_a_command(folder: Path, text: str) -> None:
+    (folder / "run.sh").write_bytes(text.encode(errors="surrogateescape"))
+    with pytest.raises(RsctlError) as caught:
+        read_command(["./run.sh"])
+    assert (caught.value.findings[0].remedy or "").startswith("give SCRIPT.py")
+
+
+@pytest.mark.parametrize(
+    ("line", "remark"),
+    [
+        (
+            "CUDA_VISIBLE_DEVICES=0,3 torchrun train.py",
+            "CUDA_VISIBLE_DEVICES=0,3 has GPUs of this machine: remove it elsewhere",
+        ),
+        (
+            "torchrun train.py c.py --launcher slurm",
+            "--launcher slurm has the script read ranks of slurm: use --launcher pytorch",
+        ),
+        (
+            "torchrun train.py --launcher=mpi",
+            "--launcher mpi has the script read ranks of mpi: use --launcher pytorch",
+        ),
+        ("torchrun train.py --launcher pytorch", ""),
+    ],
+)
+def test_remarks_on_what_another_place_decides(line: str, remark: str) -> None:
+    assert found(line).remarks == ((remark,) if remark else ())
+
+
+def test_a_script_that_submits_jobs_itself(folder: Path) -> None:
+    (folder / "train.py").write_text("def main():\n    import submitit\n")
+    command = in_folder(read_command(["train.py", "--nodes", "8"]), Path())
+    assert command.remarks == (
+        "train.py submits jobs itself, with submitit: give the script that those jobs run",
+    )

@@ -165,3 +165,32 @@ def test_launchers_of_frameworks(read_text: Any, words: list[str]) -> None:
     nodes = "starts ranks on one node and the job has 2 nodes: each would train separately"
     assert [each.message for each in found] == [f"{' '.join(words)} {nodes}"]
     assert "set run.script: train.py, run.launcher: torchrun" in str(found[0].remedy)
+
+
+SPAWN = "import torch.multiprocessing as mp\nmp.spawn(main, nprocs=2)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "workers", "is_warned"),
+    [
+        (SPAWN, "{count: 2}", True),
+        (SPAWN, "{processes: 2}", True),
+        (SPAWN.replace("mp.spawn(", "torch.multiprocessing.start_processes("), "{count: 2}", True),
+        (SPAWN, "{count: 1}", False),
+        (SPAWN, "{accelerator: 'l4:1'}", False),
+        (SPAWN, "{accelerator: 'l4:2'}", True),
+        (f"if 'LOCAL_RANK' not in os.environ:\n    {SPAWN}", "{count: 2}", False),
+        ("# mp.spawn(main)\n", "{count: 2}", False),
+    ],
+)
+def test_a_script_that_starts_ranks_itself(
+    read_text: Any, source: Path, text: str, workers: str, is_warned: bool
+) -> None:
+    (source / "train.py").write_text(text)
+    job = f"name: j\nrun: {{script: train.py}}\nworkers: {workers}\nimage: {{source: src}}\n"
+    found = [each for each in read_text(job).findings if each.severity == "warning"]
+    message = "train.py starts ranks itself, and launcher torchrun starts it on each rank: all "
+    message += "would wait for each other"
+    assert [(each.path, each.message) for each in found] == [("run.script", message)] * is_warned
+    once = job.replace("train.py}", "train.py, launcher: once}").replace("processes", "count")
+    assert [each for each in read_text(once).findings if each.severity == "warning"] == []

@@ -32,8 +32,8 @@ _ENDS = re.compile(
 )
 _IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
 _NOT_OWN = re.compile(
-    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/node/|/torch/distributed/"
-    r"|/tensorflow_core/"
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/(?:node|transport)/"
+    r"|/torch/distributed/|/tensorflow_core/"
     r"|pyx$|pxi$"
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")

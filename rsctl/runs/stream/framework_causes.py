@@ -145,6 +145,12 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "devices",
+        r"device_ids and output_device arguments only work with[^\n]{0,200}type='cpu'",
+        "DistributedDataParallel got device_ids for a model on the CPU",
+        "omit device_ids where the model is on the CPU, or move the model to the rank's GPU first",
+    ),
+    cause(
+        "devices",
         r"Expected all tensors to be on the same device|Input tensor is not an XLA tensor"
         r"|must have its parameters and buffers on device|Expected (?:tensor|object)[^\n]{0,60}to "
         r"have the same (?:device|backend)|[Ee]xpected (?:object of )?(?:device|backend) (?:type )?"

@@ -226,10 +226,11 @@ GPU_USE_CAUSES = (
     cause(
         "cpu-torch",
         r"'torch\._C' has no attribute '_cuda_\w+'|Torch not compiled with CUDA"
-        r"|torch\.cuda\.\w+ requires CUDA support",
+        r"|torch\.cuda\.\w+ requires CUDA support|package doesn't have NCCL built in",
         "the installed torch is a CPU build, but the script uses a GPU",
         "use an image.base, or a torch in image.python, that is built for CUDA, and request a "
-        "GPU with workers.accelerator; or use CUDA only where torch.cuda.is_available()",
+        "GPU with workers.accelerator; or use CUDA and NCCL only where torch.cuda.is_available(), "
+        "and gloo elsewhere; a script that needs no ranks: run.launcher: once",
     ),
     cause(
         "no-gpu",

@@ -15,6 +15,7 @@ _MAY_BE_STRANGE = re.compile("nan|inf", re.IGNORECASE)
 _DECIMAL = re.compile(r"[-+]?[0-9.]+")
 _EXPONENT = re.compile(r"[eE][-+]?[0-9]+(?!\w|\.[0-9])")
 _MORE = re.compile(r"(?:\.[0-9]+|(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?)")
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?\s*")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -87,11 +88,11 @@ class Pattern:
 
     def _numbers(self, text: str, matches: list[re.Match[str]]) -> Iterator[MatchedNumber]:
         for match in matches:
-            value = number(match[self._group])
+            value = _in_text(match[self._group])
             if value is not None:
                 self._learn(text, match)
                 value = self._whole(text, match, value)
-                yield MatchedNumber(value, number(match.groupdict().get("step")))
+                yield MatchedNumber(value, _in_text(match.groupdict().get("step")))
             elif self.no_number is None:
                 self.no_number = str(match[self._group])
 
@@ -129,6 +130,11 @@ def number(raw: object) -> float | None:
         return float(raw)
     except (ValueError, OverflowError):
         return None
+
+
+def _in_text(raw: str | None) -> float | None:
+    """A number in a log, which may have separators of thousands."""
+    return number(raw.replace(",", "") if raw and _THOUSANDS.fullmatch(raw) else raw)
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:

@@ -28,6 +28,7 @@ _RANKS = range(1 << 16)
 _GPUS = range(1000)
 _MOST_FINDINGS = 20
 _NUMBER_GROUP = r"([-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|nan|inf))"
+_GROUPED = r"([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)"
 _STEPS = 2.0**63  # the limits of an integer in the store and for JSON readers
 
 
@@ -225,7 +226,7 @@ def _events(
 
 def _cut(name: str, read: str, whole: str) -> Finding:
     message = f"metric {name}: its regex reads {read} where the log has {whole[:60]}"
-    remedy = "let its group match the whole number, and print it without separators"
+    remedy = f"let its group match the whole number, such as {_GROUPED}"
     return warning("metric-value", message, remedy, f"metrics.{name}.regex")
 
 
@@ -240,7 +241,7 @@ def _unread_rest(name: str) -> Finding:
 
 def _no_number(name: str, text: str) -> Finding:
     message = f"metric {name}: {text[:60]!r} is not a number, and is ignored"
-    remedy = f"let the group match only the number: {name}={_NUMBER_GROUP}"
+    remedy = f"let the group match only the number: {_NUMBER_GROUP}"
     return warning("metric-value", message, remedy, f"metrics.{name}.regex")
 
 
@@ -249,7 +250,7 @@ def _missed(name: str, text: str) -> Finding:
         f"the log has {text} where metric {name} has its number, and its regex does not match "
         "it: the training may have diverged"
     )
-    remedy = f"let the group match it too: {name}={_NUMBER_GROUP}"
+    remedy = f"let the group match it too: {_NUMBER_GROUP}"
     return warning("metric-nan", message, remedy, f"metrics.{name}.regex")
 
 

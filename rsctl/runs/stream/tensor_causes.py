@@ -33,7 +33,8 @@ TENSOR_CAUSES = (
     cause(
         "backend-device",
         r"No backend type associated with device type (\w{1,20})|Tensors must be (CUDA and dense)"
-        r"|(?:Distributed package|PyTorch)[^\n]{0,30}doesn't have (\w{1,20}) (?:built|support)"
+        r"|(?:Distributed package|PyTorch)[^\n]{0,30}doesn't have (?!NCCL)(\w{1,20})"
+        r" (?:built|support)"
         r"|Tensors must be (contiguous)|only Tensors of floating point dtype can require()",
         "a collective operation got a tensor that its backend does not take: {names}",
         "move tensors to the rank's GPU for NCCL, or make a process group with backend "

@@ -182,6 +182,8 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "cpu-torch",
         ),
         ("RuntimeError: torch.cuda.Stream requires CUDA support", "cpu-torch"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", "cpu-torch"),
+        ("RuntimeError: Distributed package doesn't have MPI built in.", "backend-device"),
         (
             "worker-0:7:7 [0] net/plugin.cc:40 NCCL WARN Failed to initialize any NET plugin",
             "plugin",
@@ -254,6 +256,12 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
         ("RuntimeError: cuda runtime error (10) : invalid device ordinal", "processes"),
         ("RuntimeError: Not compiled with GPU support", "extension-missing"),
         ("RuntimeError: expected a CUDA tensor but got torch.FloatTensor", "devices"),
+        (
+            "ValueError: DistributedDataParallel device_ids and output_device arguments only work "
+            "with single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+            "[1], output_device None, and module parameters {device(type='cpu')}.",
+            "devices",
+        ),
         (
             "RuntimeError: Attempting to deserialize object on CUDA device 1 but "
             "torch.cuda.device_count() is 1.",

@@ -100,6 +100,14 @@ def test_the_exception_and_its_place_in_the_script(
     assert (found.text, found.position) == (raised, position)
 
 
+@pytest.mark.parametrize("own", ["node/rank.py", "transport/pytorch/inspection.py"])
+def test_code_of_rsctl_is_not_the_scripts(own: str) -> None:
+    text = SIMPLE.replace("lib/python3.11/site-packages/torch/nn/modules/module.py", f"rsctl/{own}")
+    found = find_exception(text.splitlines())
+    assert found is not None
+    assert found.position == "/app/train.py:9"
+
+
 def test_a_frame_in_a_package_is_better_than_none() -> None:
     found = find_exception(SIMPLE.replace("/app/", "/opt/lib/python3.11/").splitlines())
     assert found is not None

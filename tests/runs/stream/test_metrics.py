@@ -358,6 +358,33 @@ def test_a_regex_that_ends_in_a_number_is_told(regex: str, text: str, message: s
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("tps: 12,346  mfu", 12346.0),
+        ("tps: 1,234,567.5/s", 1234567.5),
+        ("tps: 346,", 346.0),
+        ("tps: 0.25", 0.25),
+    ],
+)
+def test_separators_of_thousands_are_read(text: str, value: float) -> None:
+    """By the group that the finding on `([0-9.]+)` gives."""
+    reader = MetricReader({"tps": MetricSpec("tps: ([0-9.]+)")})
+    read_lines(reader, "tps: 12,346")
+    remedy = reader.take_findings()[0].remedy or ""
+    assert read(text, tps="tps: " + remedy.rpartition(" ")[2]) == [("tps", value, None)]
+
+
+@pytest.mark.parametrize("text", ["0,123", "12,34", "1,2345", "1,234.5,678"])
+def test_other_commas_are_not_separators(text: str) -> None:
+    assert read(f"loss {text}", loss=r"loss (\S+)") == []
+
+
+def test_a_step_may_have_separators() -> None:
+    regex = r"step (?P<step>[\d,]+) loss (?P<value>\S+)"
+    assert read("step 12,000 loss 0.5", loss=regex) == [("loss", 0.5, 12000)]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "\x1b[1mloss=\x1b[32m0.5\x1b[0m",
