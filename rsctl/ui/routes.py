@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from anyio import CancelScope
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from rsctl.api import Bench, ExitCode, RsctlError, Run, Store
 from rsctl.bench.records import Benches
@@ -159,8 +162,24 @@ def _chosen(request: Request) -> dict[str, str]:
     return {n: request.query_params[n] for n in _LOG_PARAMETERS if n in request.query_params}
 
 
-def _stream(events: Iterator[bytes]) -> Response:
-    return StreamingResponse(events, media_type="text/event-stream")
+def _stream(events: streams.Stream) -> Response:
+    return _Stream(events)
+
+
+class _Stream(StreamingResponse):
+    """Events until their end, or until the browser goes away, which closes their run's log."""
+
+    def __init__(self, events: streams.Stream) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with CancelScope(shield=True):
+                await run_in_threadpool(self._events.close)
 
 
 def _style(_request: Request) -> Response:

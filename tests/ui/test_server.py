@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -15,6 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from rsctl.api import LogEvent, Run
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
@@ -224,6 +227,34 @@ def test_a_long_log_says_that_it_has_earlier_lines(browser: Browser, make_run: M
     assert found[0] == {"left": 0, "lines": [], "earlier": f"earlier lines: rsctl logs {made.run}"}
     shown = [line[3] for batch in found for line in batch["lines"]]  # type: ignore[index, attr-defined]
     assert (len(shown), shown[0], shown[-1]) == (LINES, "line 1", "the last")
+
+
+def test_a_browser_that_goes_away_ends_its_stream(
+    browser: Browser, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it keeps the run's files open, and the right to collect its log."""
+    ended, halt = threading.Event(), threading.Event()
+
+    def endless(*_: object, **__: object) -> Iterator[list[LogEvent]]:
+        try:
+            while True:
+                yield []
+                halt.wait(0.2)  # it is here that a browser goes away
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Run, "log_batches", endless)
+    made: MadeRun = make_run()
+    browser.log_in()
+    gc.disable()  # which would end it some time later
+    try:
+        stream = browser(f"/events/run/{made.run}")
+        found = events(stream)
+        assert [next(found)[0], next(found)[0]] == ["parts", "log"]
+        stream.close()
+        assert ended.wait(DEADLINE_SECONDS)
+    finally:
+        gc.enable()
 
 
 def test_the_command_prints_its_address_and_ends_with_ctrl_c(rsctl: Cli) -> None:
