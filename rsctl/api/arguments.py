@@ -26,7 +26,8 @@ def check_count(name: str, value: int | None, least: int = 0, most: int = _MOST)
         return
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if not is_integer or not least <= value <= most:
-        limits = f"of {least} or more" if most == _MOST else f"from {least} to {most}"
+        is_large = is_integer and value > most
+        limits = f"from {least} to {most}" if is_large or most < _MOST else f"of {least} or more"
         raise refused(name, value, f"is not an integer {limits}", f"give an integer {limits}")
 
 

@@ -100,6 +100,10 @@ def test_a_time_limit_that_is_not_a_number(write_job: Write, value: Any) -> None
     assert "limit: " in refusal(api.Budget, value)
 
 
+def test_a_number_that_no_store_holds(write_job: Write) -> None:
+    assert refusal(api.runs, 2**70) == f"limit: {2**70} is not an integer from 0 to {2**53}"
+
+
 def test_a_budget_below_nothing() -> None:
     assert refusal(api.Budget, -1) == "limit: -1 is not a number of 0 or more"
 
