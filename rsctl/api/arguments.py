@@ -28,7 +28,7 @@ def check_count(name: str, value: int | None, least: int = 0, most: int = _MOST)
     if not is_integer or not least <= value <= most:
         is_large = is_integer and value > most
         limits = f"from {least} to {most}" if is_large or most < _MOST else f"of {least} or more"
-        raise refused(name, value, f"is not an integer {limits}", f"give an integer {limits}")
+        raise wrong(name, value, f"is not an integer {limits}", f"give an integer {limits}")
 
 
 def check_number(name: str, value: float, least: float = float("-inf")) -> None:
@@ -36,17 +36,17 @@ def check_number(name: str, value: float, least: float = float("-inf")) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not value >= least:
         limits = "" if least == float("-inf") else f" of {least:g} or more"
-        raise refused(name, value, f"is not a number{limits}", f"give a number{limits}")
+        raise wrong(name, value, f"is not a number{limits}", f"give a number{limits}")
 
 
 def check_text(name: str, value: object) -> None:
     """Raise RsctlError unless an argument is text that can be stored."""
     if not isinstance(value, str):
-        raise refused(name, value, "is not a string", "give a string")
+        raise wrong(name, value, "is not a string", "give a string")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise refused(name, value, "is not valid Unicode", "check its encoding") from None
+        raise wrong(name, value, "is not valid Unicode", "check its encoding") from None
 
 
 def check_path(name: str, value: object) -> None:
@@ -54,15 +54,15 @@ def check_path(name: str, value: object) -> None:
     if not isinstance(value, str) and not (
         isinstance(value, os.PathLike) and isinstance(os.fspath(value), str)
     ):
-        raise refused(name, value, "is not a path", "give a string or a pathlib.Path")
+        raise wrong(name, value, "is not a path", "give a string or a pathlib.Path")
 
 
 def checked_names(name: str, value: Iterable[str]) -> list[str]:
     """Several strings. Raises RsctlError for one string, whose characters are not meant."""
     if isinstance(value, (str, bytes)):
-        raise refused(name, value, "is one string, not a list of strings", f"give [{value!r}]")
+        raise wrong(name, value, "is one string, not a list of strings", f"give [{value!r}]")
     if not isinstance(value, Iterable):
-        raise refused(name, value, "is not a list of strings", "give a list of strings")
+        raise wrong(name, value, "is not a list of strings", "give a list of strings")
     names = list(value)
     for each in names:
         check_text(name, each)
@@ -83,7 +83,7 @@ def moment(name: str, value: datetime | str) -> str:
         return f"{time.astimezone(timezone.utc):%Y-%m-%dT%H:%M:%S.%fZ}".zfill(TIME_LENGTH)
     except (ValueError, OverflowError, AttributeError):
         why = "is neither a duration such as 10m nor a time such as 2026-01-31T12:00:00Z"
-        raise refused(name, value, why, "give a datetime, a time or a duration") from None
+        raise wrong(name, value, why, "give a datetime, a time or a duration") from None
 
 
 def _ago(text: str) -> datetime | None:
@@ -94,7 +94,7 @@ def _ago(text: str) -> datetime | None:
     return datetime.now(timezone.utc) - timedelta(seconds=seconds)
 
 
-def refused(name: str, value: object, why: str, remedy: str) -> RsctlError:
+def wrong(name: str, value: object, why: str, remedy: str) -> RsctlError:
     """The error of an argument that a function does not take."""
     shown = repr(value)
     shown = shown if len(shown) <= 80 else f"{shown[:80]}…"

@@ -22,7 +22,7 @@ def bench(reference: str) -> Bench:
 
 
 def benches(limit: int | None = None) -> list[Bench]:
-    """The benches of the store, the newest first; a `limit` of 0 is none.
+    """The benches of the store, the newest first; a `limit` of 0 lists all.
 
     Raises RsctlError if the store cannot be used.
     """

@@ -18,7 +18,7 @@ from rsctl.api.arguments import (
     check_text,
     checked_names,
     moment,
-    refused,
+    wrong,
 )
 from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, OnFinding, chosen_replicas, log_batches
@@ -315,7 +315,7 @@ class Run:
         kinds: frozenset[Any] = frozenset(checked_names("only", only))
         if unknown := kinds - FetchSelection.kinds:
             known = ", ".join(sorted(FetchSelection.kinds))
-            raise refused("only", min(unknown), "is not a kind of result", f"give some of {known}")
+            raise wrong("only", min(unknown), "is not a kind of result", f"give some of {known}")
         globs = tuple(checked_names("include", include))
         choice = FetchSelection(kinds or FetchSelection.kinds, globs, max_unpacked)
         return fetch_results(self.record, folder, choice, on_progress)

@@ -7,7 +7,7 @@ from contextlib import closing
 from datetime import datetime
 from itertools import islice
 
-from rsctl.api.arguments import check_count, check_text, moment, refused
+from rsctl.api.arguments import check_count, check_text, moment, wrong
 from rsctl.api.reconcile import OnOutdated, ignore, latest, reconcile_all, reconcile_run
 from rsctl.api.run_handle import Run
 from rsctl.findings import JobState, RsctlError
@@ -50,7 +50,7 @@ def runs(
 ) -> list[Run]:
     """The runs of the store, the newest first, reconciled.
 
-    A `limit` of 0 is none. `name` is a glob that the job's name matches; `states` are those to
+    A `limit` of 0 lists all. `name` is a glob that the job's name matches; `states` are those to
     list; `since` is the earliest time of creation: a datetime, RFC 3339, or a duration ago such as
     2h. With `groups`, a group by run such as its bench, `limit` is a number of groups, each with
     all of its runs; a run without a group is its own. `on_outdated` gets the runs that may be out
@@ -82,7 +82,7 @@ def _known_states(states: Collection[JobState]) -> list[JobState]:
         return [JobState(state) for state in names]
     except (ValueError, TypeError):
         remedy = f"give a list of {', '.join(JobState)}"
-        raise refused("states", states, "is not a list of states", remedy) from None
+        raise wrong("states", states, "is not a list of states", remedy) from None
 
 
 def _first_groups(

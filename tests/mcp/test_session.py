@@ -47,7 +47,7 @@ def test_a_job_file_is_no_bench(session: Session) -> None:
 @pytest.mark.parametrize("name", ["a\0.yaml", "a" * 5000 + ".yaml"])
 def test_a_name_that_is_no_path(session: Session, name: str) -> None:
     for call in (session.job_file, session.source):
-        with pytest.raises(RsctlError, match="is not a (path|file)"):
+        with pytest.raises(RsctlError, match=r"is not a (path|file)"):
             call(name)
     assert not session.is_job_file(name.removesuffix(".yaml"))
 
