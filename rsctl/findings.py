@@ -6,9 +6,10 @@ and the remedy. Code that cannot continue raises `RsctlError` with its findings.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Sequence
 from enum import Enum, IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -94,6 +95,10 @@ class RsctlError(Exception):
         super().__init__("; ".join(finding.message for finding in findings))
         self.exit_code = exit_code
         self.findings = findings
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Itself for pickle and copy, also of a subclass that is made of something else."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore
 
     def __str__(self) -> str:
         """Each finding as `job.yaml:3:10: workers.count: message`, with its remedy below it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+from rsctl.api.arguments import check_number
 from rsctl.api.run_handle import Run
 from rsctl.bench.cancel import cancel_bench, request_cancel
 from rsctl.bench.folder import BenchFolder
@@ -153,6 +154,7 @@ class Bench:
         Leaves a bench that has ended unchanged. Raises RsctlError (exit code 6) if runs are still
         active after `timeout` seconds.
         """
+        check_number("timeout", timeout)
         if not self.state.is_final:
             with closing(Store()) as store:
                 self.record = cancel_bench(store, self.record, timeout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from rsctl.api.arguments import check_count, check_text
 from rsctl.api.bench_handle import Bench
 from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.api.run_handle import Run
@@ -15,12 +16,17 @@ from rsctl.runs.store import Store
 
 def bench(reference: str) -> Bench:
     """A bench by its id, a unique prefix or `@last`. Raises RsctlError if there is none."""
+    check_text("reference", reference)
     with closing(Store()) as store:
         return Bench(Benches(store).find(reference))
 
 
 def benches(limit: int | None = None) -> list[Bench]:
-    """The benches of the store, the newest first. Raises RsctlError if it cannot be used."""
+    """The benches of the store, the newest first; a `limit` of 0 lists all.
+
+    Raises RsctlError if the store cannot be used.
+    """
+    check_count("limit", limit)
     with closing(Store()) as store:
         return [Bench(record) for record in Benches(store).benches(limit or -1)]
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Union
 
+from rsctl.api.arguments import MOST_REPETITIONS, check_count
 from rsctl.api.bench_handle import Bench
 from rsctl.api.job_file import JobFile, load, message_findings
 from rsctl.bench import run as driver
@@ -76,6 +77,7 @@ class PreparedBench:
         It has `repeat` repetitions of each cell: by default the number in `gate.repeat`, otherwise
         one. Raises RsctlError.
         """
+        check_count("repeat", repeat, 1, MOST_REPETITIONS)
         gate = self.plan.job.gate
         times = repeat or (gate.repeat if gate else None) or 1
         return claim(self.plan.new_bench(times), new, excluded)
@@ -106,6 +108,7 @@ class PreparedBench:
         stop: Callable[[], Stop] = never,
     ) -> Bench:
         """Run the remaining runs of a claimed bench; see `rsctl.api.run_bench`."""
+        check_count("parallel", parallel, 1)
         if self.plan.job.tracking or self.plan.job.notify:
             bench.start_trackers()
         bench.record = driver.run_bench(
@@ -189,6 +192,8 @@ def run_bench(
     RsctlError if no more runs can start. A KeyboardInterrupt leaves the runs in progress as they
     are; the same call continues with them.
     """
+    check_count("repeat", repeat, 1, MOST_REPETITIONS)
+    check_count("parallel", parallel, 1)
     prepared = prepare_bench(job, target, rehearse=rehearse)
     bench = prepared.claim(repeat, new=new)
     return prepared.run(bench, parallel=parallel, fail_fast=fail_fast, observer=observer, stop=stop)

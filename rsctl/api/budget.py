@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from threading import Lock
 
+from rsctl.api.arguments import check_number
 from rsctl.estimate.costs.billing import PlanCost
 from rsctl.estimate.costs.limit import dollars
 from rsctl.findings import ExitCode, RsctlError, error
@@ -20,10 +21,13 @@ class Budget:
     """The most that submissions may cost together, in US dollars; without a `limit`, anything.
 
     A submission counts with the most that it can cost, from when it is reserved until it is
-    released; its real cost, once known, changes nothing. Any thread may use it.
+    released; its real cost, once known, changes nothing. Any thread may use it. Raises RsctlError
+    if the limit is not a number of 0 or more.
     """
 
     def __init__(self, limit: float | None = None) -> None:
+        if limit is not None:
+            check_number("limit", limit, 0)
         self.limit = limit
         self._reserved = 0.0
         self._lock = Lock()

@@ -13,6 +13,7 @@ from typing import Optional
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.api.arguments import checked_names
 from rsctl.estimate.advice.calibrate import FEWEST_TO_CHECK, Observation, calibrate
 from rsctl.estimate.advice.calibration import Calibration, uncalibrated
 from rsctl.findings import ExitCode, RsctlError, error
@@ -66,7 +67,7 @@ def calibrate_from(references: Iterable[str]) -> list[Fitted]:
     """
     by_target: dict[str, list[Observation]] = {}
     with closing(Store()) as store:
-        for reference in dict.fromkeys(references):
+        for reference in dict.fromkeys(checked_names("references", references)):
             run = store.find(reference)
             observation = observation_of(store, run.run)
             if observation is None:

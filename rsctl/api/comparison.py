@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from typing import Union
 
+from rsctl.api.arguments import check_path, checked_names
 from rsctl.api.bench_handle import Bench
 from rsctl.api.bench_list import find
 from rsctl.api.reconcile import OnOutdated, ignore
@@ -17,6 +18,7 @@ from rsctl.bench.compare import Comparison
 from rsctl.bench.compare import compare as compare_results
 from rsctl.bench.paired_results import paired_results
 from rsctl.bench.results import Results, run_results
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
 
 Measured = Union[Results, Run, Bench, str, "os.PathLike[str]"]
@@ -39,6 +41,7 @@ def results_of(source: Measured, *, folder: str = ".", on_outdated: OnOutdated =
     if isinstance(source, Bench):
         return source.results()
     if not isinstance(source, Run):
+        check_path("source", source)
         reference = os.fspath(source)
         if not isinstance(source, str) or is_location(reference):
             return read_baseline(reference, folder)
@@ -59,6 +62,10 @@ def compare(
     `metrics` names those to compare; by default all that any side has. `on_outdated` is as for
     `results_of`. Raises RsctlError.
     """
+    if not sides:
+        remedy = "give runs, benches or baselines"
+        raise RsctlError(ExitCode.USAGE, error("argument", "there is nothing to compare", remedy))
+    names = checked_names("metrics", metrics)
     sources = [_found(side, on_outdated) for side in sides]
     only = sources[0] if len(sources) == 1 else None
     if isinstance(only, Bench) and only.record.against is not None:
@@ -67,7 +74,7 @@ def compare(
         results = [found.baseline, found.candidate]
     else:
         results = [results_of(source) for source in sources]
-    return compare_results(results, list(metrics))
+    return compare_results(results, names)
 
 
 def _found(source: Measured, on_outdated: OnOutdated) -> Measured:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from rsctl.api.arguments import check_count
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.managed.emulator import NOTICE
 from rsctl.targets.managed.emulator.clouds import (
@@ -53,8 +55,8 @@ def emulate(
     *,
     port: int = 0,
     runner: Literal["auto", "docker", "process"] = "auto",
-    source: Path = Path(),
-    folder: Path | None = None,
+    source: str | PathLike[str] = "",
+    folder: str | PathLike[str] | None = None,
     pace: float = 0.05,
     behaviour: Mapping[str, Any] | None = None,
     faults: Iterable[Fault] = (),
@@ -67,12 +69,13 @@ def emulate(
     `folder` is for its buckets, by default a temporary one. `pace` is a factor on waits such as for
     machines. Raises RsctlError, for example for a target without an emulator.
     """
+    check_count("port", port, 0, 65535)
     settings = {**(behaviour or {}), "pace": pace}
-    nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})
+    nodes = make_runner(runner, {ANY_IMAGE: Program(Path(source).absolute())})
     with ExitStack() as stack:
         stack.callback(nodes.close)
         scratch = stack.enter_context(closing(ScratchFolder()))
-        root = (folder or scratch.path).absolute()
+        root = Path(folder or scratch.path).absolute()
         root.mkdir(parents=True, exist_ok=True)
         emulator = _make(cloud, root, nodes, settings)
         for fault in faults:

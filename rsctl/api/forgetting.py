@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from rsctl.api.arguments import check_text
 from rsctl.api.prune.uses import used_runs
 from rsctl.api.reconcile import ignore, reconcile_run
 from rsctl.bench.records import Benches
@@ -36,6 +37,7 @@ def forget_run(reference: str, *, force: bool = False) -> Forgotten:
     Raises RsctlError if it has not ended, unless `force`, if it has a supervisor, and if another
     run or a bench uses files of its folder that would be removed.
     """
+    check_text("reference", reference)
     with closing(Store()) as store:
         name = store.identify(reference)
         going = _unfinished(store, name)

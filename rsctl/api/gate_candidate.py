@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Union
 
+from rsctl.api.arguments import MOST_REPETITIONS, check_count, check_path, checked_names
 from rsctl.api.bench_handle import Bench
 from rsctl.api.bench_list import bench
 from rsctl.api.bench_run import PreparedBench, claim, prepare_bench
@@ -109,10 +110,13 @@ class Candidate:
         looks: int | None = None,
     ) -> GateRules:
         """The rules of the job file's `gate:`, overridden by these. Raises RsctlError."""
+        for name, number in (("repeat", repeat), ("window", window), ("looks", looks)):
+            check_count(name, number, 1, MOST_REPETITIONS)
+        check_count("confirm", confirm, 0, MOST_REPETITIONS)
         if isinstance(max_regression, Mapping):
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self._record.spec.get("gate") or {}
-        floors = list(max_regression)
+        floors = checked_names("max_regression", max_regression)
         rules = rules_of(block, baseline, floors, repeat, confirm, history, window, looks)
         rules.floors.require_cells(self.cells)
         return rules
@@ -233,6 +237,7 @@ def open_candidate(
 
 
 def _is_job_file(source: str | os.PathLike[str]) -> bool:
+    check_path("source", source)
     path = os.fspath(source)
     is_named = not isinstance(source, str) or path.endswith((".yaml", ".yml"))
     return path == "-" or is_named or os.path.isfile(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from rsctl.api.arguments import MOST_REPETITIONS, check_count, checked_names
 from rsctl.api.comparison import Measured, results_of
 from rsctl.api.gate_candidate import REPEAT
 from rsctl.bench.baseline import make_baseline
@@ -43,7 +44,7 @@ def write_baseline(
     relative to `folder`. Raises RsctlError, also if a run has no data for a `required` metric:
     later gates could not check that metric.
     """
-    made = make_baseline(results_of(source), list(required))
+    made = make_baseline(results_of(source), checked_names("required", required))
     written = write_file(made, require_writable(location), folder)
     return WrittenBaseline(written, min((len(m.values) for m in made.metrics), default=0))
 
@@ -56,5 +57,7 @@ def calibrate(
     The floor is for gates of `repeat` runs a side, in 90 % of cases; `metrics` are by default the
     job's own that have a goal. Raises RsctlError.
     """
+    check_count("repeat", repeat, 3, MOST_REPETITIONS)
     results = results_of(source)
-    return calibrate_results(results, list(metrics) or judgeable(results), repeat)
+    names = checked_names("metrics", metrics)
+    return calibrate_results(results, names or judgeable(results), repeat)

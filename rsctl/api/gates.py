@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from rsctl.api.arguments import check_count
 from rsctl.api.bench_handle import Bench
 from rsctl.api.bench_run import PreparedBench, never
 from rsctl.api.budget import Budget
@@ -71,6 +72,7 @@ def gate(
             bench.reload()
             spent.release(spent.amount(prepared.remaining(bench, failed)))
 
+    check_count("parallel", parallel, 1)
     if rehearse is not None and against is None:
         message = "a rehearsal has no stored baseline: its times say nothing about the cloud"
         remedy = "give the other side: against=REF or a job file"

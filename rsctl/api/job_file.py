@@ -11,6 +11,7 @@ from typing import Any, Union
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.api.arguments import check_path, checked_names
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job import matrix
 from rsctl.job.document import Document, cells_of, read
@@ -98,6 +99,7 @@ def load(
     Raises RsctlError with every mistake in it. Unless `strict`, they are the job's findings, and
     `plan` raises them together with those of the target.
     """
+    check_path("path", path)
     settings = setting_texts(set)
     job = JobFile(read(str(path), settings, text=text), settings)
     if strict:
@@ -235,7 +237,7 @@ def target_of(source: Document | Job, name: str | None) -> Target:
 def setting_texts(settings: Settings) -> tuple[str, ...]:
     """`{"workers.count": 8}` as `workers.count=8`. Raises RsctlError if YAML has no such value."""
     if not isinstance(settings, Mapping):
-        return tuple(settings)
+        return tuple(checked_names("set", settings))
     return tuple(f"{key}={_value_text(key, value)}" for key, value in settings.items())
 
 

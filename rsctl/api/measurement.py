@@ -7,6 +7,7 @@ from contextlib import closing
 
 from msgspec.structs import replace
 
+from rsctl.api.arguments import check_number
 from rsctl.api.job_file import AnyJob, JobFile, source_of
 from rsctl.api.run_handle import Run
 from rsctl.api.submission import prepare
@@ -43,6 +44,7 @@ def measure(
     Raises RsctlError: for a script that makes no gradients of a DistributedDataParallel, that ends
     before it has made enough steps, that fails, or that takes longer than `seconds`.
     """
+    check_number("seconds", seconds, 0)
     source, settings = source_of(job)
     measured = _job_to_measure(source, settings, steps, on is not None, seconds)
     run = prepare(measured, on or "process").submit()

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from rsctl.api.arguments import check_text
 from rsctl.api.gate_against import job_of_commit
 from rsctl.api.job_file import JobFile
 from rsctl.api.origins import make_origin
@@ -87,6 +88,7 @@ def prepare_rerun(reference: str, *, on_outdated: OnOutdated = ignore) -> Prepar
 
 def _find_run(reference: str, on_outdated: OnOutdated) -> RunRecord:
     """The run. Raises RsctlError, which names the bench if the reference is to a bench."""
+    check_text("reference", reference)
     try:
         return find_run(reference, on_outdated=on_outdated).record
     except RsctlError:

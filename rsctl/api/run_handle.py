@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from datetime import datetime, timezone
+from datetime import datetime
 from os import PathLike
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rsctl.api.arguments import (
+    check_count,
+    check_number,
+    check_path,
+    check_text,
+    checked_names,
+    moment,
+    wrong,
+)
 from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, OnFinding, chosen_replicas, log_batches
 from rsctl.api.metrics import metric_events
@@ -137,6 +146,7 @@ class Run:
 
         `tail` leaves out the log before each replica's last lines.
         """
+        check_count("tail", tail)
         return EventBatches(self, tail)
 
     def wait(self, timeout: float | None = None, *, check: bool = False) -> ResultEvent:
@@ -145,10 +155,13 @@ class Run:
         Raises TimeoutError after so many seconds; the run continues. With `check`, raises
         JobFailed, an RsctlError with the known causes, unless it succeeded.
         """
+        if timeout is not None:
+            check_number("timeout", timeout)
         deadline = None if timeout is None else monotonic() + timeout
         batches = self.event_batches()
         for _ in batches:
-            if deadline is not None and monotonic() > deadline:
+            is_late = deadline is not None and monotonic() > deadline
+            if is_late and not self.reload().state.is_final:
                 raise TimeoutError(f"{self.id} has not ended after {timeout:g} s")
         result = batches.result()
         if check and result.exit_code:
@@ -167,14 +180,17 @@ class Run:
     ) -> Iterator[LogEvent]:
         """The lines of its merged log, by time; with `follow`, until it has ended.
 
-        `tail` gives the last lines only, `since` the lines from a time on, `grep` the lines in
-        which a regular expression matches. Raises RsctlError for a replica that does not exist.
+        `tail` gives the last lines only, `since` the lines from a time on: a datetime, RFC 3339, or
+        a duration ago such as 10m. `grep` gives the lines in which a regular expression matches.
+        Raises RsctlError for a replica that does not exist.
         """
-        if isinstance(since, datetime):
-            since = since.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        chosen = LogFilter(role=role, replicas=tuple(replicas), since=since, grep=grep)
-        for batch in self.log_batches(chosen, tail=tail, follow=follow):
-            yield from batch
+        names = tuple(checked_names("replicas", replicas))
+        since = None if since is None else moment("since", since)
+        if grep is not None:
+            check_text("grep", grep)
+        chosen = LogFilter(role=role, replicas=names, since=since, grep=grep)
+        batches = self.log_batches(chosen, tail=tail, follow=follow)
+        return (line for batch in batches for line in batch)
 
     def chosen_replicas(self, chosen: LogFilter) -> list[str]:
         """The replicas that a filter selects. Raises RsctlError for an unknown replica."""
@@ -190,10 +206,8 @@ class Run:
         on_finding: OnFinding = bool,
     ) -> Iterator[list[LogEvent]]:
         """As `logs`, many lines at once; `on_finding` gets the findings that arrive with them."""
-        try:
-            yield from log_batches(self.record, chosen, tail, follow, on_finding)
-        finally:
-            self._release()
+        check_count("tail", tail)
+        return self._released(log_batches(self.record, chosen, tail, follow, on_finding))
 
     def metrics(
         self,
@@ -208,7 +222,9 @@ class Run:
         `names` chooses metrics; without any, telemetry of the nodes is left out unless `nodes`.
         With `tail` only the last values so far, without reading the earlier ones.
         """
-        return metric_events(self, frozenset(names), nodes, follow, tail)
+        check_count("tail", tail)
+        chosen = frozenset(checked_names("names", names))
+        return metric_events(self, chosen, nodes, follow, tail)
 
     def collect(self) -> None:
         """Bring its log and metrics on this machine up to date. Raises RsctlError."""
@@ -293,9 +309,15 @@ class Run:
         from rsctl.api.fetching import fetch_results
         from rsctl.runs.fetch.fetch import FetchSelection
 
-        choice = FetchSelection(
-            frozenset(only) or FetchSelection.kinds, tuple(include), max_unpacked
-        )
+        check_count("max_unpacked", max_unpacked)
+        if folder is not None:
+            check_path("folder", folder)
+        kinds: frozenset[Any] = frozenset(checked_names("only", only))
+        if unknown := kinds - FetchSelection.kinds:
+            known = ", ".join(sorted(FetchSelection.kinds))
+            raise wrong("only", min(unknown), "is not a kind of result", f"give some of {known}")
+        globs = tuple(checked_names("include", include))
+        choice = FetchSelection(kinds or FetchSelection.kinds, globs, max_unpacked)
         return fetch_results(self.record, folder, choice, on_progress)
 
     def disk_use(self) -> int:
@@ -380,21 +402,29 @@ class Run:
         A cloud may give it longer to shut down than `timeout` seconds: then it is `cancelling`.
         Raises RsctlError (exit code 6) if it still runs after that.
         """
+        check_number("timeout", timeout)
         deadline, ask_at = monotonic() + timeout, 0.0
         try:
-            while not self.record.state.is_final and monotonic() < deadline:
+            while not self.record.state.is_final:
                 if monotonic() >= ask_at:  # a supervisor that is just being started may miss one
                     self.request_cancel()
                     ask_at = monotonic() + _ASK_SECONDS
                 self.record = awaited(self.record)
-                if not self.record.state.is_final:
-                    sleep(_CANCEL_POLL_SECONDS)
+                if self.record.state.is_final or monotonic() >= deadline:
+                    break
+                sleep(_CANCEL_POLL_SECONDS)
         finally:
             self._release()
         if self.record.state.is_final or self.record.state is JobState.CANCELLING:
             return self.record
         message = f"{self.id} has not ended after {timeout:g} s"
         raise RsctlError(ExitCode.TIMED_OUT, error("cancel", message, "try again"))
+
+    def _released(self, batches: Iterator[list[LogEvent]]) -> Iterator[list[LogEvent]]:
+        try:
+            yield from batches
+        finally:
+            self._release()
 
     def _release(self) -> None:
         get(self.record.target).release(self.id)

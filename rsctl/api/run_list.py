@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import closing
+from datetime import datetime
 from itertools import islice
 
+from rsctl.api.arguments import check_count, check_text, moment, wrong
 from rsctl.api.reconcile import OnOutdated, ignore, latest, reconcile_all, reconcile_run
 from rsctl.api.run_handle import Run
 from rsctl.findings import JobState, RsctlError
@@ -23,6 +25,7 @@ def run(reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool
     gets the reason if it may be out of date, such as a cloud that cannot be reached. Raises
     RsctlError if there is no such run.
     """
+    check_text("reference", reference)
     with closing(Store()) as store:
         try:
             record = store.find(reference)
@@ -41,18 +44,22 @@ def runs(
     *,
     name: str | None = None,
     states: Collection[JobState] = (),
-    since: str | None = None,
+    since: datetime | str | None = None,
     groups: Mapping[str, str] | None = None,
     on_outdated: OnOutdated = ignore,
 ) -> list[Run]:
     """The runs of the store, the newest first, reconciled.
 
-    `name` is a glob that the job's name matches; `states` are those to list; `since` is the
-    earliest time of creation, as in the events. With `groups`, a group by run such as its bench,
-    `limit` is a number of groups, each with all of its runs; a run without a group is its own.
-    `on_outdated` gets the runs that may be out of date, and the runs that cannot be read; these are
-    left out. Raises RsctlError if the store cannot be used.
+    A `limit` of 0 lists all. `name` is a glob that the job's name matches; `states` are those to
+    list; `since` is the earliest time of creation: a datetime, RFC 3339, or a duration ago such as
+    2h. With `groups`, a group by run such as its bench, `limit` is a number of groups, each with
+    all of its runs; a run without a group is its own. `on_outdated` gets the runs that may be out
+    of date, and the runs that cannot be read; these are left out. Raises RsctlError if the store
+    cannot be used.
     """
+    check_count("limit", limit)
+    states = _known_states(states)
+    since = None if since is None else moment("since", since)
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)
         if groups:
@@ -69,6 +76,15 @@ def runs(
         return handles
 
 
+def _known_states(states: Collection[JobState]) -> list[JobState]:
+    names = [states] if isinstance(states, str) else states
+    try:
+        return [JobState(state) for state in names]
+    except (ValueError, TypeError):
+        remedy = f"give a list of {', '.join(JobState)}"
+        raise wrong("states", states, "is not a list of states", remedy) from None
+
+
 def _first_groups(
     ids: list[str], groups: Mapping[str, str], limit: int | None, states: Collection[JobState]
 ) -> list[str]:
@@ -81,6 +97,7 @@ def _first_groups(
 
 def is_job_url(reference: str) -> bool:
     """Whether a reference is the URL of a job in a cloud, such as `vertex://PROJECT/REGION/ID`."""
+    check_text("reference", reference)
     return in_cloud(reference) is not None
 
 
@@ -113,5 +130,6 @@ def known_replicas(reference: str) -> list[str]:
 
 def known_runs(limit: int) -> list[str]:
     """The IDs of the latest runs in the store. Raises RsctlError."""
+    check_count("limit", limit)
     with closing(Store()) as store:
         return [record.run for record in store.runs(limit)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.api.arguments import check_text
 from rsctl.api.job_file import AnyJob, JobFile, load, message_findings, source_of, target_of
 from rsctl.api.reconcile import OnOutdated, ignore, is_elsewhere, reconcile_all, reconcile_run
 from rsctl.api.resuming import require_free_checkpoints, require_same_cluster, resumed
@@ -239,6 +240,7 @@ def prepare(
     Raises RsctlError with all errors of the job, and all that is missing in this environment.
     """
     if run_id is not None:
+        check_text("run_id", run_id)
         require_run_id(run_id)
     source, settings = source_of(job)
     chosen = target_of(source, target)

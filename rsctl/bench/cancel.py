@@ -33,7 +33,7 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
     benches = Benches(store)
     benches.enter(bench.bench, JobState.CANCELLING)
     deadline, ask_at = monotonic() + seconds, 0.0
-    while monotonic() < deadline:
+    while True:
         record = benches.get(bench.bench) or bench
         is_driven = BenchFolder(bench.bench).is_driven()
         if not is_driven:
@@ -44,6 +44,8 @@ def cancel_bench(store: Store, bench: BenchRecord, seconds: float) -> BenchRecor
             if all(_has_ended(store, benches, record, trial) for trial in going):
                 benches.enter(bench.bench, JobState.CANCELLED, now())
                 return benches.get(bench.bench) or bench
+        if monotonic() >= deadline:
+            break
         sleep(_POLL_SECONDS)
     message = f"runs of {bench.bench} have not ended after {seconds:g} s"
     remedy = f"they have been asked to end: rsctl bench status {bench.bench}"

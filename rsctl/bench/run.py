@@ -25,7 +25,7 @@ from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.records import BenchRecord
 from rsctl.bench.starter import TrialStarter
 from rsctl.bench.takeover import take_over
-from rsctl.findings import JobState, note
+from rsctl.findings import ExitCode, JobState, RsctlError, error, note
 from rsctl.runs.store import Store
 
 Stop = Optional[Literal["leave", "cancel"]]
@@ -106,6 +106,10 @@ class _Driver:
         while True:
             self._reload()
             wish = stop()
+            if wish not in (None, "leave", "cancel"):
+                message = f"stop: the function has returned {wish!r}"
+                remedy = 'return None, "leave" or "cancel"'
+                raise RsctlError(ExitCode.USAGE, error("argument", message, remedy))
             if wish == "leave" or (wish == "cancel" and not self._is_driver):
                 return self._leave()
             is_ending = wish == "cancel" or self._outcomes.is_cancelled

@@ -10,6 +10,7 @@ from rsctl.api import Budget
 from rsctl.findings import ExitCode, RsctlError, error
 
 _ALLOW = "start the server with --allow-submit"
+_LONGEST = 80
 _FILES = (".json", ".yaml", ".yml")
 _ELSEWHERE = ("gs://", "s3://", "git:")
 
@@ -28,10 +29,17 @@ class Session:
 
     def job_file(self, name: str) -> str:
         """The path of a job file. Raises RsctlError unless it is a file below `root`."""
-        if not (self.root / name).resolve().is_relative_to(self.root):
+        try:
+            is_file = (self.root / name).is_file()
+            is_inside = (self.root / name).resolve().is_relative_to(self.root)
+        except (OSError, ValueError) as problem:  # such as a name that is too long
+            shown = repr(name) if len(name) <= _LONGEST else f"{name[:_LONGEST]!r}…"
+            finding = error("mcp", f"{shown} is not a path: {problem.args[-1]}", "check the path")
+            raise RsctlError(ExitCode.USAGE, finding) from None
+        if not is_inside:
             message = f"{name} is outside {self.root}, the folder of this server"
             raise RsctlError(ExitCode.USAGE, error("mcp", message, "name a file in this folder"))
-        if not (self.root / name).is_file():
+        if not is_file:
             message = f"{name} is not a file in {self.root}"
             raise RsctlError(ExitCode.USAGE, error("mcp", message, "check the path"))
         return name
@@ -45,7 +53,7 @@ class Session:
 
     def is_job_file(self, name: str) -> bool:
         """Whether a source is a job file, and not a bench."""
-        return name.endswith(_FILES) or (self.root / name).is_file()
+        return name.endswith(_FILES) or os.path.isfile(self.root / name)
 
     def require_submit(self, what: str) -> None:
         """Raise RsctlError unless the server may start jobs."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from anyio import CancelScope
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from rsctl.api import Bench, ExitCode, RsctlError, Run, Store
 from rsctl.bench.records import Benches
@@ -21,6 +24,7 @@ from rsctl.ui import run_view, shell, streams
 from rsctl.ui.exposition import MEDIA_TYPE, exposition
 from rsctl.ui.keeper import Keeper
 from rsctl.ui.lists import Query, bench_list, run_list
+from rsctl.ui.own_thread import OwnThread
 
 _ASSETS = {"app.js": "text/javascript", "plot.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _FOLDER = Path(__file__).with_name("assets")
@@ -159,8 +163,32 @@ def _chosen(request: Request) -> dict[str, str]:
     return {n: request.query_params[n] for n in _LOG_PARAMETERS if n in request.query_params}
 
 
-def _stream(events: Iterator[bytes]) -> Response:
-    return StreamingResponse(events, media_type="text/event-stream")
+def _stream(events: streams.Stream) -> Response:
+    return _Stream(events)
+
+
+class _Stream(StreamingResponse):
+    """Events until their end, or until the browser goes away, which closes their run's log.
+
+    A thread of its own makes and closes them: what follows a run belongs to one thread.
+    """
+
+    def __init__(self, events: streams.Stream) -> None:
+        self._events, self._thread = events, OwnThread("rsctl-ui-stream")
+        super().__init__(self._parts(), media_type="text/event-stream")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send them."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with CancelScope(shield=True):
+                await self._thread.call(self._events.close)
+            self._thread.end()
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        while (part := await self._thread.call(partial(next, self._events, None))) is not None:
+            yield part
 
 
 def _style(_request: Request) -> Response:

@@ -6,7 +6,7 @@ The HTML standard defines the format, "Server-sent events": one JSON document an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from time import monotonic, perf_counter
 from typing import Any
@@ -34,6 +34,8 @@ _LOG_SECONDS = 0.15
 _ALIVE_SECONDS = 10.0
 
 List = Callable[[Store, Query], str]
+Stream = Generator[bytes, None, None]
+"""Events for a browser; a reader that stops before their end must close it."""
 
 
 def event(name: str, value: Any) -> bytes:
@@ -41,7 +43,7 @@ def event(name: str, value: Any) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(value))
 
 
-def list_events(keeper: Keeper, make: List, query: Query) -> Iterator[bytes]:
+def list_events(keeper: Keeper, make: List, query: Query) -> Stream:
     """The list whenever it has changed, until the keeper stops."""
     sent, alive = "", monotonic()
     while not keeper.stop.is_set():
@@ -102,7 +104,7 @@ class _Clock:
             self._due = monotonic() + max(_VIEW_SECONDS, _SHARE * (perf_counter() - began))
 
 
-def run_events(keeper: Keeper, run: Run, parameters: Mapping[str, str]) -> Iterator[bytes]:
+def run_events(keeper: Keeper, run: Run, parameters: Mapping[str, str]) -> Stream:
     """The run's page and its log, until the run has ended."""
 
     def make() -> View:
@@ -181,7 +183,7 @@ def _line(line: LogEvent) -> tuple[str, str, int, str]:
     return plain(line.time, 40)[11:19], where, int(line.stream == "stderr"), text
 
 
-def bench_events(keeper: Keeper, bench: Bench) -> Iterator[bytes]:
+def bench_events(keeper: Keeper, bench: Bench) -> Stream:
     """The bench's page, until it has ended."""
 
     def make() -> View:
@@ -192,7 +194,7 @@ def bench_events(keeper: Keeper, bench: Bench) -> Iterator[bytes]:
     return _views(keeper, make)
 
 
-def compare_events(keeper: Keeper, names: Iterable[str]) -> Iterator[bytes]:
+def compare_events(keeper: Keeper, names: Iterable[str]) -> Stream:
     """The comparison, until all have ended."""
     chosen = list(names)
 
@@ -203,7 +205,7 @@ def compare_events(keeper: Keeper, names: Iterable[str]) -> Iterator[bytes]:
     return _views(keeper, make)
 
 
-def _views(keeper: Keeper, make: Callable[[], View]) -> Iterator[bytes]:
+def _views(keeper: Keeper, make: Callable[[], View]) -> Stream:
     is_final = False
 
     def noting() -> View:

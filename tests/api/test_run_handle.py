@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -89,6 +91,8 @@ def test_a_failure_is_an_exception_with_its_causes(write_job: Write) -> None:
     assert caught.value.findings[1].message == "a Python module is missing: nope"
     assert caught.value.result.first_failure
     assert caught.value.result.first_failure.exit_code == 3
+    for same in (pickle.loads(pickle.dumps(caught.value)), copy.copy(caught.value)):
+        assert (same.result, str(same)) == (caught.value.result, str(caught.value))
 
 
 def test_a_run_goes_on_when_nobody_waits_and_is_cancelled(write_job: Write) -> None:

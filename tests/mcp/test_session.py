@@ -44,6 +44,14 @@ def test_a_job_file_is_no_bench(session: Session) -> None:
     assert [session.is_job_file(name) for name in names] == [True, True, True, False]
 
 
+@pytest.mark.parametrize("name", ["a\0.yaml", "a" * 5000 + ".yaml"])
+def test_a_name_that_is_no_path(session: Session, name: str) -> None:
+    for call in (session.job_file, session.source):
+        with pytest.raises(RsctlError, match=r"is not a (path|file)"):
+            call(name)
+    assert not session.is_job_file(name.removesuffix(".yaml"))
+
+
 @pytest.mark.parametrize("name", ["b.json", "j.yaml", "j.yml", "-"])
 def test_a_source_that_is_named_like_a_file_must_exist(session: Session, name: str) -> None:
     with pytest.raises(RsctlError) as caught:

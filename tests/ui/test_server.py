@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from functools import partial
 from http.client import HTTPConnection, HTTPResponse
+from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from rsctl.api import LogEvent, Run
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from rsctl.ui.server import Served
 from rsctl.ui.streams import LINES
 from tests.cli.conftest import Cli, MadeRun, at
-from tests.kit.polling import DEADLINE_SECONDS
+from tests.kit.polling import DEADLINE_SECONDS, wait_until
 from tests.results.report.conftest import Make
 
 
@@ -224,6 +229,49 @@ def test_a_long_log_says_that_it_has_earlier_lines(browser: Browser, make_run: M
     assert found[0] == {"left": 0, "lines": [], "earlier": f"earlier lines: rsctl logs {made.run}"}
     shown = [line[3] for batch in found for line in batch["lines"]]  # type: ignore[index, attr-defined]
     assert (len(shown), shown[0], shown[-1]) == (LINES, "line 1", "the last")
+
+
+def _has(found: list[int], number: int) -> bool:
+    return len(found) == number
+
+
+def test_browsers_that_go_away_end_their_streams(
+    browser: Browser, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise they keep the run's files open, and the right to collect its log, which belongs to
+    a thread.
+    """
+    halt, numbers = threading.Event(), count()
+    threads: dict[int, set[int]] = {}
+    ended: list[int] = []
+
+    def endless(*_: object, **__: object) -> Iterator[list[LogEvent]]:
+        number = next(numbers)
+        threads[number] = set()
+        try:
+            while True:
+                threads[number].add(threading.get_ident())
+                yield []
+                halt.wait(0.2)  # it is here that a browser goes away
+        finally:
+            threads[number].add(threading.get_ident())
+            ended.append(number)
+
+    monkeypatch.setattr(Run, "log_batches", endless)
+    made: MadeRun = make_run()
+    browser.log_in()
+    gc.disable()  # which would end them some time later
+    try:
+        opened = [browser(f"/events/run/{made.run}") for _ in range(4)]
+        for number, stream in enumerate(opened, start=1):
+            found = events(stream)
+            assert [next(found)[0] for _ in range(3)] == ["parts", "log", "parts"]
+            stream.close()
+            wait_until(partial(_has, ended, number))
+    finally:
+        gc.enable()
+    assert sorted(ended) == sorted(threads)
+    assert {len(used) for used in threads.values()} == {1}
 
 
 def test_the_command_prints_its_address_and_ends_with_ctrl_c(rsctl: Cli) -> None:

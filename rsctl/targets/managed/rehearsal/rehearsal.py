@@ -52,6 +52,11 @@ class RehearsedTarget:
     def __init__(self, target: str, rehearsal: Rehearsal) -> None:
         from rsctl.targets.managed.emulator.clouds import check_behaviour
 
+        if not isinstance(rehearsal, Rehearsal):
+            message = f"rehearse: {rehearsal!r} is not a Rehearsal"
+            remedy = "give rsctl.api.Rehearsal(), or omit it"
+            raise RsctlError(ExitCode.USAGE, error("argument", message, remedy))
+
         self._target = target
         self.given = rehearsal
         self._behaviour = dict(rehearsal.behaviour)

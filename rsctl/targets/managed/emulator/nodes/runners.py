@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.managed.emulator.nodes import NodeRunner, Program
 from rsctl.targets.managed.emulator.nodes.docker import DockerRunner, obstacle
 from rsctl.targets.managed.emulator.nodes.process import ProcessRunner
+
+RUNNERS = ("auto", "docker", "process")
 
 
 def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> NodeRunner:
@@ -17,6 +19,10 @@ def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> Nod
     starts its first node, a runner cleans up after killed runners of this RSCTL_HOME. Raises
     RsctlError if this machine cannot run that kind.
     """
+    if kind not in RUNNERS:
+        message = f"{kind!r} is not a runner of nodes"
+        finding = error("runner", message, f"give {', '.join(RUNNERS)}")
+        raise RsctlError(ExitCode.USAGE, finding)
     if kind == "process":
         return ProcessRunner(programs or {})
     missing = obstacle()
