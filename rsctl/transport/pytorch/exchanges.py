@@ -59,7 +59,7 @@ def _with_collectives(groups: Iterable[Any]) -> int | None:
     try:
         found = [group._get_backend(device) for group in groups for device in group._device_types]
         backends = {id(each): each for each in found}  # one may serve several kinds of device
-        numbers = [each._get_sequence_number_for_group() for each in backends.values()]
+        numbers = [int(each._get_sequence_number_for_group()) for each in backends.values()]
         return sum(numbers, _Counted.ended)
     except Exception:  # noqa: BLE001 - a backend without numbers, or another version of torch
         return None
