@@ -185,7 +185,9 @@ def test_a_vertex_job_of_one_replica_needs_no_name(
         RSCTL_TARGET="vertex",
     )
     environ = environ_of(node)
-    assert (environ["MASTER_ADDR"], environ["MASTER_PORT"]) == ("127.0.0.1", str(free_port))
+    assert environ["MASTER_ADDR"] == "127.0.0.1"
+    # torchrun has its own store on the port, which a rank that is alone does not use.
+    assert (environ["MASTER_PORT"] == str(free_port)) is (launcher == "once")
     names = ("NODE_RANK", "NNODES") if launcher == "once" else ("RANK", "WORLD_SIZE")
     assert [environ[name] for name in names] == ["0", "1"]
     assert environ["RSCTL_REPLICA"] == "worker-0"
