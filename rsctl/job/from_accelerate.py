@@ -100,7 +100,7 @@ _VARIABLES = {
     "offload_optimizer_device": "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE",
     "offload_param_device": "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE",
 }
-"""Those whose names do not follow from the setting's, which is in capitals for FSDP and others,
+"""Variables whose names do not follow from the setting's, which is in capitals for FSDP and others,
 behind ACCELERATE_ for the rest."""
 
 _PLAIN = ("fsdp_", "megatron_lm_", "parallelism_config_")

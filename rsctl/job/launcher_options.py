@@ -158,7 +158,7 @@ class Options:
         return self.words
 
     def program_kind(self) -> str:
-        """What the program is, by the launcher's options `module` and `no_python`."""
+        """The kind of the program, by the launcher's options `module` and `no_python`."""
         if self.has("no_python"):
             return "command"
         return "module" if self.has("module") else "script"

@@ -179,7 +179,7 @@ GENERAL_CLUSTER_CAUSES = (
     cause(
         "slurm-launch",
         _said_by_slurm(
-            r"execve|chdir|no command for|getcwd|[Ss]cript (?:file|setup|did)|did(?:n't| not) run"
+            r"execve|chdir|no command for|getcwd|(?i:script) (?:file|setup|did)|did(?:n't| not) run"
             r"|[Ff]ailed to execute|executing|[Ee]pilog|[Pp]rolog|couldn't open|[Oo]pen std"
         ),
         "Slurm could not start the job's program, or a script around it: {names}",

@@ -246,7 +246,7 @@ GENERAL_CONTAINER_CAUSES = (
     cause(
         "container-option",
         _not_created(
-            r"sysctl|rlimit|[Ss]cheduler|ioPriority|[Rr]dt|RDT|CPUAffinity|hugetlb|personality"
+            r"sysctl|rlimit|(?i:scheduler)|ioPriority|[Rr]dt|RDT|CPUAffinity|hugetlb|personality"
             r"|CRIU|criu|checkpoint|restore|oom_score|environment variable|[Ii]nvalid|not allowed"
             r"|required|must (?:be|not)|unsupported|not supported|already exists|annotation|empty"
         ),
@@ -258,7 +258,7 @@ GENERAL_CONTAINER_CAUSES = (
         "container-start",
         _not_created(
             r"pipe|fork|fifo|\bsync\b|pidfd|marshal|\bstate\b|signal|init process|EOF"
-            r"|procReady|hook|freez|CPU affinity|binary|relative path|tmpfile|paused|spawn|sealable"
+            r"|procReady|hook|freeze|freezing|CPU affinity|binary|relative path|tmpfile|paused|spawn|sealable"
             r"|copied|closed|pids?\b|PIDs|\bPID\b|waiting|[Rr]eading|[Ww]riting|\bfd\b|LIBCONTAINER|\bstdio"
         ),
         "the container's first process ended, or did not answer, while the engine started it: "

@@ -41,7 +41,7 @@ NCCL_KINDS = (
     ),
     cause(
         "gpu-libraries",
-        r"compiled with|backwards compatible|too old|[Rr]equires? CUDA driver|not supported prior"
+        r"compiled with|backwards compatible|too old|(?i:requires?) CUDA driver|not supported prior"
         r"|wasn't built with|version \S{1,20} (?:is )?(?:required|or later)|[Pp]lease upgrade"
         r"|\w{0,4}[Dd]lv?sym failed|not found in the library|>= [\d.]{1,6} required|Retrieve \S"
         r"|Invalid config \w{1,40} attribute value -",

@@ -240,7 +240,7 @@ class LocalTraining:
         saved = self._saved.pop(optimizer, []) if stale else []
         if saved is None and self._settings.momentum:
             print_once(
-                "local steps: the optimizer's checkpoint has no outer momentum, which begins anew"
+                "local steps: the optimizer's checkpoint has no outer momentum, which begins again"
             )
         saved = saved or []
         for number, trained in enumerate(stale):

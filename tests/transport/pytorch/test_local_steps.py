@@ -220,7 +220,7 @@ def test_a_checkpoint_that_has_lost_the_outer_momentum(run: Run, tmp_path: Any) 
     saved = torch.load(file, weights_only=True)
     del saved["optimizer"]["rsctl_outer"]
     torch.save(saved, file)
-    lost = "local steps: the optimizer's checkpoint has no outer momentum, which begins anew"
+    lost = "local steps: the optimizer's checkpoint has no outer momentum, which begins again"
     assert lost in run("local.py", *options, "--load", file, **H4).messages
     assert lost not in run("local.py", *options, "--load", file, **H4, **AVERAGE).messages
 
