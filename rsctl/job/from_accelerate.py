@@ -1,7 +1,7 @@
 """Reads the command line of `accelerate launch` with its configuration.
 
 `accelerate launch` starts ranks as torchrun does, and passes its plugins to `Accelerator()` by
-variables. Options, defaults and variables are those of src/accelerate/commands/launch.py and
+variables. Source of options, defaults and variables: src/accelerate/commands/launch.py and
 src/accelerate/utils/launch.py in https://github.com/huggingface/accelerate/tree/v1.15.0. Where
 nodes meet is rsctl's to decide, so such options are only named; one that rsctl does not know is an
 error.
@@ -90,7 +90,7 @@ _FP8 = _table(
     "fp8_",
 )
 _PREFIXES = {"fsdp_config": "fsdp_", "fp8_config": "fp8_", "dynamo_config": "dynamo_"}
-"""What the keys of a block begin with, whether a configuration writes it or not."""
+"""Prefixes of the keys of a block, whether a configuration writes them or not."""
 
 _VARIABLES = {
     "fsdp_transformer_layer_cls_to_wrap": "FSDP_TRANSFORMER_CLS_TO_WRAP",

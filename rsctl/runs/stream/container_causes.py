@@ -258,7 +258,8 @@ GENERAL_CONTAINER_CAUSES = (
         "container-start",
         _not_created(
             r"pipe|fork|fifo|\bsync\b|pidfd|marshal|\bstate\b|signal|init process|EOF"
-            r"|procReady|hook|freeze|freezing|CPU affinity|binary|relative path|tmpfile|paused|spawn|sealable"
+            r"|procReady|hook|freeze|freezing|CPU affinity|binary|relative path|tmpfile|paused"
+            r"|spawn|sealable"
             r"|copied|closed|pids?\b|PIDs|\bPID\b|waiting|[Rr]eading|[Ww]riting|\bfd\b|LIBCONTAINER|\bstdio"
         ),
         "the container's first process ended, or did not answer, while the engine started it: "

@@ -206,7 +206,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "distributed-call",
         r"gloo/[\w/]{1,60}\.(?:cc|h):\d{1,5}\] ((?=[^\n]{0,160}(?:must|may not|support|[Uu]nknown"
-        r"|required|should|specified|specify|mode|[Ss]ize|match|[Ii]nvalid|initialized|not set|only))"
+        r"|required|should|specified|specify|mode|[Ss]ize|match|[Ii]nvalid|initialized|not set"
+        r"|only))"
         r"(?![^\n]{0,160}(?:timeout|timed out))[^\n]{1,200})",
         "gloo refuses a call of torch.distributed: {names}",
         "give all ranks tensors of the same sizes and types on the CPU, and make a group with the "
