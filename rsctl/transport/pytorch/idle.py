@@ -100,7 +100,7 @@ def report(comm: CommSettings, operations: int) -> None:
         why, remedy = _idle_cause(comm)
         message = f"no gradient reached the {comm.reducers} {noun}: {why}"
         emit_finding("warning", "reducers-idle", message, remedy)
-    elif _Seen.trains and expected > 1 and exchanges.are_none():
+    elif _Seen.trains and expected > 1 and not comm.reducers and exchanges.are_none():
         message = f"{expected} ranks formed a process group and exchanged nothing by it: each "
         emit_finding("warning", _CODE, f"{message}trained by itself", _group_remedy(_WRAP_REMEDY))
 
