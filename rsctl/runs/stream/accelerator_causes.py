@@ -107,7 +107,9 @@ ACCELERATOR_CAUSES = (
     cause(
         "neuron-compile",
         r"neuronx?-cc (?:compilation )?(?:failed|terminated|INTERNAL_ERROR)"
-        r"|Command '\['neuronx?-cc'|Failed compilation with \['neuronx?-cc'|\bNCC_[A-Z]{3,5}\d{2,4}"
+        r"|Command '\['neuronx?-cc'"
+        r"|Failed compilation with \['neuronx?-cc'(?![\s\S]{0,1200}module compiled against A)"
+        r"|\bNCC_[A-Z]{3,5}\d{2,4}"
         r"|\[neuronx?-?cc[\w.]{0,40}\]: [^\n]{0,40}Internal Compiler Error"
         r"|Compiler status (?:ERROR|FAIL)"
         r"|NCC_WRAPPER\|\|: Compilation failed|RunNeuronCCImpl: error"

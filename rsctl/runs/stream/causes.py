@@ -60,7 +60,8 @@ CAUSES = (
     ),
     cause(
         "port",
-        r"EADDRINUSE|port is already allocated|[Aa]ddress already in use",
+        r"EADDRINUSE|port is already allocated|[Aa]ddress already in use"
+        r"|on port `?\d{1,5}`?, but another process is utilizing it",
         "a port is already in use",
         "let torchrun choose MASTER_PORT; do not set one in the script",
     ),

@@ -31,6 +31,14 @@ DATA_CAUSES = (
         "let the pipeline skip or retry with handler=wds.warn_and_continue",
     ),
     cause(
+        "data-pipe",
+        r"(\S{1,160}): no gopen handler defined",
+        "webdataset cannot open this kind of location by itself: {names}",
+        "give it a command that writes the shard: `pipe:aws s3 cp URL -`, `pipe:gcloud storage cat "
+        "URL`, with the program in the image (image.python: awscli); or read a local copy, as "
+        "inputs of the job are",
+    ),
+    cause(
         "data-types",
         r"Arrow(?:Invalid|TypeError|NotImplementedError|CapacityError): "
         r"(?!Not an? |Could not open|JSON parse error: (?!Column|A column|straddling)"

@@ -66,10 +66,6 @@ _ERROR = re.compile(
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
 )
-_WARNING = re.compile(
-    r"(?:NCCL|\.(?:cu|cc|h):\d{1,5}) WARN "
-    r"(?!Failed to (?:open|find)|Cuda failure 'peer|[^\n]{0,120}falling back)([^\n]{1,160})"
-)
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
 _LINK = frozenset(
     {"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"}

@@ -16,7 +16,8 @@ _LONGEST = 300
 _LONGEST_LINE = 4096
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|^ *File \"[^\"]+\", line \d+")
 _PREFIX = re.compile(
-    r"(?:\[(?:rank|default)\d{1,6}\]: ?|\[\d{1,6},\d{1,6}\]<std(?:err|out)>: ?|std(?:err|out): ?"
+    r"(?:\[(?:rank|default)\d{1,6}\]: ?|std(?:err|out): ?"
+    r"|\[\d{1,6},(?:mpirank:)?\d{1,6}(?:,[\w-]{1,40})?\]<std(?:err|out)>: ?"
     r"|\([\w=, ]{1,60}(?:\([\w-]{1,60}\) )?pid=\d{1,9}(?:, ip=[\da-fA-F.:\[\]]{2,50})?\) ?"
     r"|\d{1,5}: ?(?=[A-Z ]))"
 )

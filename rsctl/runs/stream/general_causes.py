@@ -55,6 +55,15 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "lightning",
+        r"MisconfigurationException: (?![^\n]{0,200}(?:devices|num_nodes|strategy|accelerator|GPU"
+        r"|gpu|TPU|world|DDP))([^\n]{1,200})",
+        "Lightning refuses a setting, a call or what the LightningModule returns: {names}",
+        "correct what the message names: an argument of the Trainer, what a callback monitors, or "
+        "a method of the LightningModule; where it worked before, install the script's own "
+        "versions of Lightning and torch",
+    ),
+    cause(
+        "lightning",
         r"MisconfigurationException: ([^\n]{1,200})|(DeadLock detected from rank: \d{1,6})",
         "Lightning stopped the training: {names}",
         "for a setting, correct the Trainer's arguments: devices and num_nodes are the ranks of a "

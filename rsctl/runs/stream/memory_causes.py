@@ -60,8 +60,16 @@ MEMORY_CAUSES = (
     ),
     cause(
         "shared-memory",
+        r"attaching to shared memory segment[^\n]{0,200}No such file"
+        r"|shm\w{0,8}\.(?:cc|h):\d{1,5} NCCL WARN Cuda failure",
+        "NCCL cannot use the shared memory of the node (/dev/shm) between two of its ranks",
+        "start the ranks of a node in one container, or in containers that share /dev/shm (docker "
+        "run --ipc=host); NCCL_SHM_DISABLE=1 in run.env does without it",
+    ),
+    cause(
+        "shared-memory",
         r"insufficient shared memory|is killed by signal: Bus error"
-        r"|(?:creating|attaching to) shared memory segment"
+        r"|(?:creating|attaching to) shared memory segment(?![^\n]{0,200}No such file)"
         rf"|SemLock\([\s\S]{{0,400}}?(?:{NO_SPACE})|/dev/shm[^\n]{{0,200}}(?:{NO_SPACE})"
         rf"|(?:{NO_SPACE})[^\n]{{0,20}}/dev/shm",
         "the shared memory of the container is full",

@@ -12,6 +12,9 @@ FABRIC_REMEDY = (
 )
 """The remedy for a failure on InfiniBand or RoCE."""
 
+_NO_ACCESS = r"(?:with (?:error|status)[= ]|status=)(?:4|9|10)\b"
+"""Completions by ibv_wc_status: local protection, remote invalid request, remote access."""
+
 _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
 
 _MORE_THAN_EXPECTED = (
@@ -134,7 +137,9 @@ NETWORK_CAUSES = (
         "interface",
         r"gloo/transport/tcp/device\.cc[^\n]{0,80}Unable to find address for:? ?(\S{1,100})"
         r"|Unable to resolve hostname to a()|makeDeviceForInterface()|unable to find interface()"
-        r"|[Nn]o socket interface found()|(address family mismatch|ss_family == ss2\.ss_family)",
+        r"|[Nn]o socket interface found()|(address family mismatch|ss_family == ss2\.ss_family)"
+        r"|ncclSocketInit: [^\n]{0,80}(family \d{1,9} is neither AF_INET)"
+        r"|WARN (Socket creation failed ?: Address family not supported)",
         "gloo or NCCL finds no network address of this node, or none of the kind (IPv4, IPv6) that "
         "the others have: {names}",
         "set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env to an interface that exists on "
@@ -154,8 +159,17 @@ NETWORK_CAUSES = (
     ),
     cause(
         "nccl-ib",
+        rf"NET/IB[^\n]{{0,160}}{_NO_ACCESS}",
+        "an adapter of InfiniBand or RoCE may not read or write the memory that NCCL gave it",
+        "load nvidia-peermem on the nodes, or use dmabuf; turn off PCIe ACS and the IOMMU's "
+        "translation on bare machines; NCCL_NET_GDR_LEVEL=LOC in run.env sends by the host's "
+        "memory instead",
+    ),
+    cause(
+        "nccl-ib",
         r"\b(ibv_(?!fork)\w{1,40})(?:\(\))? failed|mlx5: \S{1,100}: (got completion with error)"
-        r"|NET/IB ?: (?:Got completion)|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
+        rf"|NET/IB ?: (?:Got completion)(?![^\n]{{0,160}}{_NO_ACCESS})"
+        r"|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
         "NCCL, or another library, failed on InfiniBand or RoCE: {names}",
         FABRIC_REMEDY,
     ),

@@ -19,6 +19,8 @@ PACKAGE_CAUSES = (
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|ImportError: ([\w.-]{1,60})(?: \w{1,20}){0,2} (?:is|are) not installed"
         r"|ImportError: [^\n]{0,80}[Pp]lease (?:pip )?install (?:the )?[`'\"]?([\w.-]{1,60})\b"
+        r"|ImportError: (?![^\n]{0,200}[<>=]=)[^\n]{0,200}\n{0,2}[^\n]{0,160}`?pip3? install "
+        r"(?:-U |--upgrade )?[\"']?([\w.-]{1,60})"
         r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
         "a Python module is missing: {names}",
         "add it to image.python; on target process, install it in the environment of rsctl; if its "

@@ -52,6 +52,7 @@ SCRIPT_CAUSES = (
         r"\[\w{2,5}\]: "
         r"([^\n]{1,100})|BackendCompilerFailed: backend='\w{1,30}' raised:?\n([^\n]{1,240})"
         r"|BackendCompilerFailed: backend='(\w{1,30})' raised"
+        r"|BackendCompilerFailed: (?!backend=')([^\n]{1,160})"
         r"|_inductor\.exc\.(\w{1,60})|(?:InductorError|LoweringException|TorchRuntimeError): "
         r"([^\n]{1,160})|torch\._dynamo\.exc\.((?!BackendCompilerFailed)\w{1,60}(?:: [^\n]{1,12"
         r"0})?)",
@@ -168,7 +169,8 @@ SCRIPT_CAUSES = (
         r"|zero checkpoints? (?:paths? )?(?:are|is) missing|Client provided checkpoint(?: tag)?"
         r"[^\n]{0,60}(?:does not exist|not found)|No such file or directory: "
         r"'([^'\n]{1,180}\.metadata)'"
-        r"|could not find the metadata file (\S{1,160})|checkpoint[^\n]{0,60}not found at "
+        r"|could not find the metadata file (\S{1,160})(?![\s\S]{0,200}will start from random)"
+        r"|checkpoint[^\n]{0,60}not found at "
         r"(\S{1,160})"
         r"|CheckpointException",
         "there is no complete checkpoint where the script resumes: {names}",

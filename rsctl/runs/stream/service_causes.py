@@ -15,7 +15,8 @@ SERVICE_CAUSES = (
         "storage-denied",
         r"does not have (storage\.(?:objects|buckets)\.\w+) access"
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
-        r"|PermissionError: (?:Forbidden|Access Denied)()|requester pays bucket()"
+        r"|PermissionError: (?:Forbidden|Access Denied)()"
+        r"|(?<!If the bucket is a )requester pays bucket()"
         r"|\((?:403|AccessDenied|Forbidden|AllAccessDisabled)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload|Complete|Abort)\w{0,30}) operation"
         r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})",
@@ -26,7 +27,7 @@ SERVICE_CAUSES = (
         "storage-missing",
         r"\((?:404|NoSuchKey|NoSuchBucket)\) when calling the (\w{1,60}) operation"
         r"|NoSuchBucket|NoSuchKey|The specified (?:bucket|key) does not exist"
-        r"|No such object: (\S{1,200})"
+        r"|No such object: (\S{1,200})|Object (\S{1,200}) not found! Either check"
         r"|404 (?:GET|POST|PUT) https://storage\.googleapis\.com/\S{1,200}",
         "a bucket, or an object in it, does not exist: {names}",
         "correct its name, with the prefix, and check that what writes it has ended",

@@ -56,13 +56,29 @@ SCRIPT_START_CAUSES = (
     ),
     cause(
         "arguments",
-        r": error: ((?:unrecognized arguments|the following arguments are required|ambiguous option"
-        r"|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
+        r"(Could not override '[^'\n]{1,100}'[^\n]{0,100}(?:\n(?:Did you mean|To append|Key)"
+        r"[^\n]{1,120}){0,2})",
+        "hydra does not accept an override: {names}",
+        "write run.args as a list of overrides, such as [task@_global_=x, +new.key=1], by the "
+        "names that the message proposes",
+    ),
+    cause(
+        "configuration",
+        r"HydraConfig was not set",
+        "the configuration refers to a value of hydra itself (hydra.*), which exists only in a "
+        "program that hydra starts",
+        "start the script whose main function has @hydra.main, or replace the value, such as "
+        "hydra.run.dir, by one of your own",
+    ),
+    cause(
+        "arguments",
+        r"(?:: |^|\n)error: ((?:unrecognized arguments|the following arguments are required"
+        r"|ambiguous option|one of the arguments|argument [^\n:]{1,100}:)[^\n]{0,200})"
         r"|(?:^|\n)Error: ((?:No such option|Missing (?:option|argument)|Invalid value for|Got "
         r"unexpected extra argument)[^\n]{0,200})"
         r"|(?:IllegalFlagValueError|UnrecognizedFlagError|Flags parsing error|FATAL Flags): "
         r"?([^\n]{0,200})|arguments are not used by the HfArgumentParser: ([^\n]{0,200})"
-        r"|ERROR: (Could not consume arg: [^\n]{0,100})|(Could not override '[^'\n]{1,100}')",
+        r"|ERROR: (Could not consume arg: [^\n]{0,100})",
         "the script does not accept its arguments: {names}",
         "correct run.args: `NAME: VALUE` becomes --NAME VALUE and `NAME: true` only --NAME, so "
         'write "True" in quotes for an option that takes a value; torchrun passes the rank as the '

@@ -682,3 +682,44 @@ def test_a_kind_of_report_has_its_own_cause_and_remedy(text: str, code: str) -> 
     [cause] = known_causes([text], 1, None)
     assert cause.code == code
     assert cause.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, vendor err 81", "nccl-ib"),
+        ("Last error:\nncclSocketInit: connecting to address  with family 5 is neither AF_INET(2)",
+         "interface"),
+        ("socket.h:344 WARN Socket creation failed : Address family not supported", "interface"),
+        ("NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl- (size 8), "
+         "error: No such file or directory (2)", "shared-memory"),
+        ("ConnectionError: Tried to launch distributed communication on port `29401`, but another "
+         "process is utilizing it.", "port"),
+        ("pytorch_lightning.exceptions.MisconfigurationException: ModelCheckpoint(monitor='a') not "
+         "found in the returned metrics", "lightning"),
+        ("[ClientError('Object s3://b/k not found! Either check the bucket path or the bucket "
+         "permission. If the bucket is a requester pays bucket, set it')]", "storage-missing"),
+        ("[1,mpirank:7,algo-1]<stderr>:KeyError: 'a'", "key-missing"),
+        ("ValueError: ('s3://b/k.tar: no gopen handler defined', 's3://b/k.tar')", "data-pipe"),
+        ("ImportError: Using `device_map` requires Accelerate: `pip install accelerate`", "module"),
+        ("error: argument --model-type: invalid choice: transformer-O2", "arguments"),
+        ("Could not override 'task'.\nDid you mean to override task@_global_?", "arguments"),
+        ("ValueError raised while resolving interpolation: HydraConfig was not set",
+         "configuration"),
+        ("Failed compilation with ['neuronx-cc', 'compile']: \nRuntimeError: module compiled "
+         "against API version 0xf but this version of numpy is 0xe", "numpy"),
+        ("torch._dynamo.exc.BackendCompilerFailed: debug_wrapper raised Exception: x", "compile"),
+    ],
+)  # fmt: skip
+def test_texts_whose_kind_another_text_hid(text: str, code: str) -> None:
+    lines = text.splitlines()
+    assert known_causes(failure_lines(lines), 1, None, earlier=lines)[0].code == code
+
+
+def test_training_from_the_start_is_no_missing_checkpoint() -> None:
+    lines = [
+        "WARNING: could not find the metadata file /ck/latest_checkpointed_iteration.txt",
+        "    will not load any checkpoints and will start from random",
+        "done",
+    ]
+    assert known_causes(failure_lines(lines), 1, "SIGTERM", earlier=lines) == []
