@@ -93,7 +93,12 @@ def command(
         prune = Prune(store, limits)
         prune.select(buckets, program)
         if not dry_run:
-            prune.remove(program)
+            try:
+                prune.remove(program)
+            except KeyboardInterrupt:
+                done = _counted(prune.items) or "nothing"
+                print_message(f"interrupted; removed: {done}. The next prune removes the rest")
+                raise
     show_findings(store.damage())
     show_findings(f for problem in prune.problems for f in problem.findings)
     if output == "json":

@@ -72,6 +72,27 @@ def test_runs_that_ended_long_ago_go(rsctl: Cli, make_run: Make) -> None:
     os.close(lock)
 
 
+def test_an_interrupted_prune_says_what_it_has_removed(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rsctl.api.prune import prune
+
+    for second, name in enumerate(("job-aaaaaa", "job-bbbbbb", "job-cccccc")):
+        make_run(name, second=second).succeed(3)
+    real, calls = prune.remove, iter([None, None])
+
+    def remove(*args: object) -> object:
+        if next(calls, "end") == "end":
+            raise KeyboardInterrupt
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(prune, "remove", remove)
+    done = rsctl("prune", "--older-than", "30d")
+    assert done.code == 130
+    assert done.err.startswith("interrupted; removed: 2 runs. The next prune removes the rest\n")
+    assert len(runs_of_store()) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "left"),
     [
