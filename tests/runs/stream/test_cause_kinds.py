@@ -1,0 +1,167 @@
+"""Kinds of failures, where many texts have one cause: NCCL's warnings, reports, exceptions."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.runs.stream.diagnosis import failure_lines, known_causes
+
+
+def test_the_first_warning_of_nccl_says_why_it_failed() -> None:
+    lines = [
+        "n1:7:7 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]",
+        "n1:7:7 [0] init.cc:52 NCCL WARN Cuda failure 'out of order'",
+        "ncclUnhandledCudaError: Call to CUDA function failed.",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.message == (
+        "a call of CUDA, or of GDRCopy, failed inside NCCL: Cuda failure 'out of order'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("warning", "code"),
+    [
+        ("net_ib/p2p.cc:9 NCCL WARN NET/IB: Unknown completion", "nccl-ib"),
+        ("net_ib/common.cc:9 NCCL WARN NET/IB : mlx5_0:1 async fatal event on QP", "nccl-ib"),
+        (
+            "os/linux.cc:9 NCCL WARN Error: failed to extend /dev/shm/nccl-x to 8 bytes",
+            "shared-memory",
+        ),
+        ("misc/argcheck.cc:9 NCCL WARN Broadcast : invalid root 9 (0..3)", "nccl-usage"),
+        (
+            "init.cc:9 NCCL WARN Attempt to use it before the previous operation returned",
+            "nccl-usage",
+        ),
+        ("group.cc:9 NCCL WARN ncclGroupEnd: not in a group call.", "nccl-usage"),
+        ("dev.cc:9 NCCL WARN This application was compiled with NCCL 2.29", "gpu-libraries"),
+        ("nvls.cc:9 NCCL WARN Failed to bind NVLink SHARP Multicast memory", "gpu-state"),
+        ("misc/nvmlwrap.cc:9 NCCL WARN nvmlInit() failed: Unknown", "nccl-topology"),
+        ("init.cc:9 NCCL WARN Detected mixed local Net device counts", "nccl-topology"),
+        ("include/alloc.h:9 NCCL WARN Failed to CUDA host alloc 8 bytes", "gpu-fault"),
+        ("misc/utils.cc:9 NCCL WARN malloc(size=8) returned null.", "memory"),
+        ("bootstrap.cc:9 NCCL WARN NET/Socket : No usable listening interface", "interface"),
+        ("bootstrap.cc:9 NCCL WARN Message truncated : received 8 instead of 4", "nccl-network"),
+        ("proxy.cc:9 NCCL WARN [Proxy Service] Poll failed: x", "nccl-network"),
+        ("init:9 NCCL WARN NET/OFI Provider does not support 4 bytes of data", "ofi"),
+        ("init.cc:9 NCCL WARN P2p schedule creation has bugs.", "nccl"),
+    ],
+)
+def test_a_warning_of_nccl_says_which_part_of_it_failed(warning: str, code: str) -> None:
+    lines = [
+        f"n1:7:7 [0] {warning}",
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 3, in <module>',
+        "torch.distributed.DistBackendError: NCCL error in: x.cpp:7, unhandled system error",
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.code == code
+    assert cause.message.endswith(warning.partition("WARN ")[2])
+
+
+@pytest.mark.parametrize(
+    "warning",
+    [
+        "transport/shm.cc:9 NCCL WARN Ignoring SHM locality, must be 1 or 2",
+        "net_ib.cc:9 NCCL WARN NET/IB : mlx5_0:1 Got async event : port active",
+        "net_ib/common.cc:9 NCCL WARN NET/IB : mlx5_0:1 GID table changed",
+        "net_socket.cc:9 NCCL WARN NET/Socket : NCCL_SOCKET_NTHREADS is too large, setting to 3",
+        "transport.cc:9 NCCL WARN Cannot initialize CollNet, using point-to-point instead",
+        "param:9 NCCL WARN NET/OFI WARNING: Use of OFI_NCCL_X is deprecated.",
+    ],
+)
+def test_a_warning_of_nccl_that_a_training_outlives_is_no_cause(warning: str) -> None:
+    lines = [f"n1:7:7 [0] {warning}", "step 1"]
+    assert known_causes(failure_lines(lines), 1, None, earlier=lines) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("RuntimeError: CUDA error: operation not permitted when stream is capturing", "gpu-graph"),
+        ("RuntimeError: CUDA error: invalid resource handle", "gpu-arguments"),
+        ("RuntimeError: CUDA error: CUDA driver is a stub library", "driver"),
+        ("RuntimeError: CUDA error: invalid program counter", "gpu-access"),
+        ("RuntimeError: CUDA error: peer mapping resources exhausted", "gpu-memory"),
+        ("RuntimeError: cuFFT error: CUFFT_ALLOC_FAILED", "gpu-memory"),
+        ("RuntimeError: cuFFT error: CUFFT_INVALID_SIZE", "gpu-arguments"),
+        ("RuntimeError: cuDNN error: CUDNN_STATUS_BAD_PARAM", "gpu-arguments"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_ARCH_MISMATCH", "gpu-binary"),
+        ("NVRM: Xid (PCI:0000:4e:00): 136, Link training failed", "gpu-hardware"),
+        ("NVRM: Xid (PCI:0000:4e:00): 13, Graphics SM Exception", "gpu-fault"),
+        ("botocore.exceptions.PartialCredentialsError: Partial credentials", "credentials-invalid"),
+        ("botocore.exceptions.ProxyConnectionError: Failed to connect to proxy URL: x", "network"),
+        ("botocore.exceptions.ParamValidationError: Parameter validation failed", "cloud-call"),
+        ("An error occurred (KMS.DisabledException) when calling the GetObject", "storage-key"),
+        ("An error occurred (PermanentRedirect) when calling the GetObject op", "bucket-region"),
+        ("An error occurred (LimitExceededException) when calling the Create", "quota"),
+        (
+            "google.api_core.exceptions.Unauthorized: 401 GET https://x: thing",
+            "credentials-invalid",
+        ),
+        ("srun: error: --json must be alone, invalid", "slurm-request"),
+        ("srun: error: io error on node 3", "slurm-launch"),
+        ("srun: error: x: jwt_decode failure: expired", "slurm-credential"),
+        ("slurmstepd: error: execve(): /x: Permission denied", "slurm-launch"),
+        ("slurmstepd: error: unable to create step 7.0 procs cgroup", "slurm-node"),
+        ("slurmstepd: error: mpi/pmi2: failed to create tree socket", "mpi-pmi"),
+        ("sbatch: error: Batch job submission failed: Message send failure", "slurm-launch"),
+        ("srun: error: Unable to allocate resources: Requested nodes are busy", "slurm-later"),
+        ("sbatch: error: Batch job submission failed: Invalid --nice value", "slurm-request"),
+        ("OCI runtime create failed: x: error enabling no_new_privs bit", "container-security"),
+        ("OCI runtime create failed: x: rootless needs a GID mapping: unknown", "user-namespaces"),
+        ("OCI runtime create failed: x: pivot_root .: invalid argument", "container-mount"),
+        ("OCI runtime create failed: x: setting Intel RDT config: y", "container-option"),
+        ("OCI runtime create failed: x: read init-p: EOF: unknown", "container-start"),
+        ("OCI runtime create failed: x: error during container init: other: unknown", "start"),
+        ("E: Unable to locate package libfoo", "package-system"),
+        ("error: Failed to fetch: `https://x/simple/foo/`", "network"),
+        ("RuntimeError: [gloo/rendezvous/context.cc:9] pair missing (index 8)", "distributed"),
+        ("RuntimeError: [gloo/nccl/nccl.cc:9] source must be on one device", "distributed-call"),
+    ],
+)
+def test_a_kind_of_report_has_its_own_cause_and_remedy(text: str, code: str) -> None:
+    [cause] = known_causes([text], 1, None)
+    assert cause.code == code
+    assert cause.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, vendor err 81", "nccl-ib"),
+        ("Last error:\nncclSocketInit: connecting to address  with family 5 is neither AF_INET(2)",
+         "interface"),
+        ("socket.h:344 WARN Socket creation failed : Address family not supported", "interface"),
+        ("NCCL WARN Error while attaching to shared memory segment /dev/shm/nccl- (size 8), "
+         "error: No such file or directory (2)", "shared-memory"),
+        ("ConnectionError: Tried to launch distributed communication on port `29401`, but another "
+         "process is utilizing it.", "port"),
+        ("pytorch_lightning.exceptions.MisconfigurationException: ModelCheckpoint(monitor='a') not "
+         "found in the returned metrics", "lightning"),
+        ("[ClientError('Object s3://b/k not found! Either check the bucket path or the bucket "
+         "permission. If the bucket is a requester pays bucket, set it')]", "storage-missing"),
+        ("[1,mpirank:7,algo-1]<stderr>:KeyError: 'a'", "key-missing"),
+        ("ValueError: ('s3://b/k.tar: no gopen handler defined', 's3://b/k.tar')", "data-pipe"),
+        ("ImportError: Using `device_map` requires Accelerate: `pip install accelerate`", "module"),
+        ("error: argument --model-type: invalid choice: transformer-O2", "arguments"),
+        ("Could not override 'task'.\nDid you mean to override task@_global_?", "arguments"),
+        ("ValueError raised while resolving interpolation: HydraConfig was not set",
+         "configuration"),
+        ("Failed compilation with ['neuronx-cc', 'compile']: \nRuntimeError: module compiled "
+         "against API version 0xf but this version of numpy is 0xe", "numpy"),
+        ("torch._dynamo.exc.BackendCompilerFailed: debug_wrapper raised Exception: x", "compile"),
+    ],
+)  # fmt: skip
+def test_texts_whose_kind_another_text_hid(text: str, code: str) -> None:
+    lines = text.splitlines()
+    assert known_causes(failure_lines(lines), 1, None, earlier=lines)[0].code == code
+
+
+def test_a_start_without_a_checkpoint_has_no_cause() -> None:
+    lines = [
+        "WARNING: could not find the metadata file /ck/latest_checkpointed_iteration.txt",
+        "    will not load any checkpoints and will start from random",
+        "done",
+    ]
+    assert known_causes(failure_lines(lines), 1, "SIGTERM", earlier=lines) == []

@@ -1,0 +1,113 @@
+"""Which lines of a failed replica's log are shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from rsctl.runs.stream.diagnosis import failure_lines
+
+CHAINED = """\
+step 1
+Traceback (most recent call last):
+  File "/app/train.py", line 3, in load
+    open("x")
+FileNotFoundError: [Errno 2] No such file or directory: 'x'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/app/train.py", line 9, in <module>
+    load()
+RuntimeError: no data""".splitlines()
+
+TORCHRUN = """\
+E0131 12:00:00.123000 139 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1)
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "/opt/torch/distributed/run.py", line 901, in main
+    run(args)
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+/app/train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+  exitcode  : 1 (pid: 8)
+============================================================""".splitlines()
+
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/app/train.py", line 4, in <module>
+  |     raise ExceptionGroup("two", [first, second])
+  | ExceptionGroup: two (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/app/train.py", line 1, in <module>
+    | ValueError: first
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "/app/train.py", line 2, in <module>
+    | ValueError: second
+    +------------------------------------""".splitlines()
+
+
+def test_without_a_traceback_the_last_lines_are_shown() -> None:
+    assert failure_lines(f"line {n}" for n in range(50)) == [f"line {n}" for n in range(40, 50)]
+    assert failure_lines([]) == []
+
+
+def test_structured_lines_are_not_shown() -> None:
+    assert failure_lines(["a", '{"rsctl": "telemetry", "cpu": 1}', "b"]) == ["a", "b"]
+
+
+def test_of_tracebacks_the_last_is_shown() -> None:
+    earlier = ["Traceback (most recent call last):", "ValueError: caught", "going on"]
+    assert failure_lines([*earlier, *CHAINED[8:]]) == CHAINED[8:]
+
+
+def test_a_chain_of_tracebacks_is_shown_from_its_first() -> None:
+    assert failure_lines(CHAINED) == CHAINED[1:]
+    during = "During handling of the above exception, another exception occurred:"
+    chain = [during if "direct cause" in line else line for line in CHAINED]
+    assert failure_lines(chain) == chain[1:]
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]:"])
+def test_an_exception_group_is_shown_as_a_whole(prefix: str) -> None:
+    group = [prefix + line for line in GROUP]
+    assert failure_lines(["step 1", *group]) == group
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups came with Python 3.11")
+def test_an_exception_group_as_this_python_writes_it() -> None:
+    script = textwrap.dedent("""
+        inner = ExceptionGroup("inner", [ValueError("a"), TypeError("b")])
+        raise ExceptionGroup("outer", [inner, OSError("c")])
+    """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    written = done.stderr.splitlines()
+    assert failure_lines(["before", *written]) == written
+
+
+def test_what_torchrun_says_of_a_failure_is_left_out() -> None:
+    assert failure_lines([*CHAINED, *TORCHRUN]) == CHAINED[1:]
+    assert failure_lines(["loss 1", TORCHRUN[0]]) == ["loss 1"]
+
+
+def test_torchruns_own_traceback_is_better_than_none() -> None:
+    assert failure_lines(["loss 1", *TORCHRUN]) == TORCHRUN[1:]
+
+
+def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
+    long = ["Traceback (most recent call last):", *map(str, range(100)), "RecursionError"]
+    shown = failure_lines(long)
+    assert shown[:2] == [long[0], "..."]
+    assert shown[2:] == long[-30:]
+
+
+def test_a_traceback_that_was_cut_off_gives_way_to_the_one_before() -> None:
+    cut = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in <module>']
+    assert failure_lines([*CHAINED[8:], *cut])[: len(CHAINED) - 8] == CHAINED[8:]
