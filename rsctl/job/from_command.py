@@ -18,7 +18,7 @@ from rsctl.job.from_scripts import command_in, is_script
 from rsctl.job.from_torchrun import colossalai, composer, fabric, torchrun, torchx, tune
 from rsctl.job.from_trainers import axolotl, llama_factory
 from rsctl.job.from_wrappers import PYTHON, is_wrapper, python, unwrapped
-from rsctl.job.launcher_options import Launched, command_error
+from rsctl.job.launcher_options import Launched, command_error, option_values
 from rsctl.job.script_language import check_module_name
 from rsctl.job.secret_names import has_secret, is_secret_name
 from rsctl.job.shell_words import find_operator
@@ -121,14 +121,9 @@ def _checked_env(launched: Launched) -> Launched:
 
 def _launcher_argument(words: Sequence[str]) -> str:
     """A remark on `--launcher slurm`, as OpenMMLab's scripts take it; empty without one."""
-    for word, after in zip(words, [*words[1:], ""], strict=True):
-        name, separator, value = word.partition("=")
-        value = value if separator else after
-        if name == "--launcher" and value in ("slurm", "mpi"):
-            return (
-                f"--launcher {value} has the script read ranks of {value}: use --launcher pytorch"
-            )
-    return ""
+    value = next((v for v in option_values("--launcher", words) if v in ("slurm", "mpi")), "")
+    remark = f"--launcher {value} has the script read ranks of {value}: use --launcher pytorch"
+    return remark if value else ""
 
 
 def _read(words: list[str]) -> Launched:

@@ -14,7 +14,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from rsctl.job.launcher_options import Launched, Options, command_error, per_node, spec, unsupported
+from rsctl.job.launcher_options import (
+    Launched,
+    Options,
+    command_error,
+    option_values,
+    per_node,
+    spec,
+    unsupported,
+)
 
 _RENDEZVOUS = (
     *("rdzv_backend", "rdzv_endpoint", "rdzv_id", "rdzv_conf", "rdzv_port", "standalone"),
@@ -157,11 +165,7 @@ def tune(arguments: list[str]) -> Launched:
     """
     launched = torchrun(arguments, "tune run")
     recipe, nodes = launched.words[0], launched.nodes
-    configs = [
-        after if word == "--config" else word.partition("=")[2]
-        for word, after in zip(launched.words, [*launched.words[1:], ""], strict=True)
-        if word.partition("=")[0] == "--config"
-    ]
+    configs = option_values("--config", launched.words)
     own = [] if recipe.endswith(".py") else [("recipe", recipe, "recipe.py")]
     own += [("config", name, "config.yaml") for name in configs if not Path(name).is_file()]
     if not own:

@@ -5,7 +5,7 @@ What is not taken is named in a remark, so that no option is dropped in silence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from rsctl.findings import ExitCode, RsctlError, error
@@ -167,6 +167,15 @@ class Options:
 def spec(none: str = "", one: str = "", two: str = "") -> dict[str, int]:
     """The number of values of options, from their names."""
     return {name: n for n, names in enumerate((none, one, two)) for name in names.split()}
+
+
+def option_values(name: str, words: Sequence[str]) -> list[str]:
+    """The values of an option among a script's arguments, as `NAME VALUE` or `NAME=VALUE`; empty
+    for one at the end.
+    """
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    found = [(*word.partition("="), after) for word, after in pairs]
+    return [value if separator else after for key, separator, value, after in found if key == name]
 
 
 def per_node(launcher: str, ranks: int, nodes: int) -> int:

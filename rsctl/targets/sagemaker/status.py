@@ -36,7 +36,7 @@ _REASONS = {
 
 def status_of(answer: Answer, address: JobAddress) -> JobStatus:
     """The job's status, with its costs and phases as far as known."""
-    state = state_of(answer)
+    state, phases = state_of(answer), phases_of(answer)
     time = event_time(state_start(answer, state))
     has_failed = state is JobState.FAILED
     return JobStatus(
@@ -44,8 +44,8 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         time=time,
         started=event_time(answer["TrainingStartTime"]) if "TrainingStartTime" in answer else None,
         reason=_reason(answer, state),
-        attempt=attempt_of(phases_of(answer)),
-        restarted=restart_reason(phases_of(answer)),
+        attempt=attempt_of(phases),
+        restarted=restart_reason(phases),
         ended_roles=_ended_roles(answer),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
         unnamed=failure_reason.unnamed_failure(answer) if has_failed else None,

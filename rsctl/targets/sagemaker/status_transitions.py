@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rsctl.findings import JobState
@@ -119,20 +118,25 @@ def state_start(answer: Mapping[str, Any], state: JobState) -> Any:
 
 def attempt_of(phases: list[Phase]) -> int:
     """How often the job was started: interruptions and restarts that follow each other are one."""
-    statuses = ["", *(phase.status for phase in phases)]
-    steps = pairwise(statuses)
-    return 1 + sum(new in _RESTARTS and old not in _RESTARTS for old, new in steps)
+    return 1 + len(_restarts(phases))
 
 
 def restart_reason(phases: list[Phase]) -> str | None:
     """Why the present attempt was started: the service's message, or its status. None if no attempt
     was before.
     """
+    last = next(reversed(_restarts(phases)), None)
+    return None if last is None else last.message or _RESTARTS[last.status]
+
+
+def _restarts(phases: list[Phase]) -> list[Phase]:
+    """The first phase of each interruption or restart."""
     statuses = ["", *(phase.status for phase in phases)]
-    for phase, before in zip(reversed(phases), reversed(statuses[:-1]), strict=True):
-        if phase.status in _RESTARTS and before not in _RESTARTS:
-            return phase.message or _RESTARTS[phase.status]
-    return None
+    return [
+        phase
+        for before, phase in zip(statuses, phases, strict=False)
+        if phase.status in _RESTARTS and before not in _RESTARTS
+    ]
 
 
 def active_phases(phases: list[Phase]) -> list[Phase]:

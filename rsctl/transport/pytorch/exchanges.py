@@ -6,7 +6,6 @@ and nothing fails. PyTorch numbers the collectives of each group, also those tha
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -47,8 +46,7 @@ def note_end(groups: Iterable[Any]) -> None:
 def are_none() -> bool:
     """Whether it is certain that this rank has exchanged nothing but barriers."""
     total = _with_collectives(list(dist.distributed_c10d._world.pg_map))
-    counts = (total, _Counted.waits)
-    is_alone = all(count is not None and count <= _Counted.barriers for count in counts)
+    is_alone = total is not None and max(total, _Counted.waits) <= _Counted.barriers
     return is_alone and not any(name in sys.modules for name in _OTHERS)
 
 
@@ -66,7 +64,6 @@ def _with_collectives(groups: Iterable[Any]) -> int | None:
 
 
 def _counting(real: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(real)
     def barrier(*args: Any, **kwargs: Any) -> Any:
         _Counted.barriers += 1
         return real(*args, **kwargs)

@@ -135,7 +135,7 @@ def test_reducers_that_no_gradient_reached(
 
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_ranks_that_form_a_group_and_exchange_nothing(run: Callable[..., Any], nodes: int) -> None:
-    """Barriers are no exchange."""
+    """A barrier carries no data, so it does not count as an exchange."""
     ended = run("apart.py", "forgotten", nodes=nodes, ranks=2 // nodes, **EXPECTED)
     assert only(ended) == (
         "workers-apart",
