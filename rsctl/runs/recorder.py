@@ -6,8 +6,8 @@ import os
 import resource
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
 
@@ -28,13 +28,16 @@ from rsctl.runs.stream.events import (
     StateEvent,
     now,
 )
-from rsctl.runs.stream.metrics import MetricSpec, metric_findings
+from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.metrics import MetricSpec, metric_findings, structured
 from rsctl.runs.stream.profiles import RankProfile
 from rsctl.runs.versions import keep_versions
 
 _RESERVE_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0
 _FLUSH_COUNT = 2000
+_READ_AGAIN = 4  # replicas
+_TAIL = 1000  # lines
 _MOST_WAITING = 50_000
 """The maximum number of metric values that wait for a store that cannot be written."""
 
@@ -47,6 +50,7 @@ class Recorder:
     """
 
     def __init__(self, folder: RunFolder, store: Store) -> None:
+        self._folder = folder
         self._run = folder.run
         self._store = store
         self._file = os.open(
@@ -114,9 +118,17 @@ class Recorder:
             last = self._store.latest(self._run, "")
         except sqlite3.Error:  # then they are unknown
             return
-        for finding in metric_findings(metrics, last, is_success):
+        for finding in metric_findings(metrics, last, is_success, self._last_lines):
             if finding.path not in self._reported:
                 self.finding(finding)
+
+    def _last_lines(self) -> Iterator[str]:
+        """The last lines of a few replicas' logs."""
+        for replica in self._folder.replicas()[:_READ_AGAIN]:
+            path = self._folder.log(replica)
+            with closing(JournalReader(path, replica, tail_offset(path, _TAIL))) as reader:
+                while batch := reader.read():
+                    yield from (line.text for line in batch if structured(line.text) is None)
 
     def failure(self, failure: Failure) -> None:
         """The first failure of the job."""

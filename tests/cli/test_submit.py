@@ -257,18 +257,20 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
         "unlogged": {"goal": "max"},
         "input.train.seconds": {"goal": "min"},
     }
-    name = job(rsctl, "echo loss=1 speed=fast; echo loss=nan", metrics=metrics)
+    name = job(rsctl, "echo loss=1 speed=fast; echo loss=nan accuracy: 0.5", metrics=metrics)
     done = rsctl.process("submit", name)
     warnings = [
         "metrics.speed.regex: metric speed: 'fast' is not a number, and is ignored",
         "metrics.loss: the last loss is nan on worker-0: the training may have diverged",
-        "metrics.typo.regex: metric typo has no value: its regex matches no number in the log",
+        "metrics.typo.regex: metric typo has no value: its regex matches no number in the log; "
+        "the log has: loss=nan accuracy: 0.5",
         "metrics.unlogged: metric unlogged has no value: "
         "it has no regex, and the script has not logged it",
     ]
     assert done.code == 0
     told = [line for line in done.err.splitlines() if line.startswith("warning: ")]
     assert told == [f"warning: {text}" for text in warnings]
+    assert "-> regex: 'accuracy: ([0-9.]+)' reads that number; otherwise compare" in done.err
     shown = rsctl("status", "@last").out.splitlines()
     assert [line for line in shown if line.startswith("warning: ")] == told
     findings = rsctl("status", "@last", "-o", "json").json["findings"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Optional, TypeVar
 
@@ -50,19 +50,22 @@ MACHINES = ("node.", "cloud.")
 
 
 def metric_findings(
-    metrics: Mapping[str, MetricSpec], last: Mapping[str, Mapping[str, float]], is_success: bool
+    metrics: Mapping[str, MetricSpec],
+    last: Mapping[str, Mapping[str, float]],
+    is_success: bool,
+    read_lines: Callable[[], Iterable[str]] = tuple,
 ) -> list[Finding]:
     """The findings on metrics of a run that has ended; `last` has the last values by replica.
 
-    A metric that was never seen is reported only if the run has succeeded. Undeclared metrics may
-    diverge, too.
+    A metric that was never seen is reported only if the run has succeeded, with a line of the log
+    that may have been meant. Undeclared metrics may diverge, too.
     """
     findings: list[Finding] = []
     logged = (name for of in last.values() for name in of if not name.startswith(MACHINES))
     for name in dict.fromkeys([*metrics, *logged]):
         values = {replica: of[name] for replica, of in last.items() if name in of}
         if not values and is_success:
-            findings += _unseen(name, metrics[name])
+            findings += _unseen(name, metrics[name], read_lines)
         odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
         if odd:
             message = f"the last {name} is {odd[0]}: the training may have diverged"
@@ -71,17 +74,27 @@ def metric_findings(
     return findings
 
 
-def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
+def _unseen(
+    name: str, spec: MetricSpec, read_lines: Callable[[], Iterable[str]]
+) -> Iterator[Finding]:
     """A metric without a value; rsctl itself measures the names with a dot."""
+    if not spec.regex and "." in name:
+        return
+    from rsctl.runs.stream.near_lines import near_line  # only for such a metric
+
     if spec.regex:
         message = f"metric {name} has no value: its regex matches no number in the log"
         remedy = "compare the regex with `rsctl logs`; --grep tests one"
-        yield warning("metric-unseen", message, remedy, f"metrics.{name}.regex")
-    elif "." not in name:
+    else:
         message = f"metric {name} has no value: it has no regex, and the script has not logged it"
         line = f'{STRUCTURED}metrics", "{name}": 0.5}}'
         remedy = f"add metrics.{name}.regex, or let the script print {line}"
-        yield warning("metric-unseen", message, remedy, f"metrics.{name}")
+    if near := near_line(name, spec.regex or "", read_lines()):
+        message += f"; the log has: {near.text}"
+        in_yaml = near.regex.replace("'", "''")
+        remedy = f"regex: '{in_yaml}' reads that number; otherwise {remedy}"
+    path = f"metrics.{name}.regex" if spec.regex else f"metrics.{name}"
+    yield warning("metric-unseen", message, remedy, path)
 
 
 CHECKED = "node.check."
