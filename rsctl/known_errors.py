@@ -6,7 +6,7 @@ Each package has its own tables; a text that several of them look for stands her
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Optional, Union
 
@@ -33,11 +33,11 @@ class KnownError(msgspec.Struct, frozen=True):
 
     No `codes` of a service stand for any, no `pattern` for any text, no `source` for text of any
     origin. `pattern` is compiled at its first use if it is a text, since few processes look for
-    the errors of a long table. `source` is matched from the beginning, say of the Dockerfile's
-    instruction that printed the text. `summary` is the problem, if the text itself does not say
-    it. `path` is the field that it is about, None if the caller knows. `is_transient` says that the
-    same may succeed a little later. In `summary` and `remedy`, `{names}` stands for the groups of
-    the pattern; the table defines all other names.
+    the errors of a long table; `holds` decides on its match. `source` is matched from the
+    beginning, say of the Dockerfile's instruction that printed the text. `summary` is the problem,
+    if the text itself does not say it. `path` is the field that it is about, None if the caller
+    knows. `is_transient` says that the same may succeed a little later. In `summary` and `remedy`,
+    `{names}` stands for the groups of the pattern; the table defines all other names.
     """
 
     code: str
@@ -46,6 +46,7 @@ class KnownError(msgspec.Struct, frozen=True):
     exit_code: ExitCode = ExitCode.REFUSED
     codes: frozenset[str] = frozenset()
     pattern: Optional[Union[str, re.Pattern[str]]] = None
+    holds: Optional[Callable[[re.Match[str]], bool]] = None
     source: Optional[re.Pattern[str]] = None
     summary: Optional[str] = None
     is_transient: bool = False
@@ -54,8 +55,13 @@ class KnownError(msgspec.Struct, frozen=True):
         """Whether an error with these codes and this text, printed by `source`, is the one."""
         has_code = not self.codes or not self.codes.isdisjoint(codes)
         has_source = self.source is None or self.source.match(source) is not None
-        is_text = self.pattern is None or re.search(self.pattern, text) is not None
-        return has_code and has_source and is_text
+        return has_code and has_source and self._fits_text(text)
+
+    def _fits_text(self, text: str) -> bool:
+        match = None if self.pattern is None else re.search(self.pattern, text)
+        if match is None:
+            return self.pattern is None
+        return self.holds is None or self.holds(match)
 
     def fill(self, text: str = "", **values: str) -> KnownError:
         """The same with the displayed `summary` and `remedy`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.known_errors import KnownError
 from rsctl.runs.stream.service_causes import cause
 
 FABRIC_REMEDY = (
@@ -17,20 +18,6 @@ _NO_ACCESS = r"(?:with (?:error|status)[= ]|status=)(?:4|9|10)\b"
 
 _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|PORT))\b"
 
-_MORE_THAN_EXPECTED = (
-    r"world_size=\d{1,6}, worker_count=(?:"
-    + "|".join(
-        [rf"(?<=world_size={'.' * n}, worker_count=)\d{{{n + 1},7}}\b" for n in range(1, 6)]
-        + [
-            rf"(?<=world_size={first}{'.' * n}, worker_count=)[{first + 1}-9]\d{{{n}}}\b"
-            for n in range(5)
-            for first in range(1, 9)
-        ]
-    )
-    + ")"
-)
-"""A number of joined processes with more digits than the number of ranks, or a larger first one."""
-
 NETWORK_CAUSES = (
     cause(
         "timeout",
@@ -43,13 +30,14 @@ NETWORK_CAUSES = (
         "look for a rank that is slow, stuck or lost; all ranks must run the same operations in "
         "the same order",
     ),
-    cause(
+    KnownError(
         "rendezvous",
-        _MORE_THAN_EXPECTED,
-        "more processes joined the process group than it has ranks",
         "start the script with one launcher only; a process of an earlier start, or an old file of "
         "init_method file://, counts too: give each start a port or a file of its own, as "
         "run.launcher: torchrun does",
+        pattern=r"world_size=(\d{1,6}), worker_count=(\d{1,7})\b",
+        holds=lambda match: int(match[2]) > int(match[1]),
+        summary="more processes joined the process group than it has ranks",
     ),
     cause(
         "rendezvous",
