@@ -97,6 +97,13 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "neuron-load",
+        r"FileNotFoundError: [^\n]{0,40}'(libneuronpjrt-path|neuronx?-cc)'",
+        "a program of the Neuron SDK's Python packages is not in PATH: {names}",
+        "activate the environment that has libneuronxla and neuronx-cc, or add its bin folder to "
+        "PATH; use an image.base of the Neuron SDK",
+    ),
+    cause(
+        "neuron-load",
         r"NEFF is invalid|NEFF version: \S{1,20} features: \S{1,40} are not supported"
         r"|(?i:nrt(?:::|_)load)\w{0,30}[^\n]{0,60}?(?:failed|status=[1-9])"
         r"|NRT_UNSUPPORTED_NEFF_VERSION",

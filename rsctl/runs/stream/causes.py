@@ -89,8 +89,10 @@ CAUSES = (
         r"|Orted process exited|MPI communication peer process has unexpectedly disconnected"
         r"|Horovod has been shut down"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",
-        "a peer disconnected during a collective operation",
-        "see its own log for the reason",
+        "a peer disconnected",
+        "see its own log for the reason; if no replica failed before, as at the start, the nodes "
+        "do not reach each other: set NCCL_SOCKET_IFNAME in run.env to their common interface, and "
+        "let all ports between them be open",
     ),
 )
 """In the order in which they are shown, the most specific first."""

@@ -123,8 +123,8 @@ CLUSTER_CAUSES = (
         r"(?:Unable to allocate resources|Batch job submission failed): "
         rf"(?!Unspec|Slurmd|Kill task|{_CONTROLLER}|{_LATER})([^\n]{{1,120}})"
         r"|(?:srun|sbatch|salloc): (?:error|fatal): (Invalid \S[^\n]{1,100})"
-        r"|sbatch: error: (?!Batch job|lua|[^\n]{0,60}(?:[Ww]arning|config|DNS|dns_srv)"
-        r"|Unable to contact)"
+        r"|sbatch: error: (?!Batch job|lua|[^\n]{0,60}(?:[Ww]arning|config|DNS|dns_srv"
+        r"|defaulting to)|Unable to contact)"
         r"([^\n]{1,160}?)(?: sbatch: |$|\n)",
         "Slurm refuses what the job asks for: {names}",
         "correct the account, partition, time, nodes or GPUs; `sinfo` and `sacctmgr show assoc` "
@@ -153,7 +153,8 @@ def _said_by_slurm(words: str, programs: str = "srun|sbatch|salloc|slurmstepd") 
     """The pattern of reports with one of these words, except those of the end of a task."""
     return (
         rf"(?:{programs}): (?:error|fatal): (?!\S{{1,100}}: tasks? [\d,-]{{1,60}}: [A-Z]|\*\*\*"
-        r"|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR|Exceeded )"
+        r"|xcpuinfo|pyxis: (?:printing|import)|TMPDIR|Setting TMPDIR|Exceeded "
+        r"|[^\n]{1,60}, defaulting to)"
         rf"(?=[^\n]{{0,160}}(?:{words}))([^\n]{{1,160}})"
     )
 

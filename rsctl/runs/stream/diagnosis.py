@@ -19,6 +19,7 @@ from rsctl.runs.stream.exceptions import (
     find_error_line,
     find_exception,
     find_native_error,
+    is_below_error,
     is_complete,
     unwrapped,
 )
@@ -391,7 +392,7 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 
 def _text(lines: Iterable[str]) -> str:
     short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
-    short = [line for line in short if not _RETRIED.search(line)]
+    short = [line for line in short if not _RETRIED.search(line) and not is_below_error(line)]
     return "\n".join(unwrapped(short))
 
 

@@ -59,6 +59,11 @@ _ERROR_LINE = re.compile(
     r"|_ERROR_LOG: |\b[A-Z]\w{1,40}(?:Error|Exception)\b: |^\S{0,60}: (?:cannot|failed to) "
     r"|^(?:[\w. ]{1,40} )?[Ff]ailed (?:to |\d{1,3} times)|[Ff]ailed \d{1,3} times"
 )
+_BELOW_ERROR = re.compile(
+    r"(?:\[[^\]]{1,20}\]:? ?|> )?(?:[DIW]\d{4} \d\d:\d\d:|\[W\d{0,4} (?!\S{1,30} TCPStore)"
+    r"|\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}:? [DIW] (?!tensorflow/core/framework/op_kernel)"
+    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d)"
+)
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(
     r"(?i:warning|exitcode|will be (?:used instead|ignored)|lower performance|primary job|child job"
@@ -82,7 +87,8 @@ _NO_ERROR_LINE = re.compile(
     r"|restarting failed container|coredump_hook|crash data gathering"
     r"|Error executing job with overrides"
     r"|return(?:ed)? (?:code|non-zero)|(?:slurmstepd|srun): |make(?:\[\d{1,3}\])?: \*\*\*"
-    r"|not a git repository|cannot set terminal process|elastic/|\b(?:0|no|without) errors?\b"
+    r"|, defaulting to|not a git repository|cannot set terminal process|elastic/"
+    r"|\b(?:0|no|without) errors?\b"
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
 )
 _MARKS = re.compile(r"[\s~^]*$")
@@ -136,8 +142,8 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     Of a chain it is the last one with the first one as its origin; of a group its first member; of
     an exception that another process raised, the one of that process.
     """
-    clean = [_plain(line) for line in unwrapped([line[:_LONGEST_LINE] for line in lines])]
-    clean = _unmarked(clean)
+    whole = _whole_frames(unwrapped([line[:_LONGEST_LINE] for line in lines]))
+    clean = _unmarked([_plain(line) for line in whole])
     chain = _raised(clean) or _from_error_file("\n".join(clean)) or _without_traceback(clean)
     if not chain:
         return _cut_off(clean)
@@ -164,12 +170,21 @@ def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
     return None
 
 
+def is_below_error(line: str) -> bool:
+    """Whether glog, TensorFlow or Python's logging marks a line as a warning or less.
+
+    TensorFlow logs operations that fail as warnings: they are none.
+    """
+    return _BELOW_ERROR.match(line) is not None
+
+
 def find_error_line(lines: Sequence[str]) -> Optional[str]:
     """The first of the errors that the end of a log reports together, with the lines that
     continue it; None if its end reports none. Errors of launchers, which follow another, and
     warnings do not count.
     """
-    end = _unmarked([_plain(line[:_LONGEST_LINE]) for line in lines[-_NEAR_END:]])
+    near = [line for line in lines[-_NEAR_END:] if not is_below_error(line)]
+    end = _unmarked([_plain(line[:_LONGEST_LINE]) for line in near])
     text = "\n".join(end) + "\n"
     for match in _HELP_MESSAGE.finditer(text):
         if not _NO_FAILURE.search(match[1]):
@@ -207,18 +222,37 @@ def unwrapped(lines: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     width = 0
-    is_open = False
+    is_first = is_open = False
     for line in lines:
         bare = _PREFIX.sub("", line.rstrip(), count=1)
         if bare.startswith("\u2570"):  # the box ends
-            width, is_open = len(bare), True
+            width, is_open, is_first = len(bare), True, True
             found.append(line)
-        elif is_open and width and found[-1].rstrip() and not found[-1].startswith("\u2570"):
+            continue
+        if is_open and found[-1].rstrip() and not is_first:
             is_open = len(bare) >= width * 2 // 3 and len(found[-1]) < _LONGEST_LINE
             found[-1] = f"{found[-1].rstrip()} {bare}"
         else:
             is_open = is_open and len(bare) >= width * 2 // 3
             found.append(line)
+        is_first = False
+    return found
+
+
+def _whole_frames(lines: Sequence[str]) -> list[str]:
+    """The lines with each path of a traceback of rich in one line, which rich wraps, too."""
+    found: list[str] = []
+    path = ""
+    for line in lines:
+        bare = _PREFIX.sub("", line.rstrip(), count=1)
+        content = _BOX.sub("", bare).strip() if bare.startswith("\u2502") else ""
+        if path and content and len(path) < _LONGEST:
+            path += (" " if path[-1].isdigit() else "") + content
+            found[-1] = f"\u2502 {path}"
+        else:
+            path = content if content.startswith("/") else ""
+            found.append(line)
+        path = "" if _BOX_FRAME.match(path) else path
     return found
 
 
@@ -351,7 +385,7 @@ def _cut_off(lines: Sequence[str]) -> Optional[Raised]:
         return Raised(f"AssertionError: {asserted}", position)
     if raises := _RAISES.match(last):
         return Raised(f"{raises[1]}: {raises[3]}", position)
-    return Raised(_NO_END, position, is_cut=True)
+    return Raised(_NO_END, position, is_cut=True, raiser=frames[-1][1])
 
 
 def _position(frames: Sequence[tuple[str, str, str]]) -> Optional[str]:

@@ -23,6 +23,14 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "extension",
+        r"fatal error: (Python\.h): No such file",
+        "a package, such as Triton, compiles code in the job, and Python's headers are missing: "
+        "{names}",
+        "install the headers of the image's Python (image.apt: [python3-dev]), or use an "
+        "image.base whose Python has them",
+    ),
+    cause(
+        "extension",
         r"unable to compile cuda/cpp extensions|mismatches the version that was used to compile"
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"
@@ -30,7 +38,8 @@ FRAMEWORK_CAUSES = (
         r"|Command '\['(?:which|where)', '(?:cl|(?:c|g|clang)\+\+|gcc|nvcc)'"
         r"|Command '\[?'?(?:[\w./-]{0,100}/)?((?:g|c|clang)\+\+|gcc|clang|nvcc)['\s]"
         r"|ninja: build stopped|nvlink error|collect2: error"
-        r"|fatal error: ([\w./]{1,80}\.(?:h|cuh|hpp)): No such file|(nvcc fatal[^\n]{1,120})",
+        r"|fatal error: ((?!Python\.h)[\w./]{1,80}\.(?:h|cuh|hpp)): No such file"
+        r"|(nvcc fatal[^\n]{1,120})",
         "code of a package could not be compiled in the job: {names}",
         "use an image.base that has compilers, ninja and the CUDA toolkit (a `devel` image) of "
         "torch's own version, or install a build of the package while the image is built",
@@ -48,6 +57,13 @@ FRAMEWORK_CAUSES = (
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",
         "load it into the same model with the same wrappers (DDP, FSDP, compile) and parallel "
         "sizes; convert it for other sizes with the framework's tool",
+    ),
+    cause(
+        "checkpoint-mismatch",
+        r"The state of _OptimStateKey\([^\n]{1,3000}is empty",
+        "parameters have no optimizer state to save or load: they were never trained",
+        "freeze them (requires_grad=False) before FSDP wraps them and omit them from the "
+        "optimizer, or use them in each step; otherwise save and load the weights alone",
     ),
     cause(
         "checkpoint-mismatch",
@@ -104,6 +120,7 @@ FRAMEWORK_CAUSES = (
         "sharded-tensor",
         r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
+        r"|'status': '(?:INFLIGHT|NOT_AVAILABLE)'[^\n]{0,200}'ds_numel'"
         r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
         r"|[Cc]annot copy out of meta tensor|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered|Sharding propagation failed"

@@ -141,6 +141,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         "without a graph of your own, use torch.compile's mode default, not reduce-overhead",
     ),
     cause(
+        "data-loader",
+        r"AttributeError: '(\w{0,40}Sampler)' object has no attribute 'set_epoch'",
+        "the data loader has no sampler that gives each rank its own part: {names}",
+        "give the DataLoader sampler=DistributedSampler(dataset), or let the framework do it; call "
+        "set_epoch only on that",
+    ),
+    cause(
         "driver",
         rf"{_CUDA_ERROR}((?:initialization error|CUDA driver is a stub|driver shutting down|[^\n]"
         r"{0,20}not licensed|integrity checks|PTX JIT|shared object|named symbol not found|OS call"

@@ -19,6 +19,15 @@ _HARDWARE = r"(?:38|4[68]|5[4678]|6[0-4]|74|79|9[245]|1(?:10|19|2[01]|36|4[03-9]
 GPU_CAUSES = (
     cause(
         "gpu-memory",
+        r"(?:CUDA|HIP) error: out of memory|Cuda failure (?:\d{1,4} )?'out of memory'"
+        r"(?![\s\S]{0,2000}(?:CUDA out of memory|OutOfMemoryError))",
+        "the GPU had no free memory, beyond what the script's tensors take",
+        "let no other process use it (`nvidia-smi`), and let each rank use its own GPU before its "
+        "first call of CUDA (torch.cuda.set_device with LOCAL_RANK): ranks that share GPU 0 fill "
+        "it; otherwise use a smaller batch, or a larger accelerator",
+    ),
+    cause(
+        "gpu-memory",
         r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
         r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
         r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"
@@ -165,7 +174,14 @@ GPU_CAUSES = (
     ),
     cause(
         "driver",
-        r"NVIDIA driver on your system is too old|Driver/library version mismatch"
+        r"Driver/library version mismatch",
+        "the machine's driver was updated, and its kernel module is still the old one",
+        "reboot the machine, or load the module again (rmmod nvidia, modprobe nvidia); until then, "
+        "use other nodes",
+    ),
+    cause(
+        "driver",
+        r"NVIDIA driver on your system is too old"
         r"|API call is not supported in the installed CUDA driver"
         r"|CUDA driver version is insufficient|forward compatibility was attempted on non supported"
         r"|unsatisfied condition: (?:cuda|driver|brand|arch)"

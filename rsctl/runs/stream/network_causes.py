@@ -41,6 +41,13 @@ NETWORK_CAUSES = (
     ),
     cause(
         "rendezvous",
+        r"rank \d{1,6} of \d{1,6} ranks has already checked in",
+        "two processes have the same rank",
+        "let one launcher start one process for each rank, with its own RANK, as run.launcher: "
+        "torchrun does; under srun, a task for each GPU (--ntasks-per-node)",
+    ),
+    cause(
+        "rendezvous",
         r"DistStoreError|RuntimeError: connect\(\) timed out"
         r"|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+"
@@ -66,6 +73,7 @@ NETWORK_CAUSES = (
     cause(
         "launcher",
         r"env:// rendezvous: environment variable (\w{1,40}) expected, but not set"
+        r"|tcp:// rendezvous: ((?:rank|world_size) parameter) missing"
         r"|Default process group (?:has|is) not (?:been )?initialized()"
         r"|parallel group is not initialized()"
         r"|Error: [^\n]{0,80}(?:[Cc]ould not find|[Mm]issing|must set|requires?)[^\n]{0,40}\W"
@@ -80,7 +88,7 @@ NETWORK_CAUSES = (
         "mismatch",
         r"Detected mismatch between collectives on ranks|Is there a distributed collective mismatch"
         r"|op\.preamble\.length <= op\.nbytes"
-        r"|message truncated : receiving \d{1,12} bytes instead of"
+        r"|[Mm]essage truncated : (?:receiving|received) \d{1,12} bytes instead of"
         r"|DDP expects same model across all ranks|disagreement between rank\d"
         r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
         r"|[Mm]ismatched collective detected|may be caused by a collective mismatch"

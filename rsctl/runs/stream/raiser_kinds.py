@@ -21,7 +21,7 @@ OF_PYTHON = (
 
 _OWN_CHECK = (
     rf"^(?!(?:Key|Index|Attribute|ZeroDivision|Unicode\w{{6}}|OS|IO|Recursion)Error|Keyboard|System"
-    rf"|StopIteration|AssertionError: (?:assert |[(\[{{\d])"
+    rf"|StopIteration|its text is missing|AssertionError: (?:assert |[(\[{{\d])"
     rf"|\w{{4,9}}Error: [^\n]{{0,60}}(?:{OF_PYTHON}))"
 )
 """The text of an exception that a package raises itself, unless Python raised it there."""
@@ -48,6 +48,22 @@ COMPILER_KIND = cause(
 """A failure inside a compiler, whose own message is about the compiler and not the script."""
 
 RAISER_KINDS = (
+    cause(
+        "checkpoint-mismatch",
+        r"torch/distributed/fsdp/_optim_utils|torch/distributed/checkpoint/state_dict\.py",
+        "the optimizer state of a checkpoint does not fit the model or the optimizer",
+        "resume from a whole checkpoint, with the optimizer and the kind of state dict (full or "
+        "sharded) that wrote it; otherwise load the weights alone",
+        texts=None,
+    ),
+    cause(
+        "hub-access",
+        r"huggingface_hub/(?:file_download|_snapshot_download|hf_api|utils/_http)",
+        "a download from the Hugging Face hub failed",
+        "try again; give the job the model or the data as an input, or put it into the image, and "
+        "set HF_HUB_OFFLINE=1; a private or gated repository needs HF_TOKEN (env from a secret)",
+        texts=None,
+    ),
     cause(
         "checkpoint",
         r"torch/distributed/(?:checkpoint|_shard/checkpoint|_state_dict_utils)|deepspeed/checkpoint/"

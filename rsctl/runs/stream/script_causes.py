@@ -34,6 +34,13 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "compile",
+        r"FailOnRecompileLimitHit: ()|recompile_limit reached with ()fullgraph=True",
+        "torch.compile compiled a function again and again, for inputs of other shapes",
+        "give it inputs of equal shapes (pad them, drop_last), use dynamic=True, or raise "
+        "torch._dynamo.config.recompile_limit; without fullgraph=True it runs uncompiled instead",
+    ),
+    cause(
+        "compile",
         r"OutOfResources: [^\n]{0,40}?((?:shared memory|registers|threads)[^\n]{0,80}?)"
         r"(?:\. |$|\n)",
         "a kernel of Triton needs more of the GPU's resources than this GPU has: {names}",

@@ -158,6 +158,33 @@ def test_texts_whose_kind_another_text_hid(text: str, code: str) -> None:
     assert known_causes(failure_lines(lines), 1, None, earlier=lines)[0].code == code
 
 
+@pytest.mark.parametrize(
+    ("file", "last", "code"),
+    [
+        ("torch/distributed/fsdp/_optim_utils.py", "KeyError: 'state'", "checkpoint-mismatch"),
+        ("huggingface_hub/file_download.py", "    max_retries=max_retries,", "hub-access"),
+        ("lightning/pytorch/trainer.py", "    self._run(model)", "exception"),
+    ],
+)
+def test_the_file_that_raised_decides_where_the_text_says_little(
+    file: str, last: str, code: str
+) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "/opt/lib/python3.11/site-packages/{file}", line 9, in call',
+        last,
+    ]
+    assert [cause.code for cause in known_causes(lines, 1, None, earlier=lines)] == [code]
+
+
+@pytest.mark.parametrize("level", ["[W]", "W0110 12:27:06.332000 158 a.py:1]", "WARNING:root:"])
+def test_what_a_program_logs_as_a_warning_is_no_cause(level: str) -> None:
+    error = "libcudart.so.11.0: cannot open shared object file: No such file or directory"
+    assert known_causes([error], 1, None) != []
+    level = level.replace("[W]", "2021-12-07 10:42:09.952059: W tensorflow/dso_loader.cc:60]")
+    assert known_causes([f"{level} {error}"], 1, None) == []
+
+
 def test_a_start_without_a_checkpoint_has_no_cause() -> None:
     lines = [
         "WARNING: could not find the metadata file /ck/latest_checkpointed_iteration.txt",

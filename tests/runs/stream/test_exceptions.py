@@ -328,9 +328,25 @@ def test_a_traceback_without_an_end_shows_its_place() -> None:
         "/app/train.py:9",
         False,
         True,
+        find_exception(SIMPLE.splitlines()).raiser,  # type: ignore[union-attr]
     )
     cut.append('    raise ReadError("unexpected end of data")')
     assert find_exception(cut) == Raised("ReadError: unexpected end of data", "/app/train.py:9")
+
+
+def test_a_path_that_rich_wrapped_in_its_box_is_one_frame() -> None:
+    lines = [
+        "[rank3]: \u256d\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u256e",
+        "[rank3]: \u2502 /leonardo/python-envs/llm-foundry-0.8.0- \u2502",
+        "[rank3]: \u2502 venv/lib/site-packages/torch/optim.py:461 \u2502",
+        "[rank3]: \u2502  in _flatten                             \u2502",
+        "[rank3]: \u2502 \u2771  461     state = unflat['state']        \u2502",
+        "[rank3]: \u2570\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u256f",
+        "[rank3]: KeyError: 'state'",
+    ]
+    path = "/leonardo/python-envs/llm-foundry-0.8.0-venv/lib/site-packages/torch/optim.py"
+    raised = find_exception(lines)
+    assert raised == Raised("KeyError: 'state'", f"{path}:461 in _flatten", raiser=path)
 
 
 def test_what_rich_wrapped_below_its_box_is_one_line() -> None:
