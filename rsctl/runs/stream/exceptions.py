@@ -173,7 +173,7 @@ def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
 def is_below_error(line: str) -> bool:
     """Whether glog, TensorFlow or Python's logging marks a line as a warning or less.
 
-    TensorFlow logs operations that fail as warnings: they are none.
+    The operations that TensorFlow logs as failed, as warnings, do not count.
     """
     return _BELOW_ERROR.match(line) is not None
 

@@ -17,7 +17,7 @@ from rsctl.runs.stream.near_lines import NearLine, near_line
         ("loss", "loss=([0-9.]+)", '{"epoch": 1, "loss": 0.5}', r'"loss": ([0-9.]+)'),
         ("loss", "loss=([0-9.]+)", "{'train_loss': -0.5, 'lr': 1}", r"'train_loss': (-?[0-9.]+)"),
         ("f1", "", "eval_f1 = 6.3e-05", r"eval_f1 = ([0-9.]+)"),
-        ("accuracy", r"acuracy=(\S+)", "accuracy=0.9", r"accuracy=([0-9.]+)"),
+        ("accuracy", r"acccuracy=(\S+)", "accuracy=0.9", r"accuracy=([0-9.]+)"),
         ("x", r"top1\s+(?P<value>\d+)", "Acc@1 7.5 (top1: 75.0)", r"top1: ([0-9.]+)"),
         ("throughput", "", "throughput (img/s): 1,234.5", r"throughput \(img/s\): ([0-9.,]+)"),
         ("loss", "^loss ([0-9.]+)", "\x1b[32m loss 0.5\x1b[0m", r"loss ([0-9.]+)"),
