@@ -16,6 +16,8 @@ from rsctl.findings import ExitCode
 
 _MAX_NAMES = 5
 _MAX_MATCHES = 100
+_TEMPLATE = re.compile(r"\{\w{1,40}\}.*[\"']\)?$")
+"""A message as it stands in a line of code, in a traceback that also has it with its values."""
 
 NO_SPACE = r"[Nn]o space left on device|[Dd]isk quota exceeded"
 NO_MEMORY = r"(?<!OutOf)MemoryError\b|std::bad_alloc|[Cc](?:annot|an't) allocate memory"
@@ -77,7 +79,8 @@ class KnownError(msgspec.Struct, frozen=True):
         """The texts that the pattern captures, without duplicates; in quotes if a comma ends it."""
         matches = islice(re.finditer(self.pattern, text), _MAX_MATCHES) if self.pattern else ()
         found = (next(filter(None, match.groups()), "") for match in matches)
-        names = list(filter(None, dict.fromkeys(found)))[:_MAX_NAMES]
+        names = [each for each in dict.fromkeys(found) if each and not _TEMPLATE.search(each)]
+        names = names[:_MAX_NAMES]
         return [repr(name) if name.endswith(",") else name for name in names]
 
 

@@ -83,10 +83,12 @@ ACCELERATOR_CAUSES = (
         r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d"
         r"|TDRV:tdrv_init_mla_phase1\W[^\n]{0,40}Could not open the device"
         r"|NERR_RESOURCE_NC|[Ii]nsuffici?ent NCs|NRT_LOAD_NOT_ENOUGH_NC"
-        r"|Neuron ?Core\(s\) not available|Neuron runtime cannot be initialized",
+        r"|Neuron ?Core\(s\) not available|Neuron runtime cannot be initialized"
+        r"|PJRT_Client_Create: [^\n]{0,120}num_devices > 0",
         "a process found no free Neuron device",
         "start one process for each NeuronCore, and no other processes that use them; check that "
-        "workers.machine has NeuronCores",
+        "workers.machine has NeuronCores, the container /dev/neuron*, and the node a driver of the "
+        "image's Neuron SDK",
     ),
     cause(
         "neuron-memory",

@@ -51,6 +51,13 @@ DATA_CAUSES = (
     ),
     cause(
         "data-file",
+        r"Relative sample index \d{1,12} is not present in the (\S{1,120}) file",
+        "a shard of MosaicML's streaming is shorter than its index says: {names}",
+        "delete the local copy of the data set, which an interrupted download has left, and load "
+        "it again; otherwise write the shard and index.json anew",
+    ),
+    cause(
+        "data-file",
         r"ArrowInvalid: ((?:Not an?|Could not open) [^\n]{1,160}|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
         r"|JSON parse error: (?!Column|A column|straddling)[^\n]{1,120}"
         r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b)[^\n]{0,100})"

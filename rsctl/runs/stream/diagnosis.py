@@ -50,7 +50,8 @@ _EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
-    r"|AcceleratorError|DatasetGenerationError|AssertionError(?:: assert |$))"
+    r"|AcceleratorError|DatasetGenerationError|CancelledError"
+    r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
 _OF_LAUNCHER = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"
@@ -96,6 +97,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
     "slurm-request": frozenset({"slurm-credential"}),
+    "neuron-compile": frozenset({"library"}),
     "neuron-run": frozenset({"neuron-device", "neuron-load", "neuron-memory"}),
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),

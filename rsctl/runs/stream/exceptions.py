@@ -62,7 +62,8 @@ _ERROR_LINE = re.compile(
 _BELOW_ERROR = re.compile(
     r"(?:\[[^\]]{1,20}\]:? ?|> )?(?:[DIW]\d{4} \d\d:\d\d:|\[W\d{0,4} (?!\S{1,30} TCPStore)"
     r"|\d{4}-\d\d-\d\d[ T][\d:.,]{8,20}:? [DIW] (?!tensorflow/core/framework/op_kernel)"
-    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d)"
+    r"| ?\[?(?:DEBUG|INFO|WARNING)\b|xla_bridge\.py:\d"
+    r"|\S{1,300}\.py:\d{1,7}: \w{0,40}Warning: )"
 )
 _HELP_MESSAGE = re.compile(r"(?m:^)-{60,80}\n((?:(?!-{60})[^\n]{0,200}\n){1,25})-{60,80}(?:\n|\Z)")
 _NO_FAILURE = re.compile(

@@ -46,6 +46,14 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-mismatch",
+        r"torch\.Size\(\[0\]\) from checkpoint",
+        "the checkpoint has empty weights: its ranks saved sharded parameters without gathering "
+        "them",
+        "save whole weights: for DeepSpeed ZeRO-3 stage3_gather_16bit_weights_on_model_save, or "
+        "convert its checkpoint with zero_to_fp32.py; for FSDP a full state dict",
+    ),
+    cause(
+        "checkpoint-mismatch",
         r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
         r" group that doesn't match|has a different number of parameter groups)"
         r"|KeyError: '(?:unexpected|missing) key \"([^\"\n]{1,120})\" in state_dict"
@@ -125,7 +133,7 @@ FRAMEWORK_CAUSES = (
         r"|[Cc]annot copy out of meta tensor|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered|Sharding propagation failed"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
-        r"|torch\.Size\(\[0\]\) from checkpoint|current model is torch\.Size\(\[0\]\)"
+        r"|current model is torch\.Size\(\[0\]\)"
         r"|current state is TrainingState\.|`_is_root` should not have been set"
         r"|NotImplementedError: [^\n]{0,80}meta tensor",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "

@@ -55,6 +55,13 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "lightning",
+        r"Early stopping conditioned on metric `([^`\n]{1,80})` which is not available",
+        "Lightning's EarlyStopping monitors a metric that nothing logs: {names}",
+        "log it with self.log in validation_step, and let validation run before the first check; "
+        "or monitor one of the metrics that the message lists",
+    ),
+    cause(
+        "lightning",
         r"MisconfigurationException: (?![^\n]{0,200}(?:devices|num_nodes|strategy|accelerator|GPU"
         r"|gpu|TPU|world|DDP))([^\n]{1,200})",
         "Lightning refuses a setting, a call or what the LightningModule returns: {names}",

@@ -33,11 +33,18 @@ GPU_CAUSES = (
         r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|Cuda failure (?:\d{1,4} )?'out of memory'"
-        r"|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate request)|hipErrorOutOfMemory"
+        r"|RESOURCE_EXHAUSTED: Failed to allocate request|hipErrorOutOfMemory"
         r"|Dst tensor is not initialized"
         rf"|OOM when allocating tensor[^\n]{{0,300}}(?i:device:gpu){_numbered('2')}",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
+    ),
+    cause(
+        "gpu-memory",
+        r"RESOURCE_EXHAUSTED: Out of memory",
+        "JAX or XLA found no free memory on the GPU",
+        "use a smaller batch or bf16, and one process for each GPU: JAX takes 75 % of its memory "
+        "at the start, unless XLA_PYTHON_CLIENT_PREALLOCATE=false",
     ),
     cause(
         "gpu-start",
@@ -153,9 +160,15 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-binary",
+        r"FlashAttention only supports (\w{1,20}) GPUs or newer",
+        "FlashAttention does not support the machine's GPU, which is older than {names}",
+        "use another attention (attn_implementation: sdpa or eager), or a newer "
+        "workers.accelerator; another image does not help",
+    ),
+    cause(
+        "gpu-binary",
         r"no kernel image is available for execution on th(?:e|is) device"
         r"|device kernel image is invalid|CUDA_ERROR_INVALID_(?:IMAGE|PTX)|CUDA_ERROR_NO_BINARY"
-        r"|FlashAttention only supports \w{1,20} GPUs or newer"
         r"|(?:CUDA|HIP|runtime) error(?: \(\d{1,3}\) )?: invalid device function"
         r"|Error invalid device function at"
         r"|hipErrorNoBinaryForGpu|CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ARCH_MISMATCH"
@@ -187,7 +200,7 @@ GPU_CAUSES = (
         r"|unsatisfied condition: (?:cuda|driver|brand|arch)"
         r"|PTX was compiled with an unsupported toolchain",
         "CUDA in the image and the driver of the machine are not compatible",
-        "use an image.base with an older CUDA",
+        "use an image.base with an older CUDA, or nodes with a newer driver",
     ),
 )
 """Errors of a GPU, its driver and its libraries, in the order in which they are shown."""

@@ -186,11 +186,24 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
+        r"does not have a padding token",
+        "the tokenizer has no padding token",
+        "set tokenizer.pad_token = tokenizer.eos_token, or add one and resize the model's "
+        "embeddings",
+    ),
+    cause(
+        "trainer",
+        r"[Tt]arget modules ([^\n]{1,120}) not found",
+        "PEFT finds no layer of the model with these names: {names}",
+        "give target_modules the names of this model's linear layers (print(model) shows them), or "
+        "all-linear",
+    ),
+    cause(
+        "trainer",
         r"(max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
         r"|eval\w{0,6})"
-        r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss|does not have a padding token"
+        r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss"
         r"|chat_template is not set|cannot perform fine-tuning on purely quantized"
-        r"|[Tt]arget modules [^\n]{1,80} not found"
         r"|[Ee]valuation requires an eval_dataset|[Yy]ou cannot (?:use|train|set) [^\n]{1,100})",
         "the framework does not accept the script's settings: {names}",
         "correct the setting that the message names, in the script or in run.args",
