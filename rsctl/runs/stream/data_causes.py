@@ -54,7 +54,7 @@ DATA_CAUSES = (
         r"Relative sample index \d{1,12} is not present in the (\S{1,120}) file",
         "a shard of MosaicML's streaming is shorter than its index says: {names}",
         "delete the local copy of the data set, which an interrupted download has left, and load "
-        "it again; otherwise write the shard and index.json anew",
+        "it again; otherwise write the shard and index.json again",
     ),
     cause(
         "data-file",
