@@ -20,6 +20,13 @@ PLATFORM_CAUSES = (
 
 SETUP_CAUSES = (
     cause(
+        "data-missing",
+        r"Dataset does not exist: (\S{1,200})",
+        "the data set is not where the script looks for it: {names}",
+        "correct the path in run.args: for Megatron-LM the prefix of a .bin and an .idx file that "
+        "preprocess_data.py has written, without the ending",
+    ),
+    cause(
         "environment",
         r"Unable to locate a modulefile for '([^'\n]{1,100})'"
         r"|following module\(s\) are unknown:\s{0,9}\"([^\"\n]{1,100})\""

@@ -44,13 +44,17 @@ _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
-_RETRIED = re.compile(r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d")
+_RETRIED = re.compile(
+    r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d"
+    r"|retryable exception: "
+)
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
 _EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
     r"|AcceleratorError|DatasetGenerationError|CancelledError"
+    r"|RuntimeError: The following operation failed in the TorchScript interpreter"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
 _OF_LAUNCHER = re.compile(
@@ -68,6 +72,7 @@ _ERROR = re.compile(
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
 )
+_NCCL_LAST_ERROR = re.compile(r"Last error:\s{0,9}\n(?:\[rank\d+\]: )?([^\n]{1,160})")
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
 _LINK = frozenset(
     {"certificate", "clock", "tls", "name-resolution", "proxy", "ssh-nodes"}
@@ -286,16 +291,26 @@ def _with_warning(found: list[Finding], lines: Iterable[str]) -> list[Finding]:
     the remedy of that kind of warning.
     """
     of_nccl = next((each for each in found if each.code == NCCL), None)
-    matches = (_NCCL_WARNING.search(line[:_LONGEST_LINE]) for line in lines)
-    warning = next(filter(None, matches), None) if of_nccl else None
-    if of_nccl is None or warning is None:
+    reason = _nccl_reason(lines) if of_nccl else None
+    if of_nccl is None or reason is None:
         return found
-    kind = find_known_error(NCCL_KINDS, warning.string) if len(found) == 1 else None
+    line, said = reason
+    kind = find_known_error(NCCL_KINDS, line) if len(found) == 1 else None
     code, message, remedy = of_nccl.code, of_nccl.message, of_nccl.remedy
     if kind is not None:
         code, message, remedy = kind.code, kind.summary or message, kind.remedy
-    told = note(code, f"{message}: {warning[1]}", remedy)
+    told = note(code, f"{message}: {said}", remedy)
     return [told if each is of_nccl else each for each in found]
+
+
+def _nccl_reason(lines: Iterable[str]) -> tuple[str, str] | None:
+    """The line and the text of NCCL's first warning, or of the error that PyTorch repeats."""
+    lines = [line[:_LONGEST_LINE] for line in lines]
+    for line in lines:
+        if match := _NCCL_WARNING.search(line):
+            return line, match[1]
+    match = _NCCL_LAST_ERROR.search("\n".join(lines))
+    return (match[1], match[1]) if match else None
 
 
 def _unknown(

@@ -102,7 +102,7 @@ FRAMEWORK_CAUSES = (
     cause(
         "checkpoint-write",
         r"PytorchStreamWriter failed|inline_container\.cc[^\n]{0,60}unexpected pos"
-        r"|Error while serializing: I/?o ?[Ee]rror",
+        r"|Error while serializing: I/?o ?[Ee]rror|write\(\): fd \d{1,6} failed with",
         "a checkpoint could not be written, usually because the disk is full",
         "free disk space or raise workers.disk; keep fewer checkpoints; see the error beside it",
     ),
@@ -128,6 +128,7 @@ FRAMEWORK_CAUSES = (
         "sharded-tensor",
         r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
+        r"|assert len\(set\(t\.dtype for t in tensors\)\) == 1"
         r"|'status': '(?:INFLIGHT|NOT_AVAILABLE)'[^\n]{0,200}'ds_numel'"
         r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
         r"|[Cc]annot copy out of meta tensor|DTensor does not support|data is not allocated yet"

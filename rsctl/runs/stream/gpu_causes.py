@@ -49,7 +49,8 @@ GPU_CAUSES = (
     cause(
         "gpu-start",
         r"(?:CU(?:BLAS|DNN|SOLVER)|HIPBLAS)_STATUS_NOT_INITIALIZED"
-        r"|probably because cuDNN failed to initialize|Blas GEMM launch failed"
+        r"|probably because cuDNN failed to initialize|DNN library initialization failed"
+        r"|Blas GEMM launch failed"
         r"|cublas runtime error : (?:resource allocation failed|library not initialized)",
         "cuBLAS or cuDNN could not start, usually because the GPU's memory is full",
         "use a smaller batch; if that does not help, check that CUDA, cuDNN and torch in the "

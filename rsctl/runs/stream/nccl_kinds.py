@@ -54,7 +54,7 @@ NCCL_KINDS = (
         "nccl-usage",
         r"\b(?:argcheck|group|enqueue|dev_runtime\w{0,10}|sym\w{0,20}|allocator|rma\w{0,20}"
         r"|gin\w{0,20}|mem_manager|\w{0,10}param\w{0,12}|parser_common)\.(?:cc|h):\d"
-        r"|must be initialized via|not initialized via|invalid argument|Invalid config"
+        r"|must be initialized via|not initialized via|(?<!')invalid argument|Invalid config"
         r"|previous operation returned|revoked|ncclComm(?:Grow|Shrink|Split)|pass NULL|is NULL",
         "NCCL refuses a call: its arguments, its order, or a function that is not available here",
         "see the call in the traceback: give each rank a GPU, buffers and a communicator of its "

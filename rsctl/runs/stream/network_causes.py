@@ -22,7 +22,7 @@ NETWORK_CAUSES = (
     cause(
         "timeout",
         r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
-        r"|Some NCCL operations have failed or timed out|watchdog got stuck for \d+"
+        r"|watchdog got stuck for \d+"
         r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
         r"|monitoredBarrier[^\n]{0,80}timed out|Exception raised from checkTimeout",
@@ -83,6 +83,13 @@ NETWORK_CAUSES = (
         "the script requires a process group, and none has been set up: {names}",
         "set run.launcher: torchrun, which sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the "
         "script calls init_process_group",
+    ),
+    cause(
+        "launcher",
+        r"(Hostfile [^\n]{1,200})",
+        "DeepSpeed's launcher does not accept its hostfile: {names}",
+        "each line is `HOST slots=N`, and each host stands there once; with run.launcher: torchrun "
+        "rsctl starts the ranks without a hostfile",
     ),
     cause(
         "mismatch",

@@ -14,7 +14,8 @@ _CUDA_LIBRARY = (
 PACKAGE_CAUSES = (
     cause(
         "module",
-        r"ModuleNotFoundError: No module named '(?!smdistributed)([\w.]+)'"
+        r"ModuleNotFoundError: No module named '(?!smdistributed|torch\._six"
+        r"|\w{1,40}\._(?:ext|C)\b)([\w.]+)'"
         r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|ImportError: ([\w.-]{1,60})(?: \w{1,20}){0,2} (?:is|are) not installed"

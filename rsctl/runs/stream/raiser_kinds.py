@@ -57,6 +57,14 @@ RAISER_KINDS = (
         texts=None,
     ),
     cause(
+        "extension",
+        r"(?:transformer_engine|apex|flash_attn|xformers|bitsandbytes|fused_\w{1,30})/",
+        "a library of GPU kernels refuses a call, or failed inside it",
+        "use the version of the library that belongs to torch, CUDA and the framework that calls "
+        "it; compare shapes, types and options with those that it supports, or turn it off",
+        texts=None,
+    ),
+    cause(
         "hub-access",
         r"huggingface_hub/(?:file_download|_snapshot_download|hf_api|utils/_http)",
         "a download from the Hugging Face hub failed",

@@ -84,7 +84,7 @@ SCRIPT_CAUSES = (
         "package-versions",
         r"ImportError: ([^\n]{0,60}requires (?:the )?[`'\w][^\n]{1,120})"
         r"|ImportError: (\S{1,80}[><=~!]=?[\w.,<>=!]{1,40} is required[^\n]{1,120})"
-        r"|(\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for|by) [^\n]{1,120})"
+        r"|(?<!not found )(\b\w{1,60}(?:\[\w{1,20}\])? is required (?:to|for|by) [^\n]{1,120})"
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
         r"|(operator torchvision::\w{1,40} does not exist)"
@@ -100,7 +100,7 @@ SCRIPT_CAUSES = (
     cause(
         "extension-missing",
         r"No module named '((?:flash_attn_\w{1,20}|amp_C|apex_C|fused_\w{1,40}|syncbn"
-        r"|\w{1,40}_cuda|xformers\._C\w{0,20}|scaled_\w{1,40})\b[\w.]{0,60})'"
+        r"|\w{1,40}_cuda|\w{1,40}\._(?:C|ext)\w{0,20}|scaled_\w{1,40})\b[\w.]{0,60})'"
         r"|FlashAttention2 has been toggled on, but it cannot be used[^\n]{0,80}(?:flash_attn)?()"
         r"|(?:exllama|awq|bitsandbytes)[\w ]{0,30}kernels? (?:is|are) not installed()"
         r"|Error: Not compiled with (GPU|CUDA) support"
@@ -183,6 +183,12 @@ SCRIPT_CAUSES = (
         "there is no complete checkpoint where the script resumes: {names}",
         "resume from the newest folder that all ranks have completed; the path must be the same "
         "shared one on all nodes (checkpoints), and the format that the framework loads",
+    ),
+    cause(
+        "trainer",
+        r"requested device for vllm \((\S{1,40})\) is not available",
+        "TRL has no GPU left for vLLM: {names}",
+        "start one rank less than the node has GPUs, or set vllm_device to the GPU of the rank",
     ),
     cause(
         "trainer",

@@ -17,7 +17,7 @@ SERVICE_CAUSES = (
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
         r"|PermissionError: (?:Forbidden|Access Denied)()"
         r"|(?<!If the bucket is a )requester pays bucket()"
-        r"|\((?:403|AccessDenied|Forbidden|AllAccessDisabled)\) when calling the "
+        r"|\((?:40[13]|AccessDenied|Forbidden|Unauthorized|AllAccessDisabled)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload|Complete|Abort)\w{0,30}) operation"
         r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})",
         "the job's account has no permission for this operation in the bucket: {names}",

@@ -160,6 +160,13 @@ TENSOR_CAUSES = (
     ),
     cause(
         "tensor-shape",
+        r"Error: expected sequence of length (\d{1,9} at dim \d{1,3} \(got \d{1,9}\))",
+        "lists of different lengths cannot become one tensor: {names}",
+        "pad or cut the samples of a batch to one length (padding=True, truncation=True, "
+        "pad_sequence in the collate_fn), or correct the sample that has another length",
+    ),
+    cause(
+        "tensor-shape",
         r"view size is not compatible with input tensor's size and stride",
         "view() got a tensor that is not contiguous in memory",
         "use reshape(), or contiguous() before view()",
