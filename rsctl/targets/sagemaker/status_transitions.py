@@ -168,6 +168,11 @@ def billed_phases(phases: list[Phase], is_spot: bool) -> list[tuple[Phase, bool]
     return found
 
 
+def has_machines(phases: list[Phase]) -> bool:
+    """Whether the present phase is one that needs the machines, such as a download."""
+    return bool(phases) and phases[-1].status in _BILLED_FROM
+
+
 def _is_end(phase: Phase) -> bool:
     state = _STATES.get(phase.status)
     return state is not None and state.is_final

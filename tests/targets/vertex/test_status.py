@@ -141,6 +141,29 @@ def test_a_time_limit() -> None:
     assert found.state is JobState.EXPIRED
 
 
+@pytest.mark.parametrize(
+    ("timeout", "expected"),
+    [
+        ("3600s", (JobState.EXPIRED, "it reached its time limit, limits.timeout")),
+        ("3605.250s", (JobState.EXPIRED, "it reached its time limit, limits.timeout")),
+        ("3700s", (JobState.CANCELLED, "CANCELED")),
+        (None, (JobState.CANCELLED, "CANCELED")),  # 7 days
+    ],
+)
+def test_a_job_that_has_used_its_time_was_not_cancelled_by_a_person(
+    timeout: str | None, expected: tuple[JobState, str]
+) -> None:
+    """Public reports have the end by the time limit as a cancellation (tensorflow/tfx#6223)."""
+    scheduling = {"timeout": timeout} if timeout else {}
+    found = status("JOB_STATE_CANCELLED", "CANCELED", 1, jobSpec={"scheduling": scheduling})
+    assert (found.state, found.reason) == expected
+
+
+def test_a_job_that_was_cancelled_before_it_ran_has_not_used_its_time() -> None:
+    spec = {"scheduling": {"timeout": "1s"}}
+    assert status("JOB_STATE_CANCELLED", startTime=None, jobSpec=spec).state is JobState.CANCELLED
+
+
 def test_facts() -> None:
     shells = {"workerpool1-0": "https://shell.example/1", "workerpool0-0": "javascript:alert(1)"}
     found = status("JOB_STATE_RUNNING", endTime=None, webAccessUris=shells)

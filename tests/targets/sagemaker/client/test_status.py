@@ -66,6 +66,24 @@ def test_a_job_that_waits_for_machines(sagemaker: FakeSageMaker) -> None:
     assert [fact.name for fact in found.facts] == ["phases", "console"]
 
 
+@pytest.mark.parametrize(
+    ("phases", "has_machines"),
+    [
+        (["Starting"], False),
+        (["Starting", "Downloading"], True),
+        (["Pending", "Starting", "Downloading", "Training"], True),
+        (["Starting", "Downloading", "Training", "Interrupted", "Starting"], False),
+        (["Starting", "Downloading", "Training", "Interrupted", "Starting", "Downloading"], True),
+    ],
+)
+def test_a_job_that_downloads_has_its_machines(
+    sagemaker: FakeSageMaker, phases: list[str], has_machines: bool
+) -> None:
+    timed = transitions(*((name, 10) for name in phases))
+    found = status(sagemaker, "InProgress", phases[-1], SecondaryStatusTransitions=timed)
+    assert found.has_machines is has_machines
+
+
 def test_a_spot_job_that_was_interrupted_and_completed(sagemaker: FakeSageMaker) -> None:
     phases = transitions(
         ("Starting", 60),
