@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import JobState
 from rsctl.runs import waiting as module
-from rsctl.runs.records import Fact, RunRecord
+from rsctl.runs.records import PHASES, Fact, RunRecord
 from rsctl.runs.stream.events import TriedPlacement
 from rsctl.runs.waiting import Waiting, waiting_of
 
@@ -64,6 +64,11 @@ def test_the_targets_own_estimate() -> None:
         replace(RUN, state=JobState.CANCELLING),
         replace(RUN, state=JobState.FAILED),
         replace(RUN, reason=None, placements=[]),
+        replace(  # it downloads its inputs on machines that it has
+            RUN,
+            state=JobState.STARTING,
+            facts=[Fact(PHASES, "", [{"phase": "Downloading", "billed": True}])],
+        ),
     ],
 )
 def test_a_run_that_does_not_wait(run: RunRecord) -> None:
