@@ -25,6 +25,7 @@ from rsctl.targets.sagemaker.status_transitions import (
     restart_reason,
     state_of,
     state_start,
+    was_pending_too_long,
 )
 
 Answer = Mapping[str, Any]
@@ -65,6 +66,8 @@ def _ended_roles(answer: Answer) -> tuple[str, ...]:
 
 def _reason(answer: Answer, state: JobState) -> str | None:
     """The reason for the state; while the job runs, the service's message about the phase."""
+    if state is JobState.EXPIRED and was_pending_too_long(answer):
+        return "it did not get machines within limits.queue"
     if state.is_final:
         known = _REASONS.get(str(answer.get("SecondaryStatus")))
         return str(answer.get("FailureReason") or "") or known

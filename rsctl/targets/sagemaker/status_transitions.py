@@ -94,9 +94,23 @@ def state_of(answer: Mapping[str, Any]) -> JobState:
     found = _STATES.get(secondary)
     if primary == "InProgress":
         return found if found and not found.is_final else _unknown(answer)
+    if found is JobState.CANCELLED and was_pending_too_long(answer):
+        return JobState.EXPIRED
     if found and (found.is_final or primary not in _PRIMARY):
         return found
     return _PRIMARY.get(str(primary), _unknown(answer))
+
+
+def was_pending_too_long(answer: Mapping[str, Any]) -> bool:
+    """Whether a stopped job never had machines for all of MaxPendingTimeInSeconds. Neither status
+    shows who stopped it.
+    """
+    longest = (answer.get("StoppingCondition") or {}).get("MaxPendingTimeInSeconds")
+    phases = phases_of(answer)
+    if not longest or not phases or any(phase.status in _BILLED_FROM for phase in phases):
+        return False
+    waits = [phase for phase in phases if cause_of(phase) in ("queue", "machines")]
+    return sum(phase.seconds(phases[-1].start) for phase in waits) >= longest
 
 
 def _unknown(answer: Mapping[str, Any]) -> JobState:

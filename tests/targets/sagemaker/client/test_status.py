@@ -178,6 +178,34 @@ def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("phases", "state"),
+    [
+        ([("Starting", 60), ("Pending", 3600), ("Stopped", 0)], JobState.EXPIRED),
+        ([("Starting", 60), ("Pending", 3600), ("Stopping", 5), ("Stopped", 0)], JobState.EXPIRED),
+        ([("Starting", 60), ("Pending", 1000), ("Stopped", 0)], JobState.CANCELLED),  # by a user
+        (
+            [("Pending", 60), ("Starting", 60), ("Training", 4000), ("Stopped", 0)],
+            JobState.CANCELLED,
+        ),
+    ],
+)
+def test_a_job_that_sagemaker_stops_because_it_is_pending_for_too_long(
+    sagemaker: FakeSageMaker, phases: list[tuple[str, float]], state: JobState
+) -> None:
+    """Its model says of MaxPendingTimeInSeconds that the job is stopped."""
+    found = status(
+        sagemaker,
+        "Stopped",
+        "Stopped",
+        SecondaryStatusTransitions=transitions(*phases),
+        StoppingCondition={"MaxRuntimeInSeconds": 86400, "MaxPendingTimeInSeconds": 3600},
+    )
+    assert found.state is state
+    reason = "it did not get machines within limits.queue"
+    assert found.reason == (reason if state is JobState.EXPIRED else None)
+
+
 def test_which_roles_have_ended_by_themselves() -> None:
     """The job has ended when all containers have; rsctl-launch has stopped some of them."""
     names = ("workers", "reducers", "ps", "evaluator")
