@@ -51,12 +51,29 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
     job, options = resolved.job, sagemaker_options(resolved.job)
     if sum(count for _, _, count in resolved.groups) > 1 and options.security_groups:
-        message = "the machines reach each other only if the security groups allow all TCP within"
+        message = "the machines reach each other only if the security groups allow all "
+        message += _traffic(resolved)
         yield note("network", message, None, f"{_OPTIONS}.security_groups")
     if options.keep_alive and len(resolved.groups) < 2 and not job.limits.spot:
-        message = "the default quota of warm machines is 0 for each type"
-        remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
+        message = (
+            f"SageMaker keeps the machines, and bills them, for up to {options.keep_alive} after "
+            "the job, until another job uses them; only within a quota, which is 0 by default"
+        )
+        remedy = (
+            "ask in Service Quotas for TYPE for training warm pool usage; to release the machines "
+            "earlier, `aws sagemaker update-training-job --training-job-name RUN "
+            "--resource-config KeepAlivePeriodInSeconds=0`"
+        )
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
+
+
+def _traffic(resolved: ResolvedPools) -> str:
+    """The traffic that security groups must allow (data-parallel-use-api, train-encrypt)."""
+    if any("EFA" in (machine.own_transport or "") for machine in resolved.machines):
+        return "traffic within, in and out, which EFA needs"
+    if sagemaker_options(resolved.job).encrypt_traffic:
+        return "TCP within, and UDP 500 and protocol 50 (ESP), which encrypt_traffic needs"
+    return "TCP within"
 
 
 def _checkpoints(job: Job) -> Iterator[Finding]:

@@ -73,6 +73,21 @@ NOTES = {
             "security groups allow all TCP within"
         ],
     ),
+    "machines with EFA in a VPC": (
+        {**workers(2, "a100-40gb:8"), **sagemaker(encrypt_traffic=True, **VPC)},
+        [
+            "note targets.sagemaker.security_groups: the machines reach each other only if the "
+            "security groups allow all traffic within, in and out, which EFA needs"
+        ],
+    ),
+    "encrypted traffic in a VPC": (
+        {**workers(2), **sagemaker(encrypt_traffic=True, **VPC)},
+        [
+            "note targets.sagemaker.security_groups: the machines reach each other only if the "
+            "security groups allow all TCP within, and UDP 500 and protocol 50 (ESP), which "
+            "encrypt_traffic needs"
+        ],
+    ),
     "inputs that reducers get too": (
         reducers(
             2,

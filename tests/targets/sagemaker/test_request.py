@@ -289,8 +289,11 @@ def test_machines_that_are_kept_warm(tmp_path: Path) -> None:
         finding(
             "note",
             "quota",
-            "the default quota of warm machines is 0 for each type",
-            "ask for it in Service Quotas: TYPE for training warm pool usage",
+            "SageMaker keeps the machines, and bills them, for up to 1h30m after the job, until "
+            "another job uses them; only within a quota, which is 0 by default",
+            "ask in Service Quotas for TYPE for training warm pool usage; to release the machines "
+            "earlier, `aws sagemaker update-training-job --training-job-name RUN "
+            "--resource-config KeepAlivePeriodInSeconds=0`",
             "targets.sagemaker.keep_alive",
         )
     ]
