@@ -157,6 +157,22 @@ _KNOWN = (
     ),
     _case(
         INVALID,
+        r"\bkms\b|customer master key",
+        "encryption",
+        "check the keys of targets.sagemaker and of the buckets: they must be enabled and in this "
+        "region, and allow the role kms:Decrypt, kms:GenerateDataKey and, for volumes, "
+        "kms:CreateGrant",
+        _ROLE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"PermanentRedirect|bucket is in this region",
+        "bucket-region",
+        "use a bucket in the job's own region, or set targets.sagemaker.region to the bucket's",
+        "inputs",
+    ),
+    _case(
+        INVALID,
         r"S3 bucket .*does not exist|NoSuchBucket|bucket .*not exist",
         "bucket",
         CREATE_BUCKET,
@@ -201,7 +217,7 @@ _KNOWN = (
     ),
     _case(
         INVALID,
-        r"subnet|security group",
+        r"subnet|security group|Unable to execute request to S3",
         "network-settings",
         "check targets.sagemaker.subnets and targets.sagemaker.security_groups in this region, "
         "and that they have a route to S3",
