@@ -45,7 +45,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         state=state,
         time=time,
         started=event_time(answer["TrainingStartTime"]) if "TrainingStartTime" in answer else None,
-        has_machines=has_machines(phases),
+        has_machines=has_machines(phases) or _is_planned(answer),
         reason=_reason(answer, state),
         attempt=attempt_of(phases),
         restarted=restart_reason(phases),
@@ -55,6 +55,11 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         facts=[*_phases(answer), *_billing(answer), *_warm_pool(answer), *_links(answer, address)],
         findings=failure_reason.findings(answer) if has_failed else [],
     )
+
+
+def _is_planned(answer: Answer) -> bool:
+    """Whether a training plan reserves the machines: SageMaker alone limits the wait for them."""
+    return bool((answer.get("ResourceConfig") or {}).get("TrainingPlanArn"))
 
 
 def _ended_roles(answer: Answer) -> tuple[str, ...]:

@@ -84,6 +84,15 @@ def test_a_job_that_downloads_has_its_machines(
     assert found.has_machines is has_machines
 
 
+def test_a_job_of_a_training_plan_waits_for_the_plan_and_not_for_capacity(
+    sagemaker: FakeSageMaker,
+) -> None:
+    """MaxPendingTimeInSeconds does not count that time, according to its model."""
+    plan = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"
+    resources = {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2, "TrainingPlanArn": plan}
+    assert status(sagemaker, "InProgress", "Pending", ResourceConfig=resources).has_machines
+
+
 def test_a_spot_job_that_was_interrupted_and_completed(sagemaker: FakeSageMaker) -> None:
     phases = transitions(
         ("Starting", 60),
