@@ -16,6 +16,7 @@ from rsctl.targets.sagemaker.input_modes import channel_mode, mode_findings
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.options import SageMakerOptions, sagemaker_options
+from rsctl.targets.sagemaker.quota_names import LONGEST_RUN_QUOTA, machines_quota
 from rsctl.targets.sagemaker.request import (
     DEFAULT_SPOT_WAIT,
     DEFAULT_TIMEOUT,
@@ -30,6 +31,7 @@ from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400
+_USUAL_DAYS, _USUAL_MACHINES = 5, 20
 _INTERVALS = (100, 200, 500, 1000, 5000, 60_000)  # milliseconds
 _SECRETS = "keep it in AWS Secrets Manager, and let the script read it with the job's role"
 
@@ -40,6 +42,7 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from _data(resolved)
     yield from secret_findings(resolved.job, _SECRETS)
     yield from _machines_together(resolved)
+    yield from _quotas(resolved)
     if resolved.chief:
         yield from _chief(resolved.job)
     yield from role_checks(resolved)
@@ -65,6 +68,19 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
             "--resource-config KeepAlivePeriodInSeconds=0`"
         )
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
+
+
+def _quotas(resolved: ResolvedPools) -> Iterator[Finding]:
+    """The defaults of quotas that are not of one machine type (Service Quotas, SageMaker)."""
+    remedy = "`rsctl doctor JOB` shows your quota"
+    if (resolved.job.limits.timeout or 0) > _USUAL_DAYS * _DAY:
+        message = f"by default the quota '{LONGEST_RUN_QUOTA}' is {_USUAL_DAYS * _DAY} seconds, "
+        yield note("quota", f"{message}{_USUAL_DAYS} days", remedy, "limits.timeout")
+    machines = sum(count for _, _, count in resolved.groups)
+    if machines > _USUAL_MACHINES:
+        name = machines_quota(resolved.job)
+        message = f"by default the quota '{name}' is {_USUAL_MACHINES}, and the job has {machines}"
+        yield note("quota", message, remedy, "workers.count")
 
 
 def _traffic(resolved: ResolvedPools) -> str:

@@ -18,6 +18,12 @@ from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, Verdict, run_check
 from rsctl.targets.sagemaker.errors import other_limit
 from rsctl.targets.sagemaker.options import sagemaker_options
+from rsctl.targets.sagemaker.quota_names import (
+    LONGEST_RUN_QUOTA,
+    machines_quota,
+    usage_quota,
+    warm_quota,
+)
 from rsctl.targets.sagemaker.request import DEFAULT_TIMEOUT
 from rsctl.targets.sagemaker.request_values import whole_seconds
 
@@ -77,19 +83,20 @@ def _machines(plan: Plan) -> dict[str, int]:
 
 
 def _needed_quotas(job: Job, plan: Plan) -> Iterator[tuple[str, str, int]]:
-    """The quotas of a job by their short and whole names, and what it needs of each. Spot machines
-    and warm pools have quotas of their own.
-    """
-    machines, use = _machines(plan), "spot training job" if job.limits.spot else "training job"
+    """The quotas of a job by their short and whole names, and what it needs of each."""
+    machines = _machines(plan)
     for machine, count in machines.items():
-        yield machine, f"{machine} for {use} usage", count
+        yield machine, usage_quota(job, machine), count
     if sagemaker_options(job).keep_alive:
         for machine, count in machines.items():
-            yield f"{machine} warm pool", f"{machine} for training warm pool usage", count
-    yield "machines of a job", f"Maximum number of instances per {use}", sum(machines.values())
+            yield f"{machine} warm pool", warm_quota(machine), count
+    yield "machines of a job", machines_quota(job), sum(machines.values())
     if not job.limits.spot:
-        timeout = whole_seconds(job.limits.timeout) or DEFAULT_TIMEOUT
-        yield "running time", "Longest run time for a training job", timeout
+        yield (
+            "running time",
+            LONGEST_RUN_QUOTA,
+            whole_seconds(job.limits.timeout) or DEFAULT_TIMEOUT,
+        )
 
 
 def _within(quotas: dict[str, float], name: str, needed: int) -> str:

@@ -73,6 +73,22 @@ NOTES = {
             "security groups allow all TCP within"
         ],
     ),
+    "a longer time than the default quota": (
+        {"limits": {"timeout": "6d"}},
+        [
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
+            "note limits.timeout: by default the quota 'Longest run time for a training job' is "
+            "432000 seconds, 5 days -> `rsctl doctor JOB` shows your quota",
+        ],
+    ),
+    "more machines than the default quota": (
+        workers(21),
+        [
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
+            "note workers.count: by default the quota 'Maximum number of instances per training "
+            "job' is 20, and the job has 21 -> `rsctl doctor JOB` shows your quota",
+        ],
+    ),
     "machines with EFA in a VPC": (
         {**workers(2, "a100-40gb:8"), **sagemaker(encrypt_traffic=True, **VPC)},
         [
