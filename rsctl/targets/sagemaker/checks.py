@@ -60,7 +60,8 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
     if options.keep_alive and len(resolved.groups) < 2 and not job.limits.spot:
         message = (
             f"SageMaker keeps the machines, and bills them, for up to {options.keep_alive} after "
-            "the job, until another job uses them; only within a quota, which is 0 by default"
+            "the job, until another job uses them, only within a quota, which is 0 by default; "
+            "neither the cost of the plan nor limits.cost includes that"
         )
         remedy = (
             "ask in Service Quotas for TYPE for training warm pool usage; to release the machines "

@@ -299,7 +299,8 @@ def test_machines_that_are_kept_warm(tmp_path: Path) -> None:
             "note",
             "quota",
             "SageMaker keeps the machines, and bills them, for up to 1h30m after the job, until "
-            "another job uses them; only within a quota, which is 0 by default",
+            "another job uses them, only within a quota, which is 0 by default; neither the cost "
+            "of the plan nor limits.cost includes that",
             "ask in Service Quotas for TYPE for training warm pool usage; to release the machines "
             "earlier, `aws sagemaker update-training-job --training-job-name RUN "
             "--resource-config KeepAlivePeriodInSeconds=0`",
