@@ -49,7 +49,7 @@ _CAUSES = {
     "Uploading": "end",
     "Stopping": "end",
 }
-_IMAGE = "image"
+_IMAGE = "Downloading the training image"
 _BILLED_FROM = frozenset({"Downloading", "DownloadingTrainingImage", "Training"})
 _RESTARTS = {
     "Interrupted": "its spot machines were interrupted",
@@ -161,10 +161,11 @@ def active_phases(phases: list[Phase]) -> list[Phase]:
 def cause_of(phase: Phase) -> str | None:
     """The phase's cause in a goodput; None while the job's program runs.
 
-    The service downloads the image in the phase Downloading too, with a message that says so.
+    The service downloads the image in the phases Downloading and Training too, with a message that
+    says so.
     """
-    if phase.status == "Downloading" and _IMAGE in phase.message:
-        return _IMAGE
+    if _IMAGE in phase.message:
+        return "image"
     return _CAUSES.get(phase.status, "machines")
 
 

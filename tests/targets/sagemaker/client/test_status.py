@@ -93,6 +93,16 @@ def test_a_job_of_a_training_plan_waits_for_the_plan_and_not_for_capacity(
     assert status(sagemaker, "InProgress", "Pending", ResourceConfig=resources).has_machines
 
 
+def test_the_image_may_be_downloaded_in_the_phase_training(sagemaker: FakeSageMaker) -> None:
+    """The model of SecondaryStatusTransition has this as the start of a training job."""
+    phases = transitions(("Starting", 60), ("Training", 90), ("Training", 0))
+    phases[1]["StatusMessage"] = "Downloading the training image"
+    phases[2]["StatusMessage"] = "Training image download completed. Training in progress."
+    found = status(sagemaker, "InProgress", "Training", SecondaryStatusTransitions=phases)
+    (value,) = (fact.value for fact in found.facts if fact.name == "phases")
+    assert [phase["cause"] for phase in value] == ["machines", "image", None]
+
+
 def test_a_spot_job_that_was_interrupted_and_completed(sagemaker: FakeSageMaker) -> None:
     phases = transitions(
         ("Starting", 60),
