@@ -58,6 +58,7 @@ _BY_NUMBER = dict(enumerate(_STATES, start=1))
 _EXITED = re.compile(
     r"[Tt]he replicas? (?P<who>workerpool\d+-\d+(?:(?:,| and|, and) workerpool\d+-\d+)*) "
     r"(?P<memory>ran out[ -]of[ -]memory and )?exited with a non-zero status of (?P<code>\d{1,4})"
+    r"(?P<killed>\. Termination reason: OOMKilled)?"
 )
 _LOW_MEMORY = re.compile(
     r"[Rr]eplicas low on memory: (?P<who>workerpool\d(?:-\d+)?"
@@ -191,7 +192,7 @@ def _findings(
     ):
         yield finding if state.is_final else _milder(finding)
     for match in _EXITED.finditer(message):
-        if match["memory"]:
+        if match["memory"] or match["killed"]:
             tasks = re.findall(r"workerpool\d+-\d+", match["who"])
             names = [name for name in (replica_of(task, roles_of(job)) for task in tasks) if name]
             path = _machine_key(job, tasks[0])

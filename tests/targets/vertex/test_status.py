@@ -124,6 +124,38 @@ def test_what_the_user_is_shown(state: str, message: str, expected: list[tuple[s
     assert findings(status(state, message)) == expected
 
 
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (
+            "The replica workerpool0-0 exited with a non-zero status of 137. Termination reason: "
+            "OOMKilled.",
+            [("memory", "workers.machine")],
+        ),
+        (
+            "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: "
+            "Error. The log has OOMKilled.",
+            [],
+        ),
+        (
+            "Internal error occurred. Please retry in a few minutes. If you still experience "
+            "errors, contact Vertex AI.",
+            [("cloud", None)],
+        ),
+        ("Unable to pull image us-docker.pkg.dev/p/r/i:1.", [("image", "image")]),
+        (
+            "'us-central1' violates constraint 'constraints/gcp.resourceLocations' on the resource "
+            "'projects/p'.",
+            [("org-policy", None)],
+        ),
+    ],
+)
+def test_further_reasons(message: str, found: list[tuple[str, str | None]]) -> None:
+    findings = status("JOB_STATE_FAILED", message).findings
+    assert [(finding.code, finding.path) for finding in findings] == found
+    assert all(finding.remedy for finding in findings)
+
+
 def test_a_long_queue_has_a_remedy_also_where_regions_are_listed() -> None:
     (queued,) = status("JOB_STATE_QUEUED").findings
     assert "use another region, or list several regions and set limits.queue" in str(queued.remedy)
