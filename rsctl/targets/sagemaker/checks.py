@@ -202,6 +202,14 @@ def _spot(job: Job) -> Iterator[Finding]:
     if job.limits.queue == 0:
         message = "SageMaker always limits the wait for spot machines"
         yield error("unsupported", message, "set limits.queue: 1d", "limits.queue")
+    if job.limits.queue:
+        total = Duration(float(job.limits.timeout or DEFAULT_TIMEOUT) + float(job.limits.queue))
+        message = (
+            f"SageMaker limits the waits and the running time together, to {total}; rsctl ends a "
+            f"wait of more than {job.limits.queue}, but only while a command watches the job "
+            "(submit, watch, logs -f, status --watch)"
+        )
+        yield note("queue", message, None, "limits.queue")
     if job.limits.queue is None:
         message = f"the job waits for spot machines for a total of {DEFAULT_SPOT_WAIT // _DAY} day"
         yield note("spot", message, "set limits.queue", "limits.spot")

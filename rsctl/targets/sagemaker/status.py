@@ -32,7 +32,8 @@ Answer = Mapping[str, Any]
 
 _REASONS = {
     "MaxRuntimeExceeded": "it reached its time limit, limits.timeout",
-    "MaxWaitTimeExceeded": "it did not get spot capacity, or did not end, within limits.queue",
+    "MaxWaitTimeExceeded": "it did not get spot capacity, or did not end, within limits.timeout "
+    "plus limits.queue",
 }
 
 

@@ -73,6 +73,18 @@ NOTES = {
             "security groups allow all TCP within"
         ],
     ),
+    "a wait for spot machines": (
+        {
+            "limits": {"spot": True, "timeout": "8h", "queue": "30m"},
+            "checkpoints": "s3://bucket/c",
+        },
+        [
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
+            "note limits.queue: SageMaker limits the waits and the running time together, to "
+            "8h30m; rsctl ends a wait of more than 30m, but only while a command watches the job "
+            "(submit, watch, logs -f, status --watch)",
+        ],
+    ),
     "a longer time than the default quota": (
         {"limits": {"timeout": "6d"}},
         [

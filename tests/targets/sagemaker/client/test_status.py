@@ -193,7 +193,7 @@ def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
         "it reached its time limit, limits.timeout"
     )
     assert status(sagemaker, "Stopped", "MaxWaitTimeExceeded").reason == (
-        "it did not get spot capacity, or did not end, within limits.queue"
+        "it did not get spot capacity, or did not end, within limits.timeout plus limits.queue"
     )
 
 
