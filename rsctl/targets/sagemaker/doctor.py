@@ -83,7 +83,7 @@ def _machines(plan: Plan) -> dict[str, int]:
 
 
 def _needed_quotas(job: Job, plan: Plan) -> Iterator[tuple[str, str, int]]:
-    """The quotas of a job by their short and whole names, and what it needs of each."""
+    """The quotas of a job: their short and whole names, and the amount that the job needs."""
     machines = _machines(plan)
     for machine, count in machines.items():
         yield machine, usage_quota(job, machine), count
