@@ -91,12 +91,8 @@ def _needed_quotas(job: Job, plan: Plan) -> Iterator[tuple[str, str, int]]:
         for machine, count in machines.items():
             yield f"{machine} warm pool", warm_quota(machine), count
     yield "machines of a job", machines_quota(job), sum(machines.values())
-    if not job.limits.spot:
-        yield (
-            "running time",
-            LONGEST_RUN_QUOTA,
-            whole_seconds(job.limits.timeout) or DEFAULT_TIMEOUT,
-        )
+    timeout = whole_seconds(job.limits.timeout) or DEFAULT_TIMEOUT
+    yield "running time", LONGEST_RUN_QUOTA, timeout
 
 
 def _within(quotas: dict[str, float], name: str, needed: int) -> str:

@@ -142,6 +142,8 @@ def test_spot_machines_have_a_quota_of_their_own(stub: Stub, job_of: JobOf) -> N
     spot = {"ml.g5.12xlarge for spot training job usage": 0.0}
     answers(stub, "sagemaker.amazonaws.com", 4.0, "us-east-1", **spot)
     found = list(aws.aws_checks(job_of(JOB + "limits: {spot: true}\n"), PLAN))
+    names = [check.name for check in found if "quota" in check.name]
+    assert names[-2:] == ["quota machines of a job", "quota running time"]
     (machine,) = (check for check in found if check.name == "quota ml.g5.12xlarge")
     assert (machine.verdict, machine.message, machine.remedy) == (
         "warning",
