@@ -110,7 +110,7 @@ def was_pending_too_long(answer: Mapping[str, Any]) -> bool:
     if not longest or not phases or any(phase.status in _BILLED_FROM for phase in phases):
         return False
     waits = [phase for phase in phases if cause_of(phase) in ("queue", "machines")]
-    return sum(phase.seconds(phases[-1].start) for phase in waits) >= longest
+    return sum(phase.seconds(phases[-1].start) for phase in waits) >= float(longest)
 
 
 def _unknown(answer: Mapping[str, Any]) -> JobState:
