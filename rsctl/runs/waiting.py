@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Optional
+from typing import Any, Optional
 
 import msgspec
 
@@ -79,7 +79,7 @@ def waiting_of(run: RunRecord) -> Waiting | None:
 
 def _has_machines(run: RunRecord) -> bool:
     """Whether the target bills the present phase, such as the download of inputs."""
-    phases = next((fact.value for fact in run.facts if fact.name == PHASES), None)
+    phases: Any = next((fact.value for fact in run.facts if fact.name == PHASES), None)
     return bool(phases) and bool(phases[-1]["billed"])
 
 

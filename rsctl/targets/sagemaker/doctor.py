@@ -113,7 +113,8 @@ def _within(quotas: dict[str, float], name: str, needed: int) -> str:
 
 def _quotas(aws: Aws) -> dict[str, float]:
     """The values of SageMaker's quotas by their names."""
-    wanted, found = {"ServiceCode": "sagemaker"}, {}
+    wanted = {"ServiceCode": "sagemaker"}
+    found: dict[str, float] = {}
     while True:
         page = aws.request("service-quotas", "list_service_quotas", wanted)
         found.update((quota["QuotaName"], quota["Value"]) for quota in page["Quotas"])
