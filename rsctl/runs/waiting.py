@@ -80,7 +80,7 @@ def waiting_of(run: RunRecord) -> Waiting | None:
 def _has_machines(run: RunRecord) -> bool:
     """Whether the target bills the present phase, such as the download of inputs."""
     phases: Any = next((fact.value for fact in run.facts if fact.name == PHASES), None)
-    return bool(phases) and bool(phases[-1]["billed"])
+    return bool(phases) and bool(phases[-1].get("billed"))
 
 
 def _limit(run: str) -> float | None:

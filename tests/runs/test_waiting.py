@@ -50,6 +50,11 @@ def test_a_run_names_its_place_its_limit_and_the_next_place(
     )
 
 
+def test_phases_of_an_earlier_version_do_not_say_whether_they_are_billed() -> None:
+    fact = Fact(PHASES, "", [{"phase": "Starting", "seconds": 3.0}])
+    assert waiting_of(replace(RUN, facts=[fact])) is not None
+
+
 def test_the_targets_own_estimate() -> None:
     fact = Fact("expected_start", "expected to start", "2026-01-31T13:00:00Z")
     waiting = waiting_of(replace(RUN, reason="Priority", placements=[], facts=[fact]))
