@@ -33,6 +33,14 @@ _KNOWN = (
         pattern=re.compile("billing", re.IGNORECASE),
     ),
     KnownError(
+        "perimeter",
+        "ask the administrators of VPC Service Controls to let your identity and network into the "
+        "project's perimeter, with the identifier of the message; a role does not help",
+        path="targets.vertex.project",
+        codes=frozenset({"403"}),
+        pattern=re.compile("prohibited by organization's policy"),
+    ),
+    KnownError(
         "denied",
         "ask for the permission that the message names, or log in as another account: "
         "`gcloud auth application-default login`",

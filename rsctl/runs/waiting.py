@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Optional
+from typing import Any, Optional
 
 import msgspec
 
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.records import RunRecord
+from rsctl.runs.records import PHASES, RunRecord
 from rsctl.runs.stream.events import now, parse_time, seconds_between
 from rsctl.runs.stream.formatting import format_duration
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -56,6 +56,8 @@ def waiting_of(run: RunRecord) -> Waiting | None:
     """
     if run.state not in (JobState.QUEUED, JobState.STARTING) or run.started is not None:
         return None
+    if _has_machines(run):
+        return None
     tried = [each for each in run.placements if each.began is not None]
     rest = run.placements[len(tried) :]
     since = (tried[-1].began if tried else None) or run.created
@@ -73,6 +75,12 @@ def waiting_of(run: RunRecord) -> Waiting | None:
         until=until.strftime("%Y-%m-%dT%H:%M:%SZ") if until else None,
         expected_start=expected,
     )
+
+
+def _has_machines(run: RunRecord) -> bool:
+    """Whether the target bills the present phase, such as the download of inputs."""
+    phases: Any = next((fact.value for fact in run.facts if fact.name == PHASES), None)
+    return bool(phases) and bool(phases[-1].get("billed"))
 
 
 def _limit(run: str) -> float | None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import JobState
 from rsctl.runs import waiting as module
-from rsctl.runs.records import Fact, RunRecord
+from rsctl.runs.records import PHASES, Fact, RunRecord
 from rsctl.runs.stream.events import TriedPlacement
 from rsctl.runs.waiting import Waiting, waiting_of
 
@@ -50,6 +50,11 @@ def test_a_run_names_its_place_its_limit_and_the_next_place(
     )
 
 
+def test_phases_of_an_earlier_version_do_not_say_whether_they_are_billed() -> None:
+    fact = Fact(PHASES, "", [{"phase": "Starting", "seconds": 3.0}])
+    assert waiting_of(replace(RUN, facts=[fact])) is not None
+
+
 def test_the_targets_own_estimate() -> None:
     fact = Fact("expected_start", "expected to start", "2026-01-31T13:00:00Z")
     waiting = waiting_of(replace(RUN, reason="Priority", placements=[], facts=[fact]))
@@ -64,6 +69,11 @@ def test_the_targets_own_estimate() -> None:
         replace(RUN, state=JobState.CANCELLING),
         replace(RUN, state=JobState.FAILED),
         replace(RUN, reason=None, placements=[]),
+        replace(  # it downloads its inputs on machines that it has
+            RUN,
+            state=JobState.STARTING,
+            facts=[Fact(PHASES, "", [{"phase": "Downloading", "billed": True}])],
+        ),
     ],
 )
 def test_a_run_that_does_not_wait(run: RunRecord) -> None:

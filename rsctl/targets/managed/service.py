@@ -73,7 +73,9 @@ class JobLog(Protocol):
 class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
-    `time` is the time when it entered the state, `started` when it began to run, if it has.
+    `time` is the time when it entered the state, `started` when it began to run or to be billed, if
+    it has. `has_machines` is true for a job that is starting on machines that it already has, or
+    that are reserved for it.
     `reason` is a text for people, such as why it is still queued, `restarted` one that says why an
     attempt ends that another one follows, where that is always the same. `failed` are the replicas
     that failed by the cloud's report, not the ones that were stopped as a result; their `lines` are
@@ -87,6 +89,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
     state: JobState
     time: str
     started: Optional[str] = None
+    has_machines: bool = False
     reason: Optional[str] = None
     attempt: int = 1
     restarted: Optional[str] = None

@@ -56,7 +56,7 @@ class StatusPoller:
 
     def _limit_wait(self, status: JobStatus) -> None:
         progress = self._progress
-        if status.state not in _WAITING:
+        if status.state not in _WAITING or status.has_machines:
             progress.waiting_since = None
             return
         progress.waiting_since = progress.waiting_since or stamped(status.time)
@@ -69,13 +69,14 @@ class StatusPoller:
             self._is_cancelled = True
 
     def _limit_cost(self, status: JobStatus) -> None:
-        """All time since it first ran counts: it may keep its machines during a restart."""
+        """All time since it began to be billed counts: it may keep its machines in a restart."""
         progress = self._progress
         if status.state is JobState.RUNNING:
             progress.running_since = progress.running_since or stamped(status.time)
-        if self._cost is None or progress.running_since is None or progress.cost_too_much:
+        since = status.started or progress.running_since
+        if self._cost is None or since is None or progress.cost_too_much:
             return
-        spent = self._spent_before + _spent(self._cost, progress.running_since)
+        spent = self._spent_before + _spent(self._cost, stamped(since))
         if spent > self._cost.dollars:
             self._job.cancel()
             progress.cost_too_much = True

@@ -19,6 +19,8 @@ _PARTITIONS = {
     "us-gov-": "aws-us-gov",
     "us-iso-": "aws-iso",
     "us-isob-": "aws-iso-b",
+    "eu-isoe-": "aws-iso-e",
+    "us-isof-": "aws-iso-f",
     "eusc-": "aws-eusc",
 }
 _LONGEST_IMAGE = 255

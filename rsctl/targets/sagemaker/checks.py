@@ -16,6 +16,7 @@ from rsctl.targets.sagemaker.input_modes import channel_mode, mode_findings
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.options import SageMakerOptions, sagemaker_options
+from rsctl.targets.sagemaker.quota_names import LONGEST_RUN_QUOTA, machines_quota
 from rsctl.targets.sagemaker.request import (
     DEFAULT_SPOT_WAIT,
     DEFAULT_TIMEOUT,
@@ -30,6 +31,7 @@ from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400
+_USUAL_DAYS, _USUAL_MACHINES = 5, 20
 _INTERVALS = (100, 200, 500, 1000, 5000, 60_000)  # milliseconds
 _SECRETS = "keep it in AWS Secrets Manager, and let the script read it with the job's role"
 
@@ -40,6 +42,7 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from _data(resolved)
     yield from secret_findings(resolved.job, _SECRETS)
     yield from _machines_together(resolved)
+    yield from _quotas(resolved)
     if resolved.chief:
         yield from _chief(resolved.job)
     yield from role_checks(resolved)
@@ -51,12 +54,43 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
     job, options = resolved.job, sagemaker_options(resolved.job)
     if sum(count for _, _, count in resolved.groups) > 1 and options.security_groups:
-        message = "the machines reach each other only if the security groups allow all TCP within"
+        message = "the machines reach each other only if the security groups allow all "
+        message += _traffic(resolved)
         yield note("network", message, None, f"{_OPTIONS}.security_groups")
     if options.keep_alive and len(resolved.groups) < 2 and not job.limits.spot:
-        message = "the default quota of warm machines is 0 for each type"
-        remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
+        message = (
+            f"SageMaker keeps the machines, and bills them, for up to {options.keep_alive} after "
+            "the job, until another job uses them, only within a quota, which is 0 by default; "
+            "neither the cost of the plan nor limits.cost includes that"
+        )
+        remedy = (
+            "ask in Service Quotas for TYPE for training warm pool usage; to release the machines "
+            "earlier, `aws sagemaker update-training-job --training-job-name RUN "
+            "--resource-config KeepAlivePeriodInSeconds=0`"
+        )
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
+
+
+def _quotas(resolved: ResolvedPools) -> Iterator[Finding]:
+    """The defaults of quotas that are not of one machine type (Service Quotas, SageMaker)."""
+    remedy = "`rsctl doctor JOB` shows your quota"
+    if (resolved.job.limits.timeout or 0) > _USUAL_DAYS * _DAY:
+        message = f"by default the quota '{LONGEST_RUN_QUOTA}' is {_USUAL_DAYS * _DAY} seconds, "
+        yield note("quota", f"{message}{_USUAL_DAYS} days", remedy, "limits.timeout")
+    machines = sum(count for _, _, count in resolved.groups)
+    if machines > _USUAL_MACHINES:
+        name = machines_quota(resolved.job)
+        message = f"by default the quota '{name}' is {_USUAL_MACHINES}, and the job has {machines}"
+        yield note("quota", message, remedy, "workers.count")
+
+
+def _traffic(resolved: ResolvedPools) -> str:
+    """The traffic that security groups must allow (data-parallel-use-api, train-encrypt)."""
+    if any("EFA" in (machine.own_transport or "") for machine in resolved.machines):
+        return "traffic within, in and out, which EFA needs"
+    if sagemaker_options(resolved.job).encrypt_traffic:
+        return "TCP within, and UDP 500 and protocol 50 (ESP), which encrypt_traffic needs"
+    return "TCP within"
 
 
 def _checkpoints(job: Job) -> Iterator[Finding]:
@@ -168,6 +202,14 @@ def _spot(job: Job) -> Iterator[Finding]:
     if job.limits.queue == 0:
         message = "SageMaker always limits the wait for spot machines"
         yield error("unsupported", message, "set limits.queue: 1d", "limits.queue")
+    if job.limits.queue:
+        total = Duration(float(job.limits.timeout or DEFAULT_TIMEOUT) + float(job.limits.queue))
+        message = (
+            f"SageMaker limits the waits and the running time together, to {total}; rsctl ends a "
+            f"wait of more than {job.limits.queue}, but only while a command watches the job "
+            "(submit, watch, logs -f, status --watch)"
+        )
+        yield note("queue", message, None, "limits.queue")
     if job.limits.queue is None:
         message = f"the job waits for spot machines for a total of {DEFAULT_SPOT_WAIT // _DAY} day"
         yield note("spot", message, "set limits.queue", "limits.spot")

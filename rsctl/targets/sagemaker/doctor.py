@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
 from urllib.parse import unquote
 
 from rsctl.clients.aws import Aws
@@ -16,8 +16,18 @@ from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, Verdict, run_check
+from rsctl.targets.sagemaker.errors import other_limit
 from rsctl.targets.sagemaker.options import sagemaker_options
+from rsctl.targets.sagemaker.quota_names import (
+    LONGEST_RUN_QUOTA,
+    machines_quota,
+    usage_quota,
+    warm_quota,
+)
+from rsctl.targets.sagemaker.request import DEFAULT_TIMEOUT
+from rsctl.targets.sagemaker.request_values import whole_seconds
 
+_OPTIONS = "targets.sagemaker"
 _TRUSTED = "sagemaker.amazonaws.com"
 
 
@@ -31,10 +41,11 @@ def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
         return
     if options.role:
         yield run_check("role", lambda: _role(str(options.role)), "warning")
-    for machine, count in _machines(plan).items():
+    quotas = cache(lambda: _quotas(_aws(region, f"{_OPTIONS}.region")))
+    for name, quota, needed in _needed_quotas(job, plan):
         yield run_check(
-            f"quota {machine}",
-            lambda m=machine, c=count: _quota(region, m, c),  # type: ignore[misc]
+            f"quota {name}",
+            lambda q=quota, n=needed: _within(quotas(), q, n),  # type: ignore[misc]
             "warning",
         )
     for bucket in _buckets(job):
@@ -52,16 +63,14 @@ def _aws(region: str | None, path: str | None = None) -> Aws:
 
 def _role(arn: str) -> str:
     name = arn.rpartition("/")[2]
-    role = _aws(None, "targets.sagemaker.role").request("iam", "get_role", {"RoleName": name})[
-        "Role"
-    ]
+    role = _aws(None, f"{_OPTIONS}.role").request("iam", "get_role", {"RoleName": name})["Role"]
     policy = role.get("AssumeRolePolicyDocument", {})
     if isinstance(policy, str):
         policy = json.loads(unquote(policy))
     if _TRUSTED not in json.dumps(policy):
         message = f"{name} does not trust {_TRUSTED}, so jobs cannot use it"
         remedy = f"allow {_TRUSTED} to assume the role in its trust policy"
-        raise RsctlError(ExitCode.REFUSED, error("role", message, remedy, "targets.sagemaker.role"))
+        raise RsctlError(ExitCode.REFUSED, error("role", message, remedy, f"{_OPTIONS}.role"))
     return f"{name} trusts {_TRUSTED}"
 
 
@@ -73,28 +82,44 @@ def _machines(plan: Plan) -> dict[str, int]:
     return count
 
 
-def _quota(region: str | None, machine: str, needed: int) -> str:
-    wanted = f"{machine} for training job usage"
-    quotas = _quotas(_aws(region, "targets.sagemaker.region"))
-    value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
+def _needed_quotas(job: Job, plan: Plan) -> Iterator[tuple[str, str, int]]:
+    """The quotas of a job: their short and whole names, and the amount that the job needs."""
+    machines = _machines(plan)
+    for machine, count in machines.items():
+        yield machine, usage_quota(job, machine), count
+    if sagemaker_options(job).keep_alive:
+        for machine, count in machines.items():
+            yield f"{machine} warm pool", warm_quota(machine), count
+    yield "machines of a job", machines_quota(job), sum(machines.values())
+    timeout = whole_seconds(job.limits.timeout) or DEFAULT_TIMEOUT
+    yield "running time", LONGEST_RUN_QUOTA, timeout
+
+
+def _within(quotas: dict[str, float], name: str, needed: int) -> str:
+    value = quotas.get(name)
     if value is None:
         return f"{needed} needed; the quota is unknown"
     if value < needed:
-        message = f"{needed} needed, but the quota '{wanted}' is {value:g}"
+        message = f"{needed} needed, but the quota '{name}' is {value:g}"
         remedy = "ask for more in Service Quotas (Amazon SageMaker), or use another machine"
-        raise RsctlError(
-            ExitCode.REFUSED, error("quota", message, remedy, "targets.sagemaker.region")
-        )
-    return f"{needed} of {value:g}"
+        path = f"{_OPTIONS}.region"
+        if other := other_limit(name, f"{value:.0f}"):
+            remedy, path = str(other.remedy), str(other.path)
+        elif "spot" in name:
+            remedy += ", or limits.spot: false"
+        raise RsctlError(ExitCode.REFUSED, error("quota", message, remedy, path))
+    return f"{needed} of {value:.0f}"
 
 
-def _quotas(aws: Aws) -> Iterator[dict[str, Any]]:
+def _quotas(aws: Aws) -> dict[str, float]:
+    """The values of SageMaker's quotas by their names."""
     wanted = {"ServiceCode": "sagemaker"}
+    found: dict[str, float] = {}
     while True:
         page = aws.request("service-quotas", "list_service_quotas", wanted)
-        yield from page["Quotas"]
+        found.update((quota["QuotaName"], quota["Value"]) for quota in page["Quotas"])
         if not page.get("NextToken"):
-            return
+            return found
         wanted["NextToken"] = page["NextToken"]
 
 

@@ -26,6 +26,27 @@ CLIENT_ERROR = "ClientError"
 """The kind of a FailureReason that has the texts of refusals, too."""
 
 _LIMIT = re.compile(r"service limit '([^']+)' is (\d+)")
+_OTHER_LIMITS = (
+    (
+        "warm pool",
+        "targets.sagemaker.keep_alive",
+        "{ask}, or remove targets.sagemaker.keep_alive",
+    ),
+    ("run time", "limits.timeout", "set limits.timeout: {most}s or less, or {ask}"),
+    ("volume", "workers.disk", "set workers.disk: {most}GB or less, or {ask}"),
+    (
+        "instances? per",
+        "workers.count",
+        "use at most {most} machines in the job, reducers and roles included, or {ask}",
+    ),
+    (
+        "across all",
+        "workers.count",
+        "wait for other jobs to end, use fewer machines, or {ask}; other machine types count too",
+    ),
+)
+"""Limits that are not of one machine type: a pattern of the name, the field and the remedy."""
+
 _ROLE_FIELD = "targets.sagemaker.role"
 _IMAGE_FIELD = "image"
 
@@ -136,6 +157,22 @@ _KNOWN = (
     ),
     _case(
         INVALID,
+        r"\bkms\b|customer master key",
+        "encryption",
+        "check the keys of targets.sagemaker and of the buckets: they must be enabled and in this "
+        "region, and allow the role kms:Decrypt, kms:GenerateDataKey and, for volumes, "
+        "kms:CreateGrant",
+        _ROLE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"PermanentRedirect|bucket is in this region",
+        "bucket-region",
+        "use a bucket in the job's own region, or set targets.sagemaker.region to the bucket's",
+        "inputs",
+    ),
+    _case(
+        INVALID,
         r"S3 bucket .*does not exist|NoSuchBucket|bucket .*not exist",
         "bucket",
         CREATE_BUCKET,
@@ -180,7 +217,7 @@ _KNOWN = (
     ),
     _case(
         INVALID,
-        r"subnet|security group",
+        r"subnet|security group|Unable to execute request to S3",
         "network-settings",
         "check targets.sagemaker.subnets and targets.sagemaker.security_groups in this region, "
         "and that they have a route to S3",
@@ -209,22 +246,37 @@ def find_known(
     return known_error
 
 
+def other_limit(name: str, most: str) -> KnownError | None:
+    """The error of a quota that is not of one machine type, by its name and value; None for one of
+    a machine type.
+    """
+    for pattern, field, remedy in _OTHER_LIMITS:
+        if re.search(pattern, name, re.IGNORECASE):
+            return KnownError("quota", remedy.format(ask=_ask(f"'{name}'"), most=most), field)
+    return None
+
+
 def _quota(message: str, blocks: Mapping[str, str]) -> KnownError:
     """`The account-level service limit 'TYPE for training job usage' is 0 Instances, ...`."""
     match = _LIMIT.search(message)
-    name = f"'{match[1]}'" if match else "the limit that the message names"
-    ask = f"ask in Service Quotas, Amazon SageMaker, for more of {name}"
-    if match and "warm pool" in match[1]:
-        remedy = f"{ask}, or remove targets.sagemaker.keep_alive"
-        return KnownError("quota", remedy, "targets.sagemaker.keep_alive")
-    if match and match[2] == "0":
+    if match is None:
+        remedy = f"wait for other jobs to end, {_ask('the limit that the message names')}"
+        return KnownError("quota", f"{remedy}, or use another machine type", "workers.machine")
+    if other := other_limit(match[1], match[2]):
+        return other
+    ask = _ask(f"'{match[1]}'")
+    if match[2] == "0":
         remedy = f"{ask} (it is 0 until you ask for it), or use another machine type"
     else:
         remedy = f"wait for other jobs to end, {ask}, or use another machine type"
-    if match and "spot" in match[1]:
+    if "spot" in match[1]:
         remedy += ", or limits.spot: false"
-    block = blocks.get(match[1].partition(" ")[0], "workers") if match else "workers"
+    block = blocks.get(match[1].partition(" ")[0], "workers")
     return KnownError("quota", remedy, f"{block}.machine")
+
+
+def _ask(name: str) -> str:
+    return f"ask in Service Quotas, Amazon SageMaker, for more of {name}"
 
 
 def missing(name: str, region: str) -> Finding:

@@ -20,17 +20,20 @@ from rsctl.targets.sagemaker.status_transitions import (
     billed_phases,
     cause_of,
     current_time,
+    has_machines,
     phases_of,
     restart_reason,
     state_of,
     state_start,
+    was_pending_too_long,
 )
 
 Answer = Mapping[str, Any]
 
 _REASONS = {
     "MaxRuntimeExceeded": "it reached its time limit, limits.timeout",
-    "MaxWaitTimeExceeded": "it did not get spot capacity, or did not end, within limits.queue",
+    "MaxWaitTimeExceeded": "it did not get spot capacity, or did not end, within limits.timeout "
+    "plus limits.queue",
 }
 
 
@@ -43,6 +46,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         state=state,
         time=time,
         started=event_time(answer["TrainingStartTime"]) if "TrainingStartTime" in answer else None,
+        has_machines=has_machines(phases) or _is_planned(answer),
         reason=_reason(answer, state),
         attempt=attempt_of(phases),
         restarted=restart_reason(phases),
@@ -54,6 +58,11 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
     )
 
 
+def _is_planned(answer: Answer) -> bool:
+    """Whether a training plan reserves the machines: SageMaker alone limits the wait for them."""
+    return bool((answer.get("ResourceConfig") or {}).get("TrainingPlanArn"))
+
+
 def _ended_roles(answer: Answer) -> tuple[str, ...]:
     """The roles of a succeeded job that ended by themselves: rsctl-launch stopped the others."""
     stopped = str((answer.get("Environment") or {}).get(STOPPED_ROLES) or "").split(",")
@@ -63,6 +72,8 @@ def _ended_roles(answer: Answer) -> tuple[str, ...]:
 
 def _reason(answer: Answer, state: JobState) -> str | None:
     """The reason for the state; while the job runs, the service's message about the phase."""
+    if state is JobState.EXPIRED and was_pending_too_long(answer):
+        return "it did not get machines within limits.queue"
     if state.is_final:
         known = _REASONS.get(str(answer.get("SecondaryStatus")))
         return str(answer.get("FailureReason") or "") or known

@@ -49,7 +49,7 @@ _CAUSES = {
     "Uploading": "end",
     "Stopping": "end",
 }
-_IMAGE = "image"
+_IMAGE = "Downloading the training image"
 _BILLED_FROM = frozenset({"Downloading", "DownloadingTrainingImage", "Training"})
 _RESTARTS = {
     "Interrupted": "its spot machines were interrupted",
@@ -94,9 +94,23 @@ def state_of(answer: Mapping[str, Any]) -> JobState:
     found = _STATES.get(secondary)
     if primary == "InProgress":
         return found if found and not found.is_final else _unknown(answer)
+    if found is JobState.CANCELLED and was_pending_too_long(answer):
+        return JobState.EXPIRED
     if found and (found.is_final or primary not in _PRIMARY):
         return found
     return _PRIMARY.get(str(primary), _unknown(answer))
+
+
+def was_pending_too_long(answer: Mapping[str, Any]) -> bool:
+    """Whether a stopped job never had machines for all of MaxPendingTimeInSeconds. Neither status
+    shows who stopped it.
+    """
+    longest = (answer.get("StoppingCondition") or {}).get("MaxPendingTimeInSeconds")
+    phases = phases_of(answer)
+    if not longest or not phases or any(phase.status in _BILLED_FROM for phase in phases):
+        return False
+    waits = [phase for phase in phases if cause_of(phase) in ("queue", "machines")]
+    return sum(phase.seconds(phases[-1].start) for phase in waits) >= float(longest)
 
 
 def _unknown(answer: Mapping[str, Any]) -> JobState:
@@ -147,10 +161,11 @@ def active_phases(phases: list[Phase]) -> list[Phase]:
 def cause_of(phase: Phase) -> str | None:
     """The phase's cause in a goodput; None while the job's program runs.
 
-    The service downloads the image in the phase Downloading too, with a message that says so.
+    The service downloads the image in the phases Downloading and Training too, with a message that
+    says so.
     """
-    if phase.status == "Downloading" and _IMAGE in phase.message:
-        return _IMAGE
+    if _IMAGE in phase.message:
+        return "image"
     return _CAUSES.get(phase.status, "machines")
 
 
@@ -166,6 +181,11 @@ def billed_phases(phases: list[Phase], is_spot: bool) -> list[tuple[Phase, bool]
             has_machines = False
         found.append((phase, has_machines))
     return found
+
+
+def has_machines(phases: list[Phase]) -> bool:
+    """Whether the present phase is one that needs the machines, such as a download."""
+    return bool(phases) and phases[-1].status in _BILLED_FROM
 
 
 def _is_end(phase: Phase) -> bool:

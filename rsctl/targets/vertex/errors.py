@@ -85,11 +85,18 @@ _KNOWN = (
     ),
     _known(
         rf"{NO_IMAGE}|\bimage\b.*\b(not found|does not exist|could not be found|not be pulled)|"
-        r"(not found|does not exist|failed to pull|cannot pull|imagepullbackoff)\b.*\bimage\b",
+        r"(not found|does not exist|(failed|unable) to pull|cannot pull|imagepullbackoff)\b"
+        r".*\bimage\b",
         "image",
         "check that the image was pushed and that Vertex AI's service agent has permission to "
         "read its repository; this agent pulls the image, regardless of the job's service account",
         "image",
+    ),
+    _known(
+        r"constraints/[\w.]+",
+        "org-policy",
+        "use a region, network, image or key that the organization's policy allows, or ask its "
+        "administrators for an exception",
     ),
     _known(
         r"machine type .*not (supported|available) (in|for) "
@@ -125,7 +132,7 @@ _KNOWN = (
         "targets.vertex.region",
     ),
     _known(
-        r"internal error (?:occurred for the current attempt|encountered)",
+        r"internal error (?:occurred|encountered)",
         "cloud",
         "this was an internal error of Vertex AI; submit the job again",
     ),

@@ -2,8 +2,9 @@
 ignores. Pure.
 
 Sources, all of the platform's documentation: boot disks and the network of RDMA machines,
-"Configure compute resources"; reservations, "Use reservations with training"; NFS, "Mount an NFS
-share"; TPUs, "Train with TPU VMs".
+"Configure compute resources"; reservations, "Use reservations with training"; persistent
+resources, "Overview of persistent resources"; NFS, "Mount an NFS share"; TPUs, "Train with TPU
+VMs".
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.catalog import has_tpus
+from rsctl.targets.vertex.options import vertex_options
 from rsctl.targets.vertex.pools import Roles, count_of, key_of_role, roles_of, specs_of
 from rsctl.targets.vertex.tpus import several_replicas
 
@@ -36,6 +38,8 @@ def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
     yield from _disks(pools, roles)
     if any(_is_reserved(pool) for _, pool in pools):
         yield from _reservation(spec)
+    if spec.get("persistentResourceId"):
+        yield _persistent(job, str(spec["persistentResourceId"]))
     if any(pool.get("nfsMounts") for _, pool in pools):
         yield from _nfs(spec)
     yield from _tpus(pools)
@@ -84,6 +88,18 @@ def _reservation(spec: dict[str, Any]) -> Iterator[Finding]:
         message = "a job on a persistent resource uses that resource's machines, reserved or not"
         remedy = "remove it, or remove targets.vertex.persistent_resource"
         yield error("reservation", message, remedy, path)
+
+
+def _persistent(job: Job, name: str) -> Finding:
+    message = (
+        "its machines are billed until it is deleted, with and without jobs: neither the cost of "
+        "the plan nor limits.cost includes that; type and disks of the machines must be the same "
+        "as here"
+    )
+    region = vertex_options(job).first_region
+    remedy = f"delete it after use: `gcloud ai persistent-resources delete {name}"
+    path = f"{_OPTIONS}.persistent_resource"
+    return note("persistent-resource", message, f"{remedy} --region={region}`", path)
 
 
 def _nfs(spec: dict[str, Any]) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from rsctl.runs.stream.events import Failure, now
 from rsctl.runs.stream.origins import find_origin
 from rsctl.targets.managed.known_errors import MORE_MEMORY
 from rsctl.targets.managed.service import JobStatus
+from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.errors import explained
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.job_facts import facts_of
@@ -57,6 +58,7 @@ _BY_NUMBER = dict(enumerate(_STATES, start=1))
 _EXITED = re.compile(
     r"[Tt]he replicas? (?P<who>workerpool\d+-\d+(?:(?:,| and|, and) workerpool\d+-\d+)*) "
     r"(?P<memory>ran out[ -]of[ -]memory and )?exited with a non-zero status of (?P<code>\d{1,4})"
+    r"(?P<killed>\. Termination reason: OOMKilled)?"
 )
 _LOW_MEMORY = re.compile(
     r"[Rr]eplicas low on memory: (?P<who>workerpool\d(?:-\d+)?"
@@ -88,6 +90,8 @@ def status_of(
     state = known.state
     if state is JobState.FAILED and code == _DEADLINE_EXCEEDED:
         state = JobState.EXPIRED
+    elif state is JobState.CANCELLED and _has_used_its_time(job):
+        state, message = JobState.EXPIRED, "it reached its time limit, limits.timeout"
     waits_for = at - (seconds_of(since) or at)
     is_settled = state is not JobState.FAILED or bool(message)
     return JobStatus(
@@ -116,6 +120,19 @@ def _error(job: dict[str, Any]) -> tuple[str, Any]:
     if not isinstance(problem, dict):
         return "", None
     return str(problem.get("message") or ""), problem.get("code")
+
+
+def _has_used_its_time(job: dict[str, Any]) -> bool:
+    """Whether a job ran for its timeout. Google does not document the state that it then enters;
+    in public reports it was cancelled.
+    """
+    started, ended = seconds_of(job.get("startTime")), seconds_of(job.get("endTime"))
+    timeout = str(_scheduling(job).get("timeout") or f"{rules().default_timeout}s")
+    try:
+        longest = float(timeout.removesuffix("s"))
+    except ValueError:
+        return False
+    return started is not None and ended is not None and ended - started >= longest
 
 
 def _missing_reason(state: JobState, seconds: float) -> str | None:
@@ -170,10 +187,12 @@ def _findings(
     job: dict[str, Any], message: str, state: JobState, address: JobAddress, seconds: float
 ) -> Iterator[Finding]:
     known = _EXITED.split(message, maxsplit=1)[0]  # the rest is from the job's own log
-    for finding in explained(known, address.parent.region, roles_of(job), _strategy(job)):
+    for finding in explained(
+        known, address.parent.region, roles_of(job), _scheduling(job).get("strategy")
+    ):
         yield finding if state.is_final else _milder(finding)
     for match in _EXITED.finditer(message):
-        if match["memory"]:
+        if match["memory"] or match["killed"]:
             tasks = re.findall(r"workerpool\d+-\d+", match["who"])
             names = [name for name in (replica_of(task, roles_of(job)) for task in tasks) if name]
             path = _machine_key(job, tasks[0])
@@ -202,11 +221,11 @@ def _machine_key(job: dict[str, Any], task: str) -> str:
     return f"{key_of_role(roles_of(job)[min(number, 3)])}.machine"
 
 
-def _strategy(job: dict[str, Any]) -> Any:
-    """The strategy SPOT, FLEX_START or similar, if the job has one."""
+def _scheduling(job: dict[str, Any]) -> dict[str, Any]:
+    """The field `scheduling` of the job; empty if it has none."""
     spec = job.get("jobSpec")
     scheduling = spec.get("scheduling") if isinstance(spec, dict) else None
-    return scheduling.get("strategy") if isinstance(scheduling, dict) else None
+    return scheduling if isinstance(scheduling, dict) else {}
 
 
 def _milder(finding: Finding) -> Finding:

@@ -50,7 +50,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     return make
 
 
-def answers(stub: Stub, trusted: str, quota: float, bucket_region: str) -> None:
+def answers(stub: Stub, trusted: str, quota: float, bucket_region: str, **others: float) -> None:
     arn = "arn:aws:sts::123456789012:assumed-role/dev/me"
     stub("sts").add_response("get_caller_identity", {"Arn": arn})
     policy = json.dumps({"Statement": [{"Principal": {"Service": trusted}}]})
@@ -64,10 +64,13 @@ def answers(stub: Stub, trusted: str, quota: float, bucket_region: str) -> None:
     }
     stub("iam").add_response("get_role", {"Role": role}, {"RoleName": "train"})
     quotas = stub("service-quotas")
-    name = "ml.g5.12xlarge for training job usage"
-    for _ in range(2):
-        page = {"Quotas": [{"QuotaName": name, "Value": quota}]}
-        quotas.add_response("list_service_quotas", page, {"ServiceCode": "sagemaker"})
+    values = {"ml.g5.12xlarge for training job usage": quota, **others}
+    wanted = {"ServiceCode": "sagemaker"}
+    for number, (name, value) in enumerate(values.items(), start=1):
+        page: dict[str, Any] = {"Quotas": [{"QuotaName": name, "Value": value}]}
+        more = {"NextToken": f"page {number}"} if number < len(values) else {}
+        quotas.add_response("list_service_quotas", {**page, **more}, {**wanted})
+        wanted |= more
     head = {"ResponseMetadata": {"HTTPHeaders": {"x-amz-bucket-region": bucket_region}}}
     stub("s3").add_response("head_bucket", head, {"Bucket": "mine"})
 
@@ -79,6 +82,8 @@ def test_all_is_well(stub: Stub, job_of: JobOf) -> None:
         ("role", "ok", "train trusts sagemaker.amazonaws.com"),
         ("quota ml.g5.12xlarge", "ok", "4 of 4"),
         ("quota ml.c5n.9xlarge", "ok", "2 needed; the quota is unknown"),
+        ("quota machines of a job", "ok", "6 needed; the quota is unknown"),
+        ("quota running time", "ok", "86400 needed; the quota is unknown"),
         ("s3://mine", "ok", "it exists, in us-east-1"),
     ]
 
@@ -99,6 +104,53 @@ def test_much_is_missing(stub: Stub, job_of: JobOf) -> None:
         ),
         ("s3://mine", "error", "the bucket is in eu-west-1, but the job is in us-east-1"),
     ]
+
+
+def test_quotas_of_a_job_besides_its_machines(stub: Stub, job_of: JobOf) -> None:
+    names = {
+        "ml.g5.12xlarge for training warm pool usage": 2.0,
+        "ml.g5.12xlarge for spot training job usage": 0.0,
+        "Maximum number of instances per training job": 20.0,
+        "Longest run time for a training job": 432000.0,
+    }
+    answers(stub, "sagemaker.amazonaws.com", 4.0, "us-east-1", **names)
+    job = JOB.replace("region:", "keep_alive: 30m, region:") + "limits: {timeout: 7d}\n"
+    found = [check for check in aws.aws_checks(job_of(job), PLAN) if "quota" in check.name]
+    assert short(found) == [
+        ("quota ml.g5.12xlarge", "ok", "4 of 4"),
+        ("quota ml.c5n.9xlarge", "ok", "2 needed; the quota is unknown"),
+        (
+            "quota ml.g5.12xlarge warm pool",
+            "warning",
+            "4 needed, but the quota 'ml.g5.12xlarge for training warm pool usage' is 2",
+        ),
+        ("quota ml.c5n.9xlarge warm pool", "ok", "2 needed; the quota is unknown"),
+        ("quota machines of a job", "ok", "6 of 20"),
+        (
+            "quota running time",
+            "warning",
+            "604800 needed, but the quota 'Longest run time for a training job' is 432000",
+        ),
+    ]
+    assert found[-1].remedy == (
+        "set limits.timeout: 432000s or less, or ask in Service Quotas, Amazon SageMaker, for more "
+        "of 'Longest run time for a training job'"
+    )
+
+
+def test_spot_machines_have_a_quota_of_their_own(stub: Stub, job_of: JobOf) -> None:
+    spot = {"ml.g5.12xlarge for spot training job usage": 0.0}
+    answers(stub, "sagemaker.amazonaws.com", 4.0, "us-east-1", **spot)
+    found = list(aws.aws_checks(job_of(JOB + "limits: {spot: true}\n"), PLAN))
+    names = [check.name for check in found if "quota" in check.name]
+    assert names[-2:] == ["quota machines of a job", "quota running time"]
+    (machine,) = (check for check in found if check.name == "quota ml.g5.12xlarge")
+    assert (machine.verdict, machine.message, machine.remedy) == (
+        "warning",
+        "4 needed, but the quota 'ml.g5.12xlarge for spot training job usage' is 0",
+        "ask for more in Service Quotas (Amazon SageMaker), or use another machine, or "
+        "limits.spot: false",
+    )
 
 
 def test_a_bucket_that_is_not_there(stub: Stub, job_of: JobOf) -> None:

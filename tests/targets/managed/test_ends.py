@@ -279,6 +279,21 @@ def test_a_job_that_waits_too_long_is_cancelled_and_has_expired(
     assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
 
 
+def test_a_job_that_has_its_machines_does_not_wait_for_them(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """It downloads what it needs, which is billed."""
+    folder = RunFolder(run)
+    folder.create(msgspec.structs.replace(folder.description(), queue=60.0))
+    cloud.status = JobStatus(state=JobState.STARTING, time=at(0), has_machines=True)
+    target.poll(run)
+    assert not cloud.cancelled
+    target.release(run)
+    cloud.status = JobStatus(state=JobState.STARTING, time=at(0))
+    target.poll(run)
+    assert cloud.cancelled
+
+
 @pytest.fixture
 def dear(run: str) -> str:
     """A run that costs 360 dollars an hour, and may cost 5."""
@@ -306,6 +321,14 @@ def test_a_job_that_costs_too_much_is_cancelled_and_has_expired(
     assert cloud.calls.count("cancel") == 1
     known = stored(dear)
     assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
+def test_the_time_before_a_job_runs_costs_if_it_is_billed(
+    cloud: FakeCloud, target: FakeTarget, dear: str
+) -> None:
+    cloud.status = JobStatus(state=JobState.STARTING, time=at(0), started=at(0))
+    target.poll(dear)
+    assert cloud.cancelled
 
 
 def test_the_time_before_a_restart_costs_too(

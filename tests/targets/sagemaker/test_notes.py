@@ -73,6 +73,49 @@ NOTES = {
             "security groups allow all TCP within"
         ],
     ),
+    "a wait for spot machines": (
+        {
+            "limits": {"spot": True, "timeout": "8h", "queue": "30m"},
+            "checkpoints": "s3://bucket/c",
+        },
+        [
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
+            "note limits.queue: SageMaker limits the waits and the running time together, to "
+            "8h30m; rsctl ends a wait of more than 30m, but only while a command watches the job "
+            "(submit, watch, logs -f, status --watch)",
+        ],
+    ),
+    "a longer time than the default quota": (
+        {"limits": {"timeout": "6d"}},
+        [
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
+            "note limits.timeout: by default the quota 'Longest run time for a training job' is "
+            "432000 seconds, 5 days -> `rsctl doctor JOB` shows your quota",
+        ],
+    ),
+    "more machines than the default quota": (
+        workers(21),
+        [
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
+            "note workers.count: by default the quota 'Maximum number of instances per training "
+            "job' is 20, and the job has 21 -> `rsctl doctor JOB` shows your quota",
+        ],
+    ),
+    "machines with EFA in a VPC": (
+        {**workers(2, "a100-40gb:8"), **sagemaker(encrypt_traffic=True, **VPC)},
+        [
+            "note targets.sagemaker.security_groups: the machines reach each other only if the "
+            "security groups allow all traffic within, in and out, which EFA needs"
+        ],
+    ),
+    "encrypted traffic in a VPC": (
+        {**workers(2), **sagemaker(encrypt_traffic=True, **VPC)},
+        [
+            "note targets.sagemaker.security_groups: the machines reach each other only if the "
+            "security groups allow all TCP within, and UDP 500 and protocol 50 (ESP), which "
+            "encrypt_traffic needs"
+        ],
+    ),
     "inputs that reducers get too": (
         reducers(
             2,

@@ -161,6 +161,15 @@ def test_other_machines_where_there_is_no_capacity(tmp_path: Path) -> None:
     assert plan["world_size"] == 16
 
 
+def test_a_machine_with_built_in_disks_gets_no_volume_even_if_one_is_set(tmp_path: Path) -> None:
+    """SageMaker attaches none, and may refuse a size beyond that of the disks."""
+    plan = render(tmp_path, {"workers": {"accelerator": "a10g", "disk": "500GB"}})
+    assert plan["request"]["body"]["ResourceConfig"] == {
+        "InstanceType": "ml.g5.xlarge",
+        "InstanceCount": 1,
+    }
+
+
 def test_a_preferred_machine_without_disks_gets_a_volume(tmp_path: Path) -> None:
     changes = {
         "workers": {"count": 1, "accelerator": "a10g:4"},
@@ -269,8 +278,10 @@ def test_spot_with_checkpoints(tmp_path: Path) -> None:
         StoppingCondition={"MaxRuntimeInSeconds": 7200, "MaxWaitTimeInSeconds": 9000},
         EnableManagedSpotTraining=True,
     )
-    chosen = "ml.g6.xlarge, the smallest with l4"
-    assert reported(plan) == [finding("note", "machine", chosen, None, "workers.machine")]
+    assert {(each["severity"], each["path"]) for each in plan["findings"]} == {
+        ("note", "workers.machine"),
+        ("note", "limits.queue"),
+    }
 
 
 def test_machines_that_are_kept_warm(tmp_path: Path) -> None:
@@ -289,8 +300,12 @@ def test_machines_that_are_kept_warm(tmp_path: Path) -> None:
         finding(
             "note",
             "quota",
-            "the default quota of warm machines is 0 for each type",
-            "ask for it in Service Quotas: TYPE for training warm pool usage",
+            "SageMaker keeps the machines, and bills them, for up to 1h30m after the job, until "
+            "another job uses them, only within a quota, which is 0 by default; neither the cost "
+            "of the plan nor limits.cost includes that",
+            "ask in Service Quotas for TYPE for training warm pool usage; to release the machines "
+            "earlier, `aws sagemaker update-training-job --training-job-name RUN "
+            "--resource-config KeepAlivePeriodInSeconds=0`",
             "targets.sagemaker.keep_alive",
         )
     ]

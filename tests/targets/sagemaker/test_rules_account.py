@@ -53,6 +53,13 @@ ACCOUNT = {
             "aws-cn -> use a role arn:aws-cn:iam::ACCOUNT:role/NAME, or another region"
         ],
     ),
+    "a role of another partition in a region of its own": (
+        {**sagemaker(region="eu-isoe-west-1"), "image": {"uri": "public.ecr.aws/a/b:1"}},
+        [
+            "error targets.sagemaker.role: the role is in partition aws, but eu-isoe-west-1 is in "
+            "aws-iso-e -> use a role arn:aws-iso-e:iam::ACCOUNT:role/NAME, or another region"
+        ],
+    ),
     "an image of Docker Hub": (
         {"image": {"uri": "pytorch/pytorch:2.8.0"}},
         [

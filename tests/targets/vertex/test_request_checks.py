@@ -231,6 +231,22 @@ NETWORKS = {
 }
 
 
+def test_machines_that_are_billed_after_the_job(tmp_path: Path) -> None:
+    """Google, "Overview of persistent resources": they are billed whether jobs run or not."""
+    (found,) = [
+        finding
+        for finding in findings_of(tmp_path, vertex(persistent_resource="pool-1"))
+        if finding.path == "targets.vertex.persistent_resource"
+    ]
+    assert (found.severity, found.message, found.remedy) == (
+        "note",
+        "its machines are billed until it is deleted, with and without jobs: neither the cost of "
+        "the plan nor limits.cost includes that; type and disks of the machines must be the same "
+        "as here",
+        "delete it after use: `gcloud ai persistent-resources delete pool-1 --region=us-central1`",
+    )
+
+
 @pytest.mark.parametrize(("changes", "expected"), NETWORKS.values(), ids=NETWORKS)
 def test_what_nccl_needs(changes: Any, expected: list[str], tmp_path: Path) -> None:
     found = [f for f in findings_of(tmp_path, changes) if f.code.startswith("nccl-")]

@@ -298,6 +298,7 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
                 "have a pool of the reducers' machine type"
             ),
             "note reducers.count: 1 reducer: 2 workers x 10 Gbit/s / 32 Gbit/s each",
+            "note targets.vertex.persistent_resource: billed until it is deleted -> delete it",
         ],
     ),
 }

@@ -124,6 +124,38 @@ def test_what_the_user_is_shown(state: str, message: str, expected: list[tuple[s
     assert findings(status(state, message)) == expected
 
 
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (
+            "The replica workerpool0-0 exited with a non-zero status of 137. Termination reason: "
+            "OOMKilled.",
+            [("memory", "workers.machine")],
+        ),
+        (
+            "The replica workerpool0-0 exited with a non-zero status of 1. Termination reason: "
+            "Error. The log has OOMKilled.",
+            [],
+        ),
+        (
+            "Internal error occurred. Please retry in a few minutes. If you still experience "
+            "errors, contact Vertex AI.",
+            [("cloud", None)],
+        ),
+        ("Unable to pull image us-docker.pkg.dev/p/r/i:1.", [("image", "image")]),
+        (
+            "'us-central1' violates constraint 'constraints/gcp.resourceLocations' on the resource "
+            "'projects/p'.",
+            [("org-policy", None)],
+        ),
+    ],
+)
+def test_further_reasons(message: str, found: list[tuple[str, str | None]]) -> None:
+    findings = status("JOB_STATE_FAILED", message).findings
+    assert [(finding.code, finding.path) for finding in findings] == found
+    assert all(finding.remedy for finding in findings)
+
+
 def test_a_long_queue_has_a_remedy_also_where_regions_are_listed() -> None:
     (queued,) = status("JOB_STATE_QUEUED").findings
     assert "use another region, or list several regions and set limits.queue" in str(queued.remedy)
@@ -139,6 +171,29 @@ def test_while_nobody_knows_why() -> None:
 def test_a_time_limit() -> None:
     found = status("JOB_STATE_FAILED", "The job ran longer than its timeout.", code=4)
     assert found.state is JobState.EXPIRED
+
+
+@pytest.mark.parametrize(
+    ("timeout", "expected"),
+    [
+        ("3600s", (JobState.EXPIRED, "it reached its time limit, limits.timeout")),
+        ("3605.250s", (JobState.EXPIRED, "it reached its time limit, limits.timeout")),
+        ("3700s", (JobState.CANCELLED, "CANCELED")),
+        (None, (JobState.CANCELLED, "CANCELED")),  # 7 days
+    ],
+)
+def test_a_job_that_has_used_its_time_was_not_cancelled_by_a_person(
+    timeout: str | None, expected: tuple[JobState, str]
+) -> None:
+    """Public reports have the end by the time limit as a cancellation (tensorflow/tfx#6223)."""
+    scheduling = {"timeout": timeout} if timeout else {}
+    found = status("JOB_STATE_CANCELLED", "CANCELED", 1, jobSpec={"scheduling": scheduling})
+    assert (found.state, found.reason) == expected
+
+
+def test_a_job_that_was_cancelled_before_it_ran_has_not_used_its_time() -> None:
+    spec = {"scheduling": {"timeout": "1s"}}
+    assert status("JOB_STATE_CANCELLED", startTime=None, jobSpec=spec).state is JobState.CANCELLED
 
 
 def test_facts() -> None:

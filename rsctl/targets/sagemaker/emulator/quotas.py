@@ -16,9 +16,6 @@ def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
     wanted: Counter[str] = Counter()
     for group in groups_of(resources):
         wanted[f"{group.machine} {use}"] += group.size
-    if resources.get("KeepAlivePeriodInSeconds"):
-        for group in groups_of(resources):
-            wanted[f"{group.machine} for training warm pool usage"] += group.size
     return wanted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -38,9 +39,13 @@ class WarmPools:
         self._lock = threading.Lock()
 
     def keep(self, record: JobRecord) -> None:
-        """Keep the machines of a job that has ended, if it has asked for that."""
-        seconds = record["ResourceConfig"].get(_KEEP, 0)
-        if seconds:
+        """Keep the machines of a job that has ended, if it has asked for that and within the
+        quota.
+        """
+        resources = record["ResourceConfig"]
+        seconds = resources.get(_KEEP, 0)
+        quota = f"{resources.get('InstanceType')} for training warm pool usage"
+        if seconds and self._behaviour.quotas.get(quota, math.inf) >= resources["InstanceCount"]:
             now = time.monotonic()
             until = now + seconds * self._behaviour.pace
             with self._lock:

@@ -68,6 +68,43 @@ LIMIT = (
             "warm pool usage', or remove targets.sagemaker.keep_alive",
         ),
         (
+            "ResourceLimitExceeded",
+            LIMIT.format("Longest run time for a training job", 432000).replace(
+                "Instances", "Seconds"
+            ),
+            "quota",
+            "limits.timeout",
+            "set limits.timeout: 432000s or less, or ask in Service Quotas, Amazon SageMaker, for "
+            "more of 'Longest run time for a training job'",
+        ),
+        (
+            "ResourceLimitExceeded",
+            LIMIT.format("Maximum number of instances per training job", 20),
+            "quota",
+            "workers.count",
+            "use at most 20 machines in the job, reducers and roles included, or ask in Service "
+            "Quotas, Amazon SageMaker, for more of 'Maximum number of instances per training job'",
+        ),
+        (
+            "ResourceLimitExceeded",
+            LIMIT.format("Number of instances across all training jobs", 4),
+            "quota",
+            "workers.count",
+            "wait for other jobs to end, use fewer machines, or ask in Service Quotas, Amazon "
+            "SageMaker, for more of 'Number of instances across all training jobs'; other machine "
+            "types count too",
+        ),
+        (
+            "ResourceLimitExceeded",
+            LIMIT.format("Size of EBS volume for a training job instance", 1024).replace(
+                "Instances", "GBs"
+            ),
+            "quota",
+            "workers.disk",
+            "set workers.disk: 1024GB or less, or ask in Service Quotas, Amazon SageMaker, for "
+            "more of 'Size of EBS volume for a training job instance'",
+        ),
+        (
             "ValidationException",
             "Could not assume role arn:aws:iam::123456789012:role/train. Please ensure that the "
             "role exists and allows principal 'sagemaker.amazonaws.com' to assume the role.",

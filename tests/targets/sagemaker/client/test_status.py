@@ -66,6 +66,43 @@ def test_a_job_that_waits_for_machines(sagemaker: FakeSageMaker) -> None:
     assert [fact.name for fact in found.facts] == ["phases", "console"]
 
 
+@pytest.mark.parametrize(
+    ("phases", "has_machines"),
+    [
+        (["Starting"], False),
+        (["Starting", "Downloading"], True),
+        (["Pending", "Starting", "Downloading", "Training"], True),
+        (["Starting", "Downloading", "Training", "Interrupted", "Starting"], False),
+        (["Starting", "Downloading", "Training", "Interrupted", "Starting", "Downloading"], True),
+    ],
+)
+def test_a_job_that_downloads_has_its_machines(
+    sagemaker: FakeSageMaker, phases: list[str], has_machines: bool
+) -> None:
+    timed = transitions(*((name, 10) for name in phases))
+    found = status(sagemaker, "InProgress", phases[-1], SecondaryStatusTransitions=timed)
+    assert found.has_machines is has_machines
+
+
+def test_a_job_of_a_training_plan_waits_for_the_plan_and_not_for_capacity(
+    sagemaker: FakeSageMaker,
+) -> None:
+    """MaxPendingTimeInSeconds does not count that time, according to its model."""
+    plan = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"
+    resources = {"InstanceType": "ml.p5.48xlarge", "InstanceCount": 2, "TrainingPlanArn": plan}
+    assert status(sagemaker, "InProgress", "Pending", ResourceConfig=resources).has_machines
+
+
+def test_the_image_may_be_downloaded_in_the_phase_training(sagemaker: FakeSageMaker) -> None:
+    """The model of SecondaryStatusTransition has this as the start of a training job."""
+    phases = transitions(("Starting", 60), ("Training", 90), ("Training", 0))
+    phases[1]["StatusMessage"] = "Downloading the training image"
+    phases[2]["StatusMessage"] = "Training image download completed. Training in progress."
+    found = status(sagemaker, "InProgress", "Training", SecondaryStatusTransitions=phases)
+    (value,) = (fact.value for fact in found.facts if fact.name == "phases")
+    assert [phase["cause"] for phase in value] == ["machines", "image", None]
+
+
 def test_a_spot_job_that_was_interrupted_and_completed(sagemaker: FakeSageMaker) -> None:
     phases = transitions(
         ("Starting", 60),
@@ -156,8 +193,36 @@ def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
         "it reached its time limit, limits.timeout"
     )
     assert status(sagemaker, "Stopped", "MaxWaitTimeExceeded").reason == (
-        "it did not get spot capacity, or did not end, within limits.queue"
+        "it did not get spot capacity, or did not end, within limits.timeout plus limits.queue"
     )
+
+
+@pytest.mark.parametrize(
+    ("phases", "state"),
+    [
+        ([("Starting", 60), ("Pending", 3600), ("Stopped", 0)], JobState.EXPIRED),
+        ([("Starting", 60), ("Pending", 3600), ("Stopping", 5), ("Stopped", 0)], JobState.EXPIRED),
+        ([("Starting", 60), ("Pending", 1000), ("Stopped", 0)], JobState.CANCELLED),  # by a user
+        (
+            [("Pending", 60), ("Starting", 60), ("Training", 4000), ("Stopped", 0)],
+            JobState.CANCELLED,
+        ),
+    ],
+)
+def test_a_job_that_sagemaker_stops_because_it_is_pending_for_too_long(
+    sagemaker: FakeSageMaker, phases: list[tuple[str, float]], state: JobState
+) -> None:
+    """Its model says of MaxPendingTimeInSeconds that the job is stopped."""
+    found = status(
+        sagemaker,
+        "Stopped",
+        "Stopped",
+        SecondaryStatusTransitions=transitions(*phases),
+        StoppingCondition={"MaxRuntimeInSeconds": 86400, "MaxPendingTimeInSeconds": 3600},
+    )
+    assert found.state is state
+    reason = "it did not get machines within limits.queue"
+    assert found.reason == (reason if state is JobState.EXPIRED else None)
 
 
 def test_which_roles_have_ended_by_themselves() -> None:

@@ -237,6 +237,14 @@ def test_warm_machines(account: Account, behaviour: Behaviour) -> None:
     assert account.describe("second")["WarmPoolStatus"]["Status"] == "Terminated"
 
 
+def test_machines_beyond_the_quota_are_not_kept(account: Account, behaviour: Behaviour) -> None:
+    """The job runs all the same (train-warm-pools-resource-limits)."""
+    warm = {**body()["ResourceConfig"], "KeepAlivePeriodInSeconds": 21600}
+    behaviour.quotas = {f"{warm['InstanceType']} for training warm pool usage": 0}
+    account.start("first", ResourceConfig=warm).exit("algo-1")
+    assert "WarmPoolStatus" not in account.wait("first", "Completed")
+
+
 def test_the_emulator_ends_what_goes_on(account: Account) -> None:
     nodes = account.start()
     account.emulator.stop()
