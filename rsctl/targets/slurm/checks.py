@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images.package import Package, package_notes
@@ -215,7 +215,8 @@ def _time_findings(job: Job) -> Iterator[Finding]:
 def _raw_findings(options: SlurmOptions) -> Iterator[Finding]:
     """Errors for raw options that rsctl sets itself."""
     for number, option in enumerate(options.sbatch):
-        name, path = _name(option), f"targets.slurm.sbatch[{number}]"
+        path = f"targets.slurm.sbatch[{number}]"
+        name = _name(option, [*_BATCH_KEYS, *_BATCH_OWN, "a", "array"])
         if name in _BATCH_KEYS:
             message = f"{_shown(name)} of sbatch has a key"
             yield error("sbatch", message, f"set {_BATCH_KEYS[name]} instead", path)
@@ -227,17 +228,18 @@ def _raw_findings(options: SlurmOptions) -> Iterator[Finding]:
             message = f"rsctl sets {_shown(name)} of sbatch itself, or needs its default"
             yield error("sbatch", message, "remove it", path)
     for number, option in enumerate(options.srun):
-        name, path = _name(option), f"targets.slurm.srun[{number}]"
+        name, path = _name(option, _STEP_OWN), f"targets.slurm.srun[{number}]"
         if name in _STEP_OWN:
             message = f"rsctl sets {_shown(name)} of srun itself, or needs its default"
             yield error("srun", message, "remove it", path)
 
 
-def _name(option: str) -> str:
-    """The name of --NAME=VALUE; Slurm takes -NVALUE for -N."""
-    if option.startswith("--"):
-        return option[2:].partition("=")[0]
-    return option[1]
+def _name(option: str, known: Collection[str]) -> str:
+    """The name of --NAME=VALUE, for whose beginning Slurm takes it too; Slurm takes -NVALUE for -N."""
+    if not option.startswith("--"):
+        return option[1]
+    name = option[2:].partition("=")[0]
+    return name if name in known else min((k for k in known if k.startswith(name)), default=name)
 
 
 def _shown(name: str) -> str:

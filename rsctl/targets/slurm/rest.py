@@ -158,7 +158,7 @@ def _record(row: dict[str, Any], others: list[dict[str, Any]]) -> JobRecord:
     number = _value(code.get("return_code")) or 0
     signal = _value((code.get("signal") or {}).get("id")) or 0
     nodes = [str(each.get("nodes") or "") for each in (row, *others)]
-    reason = str(row.get("state_reason") or "")
+    reason = str(row.get("state_description") or row.get("state_reason") or "")
     return JobRecord(
         id=int(row["job_id"]),
         state=_state(row),

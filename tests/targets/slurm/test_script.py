@@ -246,10 +246,14 @@ def test_apptainer(tmp_path: Path) -> None:
     [
         ({"slurm": {"shared": None}}, "targets.slurm.shared"),
         ({"slurm": {"shared": "/shared/../etc"}}, "targets.slurm.shared"),
+        ({"slurm": {"shared": "/shared/my files"}}, "targets.slurm.shared"),
+        ({"slurm": {"switches": "two"}}, "targets.slurm.switches"),
         ({"limits": {"timeout": None}}, "limits.timeout"),
         ({"slurm": {"sbatch": ["--partition=x"]}}, "targets.slurm.sbatch[0]"),
         ({"slurm": {"sbatch": ["--nice=1", "-Jx"]}}, "targets.slurm.sbatch[1]"),
+        ({"slurm": {"sbatch": ["--outp=x"]}}, "targets.slurm.sbatch[0]"),  # getopt_long takes it
         ({"slurm": {"srun": ["--output=x"]}}, "targets.slurm.srun[0]"),
+        ({"slurm": {"srun": ["--kill=0"]}}, "targets.slurm.srun[0]"),
         ({"slurm": {"sbatch": ["--x\n#SBATCH --y"]}}, "targets.slurm.sbatch[0]"),
         ({"slurm": {"setup": ["true\nfalse"]}}, "targets.slurm.setup[0]"),
         ({"slurm": {"connection": "ssh://-oProxyCommand=x"}}, "targets.slurm.connection"),
@@ -259,6 +263,13 @@ def test_apptainer(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], path: str) -> None:
     """Each with its key."""
     assert path in refused(tmp_path, **keys)
+
+
+def test_all_of_the_memory_of_the_nodes(tmp_path: Path) -> None:
+    """--mem=0, which many clusters need beside --exclusive; the option has no other key."""
+    script = planned(tmp_path, slurm={"memory": "all"}).request["script"]
+    assert "#SBATCH --mem=0M\n" in script
+    assert rest_job.submission(script, {}, "/")["job"]["memory_per_node"]["number"] == 0
 
 
 def test_the_request_of_slurmrestd(tmp_path: Path) -> None:
@@ -341,17 +352,19 @@ def test_an_image_is_converted_once(
     slurm = {"container": container, "shared": str(shared)}
     script = planned(tmp_path, image={"uri": uri}, slurm=slurm).request["script"]
     prepare_image = script[script.index("\nset -u\n") : script.index("\nstart_probe() {")]
-    setup_line = script[script.index("\nsetup_line() {") : script.index("\n# One job runs")]
-    calls = tmp_path / "calls"
+    functions = script[script.index("\nnote() {") : script.index("\n# One job runs")]
+    calls, states = tmp_path / "calls", shared / RUN / "states"
+    states.parent.mkdir(parents=True)
 
     def run(fails: str = "") -> str:
-        program = f"{prepare_image}\n{setup_line}\nset_up && cat $RSCTL_IMAGE_FILE"
+        program = f"{prepare_image}\n{functions}\nset_up && cat $RSCTL_IMAGE_FILE"
         env = {"PATH": f"{programs}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "RSCTL_IMAGE": uri}
         env |= {"CALLS": str(calls), "FAILS": fails}
         done = subprocess.run(["bash", "-c", program], env=env, capture_output=True, text=True)
         return done.stdout
 
     assert run(fails="1") == ""
+    assert f" ended 3 cannot convert image {uri} on " in states.read_text()
     assert list((shared / "images").iterdir()) == []
     assert [run(), run()] == ["image\n"] * 2
     [first, second] = calls.read_text().splitlines()
