@@ -235,7 +235,7 @@ def _raw_findings(options: SlurmOptions) -> Iterator[Finding]:
 
 
 def _name(option: str, known: Collection[str]) -> str:
-    """The name of --NAME=VALUE, for whose beginning Slurm takes it too; Slurm takes -NVALUE for -N."""
+    """The name of --NAME=VALUE. Slurm takes the beginning of a name, too, and -NVALUE for -N."""
     if not option.startswith("--"):
         return option[1]
     name = option[2:].partition("=")[0]
