@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from rsctl.findings import SECRET, ExitCode, Finding, RsctlError, error, first_of, note, warning
 from rsctl.images.context import SOURCE, ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
+from rsctl.images.known_errors import OWN_BUILD
 from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
@@ -23,6 +25,7 @@ _SHOWN = 5
 _OWN = ("runtime/", "requirements/")  # the files that rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
+_MOUNT = re.compile(r"\s*(?!#).*--mount=\S*\btype=(secret|ssh)\b")
 _OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
 _INITIALIZE = "run git submodule update --init --recursive; in CI, check out submodules"
 _RETURN = "to include it, write !PATH in .dockerignore"
@@ -71,11 +74,17 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
 
 
 def _secrets_of_dockerfile(path: Path) -> Iterator[Finding]:
-    """A warning for each line with a secret, which the history of the image shows."""
+    """A warning for each line with a secret, which the history of the image shows, or with a mount
+    that needs one.
+    """
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         if shows_secret(line) and not line.lstrip().startswith("#"):
             message = "this line has a secret, and anyone can read it in the image"
             found = warning(SECRET, message, "remove it", "image.dockerfile")
+            yield replace(found, file=str(path), line=number, column=1)
+        if mount := _MOUNT.match(line):
+            message = f"this line mounts a {mount[1]}, and rsctl passes none to the build"
+            found = warning("mount", message, OWN_BUILD, "image.dockerfile")
             yield replace(found, file=str(path), line=number, column=1)
 
 

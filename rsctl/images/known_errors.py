@@ -14,6 +14,11 @@ from rsctl.known_errors import (
     KnownError,
 )
 
+OWN_BUILD = (
+    "build that part with `docker build --secret` or `--ssh`, push it, and set image.base to it"
+)
+"""The remedy for a build that needs a secret: rsctl passes none."""
+
 NO_ENGINE = KnownError(
     "engine",
     "start it, and check that `docker info` works for your user: not every user has permission",
@@ -132,6 +137,30 @@ KNOWN_ERRORS = (
         "check its name and tag",
         "image.base",
         _BASE,
+    ),
+    _spec(
+        "git",
+        r"Cannot find command 'git'",
+        "{base} has no git, which a requirement needs",
+        "add git to image.apt",
+        "image.apt",
+    ),
+    _spec(
+        "credentials",
+        r"Permission denied \(publickey|Host key verification failed|could not read Username"
+        r"|Authentication failed for '|could not read from remote repository",
+        "a git repository needs a key or a password, and builds have none",
+        f"use a requirement that needs none, or {OWN_BUILD}",
+        "image.python",
+        r"RUN .* -m pip ",
+    ),
+    _spec(
+        "credentials",
+        r"401 Error, Credentials not correct|EOFError: EOF when reading a line",
+        "a package index needs a password, and builds have none: pip replaces no variable",
+        f"use an index that needs none, or {OWN_BUILD}",
+        "image.python",
+        r"RUN .* -m pip ",
     ),
     _environment(
         "checksum",

@@ -102,6 +102,23 @@ SPEC = [
         "image.python: a requirement has no wheel for BASE, and compiling it failed",
     ),
     (
+        "ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?",
+        PIP,
+        "image.apt: BASE has no git, which a requirement needs",
+    ),
+    (
+        "git@github.com: Permission denied (publickey).\nerror: subprocess-exited-with-error",
+        PIP,
+        "image.python: a git repository needs a key or a password, and builds have none",
+    ),
+    (
+        "WARNING: 401 Error, Credentials not correct for https://h/simple/x/\n"
+        "ERROR: No matching distribution found for x",
+        PIP,
+        "image.python: a package index needs a password, and builds have none: pip replaces no "
+        "variable",
+    ),
+    (
         "ERROR: ResolutionImpossible: for help visit",
         PIP,
         "image.python: the requirements conflict with one another",

@@ -48,3 +48,20 @@ def test_a_secret_in_the_dockerfile_of_the_job(job: ReadJob, tmp_path: Path) -> 
     [secret] = [finding for finding in found if finding.code == "secret"]
     assert (secret.severity, secret.line, secret.path) == ("warning", 3, "image.dockerfile")
     assert secret.message == "this line has a secret, and anyone can read it in the image"
+
+
+def test_a_mount_that_needs_what_rsctl_does_not_pass(job: ReadJob, tmp_path: Path) -> None:
+    """BuildKit mounts nothing in its place, and the command fails or continues without it."""
+    lines = (
+        "FROM base\n# RUN --mount=type=ssh x\nRUN --mount=type=cache,target=/c x\n"
+        "RUN --mount=type=secret,id=pip x\nRUN --mount=type=cache,target=/c \\\n"
+        "  --mount=target=/x,type=ssh git clone x\n"
+    )
+    (tmp_path / "Dockerfile").write_text(lines)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    mounts = [finding for finding in found if finding.code == "mount"]
+    assert [(m.severity, m.line, m.path) for m in mounts] == [
+        ("warning", 4, "image.dockerfile"),
+        ("warning", 6, "image.dockerfile"),
+    ]
+    assert "docker build --secret" in str(mounts[0].remedy)
