@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images.package import Package, package_notes
 from rsctl.job.job import Job
+from rsctl.job.values import value_on
 from rsctl.targets.chief import rank_findings
+from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.pools import Allocation, pool_findings, reducer_count
 from rsctl.targets.stalls import cloud_stall_findings
@@ -269,6 +271,10 @@ def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
     elif not (image.uri or image.base or image.dockerfile):
         message = f"targets.slurm.container: {options.container} needs an image"
         yield error("image", message, "set image.uri or image.base", "targets.slurm.container")
+    elif image.is_built and not value_on(image.repository, INFO.name):
+        message = "the nodes pull the image from a registry, and rsctl builds it on this machine"
+        remedy = "set image.repository to a repository that the nodes can read"
+        yield error("image", message, remedy, "image.repository")
     if options.container != "none" and image.uri and "@sha256:" not in image.uri:
         message = "an image by tag is converted again for each run"
         remedy = "name it by its digest, as in NAME@sha256:…: then it is converted once"

@@ -231,6 +231,18 @@ def test_pyxis(tmp_path: Path) -> None:
     assert made.image.tag == image
 
 
+def test_an_image_is_built_for_the_nodes(tmp_path: Path) -> None:
+    """As for the clouds: a laptop with an Arm processor would build one that no node can run, under
+    the tag that other machines give to theirs.
+    """
+    image = {"base": "python:3.12", "repository": "example.com/team/train"}
+    planned(tmp_path, image=image, slurm={"container": "apptainer"})
+    for set_to, platform in ((), "linux/amd64"), (("image.platform=linux/arm64",), "linux/arm64"):
+        recipe = make_submission(load(str(tmp_path / "job.yaml"), set=set_to)).recipe
+        assert recipe is not None
+        assert recipe.platform == platform
+
+
 def test_apptainer(tmp_path: Path) -> None:
     """The words of Apptainer's documentation."""
     keys = {"image": {"uri": "pytorch/pytorch:2.8.0"}, "slurm": {"container": "apptainer"}}
@@ -258,6 +270,8 @@ def test_apptainer(tmp_path: Path) -> None:
         ({"slurm": {"setup": ["true\nfalse"]}}, "targets.slurm.setup[0]"),
         ({"slurm": {"connection": "ssh://-oProxyCommand=x"}}, "targets.slurm.connection"),
         ({"slurm": {"container": "pyxis"}}, "targets.slurm.container"),
+        # rsctl/train:TAG would be an image of Docker Hub for the nodes.
+        ({"slurm": {"container": "pyxis"}, "image": {"base": "python:3.12"}}, "image.repository"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], path: str) -> None:
