@@ -172,6 +172,7 @@ def job_findings(job: Job, allocation: Allocation, package: Package) -> Iterator
     yield from _shared_findings(options)
     yield from _time_findings(job)
     yield from _raw_findings(options)
+    yield from _accelerator_findings(job, options)
     yield from _container_findings(job, options)
     yield from pool_findings(job)
     yield from _comm_findings(job, allocation)
@@ -246,6 +247,23 @@ def _name(option: str, known: Collection[str]) -> str:
 
 def _shown(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name}"
+
+
+def _accelerator_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
+    """A note if no option limits a job to nodes with the GPUs that it names."""
+    limits = (options.gpu_type, options.partition, options.constraint, options.reservation)
+    machine = value_on(job.workers.machine, INFO.name)
+    is_limited = any(limits) or machine not in (None, "auto")
+    is_limited |= any(_name(each, ["nodelist"]) in ("nodelist", "w") for each in options.sbatch)
+    if job.workers.accelerator and not is_limited:
+        message = (
+            f"Slurm may give the job other GPUs than {job.workers.accelerator.type}, because "
+            "clusters have their own names of GPUs, partitions and features"
+        )
+        remedy = (
+            "set targets.slurm.gpu_type, partition or constraint; `sinfo -o '%P %G %f'` lists them"
+        )
+        yield note("accelerator", message, remedy, "workers.accelerator")
 
 
 def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A cluster by its REST API, v0.0.42 (Slurm 24.05 to 25.05)."""
+"""A cluster by its REST API, v0.0.42 (Slurm 24.11 to 26.05)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class RestCluster:
             return Unreachable(f"{self._requests.who}: {text or f'HTTP status {answer.status}'}")
         if answer.status == 404 and not _errors(answer.body):
             message = f"{self._requests.who} has no API {API}"
-            remedy = "use slurmrestd of Slurm 24.05 to 25.05, or ssh://LOGIN-NODE"
+            remedy = "use slurmrestd of Slurm 24.11 to 26.05, or ssh://LOGIN-NODE"
             return RsctlError(
                 ExitCode.REFUSED,
                 error("slurm-version", message, remedy, "targets.slurm.connection"),

@@ -279,6 +279,26 @@ def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], path: str) -> Non
     assert path in refused(tmp_path, **keys)
 
 
+@pytest.mark.parametrize(
+    ("keys", "is_noted"),
+    [
+        ({}, True),
+        ({"slurm": {"gpu_type": "a100"}}, False),
+        ({"slurm": {"partition": "gpu"}}, False),
+        ({"slurm": {"sbatch": ["--nodelist=n[1-2]"]}}, False),
+        ({"workers": {"machine": "nvlink"}}, False),
+        ({"workers": {"accelerator": None}}, False),
+    ],
+)
+def test_the_name_of_gpus_that_slurm_does_not_get(
+    tmp_path: Path, keys: dict[str, Any], is_noted: bool
+) -> None:
+    """Slurm gives any GPUs unless an option of the job says otherwise."""
+    workers = {"accelerator": "a100:8", **keys.pop("workers", {})}
+    found = planned(tmp_path, workers=workers, **keys).findings
+    assert [f.path for f in found if f.code == "accelerator"] == ["workers.accelerator"] * is_noted
+
+
 def test_all_of_the_memory_of_the_nodes(tmp_path: Path) -> None:
     """--mem=0, which many clusters need beside --exclusive; the option has no other key."""
     script = planned(tmp_path, slurm={"memory": "all"}).request["script"]
