@@ -66,6 +66,8 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
     base = recipe.dockerfile_base
     if base:
         yield from _secrets_of_dockerfile(Path(base.path))
+        if recipe.contents.is_launched:
+            yield from _entrypoint_notes(Path(base.path))
     if base and (
         base.folder != job.image.source or base.context.left_out != recipe.context.left_out
     ):
@@ -86,6 +88,20 @@ def _secrets_of_dockerfile(path: Path) -> Iterator[Finding]:
             message = f"this line mounts a {mount[1]}, and rsctl passes none to the build"
             found = warning("mount", message, OWN_BUILD, "image.dockerfile")
             yield replace(found, file=str(path), line=number, column=1)
+
+
+def _entrypoint_notes(path: Path) -> Iterator[Finding]:
+    """A note if the image of a Dockerfile has an entrypoint, which the recipe replaces."""
+    last = None
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        word, _, value = line.strip().partition(" ")
+        if word.upper() in ("FROM", "ENTRYPOINT"):
+            last = number if word.upper() != "FROM" and value.strip() != "[]" else None
+    if last:
+        message = "rsctl-launch is the first process of the image, so this ENTRYPOINT does not run"
+        remedy = "set variables with ENV or image.env, and start other programs in run.command"
+        found = note("entrypoint", message, remedy, "image.dockerfile")
+        yield replace(found, file=str(path), line=last, column=1)
 
 
 def _core_notes(recipe: Recipe) -> Iterator[Finding]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from rsctl.images.findings import recipe_of
 
 from .conftest import ReadJob
@@ -65,3 +67,20 @@ def test_a_mount_that_needs_what_rsctl_does_not_pass(job: ReadJob, tmp_path: Pat
         ("warning", 6, "image.dockerfile"),
     ]
     assert "docker build --secret" in str(mounts[0].remedy)
+
+
+@pytest.mark.parametrize(
+    ("lines", "noted"),
+    [
+        ('FROM base\nENTRYPOINT ["/start.sh"]\n', [2]),
+        ('FROM base AS one\nENTRYPOINT ["/start.sh"]\nFROM base\n', []),
+        ('FROM base\nENTRYPOINT ["/start.sh"]\nentrypoint []\n', []),
+    ],
+)
+def test_the_entrypoint_of_a_dockerfile_does_not_start(
+    lines: str, noted: list[int], job: ReadJob, tmp_path: Path
+) -> None:
+    """rsctl-launch is the first process; an environment that the other made would be missing."""
+    (tmp_path / "Dockerfile").write_text(lines)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    assert [finding.line for finding in found if finding.code == "entrypoint"] == noted

@@ -139,7 +139,7 @@ export RSCTL_CHECKPOINT_DIR=/shared/me/train-abcdef/outputs/checkpoints
 set_up() {
     set +u
     setup_line 'module load cuda' || return 1
-    set -u
+    set +e +o pipefail -u
 }
 
 start_probe() { # OPTION... ROLE FIRST FOLDER TOKEN
@@ -409,6 +409,17 @@ def test_an_image_is_converted_once(
         shown = "example.com:5000#t/x:sha256:" + "0" * 64
     assert second == f"{command}{file}.7.{suffix} docker://{shown}"
     assert list((shared / "images").iterdir()) == [file]
+
+
+def test_options_of_the_shell_that_setup_sets_end_with_it(tmp_path: Path) -> None:
+    """People begin scripts with `set -euo pipefail`; the rest of the batch script is not theirs."""
+    slurm = {"setup": ["set -euo pipefail", "export WORD=kept"]}
+    script = planned(tmp_path, slurm=slurm).request["script"]
+    set_up = script[script.index("\nset_up() {") : script.index("\nstart_probe() {")]
+    setup_line = script[script.index("\nsetup_line() {") : script.index("\n# One job runs")]
+    program = f"{setup_line}\n{set_up}\nset_up\nfalse\nyes | head -n 1\necho $? $WORD"
+    done = subprocess.run(["bash", "-uc", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "y\n0 kept\n"
 
 
 @pytest.mark.parametrize(
