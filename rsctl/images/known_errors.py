@@ -19,6 +19,15 @@ OWN_BUILD = (
 )
 """The remedy for a build that needs a secret: rsctl passes none."""
 
+HELPER = (
+    r"error getting credentials|docker-credential-\S+ .*(?:not found|exit status)",
+    "docker's credential helper does not work, so that docker reads no credentials",
+    "install the docker-credential program that the last lines name, or remove credsStore and "
+    "credHelpers from ~/.docker/config.json and run `docker login`",
+)
+"""The pattern, message and remedy of a program in docker's configuration that fails, as Docker
+Desktop's does on a machine without Docker Desktop."""
+
 NO_ENGINE = KnownError(
     "engine",
     "start it, and check that `docker info` works for your user: not every user has permission",
@@ -72,6 +81,7 @@ _BASE = r"FROM |pull |\[internal\] load metadata "
 
 KNOWN_ERRORS = (
     NO_ENGINE,
+    _environment("credential-helper", *HELPER),
     _environment(
         "disk",
         rf"{NO_SPACE}|You don't have enough free space in",

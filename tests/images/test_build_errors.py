@@ -34,6 +34,12 @@ ENVIRONMENT = [
         "pull x",
         "base",
     ),
+    (
+        'error getting credentials - err: exec: "docker-credential-desktop.exe": executable file '
+        "not found in $PATH, out: ``",
+        "pull x",
+        "credential-helper",
+    ),
     ("failed to authorize: 403 Forbidden", "[internal] load metadata for h/x:1", "base"),
     ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", PIP, "certificate"),
     ("tls: failed to verify certificate: x509: certificate signed by ...", "pull x", "certificate"),
