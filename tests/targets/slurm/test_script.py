@@ -350,6 +350,17 @@ def test_slurmrestd_has_no_field_for_an_option(tmp_path: Path) -> None:
         rest_job.submission(script, {}, "/")
 
 
+@pytest.mark.parametrize("connection", ["http://localhost:6820", "vertex://p/us-central1/c"])
+def test_a_plan_for_slurmrestd_has_the_error_of_the_option(
+    tmp_path: Path, connection: str
+) -> None:
+    """The submission would have built and pushed an image before it."""
+    slurm = {"connection": connection, "sbatch": ["--nice=1", "--begin=noon"]}
+    found = refused(tmp_path, slurm=slurm)
+    assert "'--begin=noon'" in found["targets.slurm.sbatch"]
+    assert planned(tmp_path, slurm={**slurm, "connection": "local"}).request
+
+
 def test_a_job_array_is_refused_with_the_reason(tmp_path: Path) -> None:
     """Whatever its size: each cell of a bench is a job of its own."""
     for option in ("--array=0-3", "-a0-100000"):
