@@ -119,7 +119,8 @@ def ssh_runner(host: str) -> Callable[[str], subprocess.CompletedProcess[bytes]]
 
 def _host_and_port(host: str) -> tuple[str, str]:
     match = re.fullmatch(r"(.*[^:\]]|.*\]):(\d{1,5})", host)
-    return (match[1], match[2]) if match else (host, "")
+    host, port = (match[1], match[2]) if match else (host, "")
+    return re.sub(r"\[(.*)\]$", r"\1", host), port  # ssh takes no brackets
 
 
 def _control_folder() -> str:

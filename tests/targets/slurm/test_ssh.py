@@ -154,3 +154,21 @@ def test_a_connection_that_the_user_shares_is_used(
     submit(login_node(check=check))
     words = (tmp_path / "words").read_text()
     assert ("ControlPath" in words) is (check != 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("login1", ["--", "login1"]),
+        ("me@login1:2222", ["-p", "2222", "--", "me@login1"]),
+        ("[::1]", ["--", "::1"]),
+        ("me@[fe80::1]:22", ["-p", "22", "--", "me@fe80::1"]),
+    ],
+)
+def test_the_words_of_a_host(
+    login_node: Node, tmp_path: Path, host: str, address: list[str]
+) -> None:
+    """ssh takes the port by an option, and an address of IPv6 without brackets."""
+    submit(login_node(host=host))
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words[-len(address) - 1 :] == [*address, "sh -s"]
