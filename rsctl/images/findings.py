@@ -14,6 +14,7 @@ from rsctl.images.context import SOURCE, ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
 from rsctl.images.known_errors import OWN_BUILD
 from rsctl.images.recipe import Recipe, make_recipe
+from rsctl.images.requirements import MAIN, export_of, uninstalled_file
 from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.transport import choose_transport
@@ -55,8 +56,27 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
         raise RsctlError(ExitCode.USAGE, error("file", message, None, path)) from None
     context = recipe.context
     large = large_file_notes(context.entries, "the image")
-    notes = [*left_out_notes(context.left_out, "the image"), *large]
+    notes = [
+        *left_out_notes(context.left_out, "the image"),
+        *large,
+        *_uninstalled_notes(job),
+    ]
     return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
+
+
+def _uninstalled_notes(job: Job) -> Iterator[Finding]:
+    """A note if the source names packages, and no key says that the build installs them."""
+    path = uninstalled_file(job.image)
+    if path is None:
+        return
+    message = f"{path.name} in image.source is not installed, because image.python is not set"
+    export = export_of(path)
+    remedy = (
+        f"run `{export}` and set image.python: {MAIN}" if export else f"set image.python: {path}"
+    )
+    yield note(
+        "requirement", message, f"{remedy}, unless the base has the packages", "image.python"
+    )
 
 
 def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:

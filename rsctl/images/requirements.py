@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
@@ -26,6 +27,8 @@ _LOCAL = re.compile(
 )
 _BUILT_HERE = re.compile(r"^\s*[\w.\[\],-]+\s*@\s*file:")
 _OF_CONDA = re.compile(r"^\s*\w[\w.-]*=[\w.*]+(?:=\S+)?\s*$")
+
+_DEPENDENCIES = r"^(?:dependencies\s*=\s*\[\s*[\"']|\[tool\.poetry\.dependencies\])"
 
 _EXPORTS = {
     "uv.lock": "uv export --no-emit-project -o requirements.txt",
@@ -58,10 +61,29 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
     return [ContextEntry(prefix + name, content=content) for name, content in sorted(files.items())]
 
 
+def uninstalled_file(image: Image) -> Path | None:
+    """The file of the source that names packages while `image.python` names none; None if the
+    source has none, or the user's Dockerfile may install them.
+    """
+    if image.python or image.dockerfile or not image.source:
+        return None
+    for name, requirement in ((MAIN, r"^\s*[^#\s-]"), ("pyproject.toml", _DEPENDENCIES)):
+        path = Path(image.source) / name
+        with suppress(OSError):
+            if re.search(requirement, path.read_text(errors="replace"), re.MULTILINE):
+                return path
+    return None
+
+
+def export_of(path: Path) -> str | None:
+    """The command that writes a requirements file from a file of another tool."""
+    return _EXPORTS.get(path.name.lower())
+
+
 def _require_pips_form(path: Path) -> None:
     """Raises RsctlError for a file of another tool, of which each line is an error of pip."""
     message = f"{path.name} is not a requirements file of pip"
-    if export := _EXPORTS.get(path.name.lower()):
+    if export := export_of(path):
         raise _wrong(message, f"run `{export}`, and set image.python: requirements.txt")
     if path.suffix.lower() in (".yml", ".yaml"):
         raise _wrong(

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.findings import Finding
 from rsctl.images.findings import recipe_of
 
 from .conftest import ReadJob
+
+
+def large_files(job: ReadJob) -> list[Finding]:
+    """The findings about large files of the job's source."""
+    return [f for f in recipe_of(job("base: base"), "compose")[1] if f.code.startswith("large-")]
 
 
 def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> None:
@@ -17,7 +23,7 @@ def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> No
     for name, size in (("data/a.bin", 300_000_000), ("b.bin", 100_000_000), ("c.bin", 99_999_999)):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, size)
-    [finding] = recipe_of(job("base: base"), "compose")[1]
+    [finding] = large_files(job)
     assert (finding.severity, finding.path) == ("note", "image.source")
     assert finding.message == (
         "large files are copied into the image: data/a.bin (300 MB), b.bin (100 MB)"
@@ -33,7 +39,7 @@ def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
         path.touch()
         os.truncate(path, 90_000_000)
     (tmp_path / "train.py").write_text("pass\n")
-    [finding] = recipe_of(job("base: base"), "compose")[1]
+    [finding] = large_files(job)
     assert (finding.severity, finding.code, finding.path) == (
         "warning", "large-source", "image.source",
     )  # fmt: skip
@@ -84,3 +90,38 @@ def test_the_entrypoint_of_a_dockerfile_does_not_start(
     (tmp_path / "Dockerfile").write_text(lines)
     _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
     assert [finding.line for finding in found if finding.code == "entrypoint"] == noted
+
+
+@pytest.mark.parametrize(
+    ("image", "files", "remedy"),
+    [
+        ("base: base", {"requirements.txt": "# own\nnumpy\n"}, "set image.python: "),
+        ("base: base", {"requirements.txt": "# none\n"}, None),
+        ("base: base\n  python: requirements.txt", {"requirements.txt": "numpy\n"}, None),
+        ("dockerfile: Dockerfile", {"requirements.txt": "numpy\n"}, None),
+        (
+            "base: base",
+            {
+                "requirements.txt": "",
+                "pyproject.toml": '[project]\ndependencies = [\n  "numpy",\n]\n',
+            },
+            "uv pip compile pyproject.toml",
+        ),
+        (
+            "base: base",
+            {"requirements.txt": "", "pyproject.toml": "[project]\ndependencies = []\n"},
+            None,
+        ),
+    ],
+)
+def test_packages_that_no_key_installs(
+    image: str, files: dict[str, str], remedy: str | None, job: ReadJob, tmp_path: Path
+) -> None:
+    """The run would fail at its first import, after the machines have started."""
+    (tmp_path / "Dockerfile").write_text("FROM base\n")
+    made = job(image)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    found = [f for f in recipe_of(made, "compose")[1] if f.code == "requirement"]
+    assert [(f.severity, f.path) for f in found] == [("note", "image.python")] * bool(remedy)
+    assert all(str(remedy) in str(f.remedy) for f in found)
