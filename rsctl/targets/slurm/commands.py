@@ -306,12 +306,12 @@ class CommandCluster:
             return shared_files.read_parts(folder, parts)
         wanted = list(parts)
         mark = f"{_MARK}-{secrets.token_hex(8)}"
-        lines = [f"cd {shlex.quote(folder)} || exit"]
+        lines = [f"if cd {shlex.quote(folder)} 2>/dev/null; then :"]  # not there before the start
         for number, part in enumerate(wanted):
             lines.append(f"printf '\\n%s %d\\n' {mark} {number}")
             path = shlex.quote(part.path)
             lines.append(f"tail -c +{part.offset + 1} {path} 2>/dev/null | head -c {part.size}")
-        lines.append(f"printf '\\n%s end\\n' {mark}")
+        lines += ["fi", f"printf '\\n%s end\\n' {mark}"]
         done = self._run_program("\n".join(lines) + "\n")
         pieces = done.stdout.split(f"\n{mark} ".encode())
         if not pieces[-1].startswith(b"end"):

@@ -351,9 +351,7 @@ def test_slurmrestd_has_no_field_for_an_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("connection", ["http://localhost:6820", "vertex://p/us-central1/c"])
-def test_a_plan_for_slurmrestd_has_the_error_of_the_option(
-    tmp_path: Path, connection: str
-) -> None:
+def test_a_plan_for_slurmrestd_has_the_error_of_the_option(tmp_path: Path, connection: str) -> None:
     """The submission would have built and pushed an image before it."""
     slurm = {"connection": connection, "sbatch": ["--nice=1", "--begin=noon"]}
     found = refused(tmp_path, slurm=slurm)

@@ -14,6 +14,8 @@ from rsctl.targets.base import Unanswered
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.slurm.cluster import Submitted
 from rsctl.targets.slurm.commands import CommandCluster, ssh_runner
+from rsctl.targets.slurm.job import SlurmJob
+from rsctl.targets.slurm.job_address import JobAddress
 
 SSH = """#!/bin/sh
 case " $* " in *" -O check "*) exit {check} ;; esac
@@ -23,7 +25,13 @@ HOME={folder} SHELL=/bin/sh PATH={path} export HOME SHELL PATH
 exec sh -s
 """
 SBATCH = "#!/bin/sh\ncat >/dev/null\n{prints}echo 17\n"
-SCONTROL = "#!/bin/sh\necho 'ClusterName = alpha'\n"
+SCONTROL = """#!/bin/sh
+case $2 in
+    config) echo 'ClusterName = alpha' ;;
+    job) echo 'JobId=17 JobName=t-1 JobState=PENDING Reason=Priority Comment=rsctl:t-1' ;;
+esac
+"""
+SCANCEL = '#!/bin/sh\necho "$@" >"$HOME/cancelled"\n'
 
 Node = Callable[..., CommandCluster]
 
@@ -50,6 +58,8 @@ def login_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
             ),
             slurm / "sbatch": SBATCH.format(prints=prints),
             slurm / "scontrol": SCONTROL,
+            slurm / "scancel": SCANCEL,
+            slurm / "squeue": "#!/bin/sh\n",
         }
         for file, text in files.items():
             file.write_text(text)
@@ -172,3 +182,12 @@ def test_the_words_of_a_host(
     submit(login_node(host=host))
     words = (tmp_path / "words").read_text().splitlines()
     assert words[-len(address) - 1 :] == [*address, "sh -s"]
+
+
+def test_a_job_that_waits_has_no_folder_yet(login_node: Node, tmp_path: Path) -> None:
+    """Its status was without a reason, and it could not be cancelled."""
+    address = JobAddress("ssh://login1", "alpha", 17, f"{tmp_path}/shared/t-1")
+    job = SlurmJob(address, login_node())
+    assert job.status().reason == "jobs with a higher priority are before it (Priority)"
+    job.cancel()
+    assert (tmp_path / "cancelled").read_text() == "17\n"
