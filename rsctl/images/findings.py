@@ -106,7 +106,7 @@ def _secrets_of_dockerfile(path: Path) -> Iterator[Finding]:
             yield replace(found, file=str(path), line=number, column=1)
         if mount := _MOUNT.match(line):
             message = f"this line mounts a {mount[1]}, and rsctl passes none to the build"
-            found = warning("mount", message, OWN_BUILD, "image.dockerfile")
+            found = warning("build-secret", message, OWN_BUILD, "image.dockerfile")
             yield replace(found, file=str(path), line=number, column=1)
 
 
@@ -120,7 +120,7 @@ def _entrypoint_notes(path: Path) -> Iterator[Finding]:
     if last:
         message = "rsctl-launch is the first process of the image, so this ENTRYPOINT does not run"
         remedy = "set variables with ENV or image.env, and start other programs in run.command"
-        found = note("entrypoint", message, remedy, "image.dockerfile")
+        found = note("entrypoint-replaced", message, remedy, "image.dockerfile")
         yield replace(found, file=str(path), line=last, column=1)
 
 

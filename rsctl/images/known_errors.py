@@ -156,7 +156,7 @@ KNOWN_ERRORS = (
         "image.apt",
     ),
     _spec(
-        "credentials",
+        "private-package",
         r"Permission denied \(publickey|Host key verification failed|could not read Username"
         r"|Authentication failed for '|could not read from remote repository",
         "a git repository needs a key or a password, and builds have none",
@@ -165,7 +165,7 @@ KNOWN_ERRORS = (
         r"RUN .* -m pip ",
     ),
     _spec(
-        "credentials",
+        "private-package",
         r"401 Error, Credentials not correct|EOFError: EOF when reading a line",
         "a package index needs a password, and builds have none: pip replaces no variable",
         f"use an index that needs none, or {OWN_BUILD}",

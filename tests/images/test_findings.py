@@ -67,7 +67,7 @@ def test_a_mount_that_needs_what_rsctl_does_not_pass(job: ReadJob, tmp_path: Pat
     )
     (tmp_path / "Dockerfile").write_text(lines)
     _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
-    mounts = [finding for finding in found if finding.code == "mount"]
+    mounts = [finding for finding in found if finding.code == "build-secret"]
     assert [(m.severity, m.line, m.path) for m in mounts] == [
         ("warning", 4, "image.dockerfile"),
         ("warning", 6, "image.dockerfile"),
@@ -89,7 +89,7 @@ def test_the_entrypoint_of_a_dockerfile_does_not_start(
     """rsctl-launch is the first process; an environment that the other made would be missing."""
     (tmp_path / "Dockerfile").write_text(lines)
     _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
-    assert [finding.line for finding in found if finding.code == "entrypoint"] == noted
+    assert [finding.line for finding in found if finding.code == "entrypoint-replaced"] == noted
 
 
 @pytest.mark.parametrize(
