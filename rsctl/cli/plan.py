@@ -16,6 +16,7 @@ from rsctl.cli.show import print_json, show_findings
 from rsctl.cli.views.cost import format_plan_cost
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize
+from rsctl.target_info import target_info
 
 
 @make_command("plan")
@@ -84,7 +85,7 @@ def plan_text(plan: Plan, cells: list[dict[str, Any]], packed: str | None = None
         ("run", plan.run),
         ("target", plan.target),
         ("image", f"{plan.image.tag or 'none'} (transport: {plan.image.transport})"),
-        *zip(_pool_names(plan.pools), map(_pool, plan.pools), strict=True),
+        *zip(_pool_names(plan.pools), (_pool(p, plan.target) for p in plan.pools), strict=True),
         ("world size", str(plan.world_size)),
     ]
     texts = [line for each in plan.inputs or () for line in _input(each)]
@@ -174,8 +175,9 @@ def _pool_names(pools: list[Pool]) -> list[str]:
     return ["chief", *names[1:]] if has_chief else names
 
 
-def _pool(pool: Pool) -> str:
-    parts = [f"{pool.count} x {pool.machine or 'this machine'}", pool.accelerator]
+def _pool(pool: Pool, target: str) -> str:
+    here = "any node" if target_info(target).is_managed else "this machine"
+    parts = [f"{pool.count} x {pool.machine or here}", pool.accelerator]
     parts.append(f"{pool.gbps:g} Gbit/s" if pool.gbps else None)
     return ", ".join(part for part in parts if part)
 

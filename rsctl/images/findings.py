@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from msgspec.structs import replace
 from rsctl.findings import SECRET, ExitCode, Finding, RsctlError, error, first_of, note, warning
 from rsctl.images.context import SOURCE, ContextEntry, LeftOut
 from rsctl.images.gitignore import NAMED
+from rsctl.images.known_errors import OWN_BUILD
 from rsctl.images.recipe import Recipe, make_recipe
+from rsctl.images.requirements import MAIN, export_of, uninstalled_file
 from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.transport import choose_transport
@@ -23,6 +26,7 @@ _SHOWN = 5
 _OWN = ("runtime/", "requirements/")  # the files that rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
+_MOUNT = re.compile(r"\s*(?!#).*--mount=\S*\btype=(secret|ssh)\b")
 _OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
 _INITIALIZE = "run git submodule update --init --recursive; in CI, check out submodules"
 _RETURN = "to include it, write !PATH in .dockerignore"
@@ -52,8 +56,27 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
         raise RsctlError(ExitCode.USAGE, error("file", message, None, path)) from None
     context = recipe.context
     large = large_file_notes(context.entries, "the image")
-    notes = [*left_out_notes(context.left_out, "the image"), *large]
+    notes = [
+        *left_out_notes(context.left_out, "the image"),
+        *large,
+        *_uninstalled_notes(job),
+    ]
     return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
+
+
+def _uninstalled_notes(job: Job) -> Iterator[Finding]:
+    """A note if the source names packages, and no key says that the build installs them."""
+    path = uninstalled_file(job.image)
+    if path is None:
+        return
+    message = f"{path.name} in image.source is not installed, because image.python is not set"
+    export = export_of(path)
+    remedy = (
+        f"run `{export}` and set image.python: {MAIN}" if export else f"set image.python: {path}"
+    )
+    yield note(
+        "requirement", message, f"{remedy}, unless the base has the packages", "image.python"
+    )
 
 
 def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
@@ -63,6 +86,8 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
     base = recipe.dockerfile_base
     if base:
         yield from _secrets_of_dockerfile(Path(base.path))
+        if recipe.contents.is_launched:
+            yield from _entrypoint_notes(Path(base.path))
     if base and (
         base.folder != job.image.source or base.context.left_out != recipe.context.left_out
     ):
@@ -71,12 +96,32 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
 
 
 def _secrets_of_dockerfile(path: Path) -> Iterator[Finding]:
-    """A warning for each line with a secret, which the history of the image shows."""
+    """A warning for each line with a secret, which the history of the image shows, or with a mount
+    that needs one.
+    """
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         if shows_secret(line) and not line.lstrip().startswith("#"):
             message = "this line has a secret, and anyone can read it in the image"
             found = warning(SECRET, message, "remove it", "image.dockerfile")
             yield replace(found, file=str(path), line=number, column=1)
+        if mount := _MOUNT.match(line):
+            message = f"this line mounts a {mount[1]}, and rsctl passes none to the build"
+            found = warning("build-secret", message, OWN_BUILD, "image.dockerfile")
+            yield replace(found, file=str(path), line=number, column=1)
+
+
+def _entrypoint_notes(path: Path) -> Iterator[Finding]:
+    """A note if the image of a Dockerfile has an entrypoint, which the recipe replaces."""
+    last = None
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        word, _, value = line.strip().partition(" ")
+        if word.upper() in ("FROM", "ENTRYPOINT"):
+            last = number if word.upper() != "FROM" and value.strip() != "[]" else None
+    if last:
+        message = "rsctl-launch is the first process of the image, so this ENTRYPOINT does not run"
+        remedy = "set variables with ENV or image.env, and start other programs in run.command"
+        found = note("entrypoint-replaced", message, remedy, "image.dockerfile")
+        yield replace(found, file=str(path), line=last, column=1)
 
 
 def _core_notes(recipe: Recipe) -> Iterator[Finding]:

@@ -14,6 +14,20 @@ from rsctl.known_errors import (
     KnownError,
 )
 
+OWN_BUILD = (
+    "build that part with `docker build --secret` or `--ssh`, push it, and set image.base to it"
+)
+"""The remedy for a build that needs a secret: rsctl passes none."""
+
+HELPER = (
+    r"error getting credentials|docker-credential-\S+ .*(?:not found|exit status)",
+    "docker's credential helper does not work, so that docker reads no credentials",
+    "install the docker-credential program that the last lines name, or remove credsStore and "
+    "credHelpers from ~/.docker/config.json and run `docker login`",
+)
+"""The pattern, message and remedy of a program in docker's configuration that fails, as Docker
+Desktop's does on a machine without Docker Desktop."""
+
 NO_ENGINE = KnownError(
     "engine",
     "start it, and check that `docker info` works for your user: not every user has permission",
@@ -67,6 +81,7 @@ _BASE = r"FROM |pull |\[internal\] load metadata "
 
 KNOWN_ERRORS = (
     NO_ENGINE,
+    _environment("credential-helper", *HELPER),
     _environment(
         "disk",
         rf"{NO_SPACE}|You don't have enough free space in",
@@ -132,6 +147,30 @@ KNOWN_ERRORS = (
         "check its name and tag",
         "image.base",
         _BASE,
+    ),
+    _spec(
+        "git",
+        r"Cannot find command 'git'",
+        "{base} has no git, which a requirement needs",
+        "add git to image.apt",
+        "image.apt",
+    ),
+    _spec(
+        "private-package",
+        r"Permission denied \(publickey|Host key verification failed|could not read Username"
+        r"|Authentication failed for '|could not read from remote repository",
+        "a git repository needs a key or a password, and builds have none",
+        f"use a requirement that needs none, or {OWN_BUILD}",
+        "image.python",
+        r"RUN .* -m pip ",
+    ),
+    _spec(
+        "private-package",
+        r"401 Error, Credentials not correct|EOFError: EOF when reading a line",
+        "a package index needs a password, and builds have none: pip replaces no variable",
+        f"use an index that needs none, or {OWN_BUILD}",
+        "image.python",
+        r"RUN .* -m pip ",
     ),
     _environment(
         "checksum",

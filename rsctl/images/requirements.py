@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
@@ -19,7 +20,27 @@ MAIN = "requirements.txt"
 
 _INCLUDE = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|(?=\S))(\S+)")
 _OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
-_LOCAL = re.compile(r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(?:\[|$)|file:)")
+_LOCAL = re.compile(
+    r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(?:\[|$)|file:"
+    r"|(?:-f|--find-links)(?:\s*=\s*|\s+)?(?!\S*://)\S"
+    r"|[^\s#@:]+\.(?:whl|zip|tar\.gz|tar\.bz2|tgz)\s*(?:[;#\[]|$))"
+)
+_BUILT_HERE = re.compile(r"^\s*[\w.\[\],-]+\s*@\s*file:")
+_OF_CONDA = re.compile(r"^\s*\w[\w.-]*=[\w.*]+(?:=\S+)?\s*$")
+
+_DEPENDENCIES = r"^(?:dependencies\s*=\s*\[\s*[\"']|\[tool\.poetry\.dependencies\])"
+
+_EXPORTS = {
+    "uv.lock": "uv export --no-emit-project -o requirements.txt",
+    "poetry.lock": "poetry export -o requirements.txt",
+    "pdm.lock": "pdm export -o requirements.txt",
+    "pipfile": "pipenv requirements > requirements.txt",
+    "pipfile.lock": "pipenv requirements > requirements.txt",
+    "pyproject.toml": "uv pip compile pyproject.toml -o requirements.txt",
+    "setup.cfg": "uv pip compile setup.cfg -o requirements.txt",
+    "setup.py": "uv pip compile setup.py -o requirements.txt",
+}
+"""Files that name packages in other forms than pip's, and the command that writes pip's."""
 
 
 def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
@@ -34,9 +55,42 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
         content = "".join(map(_requirement, image.python))
         return [ContextEntry(prefix + MAIN, content=content.encode())]
     main = Path(str(image.python))
+    _require_pips_form(main)
     files: dict[str, bytes] = {}
     _collect(main, MAIN, main.parent, files)
     return [ContextEntry(prefix + name, content=content) for name, content in sorted(files.items())]
+
+
+def uninstalled_file(image: Image) -> Path | None:
+    """The file of the source that names packages while `image.python` names none; None if the
+    source has none, or the user's Dockerfile may install them.
+    """
+    if image.python or image.dockerfile or not image.source:
+        return None
+    for name, requirement in ((MAIN, r"^\s*[^#\s-]"), ("pyproject.toml", _DEPENDENCIES)):
+        path = Path(image.source) / name
+        with suppress(OSError):
+            if re.search(requirement, path.read_text(errors="replace"), re.MULTILINE):
+                return path
+    return None
+
+
+def export_of(path: Path) -> str | None:
+    """The command that writes a requirements file from a file of another tool."""
+    return _EXPORTS.get(path.name.lower())
+
+
+def _require_pips_form(path: Path) -> None:
+    """Raises RsctlError for a file of another tool, of which each line is an error of pip."""
+    message = f"{path.name} is not a requirements file of pip"
+    if export := export_of(path):
+        raise _wrong(message, f"run `{export}`, and set image.python: requirements.txt")
+    if path.suffix.lower() in (".yml", ".yaml"):
+        raise _wrong(
+            message,
+            "list the packages of PyPI in a requirements file; for packages of conda use an "
+            "image.dockerfile that runs `conda env update -n base -f FILE`",
+        )
 
 
 def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None:
@@ -54,6 +108,7 @@ def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None
                 f"{path.name} contains {shown!r}, which is not in the image when pip runs",
                 "remove it: image.source is /app in the image, where the script runs",
             )
+        _reject_other_forms(line, path.name)
         _reject_other_rsctl(line)
         if shows_secret(line):
             found = visible_secret(f"{path.name}:{number}", "image.python")
@@ -91,8 +146,20 @@ def _requirement(text: str) -> str:
     if _LOCAL.match(text):
         message = f"{public_text(text)!r} is a local path, which is not in the image when pip runs"
         raise _wrong(message, "remove it: image.source is /app in the image")
+    _reject_other_forms(text, "the list")
     _reject_other_rsctl(text)
     return text.strip() + "\n"
+
+
+def _reject_other_forms(line: str, name: str) -> None:
+    """A line that conda has written, or `pip freeze` of packages that conda has installed."""
+    shown = public_text(line.strip())
+    if _BUILT_HERE.match(line):
+        message = f"{name} contains {shown!r}, a file of the machine where the line was written"
+        raise _wrong(message, "write the file with `python -m pip list --format=freeze`")
+    if _OF_CONDA.match(line):
+        message = f"{name} contains {shown!r}, the form of conda, which pip cannot read"
+        raise _wrong(message, "write NAME==VERSION, as `python -m pip list --format=freeze` does")
 
 
 def _reject_other_rsctl(line: str) -> None:

@@ -206,6 +206,8 @@ def on_this_cluster(command: Launched, environ: Mapping[str, str]) -> Launched:
     homes are on most clusters, and the Python that this shell finds.
     """
     home = environ.get("HOME", "")
+    if not re.fullmatch(r"/[A-Za-z0-9._/+@-]+", home):
+        home = "/shared"  # the key takes no other characters
     keys: dict[str, Any] = {"targets.slurm.shared": f"{home}/rsctl"}
     python = shutil.which("python", path=environ.get("PATH", ""))
     if "targets.slurm.container" not in command.keys and python is not None:

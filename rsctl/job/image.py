@@ -77,8 +77,8 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     platform: Annotated[
         Optional[Literal["linux/amd64", "linux/arm64"]],
         Meta(
-            description="The platform of the image. Default: linux/amd64 on the clouds, and this "
-            "machine's platform on docker compose."
+            description="The platform of the image. Default: linux/amd64 on the clouds and on "
+            "Slurm, and this machine's platform on docker compose."
         ),
     ] = None
 

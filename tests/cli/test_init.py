@@ -408,16 +408,17 @@ def test_what_other_launchers_do_that_a_job_file_cannot_say(
     assert message in " ".join(done.err.split())
 
 
+@pytest.mark.parametrize("home", ["home", "my home"])
 def test_a_command_of_srun_becomes_a_job_for_slurm(
-    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch, home: str
 ) -> None:
     """With all that Slurm needs, so that the next command works."""
     (rsctl.folder / "train.py").touch()
-    monkeypatch.setenv("HOME", str(rsctl.folder / "my home"))
+    monkeypatch.setenv("HOME", str(rsctl.folder / home))
     options = ("-N", "2", "--ntasks-per-node=8", "--gpus-per-node=8")
     done = rsctl("init", "srun", *options, "python", "train.py")
-    shared = f"{rsctl.folder}/my home/rsctl"
-    assert done.err.splitlines()[-1] == f"next: mkdir -p '{shared}' && rsctl submit job.yaml"
+    shared = f"{rsctl.folder}/home/rsctl" if home == "home" else "/shared/rsctl"
+    assert done.err.splitlines()[-1] == f"next: mkdir -p {shared} && rsctl submit job.yaml"
     assert "note: targets.slurm.shared is a folder that all nodes see, or the job ends" in done.err
     job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
     assert job["target"] == "slurm"

@@ -277,6 +277,9 @@ def test_a_batch_script_in_words(rsctl: Cli) -> None:
     slurm = JOB + "limits: {timeout: 1h}\ntargets: {slurm: {shared: /shared}}\n"
     shown = rsctl("plan", rsctl.write(slurm), "-t", "slurm").out.splitlines()
     assert "#SBATCH --time=60" in shown
+    assert [line.split()[1:] for line in shown if line.startswith("workers")] == [
+        ["1", "x", "any", "node"]
+    ]
     mark, more = shown[-2:]
     assert mark == "# Everything below is the same in every job."
     count, _, said = more.removeprefix("# ").partition(" ")

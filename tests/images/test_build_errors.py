@@ -34,6 +34,12 @@ ENVIRONMENT = [
         "pull x",
         "base",
     ),
+    (
+        'error getting credentials - err: exec: "docker-credential-desktop.exe": executable file '
+        "not found in $PATH, out: ``",
+        "pull x",
+        "credential-helper",
+    ),
     ("failed to authorize: 403 Forbidden", "[internal] load metadata for h/x:1", "base"),
     ("ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED]", PIP, "certificate"),
     ("tls: failed to verify certificate: x509: certificate signed by ...", "pull x", "certificate"),
@@ -100,6 +106,23 @@ SPEC = [
         "error: subprocess-exited-with-error",
         PIP,
         "image.python: a requirement has no wheel for BASE, and compiling it failed",
+    ),
+    (
+        "ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?",
+        PIP,
+        "image.apt: BASE has no git, which a requirement needs",
+    ),
+    (
+        "git@github.com: Permission denied (publickey).\nerror: subprocess-exited-with-error",
+        PIP,
+        "image.python: a git repository needs a key or a password, and builds have none",
+    ),
+    (
+        "WARNING: 401 Error, Credentials not correct for https://h/simple/x/\n"
+        "ERROR: No matching distribution found for x",
+        PIP,
+        "image.python: a package index needs a password, and builds have none: pip replaces no "
+        "variable",
     ),
     (
         "ERROR: ResolutionImpossible: for help visit",

@@ -5,9 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
+from rsctl.findings import Finding
 from rsctl.images.findings import recipe_of
 
 from .conftest import ReadJob
+
+
+def large_files(job: ReadJob) -> list[Finding]:
+    """The findings about large files of the job's source."""
+    return [f for f in recipe_of(job("base: base"), "compose")[1] if f.code.startswith("large-")]
 
 
 def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> None:
@@ -15,7 +23,7 @@ def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> No
     for name, size in (("data/a.bin", 300_000_000), ("b.bin", 100_000_000), ("c.bin", 99_999_999)):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, size)
-    [finding] = recipe_of(job("base: base"), "compose")[1]
+    [finding] = large_files(job)
     assert (finding.severity, finding.path) == ("note", "image.source")
     assert finding.message == (
         "large files are copied into the image: data/a.bin (300 MB), b.bin (100 MB)"
@@ -31,7 +39,7 @@ def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
         path.touch()
         os.truncate(path, 90_000_000)
     (tmp_path / "train.py").write_text("pass\n")
-    [finding] = recipe_of(job("base: base"), "compose")[1]
+    [finding] = large_files(job)
     assert (finding.severity, finding.code, finding.path) == (
         "warning", "large-source", "image.source",
     )  # fmt: skip
@@ -48,3 +56,72 @@ def test_a_secret_in_the_dockerfile_of_the_job(job: ReadJob, tmp_path: Path) -> 
     [secret] = [finding for finding in found if finding.code == "secret"]
     assert (secret.severity, secret.line, secret.path) == ("warning", 3, "image.dockerfile")
     assert secret.message == "this line has a secret, and anyone can read it in the image"
+
+
+def test_a_mount_that_needs_what_rsctl_does_not_pass(job: ReadJob, tmp_path: Path) -> None:
+    """BuildKit mounts nothing in its place, and the command fails or continues without it."""
+    lines = (
+        "FROM base\n# RUN --mount=type=ssh x\nRUN --mount=type=cache,target=/c x\n"
+        "RUN --mount=type=secret,id=pip x\nRUN --mount=type=cache,target=/c \\\n"
+        "  --mount=target=/x,type=ssh git clone x\n"
+    )
+    (tmp_path / "Dockerfile").write_text(lines)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    mounts = [finding for finding in found if finding.code == "build-secret"]
+    assert [(m.severity, m.line, m.path) for m in mounts] == [
+        ("warning", 4, "image.dockerfile"),
+        ("warning", 6, "image.dockerfile"),
+    ]
+    assert "docker build --secret" in str(mounts[0].remedy)
+
+
+@pytest.mark.parametrize(
+    ("lines", "noted"),
+    [
+        ('FROM base\nENTRYPOINT ["/start.sh"]\n', [2]),
+        ('FROM base AS one\nENTRYPOINT ["/start.sh"]\nFROM base\n', []),
+        ('FROM base\nENTRYPOINT ["/start.sh"]\nentrypoint []\n', []),
+    ],
+)
+def test_the_entrypoint_of_a_dockerfile_does_not_start(
+    lines: str, noted: list[int], job: ReadJob, tmp_path: Path
+) -> None:
+    """rsctl-launch is the first process; an environment that the other made would be missing."""
+    (tmp_path / "Dockerfile").write_text(lines)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    assert [finding.line for finding in found if finding.code == "entrypoint-replaced"] == noted
+
+
+@pytest.mark.parametrize(
+    ("image", "files", "remedy"),
+    [
+        ("base: base", {"requirements.txt": "# own\nnumpy\n"}, "set image.python: "),
+        ("base: base", {"requirements.txt": "# none\n"}, None),
+        ("base: base\n  python: requirements.txt", {"requirements.txt": "numpy\n"}, None),
+        ("dockerfile: Dockerfile", {"requirements.txt": "numpy\n"}, None),
+        (
+            "base: base",
+            {
+                "requirements.txt": "",
+                "pyproject.toml": '[project]\ndependencies = [\n  "numpy",\n]\n',
+            },
+            "uv pip compile pyproject.toml",
+        ),
+        (
+            "base: base",
+            {"requirements.txt": "", "pyproject.toml": "[project]\ndependencies = []\n"},
+            None,
+        ),
+    ],
+)
+def test_packages_that_no_key_installs(
+    image: str, files: dict[str, str], remedy: str | None, job: ReadJob, tmp_path: Path
+) -> None:
+    """The run would fail at its first import, after the machines have started."""
+    (tmp_path / "Dockerfile").write_text("FROM base\n")
+    made = job(image)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    found = [f for f in recipe_of(made, "compose")[1] if f.code == "requirement"]
+    assert [(f.severity, f.path) for f in found] == [("note", "image.python")] * bool(remedy)
+    assert all(str(remedy) in str(f.remedy) for f in found)

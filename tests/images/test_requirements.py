@@ -76,7 +76,14 @@ def test_a_strangers_package_of_our_name_stays_out(line: str, job: ReadJob, tmp_
         assert finding.message == f"{line!r} is another project's package, not this rsctl"
 
 
-@pytest.mark.parametrize("line", ["-e .", "--editable=.", ".", "./pkg", "../pkg", "/pkg", "-e./x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("-e .", "--editable=.", ".", "./pkg", "../pkg", "/pkg", "-e./x"),
+        *("vendor/x-1.0-py3-none-any.whl", "x-1.0.tar.gz ; python_version > '3'", "-f wheels"),
+        "--find-links=./wheels",
+    ],
+)
 def test_a_local_path_in_a_file_is_not_in_the_image_when_pip_runs(
     line: str, job: ReadJob, tmp_path: Path
 ) -> None:
@@ -87,6 +94,69 @@ def test_a_local_path_in_a_file_is_not_in_the_image_when_pip_runs(
     assert finding.message == (
         f"requirements.txt contains {line!r}, which is not in the image when pip runs"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("numpy @ file:///croot/numpy_1/work", "a file of the machine"),
+        ("x[a]@file:../x", "a file of the machine"),
+        ("numpy=1.26.4=py311h24aa872_0", "the form of conda"),
+        ("numpy=1.26.*", "the form of conda"),
+    ],
+)
+def test_a_line_of_conda_is_refused_before_the_build(
+    line: str, what: str, job: ReadJob, tmp_path: Path
+) -> None:
+    """`pip freeze` and `conda list --export` in an environment of conda write such lines."""
+    (tmp_path / "requirements.txt").write_text(f"torch\n{line}\n")
+    for python in ("requirements.txt", f'["{line}"]'):
+        with pytest.raises(RsctlError) as caught:
+            files(job, python)
+        [finding] = caught.value.findings
+        assert what in finding.message
+        assert "pip list --format=freeze" in str(finding.remedy)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x @ https://example.com/x-1.0.tar.gz",
+        "https://example.com/x.whl",
+        "x @ git+https://example.com/x.git@v1.zip",
+        "--find-links https://example.com/whl/torch.html",
+        "x===1.0",
+        "x==1.0  # not x=1.0",
+        "x >= 1, <= 2 ; python_version == '3.12'",
+        "--hash=sha256:00",
+    ],
+)
+def test_lines_that_pip_reads_are_taken(line: str, job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{line}\n")
+    assert files(job, "requirements.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("uv.lock", "uv export "),
+        ("poetry.lock", "poetry export "),
+        ("Pipfile", "pipenv requirements "),
+        ("pyproject.toml", "uv pip compile pyproject.toml "),
+        ("setup.cfg", "uv pip compile setup.cfg "),
+        ("environment.yml", "conda env update "),
+    ],
+)
+def test_a_file_of_another_tool_is_not_given_to_pip(
+    name: str, remedy: str, job: ReadJob, tmp_path: Path
+) -> None:
+    """The build took minutes to fail."""
+    (tmp_path / name).write_text("[project]\n")
+    with pytest.raises(RsctlError) as caught:
+        files(job, name)
+    [finding] = caught.value.findings
+    assert finding.message == f"{name} is not a requirements file of pip"
+    assert remedy in str(finding.remedy)
 
 
 def test_what_is_included_from_elsewhere_is_refused(job: ReadJob, tmp_path: Path) -> None:

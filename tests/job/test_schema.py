@@ -11,9 +11,12 @@ import jsonschema
 import pytest
 
 from rsctl.job.file_text import YamlError
+from rsctl.job.job import Job
 from rsctl.job.matrix import plain
 from rsctl.job.schema import json_schema, text
+from rsctl.job.types import SpecType, fields_of
 from rsctl.job.yaml_parser import parse
+from rsctl.target_info import all_targets
 
 CHECKED_IN = Path(__file__).parents[2] / "schema" / "rsctl.schema.json"
 SCHEMA = json_schema()
@@ -145,3 +148,21 @@ def test_it_accepts_variables_nulls_and_free_keys(line: str) -> None:
 )
 def test_exactly_one_thing_runs(run: str, is_right: bool) -> None:
     assert accepts(f"name: j\nrun: {run}\n") is is_right
+
+
+def test_no_constraint_is_beside_the_choices_of_a_union() -> None:
+    """The decoder and the schema apply those of a choice alone."""
+
+    def lost(spec_type: SpecType, where: str) -> Iterator[str]:
+        limits = ("pattern", "ge", "le", "gt", "lt", "min_length", "max_length")
+        if spec_type.kind == "union" and any(spec_type.limit(name) is not None for name in limits):
+            yield where
+        for choice in spec_type.choices:
+            if choice.kind in (list, dict):
+                yield from lost(choice.arguments[-1], where)
+            if choice.is_struct:
+                for name, field in fields_of(choice.kind).items():
+                    yield from lost(field.type, f"{where}.{name}")
+
+    structs = [Job, *(info.options_type() for info in all_targets())]
+    assert [each for struct in structs for each in lost(SpecType(struct), struct.__name__)] == []

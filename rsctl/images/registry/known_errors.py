@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.images.known_errors import NO_ENGINE
+from rsctl.images.known_errors import HELPER, NO_ENGINE
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import FIELD, ImageRepository
 from rsctl.images.registry.remedies import remedies_for
@@ -55,6 +55,7 @@ _LOGIN_REFUSED = _known(
 # docker, of podman and the registries' error codes (OCI distribution: NAME_UNKNOWN, DENIED, ...).
 KNOWN_ERRORS = (
     NO_ENGINE,
+    _known("credential-helper", *HELPER, ExitCode.ENVIRONMENT),
     _known(
         "image-missing",
         r"image does not exist locally|no such image|image not known",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images.package import Package, package_notes
 from rsctl.job.job import Job
+from rsctl.job.values import value_on
 from rsctl.targets.chief import rank_findings
+from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.pools import Allocation, pool_findings, reducer_count
 from rsctl.targets.stalls import cloud_stall_findings
@@ -170,6 +172,7 @@ def job_findings(job: Job, allocation: Allocation, package: Package) -> Iterator
     yield from _shared_findings(options)
     yield from _time_findings(job)
     yield from _raw_findings(options)
+    yield from _accelerator_findings(job, options)
     yield from _container_findings(job, options)
     yield from pool_findings(job)
     yield from _comm_findings(job, allocation)
@@ -215,7 +218,8 @@ def _time_findings(job: Job) -> Iterator[Finding]:
 def _raw_findings(options: SlurmOptions) -> Iterator[Finding]:
     """Errors for raw options that rsctl sets itself."""
     for number, option in enumerate(options.sbatch):
-        name, path = _name(option), f"targets.slurm.sbatch[{number}]"
+        path = f"targets.slurm.sbatch[{number}]"
+        name = _name(option, [*_BATCH_KEYS, *_BATCH_OWN, "a", "array"])
         if name in _BATCH_KEYS:
             message = f"{_shown(name)} of sbatch has a key"
             yield error("sbatch", message, f"set {_BATCH_KEYS[name]} instead", path)
@@ -227,21 +231,39 @@ def _raw_findings(options: SlurmOptions) -> Iterator[Finding]:
             message = f"rsctl sets {_shown(name)} of sbatch itself, or needs its default"
             yield error("sbatch", message, "remove it", path)
     for number, option in enumerate(options.srun):
-        name, path = _name(option), f"targets.slurm.srun[{number}]"
+        name, path = _name(option, _STEP_OWN), f"targets.slurm.srun[{number}]"
         if name in _STEP_OWN:
             message = f"rsctl sets {_shown(name)} of srun itself, or needs its default"
             yield error("srun", message, "remove it", path)
 
 
-def _name(option: str) -> str:
-    """The name of --NAME=VALUE; Slurm takes -NVALUE for -N."""
-    if option.startswith("--"):
-        return option[2:].partition("=")[0]
-    return option[1]
+def _name(option: str, known: Collection[str]) -> str:
+    """The name of --NAME=VALUE. Slurm takes the beginning of a name, too, and -NVALUE for -N."""
+    if not option.startswith("--"):
+        return option[1]
+    name = option[2:].partition("=")[0]
+    return name if name in known else min((k for k in known if k.startswith(name)), default=name)
 
 
 def _shown(name: str) -> str:
     return f"-{name}" if len(name) == 1 else f"--{name}"
+
+
+def _accelerator_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
+    """A note if no option limits a job to nodes with the GPUs that it names."""
+    limits = (options.gpu_type, options.partition, options.constraint, options.reservation)
+    machine = value_on(job.workers.machine, INFO.name)
+    is_limited = any(limits) or machine not in (None, "auto")
+    is_limited |= any(_name(each, ["nodelist"]) in ("nodelist", "w") for each in options.sbatch)
+    if job.workers.accelerator and not is_limited:
+        message = (
+            f"Slurm may give the job other GPUs than {job.workers.accelerator.type}, because "
+            "clusters have their own names of GPUs, partitions and features"
+        )
+        remedy = (
+            "set targets.slurm.gpu_type, partition or constraint; `sinfo -o '%P %G %f'` lists them"
+        )
+        yield note("accelerator", message, remedy, "workers.accelerator")
 
 
 def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
@@ -267,6 +289,10 @@ def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
     elif not (image.uri or image.base or image.dockerfile):
         message = f"targets.slurm.container: {options.container} needs an image"
         yield error("image", message, "set image.uri or image.base", "targets.slurm.container")
+    elif image.is_built and not value_on(image.repository, INFO.name):
+        message = "the nodes pull the image from a registry, and rsctl builds it on this machine"
+        remedy = "set image.repository to a repository that the nodes can read"
+        yield error("image", message, remedy, "image.repository")
     if options.container != "none" and image.uri and "@sha256:" not in image.uri:
         message = "an image by tag is converted again for each run"
         remedy = "name it by its digest, as in NAME@sha256:…: then it is converted once"

@@ -52,6 +52,21 @@ _CLEAN = (
 )
 _MARK = "rsctl-part"
 
+_FIND_COMMANDS = (
+    'command -v sbatch >/dev/null 2>&1 || eval "$('
+    '"${SHELL:-sh}" -lc env </dev/null 2>/dev/null | '
+    "sed -n \"s/'/'\\\\\\\\''/g; s/^\\(PATH\\|SLURM_CONF\\)=\\(.*\\)/export \\1='\\2'/p\""
+    ')"'
+)
+"""Sets the PATH of the user's login shell if sshd's has no Slurm: many clusters have its commands
+in a folder such as /opt/slurm/bin, which /etc/profile.d names."""
+
+_NO_LOGIN = re.compile(
+    r"Permission denied|Host key verification failed|Could not resolve"
+    r"|Too many authentication failures|Bad configuration option|Bad owner or permissions"
+)
+"""Texts of ssh for which another try to log in fails in the same way."""
+
 
 def run_locally(program: str) -> subprocess.CompletedProcess[bytes]:
     """Run a program of `sh` on this machine. Raises Unreachable if it does not end."""
@@ -60,43 +75,59 @@ def run_locally(program: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def ssh_runner(host: str) -> Callable[[str], subprocess.CompletedProcess[bytes]]:
-    """Runs programs on a host. OpenSSH reads the user's own configuration and known hosts."""
+    """Runs programs on a host. OpenSSH reads the user's own configuration and known hosts.
+
+    A connection that the user shares (ControlMaster) is used, because a login node may ask for a
+    one-time code. What the host prints before the program begins, such as a banner, is removed.
+    """
     host, port = _host_and_port(host)
+    address = [*(("-p", port) if port else ()), "--", host]
+    login = shlex.join(["ssh", *address[:-2], host, "true"])
     command = [
-        "ssh",
+        *("ssh", "-T", "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"),
         *("-o", "BatchMode=yes", "-o", "ConnectTimeout=15"),
         *("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"),
+    ]
+    own = [
         *("-o", "ControlMaster=auto", "-o", "ControlPersist=120"),
         *("-o", f"ControlPath={_control_folder()}/%C"),
-        *(("-p", port) if port else ()),
-        *("--", host, "sh -s"),
     ]
 
     def run(program: str) -> subprocess.CompletedProcess[bytes]:
-        done = _run(command, program, None, f"ssh {host}")
-        if done.returncode == 255:  # ssh's own code
-            text = done.stderr.decode(errors="replace").strip()
-            if re.search(r"Permission denied|Host key verification failed|Could not resolve", text):
-                message = f"cannot log in to {host}: {text.splitlines()[-1][:300]}"
-                remedy = f"make `ssh {host} true` work without a password prompt"
-                finding = error("ssh", message, remedy, "targets.slurm.connection")
-                raise RsctlError(ExitCode.ENVIRONMENT, finding)
-            raise Unreachable(f"ssh {host}: {text.splitlines()[-1][:300] if text else 'no answer'}")
-        return done
+        who = f"ssh {host}"
+        is_shared = _run(["ssh", "-O", "check", *address], "", None, who).returncode == 0
+        mark = f"rsctl-begins-{secrets.token_hex(8)}"
+        begin = f"printf '\\n%s\\n' {mark}; printf '\\n%s\\n' {mark} >&2\n{_FIND_COMMANDS}\n"
+        words = [*command, *([] if is_shared else own), *address, "sh -s"]
+        done = _run(words, f"{begin}{program}", None, who)
+        _, begun, output = done.stdout.partition(f"\n{mark}\n".encode())
+        problems = done.stderr.rpartition(f"\n{mark}\n".encode())[2]
+        text = (problems.strip() or done.stdout.strip()).decode(errors="replace")
+        last = text.splitlines()[-1][:300] if text else "no answer"
+        is_lost = done.returncode == 255 or done.returncode < 0  # ssh's own code, or a signal
+        if is_lost and not _NO_LOGIN.search(text):
+            raise Unreachable(f"{who}: {last}")
+        if is_lost or not begun:
+            message = f"cannot {'log in to' if is_lost else 'run commands on'} {host}: {last}"
+            remedy = f"make `{login}` work without a password prompt"
+            finding = error("ssh", message, remedy, "targets.slurm.connection")
+            raise RsctlError(ExitCode.ENVIRONMENT, finding)
+        return subprocess.CompletedProcess(words, done.returncode, output, problems)
 
     return run
 
 
 def _host_and_port(host: str) -> tuple[str, str]:
     match = re.fullmatch(r"(.*[^:\]]|.*\]):(\d{1,5})", host)
-    return (match[1], match[2]) if match else (host, "")
+    host, port = (match[1], match[2]) if match else (host, "")
+    return re.sub(r"\[(.*)\]$", r"\1", host), port  # ssh takes no brackets
 
 
 def _control_folder() -> str:
     """A private folder for the socket of the shared connection, whose path must be short."""
     base, name = os.environ.get("XDG_RUNTIME_DIR") or "/tmp", f"rsctl-ssh-{os.getuid()}"  # noqa: S108
     folder = Path(base) / name
-    if len(str(folder)) > _LONGEST_FOLDER:
+    if len(str(folder)) > _LONGEST_FOLDER or not os.access(base, os.W_OK):
         folder = Path("/tmp") / name  # noqa: S108
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -176,11 +207,12 @@ class CommandCluster:
             lost = RsctlError(ExitCode.ENVIRONMENT, error("network", str(problem)))
             raise Unanswered(name, lost) from None
         text, problem_text = _texts(done)
-        match = re.match(r"(\d+)(?:;(\S+))?\s+(\S*)", text)
+        # A site's own sbatch may print more before the ID.
+        match = re.search(r"^(\d+)(?:;(\S+))?\s+(\S*)\s*\Z", text, re.MULTILINE)
         if done.returncode == 0 and match:
             return Submitted(int(match[1]), match[2] or match[3] or "slurm")
         self._require_commands(problem_text)
-        if match or UNANSWERED.search(problem_text):
+        if match or done.returncode == 0 or UNANSWERED.search(problem_text):
             raise Unanswered(name, refusal(problem_text, "submit the job"))
         raise refusal(problem_text, "submit the job")
 
@@ -274,12 +306,12 @@ class CommandCluster:
             return shared_files.read_parts(folder, parts)
         wanted = list(parts)
         mark = f"{_MARK}-{secrets.token_hex(8)}"
-        lines = [f"cd {shlex.quote(folder)} || exit"]
+        lines = [f"if cd {shlex.quote(folder)} 2>/dev/null; then :"]  # not there before the start
         for number, part in enumerate(wanted):
             lines.append(f"printf '\\n%s %d\\n' {mark} {number}")
             path = shlex.quote(part.path)
             lines.append(f"tail -c +{part.offset + 1} {path} 2>/dev/null | head -c {part.size}")
-        lines.append(f"printf '\\n%s end\\n' {mark}")
+        lines += ["fi", f"printf '\\n%s end\\n' {mark}"]
         done = self._run_program("\n".join(lines) + "\n")
         pieces = done.stdout.split(f"\n{mark} ".encode())
         if not pieces[-1].startswith(b"end"):

@@ -36,8 +36,9 @@ def import_lines(options: SlurmOptions) -> list[str]:
     else:
         command = 'apptainer pull "$new" "docker://$RSCTL_IMAGE"'
     suffix = "sqsh" if options.container == "pyxis" else "sif"
+    failed = 'finish 3 "cannot convert image $RSCTL_IMAGE on $(hostname): see the log"'
     return [
-        f"mkdir -p {shlex.quote(folder)} || return 1",
+        f"mkdir -p {shlex.quote(folder)} || finish 3 'cannot make {folder}'",
         "case $RSCTL_IMAGE in",
         "    *@sha256:*) RSCTL_IMAGE_FILE="
         f"{shlex.quote(folder)}/${{RSCTL_IMAGE##*@sha256:}}.{suffix} ;;",
@@ -45,8 +46,8 @@ def import_lines(options: SlurmOptions) -> list[str]:
         "esac",
         'if [ ! -e "$RSCTL_IMAGE_FILE" ]; then',
         f"    local new=$RSCTL_IMAGE_FILE.$SLURM_JOB_ID.{suffix}",
-        f'    {command} || {{ rm -f "$new"; return 1; }}',
-        '    mv -f "$new" "$RSCTL_IMAGE_FILE" || return 1',
+        f'    {command} || {{ rm -f "$new"; {failed}; }}',
+        '    mv -f "$new" "$RSCTL_IMAGE_FILE" || finish 3 "cannot write $RSCTL_IMAGE_FILE"',
         "fi",
         "unset APPTAINER_DOCKER_USERNAME APPTAINER_DOCKER_PASSWORD",
         "export RSCTL_IMAGE_FILE",

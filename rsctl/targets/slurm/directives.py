@@ -64,7 +64,9 @@ def _given(options: SlurmOptions, component: Component, *, is_first: bool) -> It
     if component.role == "reducer" and options.reducer_partition:
         partition = options.reducer_partition
     features = [each for each in (options.constraint, component.features) if each]
-    memory = f"{math.ceil(options.memory / 2**20)}M" if options.memory else None
+    memory = "0M" if options.memory == "all" else None
+    if isinstance(options.memory, int):
+        memory = f"{math.ceil(options.memory / 2**20)}M"
     is_worker = component.role == "worker"
     values = {
         "partition": partition,

@@ -68,12 +68,17 @@ def _command_checks(
         return
     yield run_check(
         "partition",
-        lambda: _partition(output("sinfo -h -o '%P %l %D %a'", "list partitions"), job, options),
+        lambda: _partition(
+            output("sinfo --all -h -o '%P %l %D %a'", "list partitions"), job, options
+        ),
     )
     yield run_check("shared folder", lambda: _shared(cluster, options))
     yield run_check("schedule", lambda: answer_of(lambda: _schedule(cluster, plan)))
     if options.container != "none":
-        yield run_check("container", lambda: _container(cluster, options))
+        found = run_check("container", lambda: _container(cluster, options))
+        if found.verdict == "error" and options.setup:
+            found = skipped("container", f"{found.message}: targets.slurm.setup may load it")
+        yield found
     try:
         rows = output(
             'sacctmgr -nP show associations user="$(id -un)" format=account,partition,qos',
@@ -115,6 +120,10 @@ def _partition(text: str, job: Job, options: SlurmOptions) -> str:
             message += " job would wait forever, or be refused"
             remedy = "set a shorter limits.timeout, or another partition"
             raise refused("time-limit", message, remedy, "limits.timeout")
+    closed = [f"partition {name} is {found[name][3]}" for name in wanted if found[name][3] != "up"]
+    if len(closed) == len(wanted):
+        message = f"{', '.join(closed)}: it starts no jobs"
+        raise refused("partition", message, "set another partition", "targets.slurm.partition")
     shown = ", ".join(f"{n} ({found[n][2]} nodes, at most {found[n][1]})" for n in wanted)
     return f"partition {shown}"
 
@@ -178,7 +187,7 @@ def _account(rows: str, options: SlurmOptions) -> str:
     if not accounts:
         message = "you have no association with an account of the cluster"
         raise refused("account", message, "ask the cluster's administrators for one")
-    if options.account is not None and options.account not in accounts:
+    if options.account is not None and options.account.lower() not in accounts:
         message = f"you have no association with account {options.account}"
         remedy = f"set targets.slurm.account to one of {', '.join(accounts[:10])}"
         raise refused("account", message, remedy, "targets.slurm.account")
@@ -229,4 +238,7 @@ def _partition_row(partition: dict[str, object]) -> str:
     limit = f"{minutes // 60}:{minutes % 60:02d}:00" if minutes is not None else "infinite"
     nodes = partition.get("nodes")
     total = nodes.get("total", 0) if isinstance(nodes, dict) else 0
-    return f"{partition.get('name')} {limit} {total} up"
+    own = partition.get("partition")
+    states = own.get("state") if isinstance(own, dict) else None
+    state = str(states[0]).lower() if isinstance(states, list) and states else "up"
+    return f"{partition.get('name')} {limit} {total} {state}"

@@ -35,6 +35,7 @@ INFO = TargetInfo(
     honoured=frozenset({"chief", "roles", "profile"}),
     bench_options={"requeue": "no", "auto_resume": False},
     excludes_nodes="exclude",
+    platform="linux/amd64",
     node_platform="slurm",
     aliases=frozenset({"sbatch", "srun", "hpc", "hyperpod", "parallelcluster"}),
     result_source="rsctl.targets.slurm.results:result_source",

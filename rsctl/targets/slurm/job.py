@@ -99,8 +99,9 @@ class SlurmJob:
     def _record(self, states: States) -> JobRecord | None:
         """The job of this run: a second submission's ends at once, in favour of the first one.
 
-        A job with another comment is another cluster's, or came after the IDs had started again;
-        so is one without a comment that has another name.
+        A job with the comment of another run is another cluster's, or came after the IDs had
+        started again; so is a job without rsctl's comment that has another name. A cluster may
+        replace comments (job_submit plugins).
         """
         number = self._address.id
         cluster, _, owner = (states.owner or "").rpartition("/")
@@ -110,7 +111,8 @@ class SlurmJob:
         if record is None:
             return None
         run, comment = self._address.run, record.comment.split(",")[0]
-        is_ours = comment == f"{COMMENT}{run}" if comment else record.name in ("", run)
+        is_named = not comment.startswith(COMMENT) and record.name in ("", run)
+        is_ours = comment == f"{COMMENT}{run}" or is_named
         return record if is_ours else None
 
     def _sees_files(self) -> bool:

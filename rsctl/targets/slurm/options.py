@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
@@ -42,13 +42,12 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = "local"
     shared: Annotated[
-        Optional[str],
+        Optional[Annotated[str, Meta(pattern=FOLDER)]],
         Meta(
             description=(
                 "A folder that all nodes of the cluster see at the same path, such as "
                 "/shared/me. Each run has a folder there, with its log and its outputs."
             ),
-            pattern=FOLDER,
         ),
     ] = None
     container: Annotated[
@@ -98,17 +97,17 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Annotated[int, Meta(ge=1, le=4096)]],
         Meta(description="CPUs of each worker's node, if the job shares its nodes with others."),
     ] = None
-    memory: Annotated[Optional[Size], Meta(description="Memory of each node, such as 64GB.")] = None
+    memory: Annotated[
+        Union[Literal["all"], Size, None],
+        Meta(description="Memory of each node, such as 64GB; all: all of the node's (--mem=0)."),
+    ] = None
     gpu_type: Annotated[
         Optional[Word],
         Meta(description="The cluster's name of the GPUs, such as a100. Default: any GPUs."),
     ] = None
     switches: Annotated[
-        Optional[str],
-        Meta(
-            description="Most switches between the nodes: COUNT, or COUNT@TIME.",
-            pattern=r"^[0-9]+(@[0-9:-]+)?$",
-        ),
+        Optional[Annotated[str, Meta(pattern=r"^[0-9]+(@[0-9:-]+)?$")]],
+        Meta(description="Most switches between the nodes: COUNT, or COUNT@TIME."),
     ] = None
     segment: Annotated[
         Optional[Annotated[int, Meta(ge=1)]],

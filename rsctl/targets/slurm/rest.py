@@ -1,4 +1,4 @@
-"""A cluster by its REST API, v0.0.42 (Slurm 24.05 to 25.05)."""
+"""A cluster by its REST API, v0.0.42 (Slurm 24.11 to 26.05)."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class RestCluster:
             return Unreachable(f"{self._requests.who}: {text or f'HTTP status {answer.status}'}")
         if answer.status == 404 and not _errors(answer.body):
             message = f"{self._requests.who} has no API {API}"
-            remedy = "use slurmrestd of Slurm 24.05 to 25.05, or ssh://LOGIN-NODE"
+            remedy = "use slurmrestd of Slurm 24.11 to 26.05, or ssh://LOGIN-NODE"
             return RsctlError(
                 ExitCode.REFUSED,
                 error("slurm-version", message, remedy, "targets.slurm.connection"),
@@ -158,7 +158,7 @@ def _record(row: dict[str, Any], others: list[dict[str, Any]]) -> JobRecord:
     number = _value(code.get("return_code")) or 0
     signal = _value((code.get("signal") or {}).get("id")) or 0
     nodes = [str(each.get("nodes") or "") for each in (row, *others)]
-    reason = str(row.get("state_reason") or "")
+    reason = str(row.get("state_description") or row.get("state_reason") or "")
     return JobRecord(
         id=int(row["job_id"]),
         state=_state(row),

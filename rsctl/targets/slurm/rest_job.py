@@ -75,6 +75,7 @@ _FIELDS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "reservation": _text("reservation"),
     "constraint": _text("constraints"),
     "exclude": lambda value: {"excluded_nodes": _split_nodes(value)},
+    "nodelist": lambda value: {"required_nodes": _split_nodes(value)},
     "mem": _memory,
     "switches": _switches,
     "segment": lambda value: {"segment_size": _number(int(value))},

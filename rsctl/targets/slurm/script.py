@@ -112,7 +112,7 @@ def _setup(job: Job) -> Iterator[str]:
     yield "set_up() {"
     yield "    set +u"
     yield from (f"    setup_line {shlex.quote(line)} || return 1" for line in options.setup)
-    yield "    set -u"
+    yield "    set +e +o pipefail -u"
     yield from (f"    {line}" for line in containers.import_lines(options))
     yield "}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import NamedTuple, Optional
@@ -102,12 +103,38 @@ _REASONS = {
         "the nodes that it needs are down, drained or reserved"
     ),
 }
+_MAINTENANCE = (
+    "its time limit reaches into a maintenance, whose times `scontrol show reservation` shows"
+)
 _NEVER = {
     "PartitionTimeLimit": ("set a shorter limits.timeout, or another partition", "limits.timeout"),
     "PartitionNodeLimit": ("ask for fewer nodes, or another partition", "workers.count"),
     "BadConstraints": ("no node has these features", "targets.slurm.constraint"),
+    "DependencyNeverSatisfied": (
+        "cancel the run, and submit it with another --dependency",
+        "targets.slurm.sbatch",
+    ),
+    **dict.fromkeys(
+        ("InvalidAccount", "AccountNotAllowed"),
+        ("`sacctmgr show associations user=$USER` lists your accounts", "targets.slurm.account"),
+    ),
+    **dict.fromkeys(
+        ("InvalidQOS", "QOSNotAllowed"),
+        ("`sacctmgr show associations user=$USER` lists them", "targets.slurm.qos"),
+    ),
 }
 """Reasons for which a job pends until its request changes, with the remedy and the key."""
+
+_LIMIT_OF_A_JOB = re.compile(r"(QOS|Assoc)(Max|Min)\w*Per(Job|Node)\w*")
+"""Reasons of job_reason_codes.html that one job cannot outwait, unlike those of a user's jobs."""
+
+
+def _never(word: str) -> tuple[str, str] | None:
+    """The remedy and the key for a reason for which a job never starts; None if it may start."""
+    if _LIMIT_OF_A_JOB.fullmatch(word):
+        path = "limits.timeout" if "Wall" in word else "workers.count"
+        return "`sacctmgr show qos` shows the limits of a job: ask for less", path
+    return _NEVER.get(word)
 
 
 _DONE = (0, "done")
@@ -226,11 +253,13 @@ def event_time(seconds: Optional[float]) -> Optional[str]:
 
 
 def _pending_reason(record: JobRecord, expected: Optional[float]) -> Optional[str]:
-    word = record.reason.partition(",")[0] if record.reason not in _REASONS else record.reason
-    if not word:
+    if not record.reason:
         return None
-    text = _REASONS.get(word, word.replace("_", " "))
-    text = text if word in text else f"{text} ({word})"
+    shown = record.reason.replace(",_", ", ").replace("_", " ")
+    text = _REASONS.get(record.reason) or _REASONS.get(record.reason.partition(",")[0])
+    if shown.endswith("Reserved for maintenance"):
+        text = _MAINTENANCE
+    text = f"{text} ({shown})" if text else shown
     start = event_time(expected)
     return f"{text}; Slurm expects to start it at {start[:16]}Z" if start else text
 
@@ -271,8 +300,8 @@ def _facts(
 
 def _findings(record: JobRecord, state: JobState, loss: _Loss | None) -> Iterator[Finding]:
     word = record.reason.partition(",")[0]
-    if state is JobState.QUEUED and word in _NEVER:
-        remedy, path = _NEVER[word]
+    if state is JobState.QUEUED and (found := _never(word)):
+        remedy, path = found
         message = f"Slurm does not start it as long as its request is so: {word}"
         yield warning("pending", message, remedy, path)
     if loss:

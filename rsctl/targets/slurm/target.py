@@ -16,6 +16,7 @@ from rsctl.targets.managed.endpoints import shared_service
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
+from rsctl.targets.slurm import rest_job
 from rsctl.targets.slurm.checks import job_findings
 from rsctl.targets.slurm.environment import plan_env, secrets_of
 from rsctl.targets.slurm.info import INFO
@@ -43,12 +44,15 @@ class SlurmTarget(ManagedTarget):
             raise RsctlError(ExitCode.USAGE, *findings)
         secrets, tag = secrets_of(job), image.plan.tag
         chief = next(step for step in allocation.steps if step.role == "worker" and not step.first)
+        script = batch_script(job, run, allocation, tag, package.digest, list(secrets))
+        if not options.connection.startswith(("local", "ssh://")):
+            rest_job.submission(script, {}, "/")  # raises if slurmrestd lacks one of its options
         request: dict[str, Any] = {
             "connection": options.connection,
             "shared": options.shared,
             "package": package.digest,
             "environment": dict.fromkeys(secrets),
-            "script": batch_script(job, run, allocation, tag, package.digest, list(secrets)),
+            "script": script,
         }
         if job.limits.queue:
             request["longest_wait"] = float(job.limits.queue)

@@ -13,6 +13,10 @@ from rsctl.images.registry.names import parse_repository
 REFERENCE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/bert:v1"
 REPOSITORY = parse_repository(REFERENCE.removesuffix(":v1"))
 KNOWN = {
+    ("ENVIRONMENT", "credential-helper"): [
+        'error getting credentials - err: exec: "docker-credential-gcloud": executable file not '
+        "found in $PATH, out: ``",
+    ],
     ("ENVIRONMENT", "login-missing"): [
         "no basic auth credentials",
         "unauthorized: authentication required",

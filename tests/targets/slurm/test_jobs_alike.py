@@ -40,6 +40,7 @@ def job(form: str, name: str, comment: str) -> tuple[SlurmJob, list[str]]:
     [
         (CONTROLLER, "theirs-2", "rsctl:theirs-2"),
         (CONTROLLER, "theirs", "(null)"),
+        (CONTROLLER, "theirs", "project=physics"),
         (CONTROLLER, "ours-1", "rsctl:ours-11"),
         (ACCOUNTING, "theirs", ""),
     ],
@@ -59,6 +60,7 @@ def test_the_job_of_another_is_left_alone(form: str, name: str, comment: str) ->
         (CONTROLLER, "rsctl:ours-1"),
         (CONTROLLER, "rsctl:ours-1,x"),
         (CONTROLLER, "(null)"),
+        (CONTROLLER, "project=physics"),  # a plugin of the cluster has replaced it
         (ACCOUNTING, ""),
     ],
 )

@@ -139,7 +139,7 @@ export RSCTL_CHECKPOINT_DIR=/shared/me/train-abcdef/outputs/checkpoints
 set_up() {
     set +u
     setup_line 'module load cuda' || return 1
-    set -u
+    set +e +o pipefail -u
 }
 
 start_probe() { # OPTION... ROLE FIRST FOLDER TOKEN
@@ -231,6 +231,18 @@ def test_pyxis(tmp_path: Path) -> None:
     assert made.image.tag == image
 
 
+def test_an_image_is_built_for_the_nodes(tmp_path: Path) -> None:
+    """As for the clouds: a laptop with an Arm processor would build one that no node can run, under
+    the tag that other machines give to theirs.
+    """
+    image = {"base": "python:3.12", "repository": "example.com/team/train"}
+    planned(tmp_path, image=image, slurm={"container": "apptainer"})
+    for set_to, platform in ((), "linux/amd64"), (("image.platform=linux/arm64",), "linux/arm64"):
+        recipe = make_submission(load(str(tmp_path / "job.yaml"), set=set_to)).recipe
+        assert recipe is not None
+        assert recipe.platform == platform
+
+
 def test_apptainer(tmp_path: Path) -> None:
     """The words of Apptainer's documentation."""
     keys = {"image": {"uri": "pytorch/pytorch:2.8.0"}, "slurm": {"container": "apptainer"}}
@@ -246,19 +258,52 @@ def test_apptainer(tmp_path: Path) -> None:
     [
         ({"slurm": {"shared": None}}, "targets.slurm.shared"),
         ({"slurm": {"shared": "/shared/../etc"}}, "targets.slurm.shared"),
+        ({"slurm": {"shared": "/shared/my files"}}, "targets.slurm.shared"),
+        ({"slurm": {"switches": "two"}}, "targets.slurm.switches"),
         ({"limits": {"timeout": None}}, "limits.timeout"),
         ({"slurm": {"sbatch": ["--partition=x"]}}, "targets.slurm.sbatch[0]"),
         ({"slurm": {"sbatch": ["--nice=1", "-Jx"]}}, "targets.slurm.sbatch[1]"),
+        ({"slurm": {"sbatch": ["--outp=x"]}}, "targets.slurm.sbatch[0]"),  # getopt_long takes it
         ({"slurm": {"srun": ["--output=x"]}}, "targets.slurm.srun[0]"),
+        ({"slurm": {"srun": ["--kill=0"]}}, "targets.slurm.srun[0]"),
         ({"slurm": {"sbatch": ["--x\n#SBATCH --y"]}}, "targets.slurm.sbatch[0]"),
         ({"slurm": {"setup": ["true\nfalse"]}}, "targets.slurm.setup[0]"),
         ({"slurm": {"connection": "ssh://-oProxyCommand=x"}}, "targets.slurm.connection"),
         ({"slurm": {"container": "pyxis"}}, "targets.slurm.container"),
+        # rsctl/train:TAG would be an image of Docker Hub for the nodes.
+        ({"slurm": {"container": "pyxis"}, "image": {"base": "python:3.12"}}, "image.repository"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, keys: dict[str, Any], path: str) -> None:
     """Each with its key."""
     assert path in refused(tmp_path, **keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_noted"),
+    [
+        ({}, True),
+        ({"slurm": {"gpu_type": "a100"}}, False),
+        ({"slurm": {"partition": "gpu"}}, False),
+        ({"slurm": {"sbatch": ["--nodelist=n[1-2]"]}}, False),
+        ({"workers": {"machine": "nvlink"}}, False),
+        ({"workers": {"accelerator": None}}, False),
+    ],
+)
+def test_the_name_of_gpus_that_slurm_does_not_get(
+    tmp_path: Path, keys: dict[str, Any], is_noted: bool
+) -> None:
+    """Slurm gives any GPUs unless an option of the job says otherwise."""
+    workers = {"accelerator": "a100:8", **keys.pop("workers", {})}
+    found = planned(tmp_path, workers=workers, **keys).findings
+    assert [f.path for f in found if f.code == "accelerator"] == ["workers.accelerator"] * is_noted
+
+
+def test_all_of_the_memory_of_the_nodes(tmp_path: Path) -> None:
+    """--mem=0, which many clusters need beside --exclusive; the option has no other key."""
+    script = planned(tmp_path, slurm={"memory": "all"}).request["script"]
+    assert "#SBATCH --mem=0M\n" in script
+    assert rest_job.submission(script, {}, "/")["job"]["memory_per_node"]["number"] == 0
 
 
 def test_the_request_of_slurmrestd(tmp_path: Path) -> None:
@@ -305,6 +350,15 @@ def test_slurmrestd_has_no_field_for_an_option(tmp_path: Path) -> None:
         rest_job.submission(script, {}, "/")
 
 
+@pytest.mark.parametrize("connection", ["http://localhost:6820", "vertex://p/us-central1/c"])
+def test_a_plan_for_slurmrestd_has_the_error_of_the_option(tmp_path: Path, connection: str) -> None:
+    """The submission would have built and pushed an image before it."""
+    slurm = {"connection": connection, "sbatch": ["--nice=1", "--begin=noon"]}
+    found = refused(tmp_path, slurm=slurm)
+    assert "'--begin=noon'" in found["targets.slurm.sbatch"]
+    assert planned(tmp_path, slurm={**slurm, "connection": "local"}).request
+
+
 def test_a_job_array_is_refused_with_the_reason(tmp_path: Path) -> None:
     """Whatever its size: each cell of a bench is a job of its own."""
     for option in ("--array=0-3", "-a0-100000"):
@@ -341,17 +395,19 @@ def test_an_image_is_converted_once(
     slurm = {"container": container, "shared": str(shared)}
     script = planned(tmp_path, image={"uri": uri}, slurm=slurm).request["script"]
     prepare_image = script[script.index("\nset -u\n") : script.index("\nstart_probe() {")]
-    setup_line = script[script.index("\nsetup_line() {") : script.index("\n# One job runs")]
-    calls = tmp_path / "calls"
+    functions = script[script.index("\nnote() {") : script.index("\n# One job runs")]
+    calls, states = tmp_path / "calls", shared / RUN / "states"
+    states.parent.mkdir(parents=True)
 
     def run(fails: str = "") -> str:
-        program = f"{prepare_image}\n{setup_line}\nset_up && cat $RSCTL_IMAGE_FILE"
+        program = f"{prepare_image}\n{functions}\nset_up && cat $RSCTL_IMAGE_FILE"
         env = {"PATH": f"{programs}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "RSCTL_IMAGE": uri}
         env |= {"CALLS": str(calls), "FAILS": fails}
         done = subprocess.run(["bash", "-c", program], env=env, capture_output=True, text=True)
         return done.stdout
 
     assert run(fails="1") == ""
+    assert f" ended 3 cannot convert image {uri} on " in states.read_text()
     assert list((shared / "images").iterdir()) == []
     assert [run(), run()] == ["image\n"] * 2
     [first, second] = calls.read_text().splitlines()
@@ -362,6 +418,17 @@ def test_an_image_is_converted_once(
         shown = "example.com:5000#t/x:sha256:" + "0" * 64
     assert second == f"{command}{file}.7.{suffix} docker://{shown}"
     assert list((shared / "images").iterdir()) == [file]
+
+
+def test_options_of_the_shell_that_setup_sets_end_with_it(tmp_path: Path) -> None:
+    """People begin scripts with `set -euo pipefail`; the rest of the batch script is not theirs."""
+    slurm = {"setup": ["set -euo pipefail", "export WORD=kept"]}
+    script = planned(tmp_path, slurm=slurm).request["script"]
+    set_up = script[script.index("\nset_up() {") : script.index("\nstart_probe() {")]
+    setup_line = script[script.index("\nsetup_line() {") : script.index("\n# One job runs")]
+    program = f"{setup_line}\n{set_up}\nset_up\nfalse\nyes | head -n 1\necho $? $WORD"
+    done = subprocess.run(["bash", "-uc", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "y\n0 kept\n"
 
 
 @pytest.mark.parametrize(
