@@ -106,18 +106,17 @@ def test_a_cloud_that_cannot_be_asked_is_asked_once(
 
 
 FULL = DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
-UNKNOWN = ResultUnknown(ExitCode.RESULT_UNKNOWN, error("result-unknown", "it does not answer"))
 
 
-@pytest.mark.parametrize("problem", [None, LOGGED_OUT, FULL, UNKNOWN])
+@pytest.mark.parametrize("problem", [None, LOGGED_OUT, FULL, ResultUnknown])
 def test_who_waits_for_a_run_hears_that_its_end_is_not_recorded_or_not_known(
-    monkeypatch: pytest.MonkeyPatch, problem: RsctlError | None
+    monkeypatch: pytest.MonkeyPatch, problem: Any
 ) -> None:
     """Any other problem of its target has been reported, and may pass."""
-    target = Asked(problem)
-    monkeypatch.setattr(outdated, "get", lambda _: target)
     running, ended = add("a-1"), add("b-1", "failed")
-    with pytest.raises(RsctlError) if problem in (FULL, UNKNOWN) else nullcontext():
+    target = Asked(ResultUnknown(running) if problem is ResultUnknown else problem)
+    monkeypatch.setattr(outdated, "get", lambda _: target)
+    with pytest.raises(RsctlError) if problem in (FULL, ResultUnknown) else nullcontext():
         assert outdated.awaited(running) == running
     assert outdated.awaited(ended) == ended
     assert target.runs == ["a-1"]
