@@ -495,6 +495,20 @@ def test_only_suspects_are_repeated() -> None:
     assert verdicts(gate) == ["pass", "regressed", "regressed"]
 
 
+def test_a_cell_that_is_not_suspected_does_not_change_the_confirmation_of_another() -> None:
+    """However little it may differ by chance: its own verdict stays as it was."""
+    found = []
+    for factor in (1.0, 0.97):
+        baseline = results({"2": STEADY, "4": STEADY})
+        candidate = results({"2": scaled(factor), "4": [99.2, 84.0, 85.1, 84.5, 83.8]})
+        first = evaluate(baseline, candidate, FIVE_PERCENT)
+        gate = confirm(first, baseline, candidate, candidate, FIVE_PERCENT)
+        quiet, suspect, _ = gate.checks
+        assert (quiet.confirmed, quiet.runs, suspect.runs) == (False, (5, 5), (5, 10))
+        found.append((suspect.verdict, suspect.p, suspect.p_adjusted))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("loss", "verdict", "exit_code"), [(1.02, "regressed", 7), (1.0, "pass", 0)]
 )
