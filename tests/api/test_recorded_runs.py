@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl import api
 from rsctl.api import JobState, RsctlError
@@ -58,7 +59,7 @@ def test_the_result_of_a_run_that_was_never_recorded_is_a_failure() -> None:
 
 
 def test_the_result_of_a_recorded_run_has_its_start_and_its_failure() -> None:
-    run = add("job-1", "failed", attempt=3)
+    run = replace(add("job-1", "failed"), attempt=3)
     found = api.make_result("job-1", run, {"loss": {"last": 1.0}}, 1)
     assert (found.run, found.state, found.attempt, found.url) == (
         *("job-1", JobState.FAILED),

@@ -240,7 +240,6 @@ def ended(count: int) -> bool:
         ("run={command: [echo], launcher: none}", "run", "rsctl-launch, which this job does not"),
         ("chief.args={a: 1}", "chief.args", "with the same command and variables on all nodes"),
         ("chief.env={A: b}", "chief.env", "with the same command and variables on all nodes"),
-        ("run.launcher=mpi", "run.launcher", "mpirun starts only one program on several nodes"),
         ("limits.on_stall=fail", "limits.on_stall", "on_stall: fail would end with all slots"),
         (
             "watch={low: {metric: speed, below: '1', do: fail}}",
@@ -257,7 +256,7 @@ def test_a_job_that_cannot_be_packed_is_refused(
     ledger: Path, setting: str, path: str, words: str
 ) -> None:
     with pytest.raises(RsctlError, match=words) as caught:
-        start(ledger.parent, 1, setting, "workers.count=2")
+        start(ledger.parent, 1, setting)
     assert path in [finding.path for finding in caught.value.findings if finding.is_error]
 
 

@@ -48,9 +48,9 @@ def test_each_cell_of_both_files_is_a_pair(ledger: Path) -> None:
         (
             "comm.bucket_mb=1",
             "limits.grace=3s",
-            "error comm: bench.pack runs both sides inside one job, and main has another limits, "
-            "comm: only run.args, run.env, the program and the source may differ -> use --no-pack, "
-            "or bench.pack: false",
+            "error comm: bench.pack runs both sides inside one job, and main has another comm, "
+            "limits: only run.args, run.env, the program and the source may differ -> use "
+            "--no-pack, or bench.pack: false",
         ),
     ],
 )
