@@ -342,6 +342,16 @@ def test_one_disturbance_of_all_cells_is_no_regression_of_all() -> None:
     assert gate.checks[-1].runs == (5, 5)
 
 
+def test_repetitions_of_which_each_lacks_a_cell_are_no_data_across_cells() -> None:
+    cells = {"2": [*STEADY, None, None], "4": [None, None, *STEADY]}
+    apart = {"2": [*STEADY, *[None] * 5], "4": [*[None] * 5, *STEADY]}
+    gate = evaluate(results(cells), results(apart), FIVE_PERCENT)
+    assert (gate.checks[-1].cell, gate.checks[-1].verdict.value, gate.checks[-1].reason) == (
+        *(None, "no-data"),
+        "no repetition has data in all cells",
+    )
+
+
 def failed(*codes: int, runs: int = 5) -> CellRuns:
     """Runs of which the first have failed, with these exit codes."""
     return CellRuns(runs=[f"job-{n}" for n in range(runs)], failures=list(codes))

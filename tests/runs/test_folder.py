@@ -73,6 +73,15 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(rsctl_home: P
     assert finding.remedy == "set RSCTL_HOME to your own folder with free space"
 
 
+def test_the_image_that_was_sent_is_noted_if_there_is_one() -> None:
+    folder = RunFolder("job-aaaaaa")
+    folder.path.mkdir(parents=True)
+    folder.note_image(None)
+    assert folder.image() is None
+    folder.note_image("registry/image@sha256:1")
+    assert folder.image() == "registry/image@sha256:1"
+
+
 def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:
     folder = RunFolder("job-1")
     folder.create(DESCRIPTION)
