@@ -37,10 +37,12 @@ _ALSO_TESTED_BY = {
         f"tests/cli/test_{subject}.py"
         for subject in ("advise", "diff", "gate_against", "gate_pairs", "history", "rerun")
     ],
+    "rsctl/bench": ["tests/cli/test_plan_packed.py"],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
 }
 """Tests outside of a room's own folder that are about the room: what storage does is what is
-uploaded and fetched, and a command does no more than call its function of the API."""
+uploaded and fetched, and a command does no more than call its function of the API, or show the
+remark of a plan."""
 
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},

@@ -67,17 +67,20 @@ def make_result(
     run: str, known: RunRecord | None, metrics: dict[str, Any], exit_code: int
 ) -> ResultEvent:
     """The last event of a run that was followed; `known` is its record in the store."""
+    if known is None:
+        state = JobState.FAILED
+        return ResultEvent(time=now(), run=run, state=state, exit_code=exit_code, metrics=metrics)
     return ResultEvent(
         time=now(),
         run=run,
-        state=known.state if known else JobState.FAILED,
+        state=known.state,
         exit_code=exit_code,
-        attempt=known.attempt if known else 1,
-        attempts=known.attempts if known else [],
-        placements=known.placements if known else [],
-        first_failure=known.first_failure if known else None,
+        attempt=known.attempt,
+        attempts=known.attempts,
+        placements=known.placements,
+        first_failure=known.first_failure,
         metrics=metrics,
-        url=known.url if known else None,
-        results=result_locations(known) if known else {},
-        cost=msgspec.to_builtins(run_cost(known)) if known else None,
+        url=known.url,
+        results=result_locations(known),
+        cost=msgspec.to_builtins(run_cost(known)),
     )

@@ -63,14 +63,17 @@ def runs(
     with closing(Store()) as store:
         reconcile_all(store.unfinished(), on_outdated)
         if groups:
-            ids = _first_groups(store.newest_ids(name=name, since=since), groups, limit, states)
-            found, limit = store.runs_of(ids), None
+            ids = store.newest_ids(name=name, since=since)
+            found = store.runs_of(ids if states else _first_groups(ids, groups, limit))
         else:
             most = -1 if states else limit or -1
             found = store.runs(most, name=name, since=since)
         records = map(with_final_state, found)
         chosen = (record for record in records if not states or record.state in states)
-        handles = [Run(record) for record in islice(chosen, limit or None)]
+        handles = [Run(record) for record in islice(chosen, None if groups else limit or None)]
+        if groups and states:
+            kept = set(_first_groups([run.id for run in handles], groups, limit))
+            handles = [run for run in handles if run.id in kept]
         for finding, name in zip(store.damage(), store.damaged, strict=True):
             on_outdated(name, (finding,))
         return handles
@@ -85,13 +88,9 @@ def _known_states(states: Collection[JobState]) -> list[JobState]:
         raise wrong("states", states, "is not a list of states", remedy) from None
 
 
-def _first_groups(
-    ids: list[str], groups: Mapping[str, str], limit: int | None, states: Collection[JobState]
-) -> list[str]:
-    """The runs of the first groups; all runs if it takes their states to know which these are."""
-    if not limit or states:
-        return ids
-    first = set(islice(dict.fromkeys(groups.get(run, run) for run in ids), limit))
+def _first_groups(ids: list[str], groups: Mapping[str, str], limit: int | None) -> list[str]:
+    """The runs of the first groups."""
+    first = set(islice(dict.fromkeys(groups.get(run, run) for run in ids), limit or None))
     return [run for run in ids if groups.get(run, run) in first]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from difflib import get_close_matches
 from pathlib import Path
@@ -44,7 +45,7 @@ def read_bytes(location: str, folder: str) -> bytes:
         close = get_close_matches(os.path.basename(location), names, n=1)
         hint = f"did you mean {close[0]!r}? otherwise " if close else ""
         message = f"cannot read the baseline {location}: {problem.strerror}"
-        remedy = f"{hint}create one: rsctl gate BENCH --baseline {location} --update-baseline"
+        remedy = f"{hint}{_how_to_create(location)}"
         raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy)) from None
 
 
@@ -104,5 +105,9 @@ def _object(location: str) -> tuple[Bucket, str]:
 
 
 def _no_object(location: str) -> RsctlError:
-    remedy = f"create one: rsctl gate BENCH --baseline {location} --update-baseline"
-    return RsctlError(ExitCode.USAGE, error("baseline", f"{location} does not exist", remedy))
+    message = f"{location} does not exist"
+    return RsctlError(ExitCode.USAGE, error("baseline", message, _how_to_create(location)))
+
+
+def _how_to_create(location: str) -> str:
+    return f"create one: rsctl gate BENCH --baseline {shlex.quote(location)} --update-baseline"

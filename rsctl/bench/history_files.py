@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import shlex
 import stat
 import time
 from pathlib import Path
@@ -28,7 +29,6 @@ _BUCKETS = ("gs://", "s3://")
 _TYPE = "application/x-ndjson"
 _TRIES = 20
 _PAUSE = 0.05  # seconds, at most that times the number of the try, before an object is read again
-_CREATE = "create one: rsctl history add {} BENCH, or rsctl gate JOB --record {}"
 
 
 def read_history(location: str, folder: str = ".") -> History:
@@ -181,6 +181,7 @@ def _object(location: str) -> tuple[Bucket, str]:
 
 def _missing(location: str, why: str) -> RsctlError:
     """The error of code `no-history`, after which a first record may create the history."""
-    remedy = _CREATE.format(location, location)
+    path = shlex.quote(location)
+    remedy = f"create one: rsctl history add {path} BENCH, or rsctl gate JOB --record {path}"
     message = f"cannot read the history {location}: {why}"
     return RsctlError(ExitCode.USAGE, error("no-history", message, remedy))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -69,7 +70,9 @@ def history_baseline(
     if not mine:
         names = ", ".join(dict.fromkeys(one.job for one in series)) or "none"
         message = f"{label} has no records of the job {job}"
-        remedy = f"record it first: rsctl gate JOB --record {label}; jobs in it: {names}"
+        remedy = (
+            f"record it first: rsctl gate JOB --record {shlex.quote(label)}; jobs in it: {names}"
+        )
         raise RsctlError(ExitCode.USAGE, error("history", message, remedy))
     chosen = _chosen(mine, like)
     fixed: dict[str, CellPrint] = {}

@@ -35,7 +35,11 @@ class SubmissionRate:
         """Whether one more may be sent now; if so it counts, under a name that is its own."""
         now = self._clock()
         with _Times(self._path) as times:
-            recent = {n: t for n, t in times.sent.items() if now - self._span < t <= now + 1}
+            recent = {
+                f"{n} {t}" if n == name else n: t  # a submission that is sent again counts twice
+                for n, t in times.sent.items()
+                if now - self._span < t <= now + 1
+            }
             allowed = len(recent) < self._limit
             times.sent = {**recent, name: now} if allowed else recent
         return allowed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -40,7 +41,7 @@ def fetch_and_show(
 
 def fetch_after(run: Run, folder: str) -> None:
     """Download a run's results after it has ended; shows a warning if they are not available."""
-    command = f"rsctl get {run.id} {folder}"
+    command = f"rsctl get {run.id} {shlex.quote(folder)}"
     try:
         fetched = fetch_and_show(run, folder)
         is_complete = not any(finding.is_error for finding in fetched.findings)

@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from itertools import islice
 from typing import Annotated, NamedTuple, Optional, Union
 
 import typer
@@ -86,7 +85,7 @@ def command(
             groups=bench_of,
             on_outdated=report,
         )
-    rows = _fold(handles, bench_of, limit)
+    rows = _fold(handles, bench_of)
     rows, older = (rows[:limit], rows[limit:]) if limit else (rows, [])
     handles = [run for row in rows for run in row.runs]
     sizes = {run.id: run.disk_use() for run in handles if verbose}
@@ -120,13 +119,12 @@ class _Row(NamedTuple):
         return self.bench.record if self.bench else self.runs[0].record
 
 
-def _fold(found: list[Run], bench_of: Mapping[str, str], limit: int) -> list[_Row]:
-    """The rows, in the order of their newest runs: one more than `limit` if there are more."""
+def _fold(found: list[Run], bench_of: Mapping[str, str]) -> list[_Row]:
+    """The rows, in the order of their newest runs."""
     rows: dict[str, list[Run]] = {}
     for run in found:
         rows.setdefault(bench_of.get(run.id, run.id), []).append(run)
-    shown = islice(rows.items(), limit + 1 if limit else None)
-    return [_Row(bench(name) if of[0].id in bench_of else None, of) for name, of in shown]
+    return [_Row(bench(name) if of[0].id in bench_of else None, of) for name, of in rows.items()]
 
 
 def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:

@@ -36,6 +36,7 @@ def test_a_chief_of_its_own_kind_is_one_of_the_workers(tmp_path: Path) -> None:
     other = situation(tmp_path, "chief: {machine: g2-standard-8}\n")
     assert (other.cluster.workers, other.cluster.ranks) == (4, 1)
     assert (other.worker_machine, alike.worker_machine) == ("g2-standard-4", "g2-standard-4")
+    assert alike.cluster.shared_cores is None
     assert alike.dollars(None, 0) < other.dollars(None, 0)  # type: ignore[operator]
 
 
@@ -50,3 +51,4 @@ def test_nodes_of_roles_are_paid_for(tmp_path: Path) -> None:
 def test_this_machine_has_no_price(tmp_path: Path) -> None:
     found = situation(tmp_path, "roles: {ps: {}}\n", "process")
     assert (found.dollars(None, 0), found.is_priced) == (None, False)
+    assert found.cluster.shared_cores == found.cluster.worker_cores

@@ -35,5 +35,6 @@ def test_a_file_that_the_job_writes_immediately_is_no_change(
     run.wait()
     origin = origin_of(run.id)
     assert origin is not None
-    assert not str(origin.commit).endswith("-dirty")
+    head = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    assert origin.commit == head.stdout.strip()
     assert [name for name in origin.content if name.startswith("file")] == ["file train.py"]

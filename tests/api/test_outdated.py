@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +14,16 @@ from rsctl.api import forgetting, pages
 from rsctl.api import reconcile as outdated
 from rsctl.api.job_file import make_submission
 from rsctl.api.submission import PreparedRun
-from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import run_directory
+from rsctl.runs.store import Store
+from rsctl.runs.store_errors import DiskFull
+from rsctl.runs.stream.events import StateEvent
+from rsctl.runs.unknown_result import ResultUnknown
 from rsctl.targets import get
 
-from .recorded import add, refused
+from .recorded import add, at, refused
 
 
 def test_a_run_that_goes_on_is_forgotten_by_force_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +103,33 @@ def test_a_cloud_that_cannot_be_asked_is_asked_once(
 
     outdated.reconcile_all(runs, note)
     assert (target.runs, target.released, found) == (asked, asked, told)
+
+
+FULL = DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
+
+
+@pytest.mark.parametrize("problem", [None, LOGGED_OUT, FULL, ResultUnknown])
+def test_who_waits_for_a_run_hears_that_its_end_is_not_recorded_or_not_known(
+    monkeypatch: pytest.MonkeyPatch, problem: Any
+) -> None:
+    """Any other problem of its target has been reported, and may pass."""
+    running, ended = add("a-1"), add("b-1", "failed")
+    target = Asked(ResultUnknown(running) if problem is ResultUnknown else problem)
+    monkeypatch.setattr(outdated, "get", lambda _: target)
+    with pytest.raises(RsctlError) if problem in (FULL, ResultUnknown) else nullcontext():
+        assert outdated.awaited(running) == running
+    assert outdated.awaited(ended) == ended
+    assert target.runs == ["a-1"]
+
+
+def test_a_full_disk_does_not_matter_once_the_end_of_a_run_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(outdated, "get", lambda _: Asked(FULL))
+    before = add("a-1")
+    with closing(Store()) as store:
+        store.record("a-1", StateEvent(time=at(9), state=JobState.FAILED))
+    assert outdated.awaited(before).state is JobState.FAILED
 
 
 def test_a_submission_does_not_wait_for_the_runs_of_a_cloud(

@@ -132,8 +132,12 @@ def test_no_such_file(tmp_path: Path) -> None:
         read_baseline("basline.json", str(tmp_path))
     [finding] = caught.value.findings
     assert finding.message == "cannot read the baseline basline.json: No such file or directory"
-    assert finding.remedy is not None
-    assert finding.remedy.startswith("did you mean 'baseline.json'?")
+    assert finding.remedy == (
+        "did you mean 'baseline.json'? otherwise create one: rsctl gate BENCH --baseline "
+        "basline.json --update-baseline"
+    )
+    with pytest.raises(RsctlError, match="create one: rsctl gate BENCH --baseline 'no folder/b'"):
+        read_baseline("no folder/b", str(tmp_path))
 
 
 @pytest.fixture

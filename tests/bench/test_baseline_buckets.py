@@ -51,6 +51,9 @@ def test_what_is_not_there(bucket: str) -> None:
         read_baseline(f"{bucket}/none.json")
     [finding] = caught.value.findings
     assert finding.message == f"{bucket}/none.json does not exist"
+    assert finding.remedy == (
+        f"create one: rsctl gate BENCH --baseline {bucket}/none.json --update-baseline"
+    )
     with pytest.raises(RsctlError, match="does not name an object"):
         read_baseline(bucket)
 

@@ -342,6 +342,16 @@ def test_one_disturbance_of_all_cells_is_no_regression_of_all() -> None:
     assert gate.checks[-1].runs == (5, 5)
 
 
+def test_repetitions_of_which_each_lacks_a_cell_are_no_data_across_cells() -> None:
+    cells = {"2": [*STEADY, None, None], "4": [None, None, *STEADY]}
+    apart = {"2": [*STEADY, *[None] * 5], "4": [*[None] * 5, *STEADY]}
+    gate = evaluate(results(cells), results(apart), FIVE_PERCENT)
+    assert (gate.checks[-1].cell, gate.checks[-1].verdict.value, gate.checks[-1].reason) == (
+        *(None, "no-data"),
+        "no repetition has data in all cells",
+    )
+
+
 def failed(*codes: int, runs: int = 5) -> CellRuns:
     """Runs of which the first have failed, with these exit codes."""
     return CellRuns(runs=[f"job-{n}" for n in range(runs)], failures=list(codes))
@@ -493,6 +503,20 @@ def test_only_suspects_are_repeated() -> None:
     assert [check.cell for check in first.suspects] == [{"workers.count": 4}, None]
     gate = confirm(first, baseline, candidate, results({**cells, "4": scaled(0.8)}), FIVE_PERCENT)
     assert verdicts(gate) == ["pass", "regressed", "regressed"]
+
+
+def test_a_cell_that_is_not_suspected_does_not_change_the_confirmation_of_another() -> None:
+    """However little it may differ by chance: its own verdict stays as it was."""
+    found = []
+    for factor in (1.0, 0.97):
+        baseline = results({"2": STEADY, "4": STEADY})
+        candidate = results({"2": scaled(factor), "4": [99.2, 84.0, 85.1, 84.5, 83.8]})
+        first = evaluate(baseline, candidate, FIVE_PERCENT)
+        gate = confirm(first, baseline, candidate, candidate, FIVE_PERCENT)
+        quiet, suspect, _ = gate.checks
+        assert (quiet.confirmed, quiet.runs, suspect.runs) == (False, (5, 5), (5, 10))
+        found.append((suspect.verdict, suspect.p, suspect.p_adjusted))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -221,8 +221,15 @@ def test_what_is_not_a_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(RsctlError, match="it is not a regular file"):
             use()
-    with pytest.raises(RsctlError, match="does not exist"):
-        read_history(str(tmp_path / "none.jsonl"))
+    place = str(tmp_path / "no such.jsonl")
+    with pytest.raises(RsctlError, match="does not exist") as caught:
+        read_history(place)
+    assert [(finding.code, finding.remedy) for finding in caught.value.findings] == [
+        (
+            "no-history",
+            f"create one: rsctl history add '{place}' BENCH, or rsctl gate JOB --record '{place}'",
+        )
+    ]
     with pytest.raises(RsctlError, match="Is a directory"):
         append_record(record(1), str(tmp_path))
 

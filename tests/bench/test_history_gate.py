@@ -92,8 +92,13 @@ def test_the_machine_of_the_candidate_counts() -> None:
 
 
 def test_a_job_without_records() -> None:
-    with pytest.raises(RsctlError, match=r"h\.jsonl has no records of the job other"):
-        history_baseline(series_of(steady(3)), "h.jsonl", "other", 20)
+    with pytest.raises(RsctlError) as caught:
+        history_baseline(series_of(steady(3)), "h 1.jsonl", "other", 20)
+    [finding] = caught.value.findings
+    assert (finding.message, finding.remedy) == (
+        "h 1.jsonl has no records of the job other",
+        "record it first: rsctl gate JOB --record 'h 1.jsonl'; jobs in it: job",
+    )
 
 
 def test_a_regression_that_commits_show_themselves_is_inconclusive() -> None:

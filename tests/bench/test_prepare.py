@@ -196,6 +196,7 @@ def test_the_phases_of_a_run_of_which_little_is_known(make_run: MakeRun, store: 
         **{"queue": (2.0, None), "start": (3.0, None), "first_step": (7.0, None)},
         **{"time": (35.0, None), "total": (40.0, None)},
     }
+    assert phases_of(run, at(5))["first_step"] == (0.0, None)
     early = phases_of(run, at(4))["first_step"]
     assert early == (None, "its first metric is from before its start")
     assert phases_of(run, None)["first_step"] == (None, "its log has no metric")

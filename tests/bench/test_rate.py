@@ -31,6 +31,17 @@ def test_never_more_than_the_limit_within_a_minute(tmp_path: Path) -> None:
     assert one.take("f")
 
 
+def test_a_submission_that_is_sent_again_counts_again(tmp_path: Path) -> None:
+    """As after a refusal because no machines were available."""
+    clock = Clock()
+    rate = SubmissionRate(tmp_path / "r.json", 3, 1.0, clock)
+    for name, is_allowed in (("a", True), ("a", True), ("a", True), ("b", False), ("a", False)):
+        assert rate.take(name) is is_allowed
+        clock.now += 10
+    clock.now += 15
+    assert [rate.take(name) for name in ("b", "a")] == [True, False]
+
+
 def test_a_damaged_file_and_a_clock_set_back_stop_nobody(tmp_path: Path) -> None:
     """What is of the future does not count."""
     clock = Clock()

@@ -126,9 +126,13 @@ def test_a_straggler(store: Store, recorded: Recorded) -> None:
     ]
 
 
-def test_a_rank_alone_does_not_tell_who_is_slow(store: Store, recorded: Recorded) -> None:
+@pytest.mark.parametrize("ranks", [{}, {"data_ms": 2.0}])
+def test_a_rank_alone_does_not_tell_who_is_slow(
+    store: Store, recorded: Recorded, ranks: dict[str, float]
+) -> None:
     """As in a run so short that only rank 0 has reported: all of its wait is the exchange."""
-    before, after = recorded(waits=(20,)), recorded({"seconds": 0.14}, waits=(60,))
+    before = recorded(waits=(20,), **ranks)
+    after = recorded({"seconds": 0.14}, waits=(60,), **ranks)
     found = diff(before.run, after.run)
     assert str(found.moved_most) == "exchange of gradients: 20 ms -> 60 ms (+40 ms, +200%)"
     assert "step.wait" not in {part.name for part in found.steps}

@@ -69,6 +69,8 @@ def test_only_equal_machines_are_compared(
         [check] = gate.checks
         assert check.effect == pytest.approx(factor - 1, abs=0.006)
         assert check.machines == 2
+        assert (check.detectable is None) is (len(baseline) == 3)  # they are too few
+        assert 0.05 < (check.detectable or 0.06) < 0.08
 
 
 def test_few_runs_say_on_how_many_kinds_of_machines_they_were() -> None:

@@ -465,8 +465,9 @@ def test_runs_that_do_not_end_are_asked_every_five_seconds_and_given_up(
     with pytest.raises(RsctlError) as caught:
         cancel_bench(world.store, world.current.record, 11.0)
     assert caught.value.exit_code == ExitCode.TIMED_OUT
-    [finding] = caught.value.findings
-    assert finding.message == "runs of b-1 have not ended after 11 s"
+    message = "runs of b-1 have not ended after 11 s"
+    remedy = "they have been asked to end: rsctl bench status b-1"
+    assert caught.value.findings == (error("cancel", message, remedy),)
     assert len(target.cancelled) == 3
     assert world.current.reload().state is JobState.CANCELLING
 

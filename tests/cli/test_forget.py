@@ -176,6 +176,12 @@ def test_a_damaged_record_is_its_own_warning(rsctl: Cli, make_run: Make) -> None
     done = rsctl("forget", "job-a")
     assert (done.code, done.err) == (0, "removed the records of job-aaaaaa\n")
     assert rsctl("list").err == ""
+    with sqlite3.connect(Store().path) as database:
+        database.execute("UPDATE runs SET plan='{'")
+    done = rsctl("list")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith("warning: cannot read other-bbbbbb: ")
+    assert "no runs yet" not in done.err
 
 
 def test_the_last_run_is_the_one_that_was_recorded_last(rsctl: Cli, make_run: Make) -> None:

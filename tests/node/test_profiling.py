@@ -66,13 +66,48 @@ def test_the_kernels_of_a_report_are_its_summary(
     }
 
 
+@pytest.mark.parametrize(
+    ("tool", "steps", "log", "why", "remedy"),
+    [
+        ("nsys", "", "", "nsys has written none", "see the log of the rank, or use {torch}"),
+        (
+            *("nsys", "5..6", "", "it has not made step 5 with an optimizer of torch.optim"),
+            "set profile.steps to steps that the script makes, or remove it",
+        ),
+        (
+            *("torch", "5..6", "", "it has not made step 5 with an optimizer of torch.optim"),
+            "set profile.steps to steps that the script makes, or use profile.tool: py-spy",
+        ),
+        ("py-spy", "", "", "py-spy has written none", "see the log of the rank, or use {torch}"),
+        ("py-spy", "", "a\n b \n\n", "b", "see the log of the rank, or use {torch}"),
+        (
+            *("py-spy", "", "Permission Denied: x", "Permission Denied: x"),
+            "allow the container to trace its processes (SYS_PTRACE), or use {torch}",
+        ),
+    ],
+)
 def test_a_rank_without_a_file_is_a_finding(
-    environ: dict[str, str], capfd: pytest.CaptureFixture[str]
+    environ: dict[str, str],
+    capfd: pytest.CaptureFixture[str],
+    tool: str,
+    steps: str,
+    log: str,
+    why: str,
+    remedy: str,
 ) -> None:
+    environ |= {"RSCTL_PROFILE": tool, **({"RSCTL_PROFILE_STEPS": steps} if steps else {})}
+    if log:
+        path = Path(rank_profiler.log_of(environ, 0))
+        path.parent.mkdir()
+        path.write_text(log)
     profiling.report_profiles(environ, range(2), 0)
-    [record] = records(capfd)
-    assert (record["severity"], record["code"]) == ("warning", "profile")
-    assert record["message"] == "rank 0 has left no profile: nsys has written none"
+    assert records(capfd) == [
+        {
+            **{"rsctl": "finding", "severity": "warning", "code": "profile"},
+            "message": f"rank 0 has left no profile: {why}",
+            "remedy": remedy.format(torch="profile.tool: torch"),
+        }
+    ]
 
 
 def test_a_node_without_the_tool_runs_without_a_profile(

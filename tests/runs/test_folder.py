@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs import folder as module
 from rsctl.runs.disk_use import disk_use
@@ -68,9 +68,18 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(rsctl_home: P
     with pytest.raises(RsctlError) as caught:
         RunFolder("job-1").begin(DESCRIPTION)
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
-    [finding] = caught.value.findings
-    assert finding.message == f"cannot write {rsctl_home / 'runs' / 'job-1'}: Not a directory"
-    assert finding.remedy == "set RSCTL_HOME to your own folder with free space"
+    message = f"cannot write {rsctl_home / 'runs' / 'job-1'}: Not a directory"
+    remedy = "set RSCTL_HOME to your own folder with free space"
+    assert caught.value.findings == (error("run-folder", message, remedy),)
+
+
+def test_the_image_that_was_sent_is_noted_if_there_is_one() -> None:
+    folder = RunFolder("job-aaaaaa")
+    folder.path.mkdir(parents=True)
+    folder.note_image(None)
+    assert folder.image() is None
+    folder.note_image("registry/image@sha256:1")
+    assert folder.image() == "registry/image@sha256:1"
 
 
 def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:

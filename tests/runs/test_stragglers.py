@@ -154,6 +154,19 @@ def test_a_straggler_is_reported_once_and_after_five_minutes() -> None:
     assert reports(compute, 4, 29, 10) == []
 
 
+def test_other_metrics_do_not_disturb() -> None:
+    """Nor do other readings of a rank."""
+    monitor = StragglerMonitor()
+    found = []
+    for events in rounds(lambda rank, _: 118 if rank == 3 else 100, 4, 120):
+        time = events[0].time
+        for name in ("loss", "node.cpu_percent", "node.rank0.gpu", "node.rankx.step_ms"):
+            events.insert(1, MetricEvent(time=time, replica="worker-0", name=name, value=1.0))
+        found += monitor.read(events)
+    [(finding, replica)] = found
+    assert (finding.severity, replica) == ("warning", "worker-3")
+
+
 @pytest.mark.parametrize("deviation", [0.02, 0.1, 0.3])
 def test_noise_alone_is_never_reported(deviation: float) -> None:
     noise = random.Random(2)

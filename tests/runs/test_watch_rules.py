@@ -61,3 +61,4 @@ def test_each_replica_counts_for_itself_and_other_metrics_do_not() -> None:
     assert rules.read([event("worker-0"), event("worker-1"), event("worker-0", "other")]) == []
     [trip] = rules.read([event("worker-1")])
     assert (trip.replica, trip.finding.severity, trip.fails) == ("worker-1", "warning", False)
+    assert trip.finding.message == "loss is nan for 2 values"

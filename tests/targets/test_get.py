@@ -82,15 +82,15 @@ def test_all_that_containers_left(rsctl: Rsctl) -> None:
 
 def test_a_job_that_failed_keeps_its_exit_code(rsctl: Rsctl) -> None:
     job = write_training(rsctl, TRAIN + "raise SystemExit(3)\n")
-    (rsctl.folder / "file").touch()
+    (rsctl.folder / "a file").touch()
     done = rsctl("submit", job, "-t", "process", "--get", "home")
     assert done.exit_code == 1
     assert (rsctl.folder / "home" / "outputs" / "sub" / "weights").read_bytes() == WEIGHTS
-    done = rsctl("submit", job, "-t", "process", "--get", "file", "-o", "json")
+    done = rsctl("submit", job, "-t", "process", "--get", "a file", "-o", "json")
     assert (done.exit_code, done.result["exit_code"]) == (1, 1)
-    assert "error: cannot write file: " in done.stderr
+    assert "error: cannot write a file: " in done.stderr
     assert f"warning: some results of {done.result['run']} are missing" in done.stderr
-    assert done.stderr.endswith(f"to continue: rsctl get {done.result['run']} file\n")
+    assert done.stderr.endswith(f"to continue: rsctl get {done.result['run']} 'a file'\n")
 
 
 def test_a_choice_of_it(rsctl: Rsctl) -> None:

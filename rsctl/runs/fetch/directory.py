@@ -129,14 +129,12 @@ class Directory:
     def _folder(self, path: str, make: bool) -> Iterator[int]:
         """The folder that a file is in; each thread keeps its last one open."""
         folder, thread = path.rpartition("/")[0], get_ident()
-        known, current = self._open.get(thread, ("", -1))
-        if current < 0 or known != folder:
-            current = self._open_folder(path, make)
-            _, before = self._open.pop(thread, ("", -1))
-            self._open[thread] = folder, current
-            if before >= 0:
-                os.close(before)
-        yield current
+        before = self._open.get(thread)
+        if before is None or before[0] != folder:
+            self._open[thread] = folder, self._open_folder(path, make)
+            if before is not None:
+                os.close(before[1])
+        yield self._open[thread][1]
 
     def _open_folder(self, path: str, make: bool) -> int:
         current = os.dup(self._root)

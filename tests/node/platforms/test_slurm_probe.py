@@ -14,10 +14,11 @@ ROOT = Path(__file__).parents[3]
 ELSE = "load another one in targets.slurm.setup, or use another image"
 
 
-def probe(tmp_path: Path) -> int:
-    (tmp_path / "token").write_text("secret\n")
+def probe(folder: Path, token: str | None = "secret\n") -> int:
+    if token is not None:
+        (folder / "token").write_text(token)
     return slurm_probe.main(
-        ["worker", "2", str(tmp_path), "secret"], {"SLURMD_NODENAME": "n1", "SLURM_PROCID": "1"}
+        ["worker", "2", str(folder), "secret"], {"SLURMD_NODENAME": "n1", "SLURM_PROCID": "1"}
     )
 
 
@@ -26,6 +27,37 @@ def test_a_node_offers_ports(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     words = capfd.readouterr().out.split()
     assert words[:4] == ["rsctl-probe", "worker", "3", "n1"]
     assert len(set(words[4:])) == 6
+
+
+@pytest.mark.parametrize(
+    ("token", "problem"),
+    [
+        (None, "cannot read {}/token, which the batch script wrote: No such file or directory"),
+        ("other\n", "{}/token has other content than the batch script wrote"),
+    ],
+)
+def test_a_folder_that_is_not_the_batch_scripts(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    token: str | None,
+    problem: str,
+) -> None:
+    """As where `shared` is a folder of each node's own."""
+    monkeypatch.setenv("RSCTL_SLURM_SEEN_SECONDS", "-1")
+    assert probe(tmp_path, token) == 1
+    assert capfd.readouterr().out == f"rsctl-probe-failed n1 {problem.format(tmp_path)}\n"
+
+
+def test_a_folder_that_appears_late_is_waited_for(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An NFS client may show a new file only after a while."""
+    monkeypatch.setattr(
+        slurm_probe.time, "sleep", lambda _: (tmp_path / "token").write_text("secret")
+    )
+    assert probe(tmp_path, None) == 0
+    assert capfd.readouterr().out.startswith("rsctl-probe worker 3 n1 ")
 
 
 def test_an_old_python(

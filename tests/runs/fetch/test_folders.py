@@ -109,7 +109,8 @@ def test_links_that_lead_out_or_to_nothing_are_left_out(source: Path, tmp_path: 
     (source / "out").symlink_to("../secret")
     (source / "through").symlink_to("out")
     (source / "loop").symlink_to("loop")
-    (source / "to-empty").symlink_to("empty")
+    for number in range(4):
+        (source / f"to-empty-{number}").symlink_to("empty")
     fetched = get(source, tmp_path / "home")
     assert listing(tmp_path / "home") == {**STEPS, "checkpoints/latest": "-> step-500"}
     messages = sorted(finding.message for finding in fetched.findings)
@@ -119,7 +120,8 @@ def test_links_that_lead_out_or_to_nothing_are_left_out(source: Path, tmp_path: 
                 f"'{name}' is skipped: it is neither a file nor a link to a file in this folder"
                 for name in ("loop", "out", "through")
             ),
-            f"{source}: 'checkpoints/to-empty' skipped: links to folders without files",
+            f"{source}: 'checkpoints/to-empty-0', 'checkpoints/to-empty-1', "
+            "'checkpoints/to-empty-2' and 1 more skipped: links to folders without files",
         ]
     )
 

@@ -99,6 +99,15 @@ def test_the_rank_that_has_called_less_is_guilty_and_the_others_wait() -> None:
     assert found.lines[2] == "rank 2 (worker-2), at train.py:7 step"
 
 
+def test_several_ranks_that_have_called_less_are_guilty() -> None:
+    found = verdict(waits(5), done(4), done(4), waits(5))
+    assert (found.kind, found.guilty, found.waiting) == ("missing", (1, 2), (0, 3))
+    assert found.message == (
+        "rank 1 (worker-1) and rank 2 (worker-2) have not called all_reduce of [8] Float "
+        "(collective 5), for which ranks 0 and 3 wait"
+    )
+
+
 def test_who_waits_for_a_guilty_rank_in_another_group_is_not_guilty() -> None:
     """Rank 1 is late for all because it waits for rank 2 in a group of the two."""
     inner = group(call(1), ranks="1-2")

@@ -17,7 +17,7 @@ from rsctl.runs.stream.formatting import (
     format_number,
     sparkline,
 )
-from rsctl.runs.stream.sanitize import sanitize, sanitize_line
+from rsctl.runs.stream.sanitize import escape_active, sanitize, sanitize_line
 
 
 @pytest.mark.parametrize(
@@ -194,6 +194,10 @@ def test_separators_of_lines_and_paragraphs_do_not_reach_the_terminal() -> None:
         "a\\u2028error: forged\\u2029b\\x85c"
     )
     assert sanitize("a\u2028b") == "a\\u2028b"
+
+
+def test_invisible_characters_are_shown_by_their_codes() -> None:
+    assert escape_active("a\xad\u200b\U000e0041b") == "a\\xad\\u200b\\U000e0041b"
 
 
 def test_prefixes_grow_with_the_longest_name_and_ranks_have_the_colour_of_their_replica() -> None:

@@ -70,6 +70,16 @@ def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
     )
 
 
+@pytest.mark.parametrize(("stalled", "busy", "part"), [(3.5, 2.5, 1.0), (1.0, 0.0, 0.0)])
+def test_a_window_is_full_for_a_part_of_the_time(stalled: float, busy: float, part: float) -> None:
+    """Whatever a line counts."""
+    line = WORKER.replace('stalled_seconds": 0.25', f'stalled_seconds": {stalled}')
+    line = line.replace('busy_seconds": 1.25', f'busy_seconds": {busy}')
+    made = gradients(last_values(TRANSPORT, worker0=line), {}, GradientPool(4, 4, None))
+    assert made is not None
+    assert made.stalled == part
+
+
 def compared(busy: float, pool: GradientPool = POOL) -> float | None:
     """How many times the reducers' time a ring would have needed."""
     line = WORKER.replace("1.25", str(busy))

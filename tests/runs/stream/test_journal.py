@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from pathlib import Path
@@ -194,6 +195,25 @@ def test_a_full_disk_loses_lines_and_counts_them() -> None:
     writer.feed("stdout", b"too\n")
     writer.close()
     assert writer.lost_bytes == len(f"{STAMP} o lost\n{STAMP} o too\n")
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_disk_without_space_for_the_file_loses_lines_and_counts_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    real = os.open
+
+    def without_space(name: Path | str, *flags: int) -> int:
+        if name == path:
+            raise OSError(code, os.strerror(code))
+        return real(name, *flags)
+
+    monkeypatch.setattr(os, "open", without_space)
+    writer = JournalWriter(path)
+    assert writer.full
+    assert writer.feed("stdout", b"lost\n") == b"lost"
+    writer.close()
+    assert (writer.lost_bytes, path.exists()) == (len(f"{STAMP} o lost\n"), False)
 
 
 @pytest.mark.parametrize("torn", [f"{STAMP} o one\n{STAMP} o tw", f"{STAMP} o one\n2026-0", "x"])

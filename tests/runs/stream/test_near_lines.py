@@ -48,6 +48,14 @@ def test_other_lines_are_not_shown(line: str) -> None:
     assert near_line("loss", r"step (?P<step>\d+) loss=(?P<value>[0-9.]+)", [line]) is None
 
 
+@pytest.mark.parametrize(
+    "counter", ["step", "epoch", "iter", "iteration", "value", "rank", "worker"]
+)
+def test_a_counter_beside_the_metric_is_not_the_metric(counter: str) -> None:
+    """Many regexes have one, such as for the step."""
+    assert near_line("loss", rf"{counter} \d+ loss=([0-9.]+)", [f"{counter} 3 is done"]) is None
+
+
 def test_a_long_line_is_shown_around_the_number() -> None:
     found = near_line("loss", "loss=([0-9.]+)", [f"{'x' * 500} Loss: 0.5 {'y' * 500}"])
     assert found is not None

@@ -121,10 +121,13 @@ def test_requirements_that_no_step_installs(tmp_path: Path) -> None:
     (tmp_path / "src" / "requirements.txt").write_text("# none yet\n\n")
     assert reported(tmp_path, STAGED) == []
     (tmp_path / "src" / "requirements.txt").write_text("datasets==3.0.0\n")
-    (found,) = reported(tmp_path, STAGED)
     path = tmp_path / "src" / "requirements.txt"
-    assert found == (
+    warned = (
         "warning image.source: requirements.txt in image.source is not installed, because the "
         "image is used without changes -> use image.base instead of image.uri, with "
         f"image.python: {path}, or install the packages in the image"
     )
+    assert reported(tmp_path, STAGED) == [warned]
+    script = merged(STAGED, {"run": {"script": "train.py", "command": None}})
+    instead = "; SageMaker's own images install it with run.package in place of image.source"
+    assert reported(tmp_path, script) == [warned + instead]
