@@ -43,6 +43,7 @@ def attach(environ: Mapping[str, str]) -> None:
     _replace_method("__init__", lambda real: ddp.wrap_constructor(real, comm))
     _replace_method("register_comm_hook", ddp.wrap_register_comm_hook)
     _replace_method("_register_builtin_comm_hook", ddp.wrap_register_builtin_comm_hook)
+    _replace_method("join_hook", lambda real: ddp.wrap_join_hook(real, comm))
     if comm.local is not None:
         from rsctl.transport.pytorch import local_steps
 

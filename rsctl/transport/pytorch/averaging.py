@@ -59,17 +59,20 @@ class Averaging:
             return list(self._session.describe())
         return [f"{dist.get_world_size()} workers", f"backend {dist.get_backend(self._group)}"]
 
-    def begin(self, flat: torch.Tensor) -> Wait:
-        """Begin to average a flat fp32 tensor in place. All workers call this in the same order."""
+    def begin(self, flat: torch.Tensor, wire: torch.dtype = torch.float32) -> Wait:
+        """Begin to average a flat fp32 tensor in place, which travels in the dtype `wire`.
+
+        All workers call this in the same order.
+        """
         if self._session is not None:
-            return self._reduce(flat)
-        return self._all_reduce(flat)
+            return self._reduce(flat, wire)
+        return self._all_reduce(flat, wire)
 
     def begin_exchange(self, flat: torch.Tensor) -> Counted:
         """Begin to average changes, in place and perhaps without those of the slowest workers."""
         if self._quorum is not None:
             return self._quorum.begin(flat)
-        wait = self.begin(flat)
+        wait = self.begin(flat, self._wire)
 
         def wait_for_all() -> bool:
             wait()
@@ -96,18 +99,24 @@ class Averaging:
         store = PrefixStore(
             f"rsctl/quorum/{next(_quorums)}", dist.distributed_c10d._get_default_store()
         )
-        return Quorum(self.average, store, dist.get_rank(), world, quorum, self._timeout)
+
+        def average(flat: torch.Tensor) -> None:
+            self.begin(flat, self._wire)()
+
+        return Quorum(average, store, dist.get_rank(), world, quorum, self._timeout)
 
     def average(self, flat: torch.Tensor) -> None:
-        """Average a flat fp32 tensor in place."""
+        """Average a flat fp32 tensor in place, without compression: 16 bits cannot hold the states
+        of optimizers, such as Adam's squares of gradients.
+        """
         self.begin(flat)()
 
-    def _reduce(self, flat: torch.Tensor) -> Wait:
+    def _reduce(self, flat: torch.Tensor, wire: torch.dtype) -> Wait:
         size = (self._comm.bucket_mb or REDUCER_BUCKET_MB) << 20
         parts = flat.split(size // flat.element_size())  # type: ignore[no-untyped-call]
         pipeline = self._session.pipeline
         futures = [
-            pipeline.reduce(part, self._wire, last=part is parts[-1], timeout=self._timeout)
+            pipeline.reduce(part, wire, last=part is parts[-1], timeout=self._timeout)
             for part in parts
         ]
 
@@ -117,10 +126,10 @@ class Averaging:
 
         return wait
 
-    def _all_reduce(self, flat: torch.Tensor) -> Wait:
+    def _all_reduce(self, flat: torch.Tensor, wire: torch.dtype) -> Wait:
         workers = dist.get_world_size()
         # As PyTorch's own hooks for 16 bits, divided before the sum can overflow.
-        sent = flat if self._wire is torch.float32 else (flat / workers).to(self._wire)
+        sent = flat if wire is torch.float32 else (flat / workers).to(wire)
         work = dist.all_reduce(sent, group=self._group, async_op=True)
 
         def wait() -> None:

@@ -64,6 +64,24 @@ def wrap_register_comm_hook(real: Callable[..., Any]) -> Callable[..., Any]:
     return register_comm_hook
 
 
+def wrap_join_hook(real: Callable[..., Any], comm: CommSettings) -> Callable[..., Any]:
+    """A `join_hook` that refuses averages over ranks that still have batches: hooks count all."""
+
+    def join_hook(self: DistributedDataParallel, **kwargs: Any) -> Any:
+        name = "comm.hook" if comm.hook is not None else "comm.compression"
+        if comm.hook is None and comm.compression == "none":
+            name = "reducers"
+        is_asked = name != "reducers" or comm.reducers or comm.backend == "rsctl"
+        if is_asked and self in _hooks and not kwargs.get("divide_by_initial_world_size", True):
+            message = "join(divide_by_initial_world_size=False) divides gradients by the number of "
+            message += f"ranks that still have batches, and with {name} all ranks count"
+            remedy = f"Leave the argument out, or remove {name}."
+            raise BindingError(name, message, remedy)
+        return real(self, **kwargs)
+
+    return join_hook
+
+
 def wrap_register_builtin_comm_hook(real: Callable[..., Any]) -> Callable[..., Any]:
     """The same for the hooks that are built into DDP in C++."""
     equivalents = {

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -59,7 +59,8 @@ class GradientPipeline:
         self._depth = 0 if isinstance(intra_node, WholeGradient) else _IN_FLIGHT
         self._stream = new_stream(device)
         self._order = threading.Lock()
-        self._waiting: queue.SimpleQueue[TensorOperation | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[TensorOperation | Literal["flush"] | None]
+        self._waiting = queue.SimpleQueue()
         self._begun: deque[TensorOperation] = deque()
         self._flushes = False
         self._turn = threading.Lock()
@@ -104,6 +105,13 @@ class GradientPipeline:
                 self._begin(operation)
             self._waiting.put(operation)
         return _in_profile(operation.future)
+
+    def flush(self) -> None:
+        """Let all results come, as nothing follows for a while.
+
+        All workers call this after the same operation.
+        """
+        self._waiting.put("flush")
 
     def close(self) -> None:
         """Leave the reducers when all workers have received their results from this one."""
@@ -155,7 +163,8 @@ class GradientPipeline:
         """All operations that callers wait for, including those that arrive meanwhile."""
         yield from self._begun
         while (operation := self._waiting.get()) is not None:
-            yield operation
+            if operation != "flush":
+                yield operation
 
     def _take_turns(self) -> None:
         with self._on_stream(None):
@@ -170,7 +179,10 @@ class GradientPipeline:
                     continue
                 if operation is None:
                     return
-                self._take(operation)
+                if operation == "flush":
+                    self._flushes = True
+                else:
+                    self._take(operation)
 
     def _take(self, operation: TensorOperation) -> None:
         """Begin an operation; the order determines how many must be finished then."""

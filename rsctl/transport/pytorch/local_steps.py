@@ -39,10 +39,12 @@ def start(comm: CommSettings) -> None:
     if comm.local is None:
         return
     training = _training = LocalTraining(comm.local, comm)
-    prepare, stepped = with_findings(training.prepare), with_findings(training.stepped)
+    prepare, stepped = _eager(training.prepare), _eager(training.stepped)
     register_optimizer_step_pre_hook(lambda optimizer, *_: prepare(optimizer))
     register_optimizer_step_post_hook(lambda optimizer, *_: stepped(optimizer))
-    _wrap(DistributedDataParallel, "forward", lambda real: _forward(real, training))
+    _wrap(DistributedDataParallel, "_pre_forward", lambda real: _forward(real, training))
+    _wrap(DistributedDataParallel, "__getstate__", _get_state)
+    _wrap(DistributedDataParallel, "__setstate__", lambda real: _set_state(real, training))
     for name in ("join", "join_hook"):
         _wrap(DistributedDataParallel, name, _refuse_join)
     _wrap(torch.amp.GradScaler, "step", lambda real: _scaled_step(real, prepare, stepped))
@@ -51,6 +53,7 @@ def start(comm: CommSettings) -> None:
     _wrap(Optimizer, "state_dict", lambda real: _optimizer_state(real, training))
     _wrap(Optimizer, "load_state_dict", lambda real: _load_optimizer(real, training))
     replace_function("barrier", lambda real: _barrier(real, training))
+    replace_function("init_process_group", lambda real: _init_process_group(real, training))
 
 
 def current() -> LocalTraining | None:
@@ -91,14 +94,49 @@ def _wrap(owner: type, name: str, wrap: Callable[[Callable[..., Any]], Callable[
     setattr(owner, name, functools.wraps(real)(wrap(real)))
 
 
-def _forward(real: Callable[..., Any], training: LocalTraining) -> Callable[..., Any]:
-    counted = torch.compiler.disable(with_findings(training.forward))  # type: ignore[no-untyped-call]
+def _eager(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with findings that torch.compile calls as it is, instead of tracing into it."""
+    eager: Callable[..., Any] = torch.compiler.disable(with_findings(function))  # type: ignore[no-untyped-call]
+    return eager
 
-    def forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
+
+def _forward(real: Callable[..., Any], training: LocalTraining) -> Callable[..., Any]:
+    counted = _eager(training.forward)
+
+    def _pre_forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
         counted(self)
         return real(self, *args, **kwargs)
 
-    return forward
+    return _pre_forward
+
+
+def _get_state(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A `__getstate__` without what `LocalTraining.add` has left out of the model."""
+
+    def __getstate__(self: DistributedDataParallel) -> Any:
+        return {**real(self), "require_backward_grad_sync": True}
+
+    return __getstate__
+
+
+def _set_state(real: Callable[..., Any], training: LocalTraining) -> Callable[..., Any]:
+    """A `__setstate__` by which a copy of a model takes local steps, too."""
+
+    def __setstate__(self: DistributedDataParallel, state: Any) -> None:
+        real(self, state)
+        if training.has_models:
+            training.add(self)
+
+    return with_findings(__setstate__)
+
+
+def _init_process_group(real: Callable[..., Any], training: LocalTraining) -> Callable[..., Any]:
+    def init_process_group(*args: Any, **kwargs: Any) -> Any:
+        result = real(*args, **kwargs)
+        training.forget_groups()
+        return result
+
+    return init_process_group
 
 
 def _refuse_join(_: Callable[..., Any]) -> Callable[..., Any]:
@@ -190,7 +228,9 @@ def _next(real: Callable[..., Any], training: LocalTraining) -> Callable[..., An
         try:
             return real(self)
         except StopIteration:
-            if self._rsctl_trains:
+            trains, self._rsctl_trains = self._rsctl_trains, False
+            self._rsctl_steps = None  # with persistent workers it is the next epoch's iterator, too
+            if trains:
                 training.at_epoch_end()
             raise
 

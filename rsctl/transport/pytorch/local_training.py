@@ -52,6 +52,8 @@ class Model:
         self.averaging = averaging
         self.announcement: str | None = line
         self.forwards = 0
+        self.unused_forwards = 0
+        """The forward passes in training mode before the first step of an optimizer."""
         self.trained: list[Trained] = []
         named = ((n, p) for n, p in ddp.module.named_parameters() if p.requires_grad)
         ignored = set(getattr(ddp, "parameters_to_ignore", ()))
@@ -102,30 +104,63 @@ class LocalTraining:
         phrases = [*averaging.describe(), self._settings.describe()]
         line = f"parameters of DistributedDataParallel: {', '.join(phrases)}"
         line += f", compression {self._comm.compression}"
-        self._models[ddp] = Model(ddp, averaging, line)
+        made = Model(ddp, averaging, line)
+        self._end_rounds_of(made)
+        self._models[ddp] = made
         # As in `no_sync`, and for good: what DDP would exchange in a pass is left out.
         ddp.require_backward_grad_sync = False
         ddp._static_graph_delay_allreduce_enqueued = True
         if any(isinstance(each, torch.nn.SyncBatchNorm) for each in ddp.module.modules()):
             print_once("SyncBatchNorm exchanges its statistics in each step, despite local steps")
 
+    def _end_rounds_of(self, made: Model) -> None:
+        """Forget the models whose parameters a script has wrapped again.
+
+        Raises BindingError if a parameter would belong to two models.
+        """
+        for ddp, model in list(self._models.items()):
+            trains = {id(p) for p in ddp.module.parameters() if p.requires_grad}
+            left = trains & model.names.keys()
+            if left <= made.names.keys():
+                del self._models[ddp]
+            elif left & made.names.keys():
+                message = "two DistributedDataParallel models share some of their parameters"
+                remedy = "Wrap one module that has all of them, or remove comm.local_steps."
+                raise BindingError(KEY, message, remedy)
+
+    def forget_groups(self) -> None:
+        """The script has made a new default process group, of which its models will be."""
+        self._averagings.clear()
+        self._models.clear()
+
     def forward(self, ddp: DistributedDataParallel) -> None:
         """A forward pass of a model begins. Raises BindingError if no optimizer follows any."""
         model = self._models.get(ddp)
-        if model is None or not torch.is_grad_enabled() or not ddp.training:
+        if model is None:
+            return
+        ddp.require_backward_grad_sync = False  # scripts set it themselves in place of no_sync()
+        if not torch.is_grad_enabled():
             return
         model.forwards += 1
-        if model.forwards == _FORWARDS_WITHOUT_STEP and not model.trained:
+        model.unused_forwards += ddp.training and not model.trained
+        if model.unused_forwards == _FORWARDS_WITHOUT_STEP:
             message = f"{model.forwards} forward passes, and no optimizer of torch.optim stepped"
             remedy = "Train with an optimizer of torch.optim, or remove comm.local_steps."
             raise BindingError(KEY, message, remedy)
 
     def prepare(self, optimizer: Any) -> None:
         """Before a step of an optimizer: begin the rounds of its parameters."""
-        for model in self._models.values():
-            mine = [p for p in _parameters(optimizer) if id(p) in model.names]
-            if mine:
-                self._assign(model, optimizer, mine)
+        parameters = _parameters(optimizer)
+        found = ((m, [p for p in parameters if id(p) in m.names]) for m in self._models.values())
+        trains = [(model, mine) for model, mine in found if mine]
+        saved = self._saved.pop(optimizer, []) if trains else []
+        if saved is None and self._settings.momentum:
+            print_once(
+                "local steps: the optimizer's checkpoint has no outer momentum, which begins again"
+            )
+        left = list(saved or [])
+        for model, mine in trains:
+            self._assign(model, optimizer, mine, left)
 
     def stepped(self, optimizer: Any) -> None:
         """An optimizer has made its step, or a GradScaler has left it out."""
@@ -222,8 +257,14 @@ class LocalTraining:
         for model in list(self._models.values()):
             yield from model.trained
 
-    def _assign(self, model: Model, optimizer: Any, parameters: list[torch.nn.Parameter]) -> None:
-        """Find or begin the round of an optimizer's parameters."""
+    def _assign(
+        self,
+        model: Model,
+        optimizer: Any,
+        parameters: list[torch.nn.Parameter],
+        saved: list[Saved],
+    ) -> None:
+        """Find or begin the round of an optimizer's parameters. Takes its state out of `saved`."""
         _require_plain(optimizer)
         owners = {id(p): trained for trained in model.trained for p in trained.parameters}
         new = [p for p in parameters if id(p) not in owners]
@@ -232,19 +273,15 @@ class LocalTraining:
             touched = [Trained(model, Round(self._settings, model.averaging))]
             model.trained += touched
         if new:
+            if not touched[0].is_stale:
+                touched[0].round.agree([])  # all begin again with the same values
             touched[0].parameters += new
             touched[0].is_stale = True
         for trained in touched:
             trained.optimizer = weakref.ref(optimizer)
-        stale = [trained for trained in touched if trained.is_stale]
-        saved = self._saved.pop(optimizer, []) if stale else []
-        if saved is None and self._settings.momentum:
-            print_once(
-                "local steps: the optimizer's checkpoint has no outer momentum, which begins again"
-            )
-        saved = saved or []
-        for number, trained in enumerate(stale):
-            self._begin(trained, saved[number] if number < len(saved) else None)
+        for trained in touched:
+            if trained.is_stale:
+                self._begin(trained, saved.pop(0) if saved else None)
 
     def _begin(self, trained: Trained, saved: Saved | None) -> None:
         """Begin a round, or begin it again with the momentum of parameters that stay."""

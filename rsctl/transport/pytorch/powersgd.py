@@ -26,7 +26,33 @@ def powersgd_hook(group: dist.ProcessGroup, device: torch.device, comm: CommSett
         start_powerSGD_iter=comm.powersgd_start,
     )
     hook = torch_powersgd.powerSGD_hook
-    return CommHook(state, hook if device.type == "cuda" else one_at_a_time(hook))
+    ordered = hook if device.type == "cuda" else one_at_a_time(hook)
+    return CommHook(state, _without_overflows(ordered))
+
+
+def _without_overflows(hook: Hook) -> Hook:
+    """A hook whose memory of earlier steps does not keep NaN and infinity.
+
+    A gradient scaler skips a step that overflowed; PyTorch's PowerSGD would add its error to each
+    step that follows, and begin with its matrices. The result is the same on all ranks, and so is
+    the decision.
+    """
+
+    @functools.wraps(hook)
+    def reduce(state: Any, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        index = bucket.index()
+        error = state.error_dict.get(index)
+
+        def settle(done: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+            gradient = done.value()
+            if index in state.p_memory_dict and not gradient.isfinite().all():
+                del state.p_memory_dict[index], state.q_memory_dict[index]
+                state.error_dict[index] = torch.zeros_like(gradient) if error is None else error
+            return gradient
+
+        return hook(state, bucket).then(settle)
+
+    return reduce
 
 
 def describe(comm: CommSettings) -> str:

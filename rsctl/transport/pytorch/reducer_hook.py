@@ -71,6 +71,8 @@ class _ReducerHook:
                 timeout=timeout,
                 packing=self._packing_of(bucket),
             )
+        if bucket.is_last():
+            self._session.pipeline.flush()
         print_once(f"gradients that are {reason} do not use reducers but all-reduce")
         plain: torch.futures.Future[torch.Tensor] = default_hooks.allreduce_hook(
             self._group, bucket

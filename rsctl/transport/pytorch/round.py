@@ -83,7 +83,8 @@ class Round:
         """
         self._finish()
         flats = [] if self.is_agreed else [each.change() for each in self.tensors]
-        flat = torch.cat([*flats, *(other.detach().flatten().float() for other in others)])
+        mine = [*flats, *(other.detach().flatten().float() for other in others)]
+        flat = torch.cat(mine or [torch.empty(0)])
         if not flat.numel():
             return
         self._averaging.average(flat)

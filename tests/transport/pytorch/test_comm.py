@@ -50,6 +50,28 @@ def test_powersgd_over_several_buckets(run: Run, plain: Any) -> None:
     assert ended.digest != plain.digest
 
 
+def test_powersgd_forgets_a_step_that_overflowed(run: Run) -> None:
+    plain = run("scaled.py", "200")
+    comm = {"RSCTL_COMM_COMPRESSION": "powersgd", "RSCTL_POWERSGD_START": "2"}
+    ended = run("scaled.py", "200", **comm)
+    for ours, theirs in zip(ended.ranks, plain.ranks, strict=True):
+        assert ours["scales"] == theirs["scales"]
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=0.1)
+
+
+def test_a_compression_refuses_to_divide_by_the_active_ranks(run: Run) -> None:
+    plain = run("local.py", "--active", RSCTL_COMM_BUCKET_MB="1")
+    assert plain.digest
+    ended = run("local.py", "--active", RSCTL_COMM_COMPRESSION="bf16")
+    assert ended.code == 1
+    finding, *_ = ended.printed("finding")
+    assert finding["message"] == (
+        "comm.compression: join(divide_by_initial_world_size=False) divides gradients by the "
+        "number of ranks that still have batches, and with comm.compression all ranks count"
+    )
+    assert finding["remedy"] == "Leave the argument out, or remove comm.compression."
+
+
 def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
     own = run("train.py", "--backend", "gloo", "--own-hook")
     ended = run(

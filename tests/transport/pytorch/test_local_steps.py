@@ -88,6 +88,54 @@ def test_what_scripts_do_beside_a_step(run: Run, options: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize(
+    ("other", "usual"),
+    [
+        (("--accumulate", "3", "--flag"), ("--accumulate", "3")),
+        (("--eval",), ()),
+        (("--replicate",), ()),
+        (("--copy",), ()),
+        (("--compile",), ()),
+        (("--validate",), ()),
+    ],
+    ids=["flag", "eval", "replicate", "copy", "compile", "validate"],
+)
+def test_other_ways_to_train_give_the_same_numbers(
+    run: Run, other: tuple[str, ...], usual: tuple[str, ...]
+) -> None:
+    ended = run("local.py", *other, **H4)
+    assert equal_steps(ended) == [4, 8]
+    assert ended.digest == run("local.py", *usual, **H4).digest
+
+
+def test_a_model_that_is_wrapped_again_publishes_its_own_exchanges(run: Run) -> None:
+    before = run("local.py", "--steps", "5", **H4).ranks[0]["saved"]
+    options = ("--again", "5", "--steps")
+    later, then = (run("local.py", *options, steps, **H4) for steps in ("11", "9"))
+    assert equal_steps(then) == [4, 9]
+    assert later.ranks[0]["saved"] == later.ranks[1]["saved"] == then.ranks[0]["saved"] != before
+
+
+def test_an_epoch_may_end_with_a_round(run: Run) -> None:
+    ended = run("local.py", "--epoch", "8", "--steps", "16", **H4)
+    assert equal_steps(ended) == [8, 16]
+
+
+def test_parameters_join_a_round(run: Run) -> None:
+    ended = run("local.py", "--add", "5", "--steps", "10", **H4)
+    assert equal_steps(ended) == [4, 9]
+
+
+def test_the_average_of_a_checkpoint_is_not_compressed(run: Run) -> None:
+    """The squares of gradients that Adam keeps are below the least number of 16 bits."""
+    options = ("--optimizer", "adam", "--barrier", "5")
+    comm = {"RSCTL_COMM_LOCAL_STEPS": "100"}
+    plain = run("local.py", *options, **comm)
+    ended = run("local.py", *options, **comm, RSCTL_COMM_COMPRESSION="fp16")
+    assert equal_steps(ended) == [5]
+    assert [line["losses"] for line in ended.ranks] == [line["losses"] for line in plain.ranks]
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--hook",), "the script registers a hook for its gradients (allreduce_hook), which do "),
@@ -202,12 +250,16 @@ def test_a_run_that_is_killed_and_resumed_has_the_same_curve(
         assert after["state"] == before["state"]
 
 
-def test_a_checkpoint_of_a_round_s_end_needs_no_barrier(run: Run, tmp_path: Any) -> None:
+@pytest.mark.parametrize("options", [(), ("--two",)], ids=["one-model", "two-models"])
+def test_a_checkpoint_of_a_round_s_end_needs_no_barrier(
+    run: Run, tmp_path: Any, options: tuple[str, ...]
+) -> None:
     file = str(tmp_path / "last.pt")
-    whole = run("local.py", "--steps", "12", "--save", file, "--save-at", "8", **H4)
-    rest = run("local.py", "--steps", "12", "--load", file, **H4)
+    options = (*options, "--steps", "12")
+    whole = run("local.py", *options, "--save", file, "--save-at", "8", **H4)
+    rest = run("local.py", *options, "--load", file, **H4)
     assert rest.digest == whole.digest
-    without = run("local.py", "--steps", "12", "--load", file)
+    without = run("local.py", *options, "--load", file)
     assert without.digest != whole.digest  # the entry in the checkpoint does no harm
 
 

@@ -118,6 +118,16 @@ def test_two_levels(run: Run, reducers: Reducers) -> None:
     assert all(halves <= line["reduced_bytes"] < halves + 64 for line in counted)
 
 
+def test_two_levels_end_though_reducers_cannot_add_the_last_bucket(
+    run: Run, reducers: Reducers
+) -> None:
+    options = ("--backend", "gloo", "--double", "--bucket", "0.04")
+    own = run("train.py", *options, nodes=2)
+    ended = run("train.py", *options, nodes=2, **reducers(2, lanes=2).environ)
+    assert ended.digest
+    assert ended.some == pytest.approx(own.some, rel=1e-4, abs=1e-6)
+
+
 def test_the_backend_by_name(run: Run, reducers: Reducers) -> None:
     ended = run("collectives.py", **reducers(2).environ)
     same = {

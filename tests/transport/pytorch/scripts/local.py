@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import copy
 import hashlib
 import json
 import os
@@ -26,8 +27,18 @@ options.add_argument("--overflow", type=int, help="rank 1 has an infinite gradie
 options.add_argument("--dtype", default="float32")
 options.add_argument("--hook", action="store_true")
 options.add_argument("--join", action="store_true")
+options.add_argument("--active", action="store_true", help="join() that divides by active ranks")
+options.add_argument("--validate", action="store_true", help="rank 0 reads other data after a step")
 options.add_argument("--without-ddp", action="store_true")
 options.add_argument("--epoch", type=int, help="steps of an epoch of a DataLoader")
+options.add_argument("--flag", action="store_true", help="set DDP's flag in place of no_sync()")
+options.add_argument("--compile", action="store_true", help="compile model and optimizer's step")
+options.add_argument("--eval", action="store_true", help="train without dropout")
+options.add_argument("--replicate", action="store_true", help="PyTorch's composable DDP")
+options.add_argument("--copy", action="store_true", help="train a copy of the model")
+options.add_argument("--two", action="store_true", help="one optimizer of two models")
+options.add_argument("--add", type=int, help="the step before which a layer begins to train")
+options.add_argument("--again", type=int, help="the step before which the model is wrapped again")
 options.add_argument("--barrier", type=int, help="the step before which there is a barrier")
 options.add_argument("--save", help="rank 0 writes its checkpoint here, after --save-at")
 options.add_argument("--save-at", type=int)
@@ -70,8 +81,32 @@ rank = dist.get_rank()
 torch.manual_seed(rank)
 torch.set_num_threads(1)
 net = Net().to(getattr(torch, args.dtype))
-settings = {"find_unused_parameters": args.unused, "static_graph": args.static}
-model = net if args.without_ddp else DistributedDataParallel(net, **settings)
+settings = {
+    "find_unused_parameters": args.unused or args.add is not None,
+    "static_graph": args.static,
+}
+wrapped = []
+
+
+def wrap() -> torch.nn.Module:
+    if args.replicate:
+        from torch.distributed._composable.replicate import replicate
+
+        return replicate(net)
+    if args.two:
+        net.first, net.last = map(DistributedDataParallel, (net.first, net.last))
+    if args.two or args.without_ddp:
+        return net
+    wrapped.append(DistributedDataParallel(net, **settings))
+    return copy.deepcopy(wrapped[-1]) if args.copy else wrapped[-1]
+
+
+model = wrap()
+net = model.module if args.copy else net
+if args.eval:
+    model.eval()
+compiled = (lambda f: torch.compile(f, backend="eager")) if args.compile else (lambda f: f)
+forward = compiled(model)
 if args.hook:
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
@@ -86,7 +121,9 @@ if args.optimizer == "zero":
 
     optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.SGD, lr=0.1)
 else:
-    optimizer = makers[args.optimizer](net.parameters())
+    first = net.last if args.add is not None else net
+    optimizer = makers[args.optimizer](first.parameters())
+make_step = compiled(lambda: optimizer.step())
 begin = 0
 if args.load:
     checkpoint = torch.load(args.load, weights_only=True)
@@ -106,10 +143,13 @@ def train(step: int) -> None:
     optimizer.zero_grad()
     for part in range(args.accumulate):
         is_last = part == args.accumulate - 1
-        context = contextlib.nullcontext() if is_last or args.without_ddp else model.no_sync()
+        if args.flag:
+            model.require_backward_grad_sync = is_last
+        is_plain = is_last or args.without_ddp or args.flag
+        context = contextlib.nullcontext() if is_plain else model.no_sync()
         with context:
             data = batch(step, part)
-            loss = (model(data) - data[:, :4].sin()).square().mean()
+            loss = (forward(data) - data[:, :4].sin()).square().mean()
             if args.overflow == step and rank == 1:
                 loss = loss * float("inf")
             (scaler.scale(loss) if scaler else loss).backward()
@@ -122,7 +162,7 @@ def train(step: int) -> None:
         scaler.step(optimizer)
         scaler.update()
     else:
-        optimizer.step()
+        make_step()
 
 
 def steps():
@@ -148,7 +188,13 @@ def look(step: int) -> None:
         torch.save(state, args.save)
 
 
-with model.join() if args.join else contextlib.nullcontext():
+is_joined = args.join or args.active
+validation = None
+if args.validate:
+    settings = {"num_workers": 1, "persistent_workers": True}
+    validation = torch.utils.data.DataLoader(range(2), **settings)
+joined = {"divide_by_initial_world_size": False} if args.active else {}
+with model.join(**joined) if is_joined else contextlib.nullcontext():
     for step in steps():
         if args.die == step and rank == 1:
             os._exit(9)
@@ -168,7 +214,13 @@ with model.join() if args.join else contextlib.nullcontext():
             dist.barrier()
             look(step - 1)
             seen[-1] += " barrier"
+        if args.add == step:
+            optimizer.add_param_group({"params": list(net.first.parameters())})
+        if args.again == step:
+            model = forward = wrap()
         train(step)
+        if validation and rank == 0:
+            list(validation)
         if step == 7 and args.late and rank == 0:
             open(args.late, "w").close()
         if not args.epoch:
