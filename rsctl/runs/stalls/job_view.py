@@ -94,32 +94,34 @@ class JobView:
             return f"ranks {ranges(some)}"
         return " and ".join(self.where(rank) for rank in some)
 
-    def at(self, rank: int) -> str:
-        """The script's line, as the end of a sentence."""
-        report = self.ranks[rank]
-        return f"; it is at {report.at}" if report.at else ""
+    def at(self, ranks: Sequence[int]) -> str:
+        """The script's line of the first of these ranks, as the end of a sentence about them."""
+        report = self.ranks[ranks[0]]
+        return f"; {_pronoun(ranks)} is at {report.at}" if report.at else ""
 
-    def doing(self, rank: int) -> str:
-        """The activity of a rank that the others wait for, as the end of a sentence."""
-        report = self.ranks[rank]
+    def doing(self, ranks: Sequence[int]) -> str:
+        """The activity of the first of the ranks that others wait for, as the end of a sentence."""
+        report, it = self.ranks[ranks[0]], _pronoun(ranks)
         at = f" at {report.at}" if report.at else ""
         if report.state == MISSING:
-            return "; it has not imported torch, or it has ended"
+            return f"; {it} has not imported torch, or it has ended"
         if report.state in _STATES:
-            return f"; its process {report.pid} {_STATES[report.state]}{at}"
+            its = "its" if it == "it" else f"{it}'s"
+            return f"; {its} process {report.pid} {_STATES[report.state]}{at}"
         if report.locked:
             return f"; native code holds Python's lock{at}"
         if report.inside == "data":
-            return f"; it waits for the data loader{at}"
+            return f"; {it} waits for the data loader{at}"
         if report.inside == "exit":
-            return f"; {self.at_exit(rank)}"
-        return f"; it is{at}" if at else ""
+            return f"; {self.at_exit(ranks)}"
+        return f"; {it} is{at}" if at else ""
 
-    def at_exit(self, rank: int) -> str:
-        """Say that the script of a rank has ended, and a thread has not."""
-        report = self.ranks[rank]
+    def at_exit(self, ranks: Sequence[int]) -> str:
+        """Say that the script of the first of these ranks has ended, and a thread has not."""
+        report, it = self.ranks[ranks[0]], _pronoun(ranks)
         at = f", at {report.at}" if report.at else ""
-        return f"its script has ended, and a thread of it has not{at}"
+        its = "its" if it == "it" else f"{it}'s"
+        return f"{its} script has ended, and a thread of it has not{at}"
 
     def line(self, report: RankReport) -> str:
         """One rank, for the list of all."""
@@ -157,6 +159,11 @@ def _shortened(name: str) -> str:
     """A name of a group; torch gives some a hash of 40 digits."""
     first, *rest = name.split(" ", 1)
     return " ".join([first[:12], *rest])
+
+
+def _pronoun(ranks: Sequence[int]) -> str:
+    """What the end of a sentence about ranks calls the first of them."""
+    return "it" if len(ranks) == 1 else f"rank {ranks[0]}"
 
 
 def conjugated(ranks: Sequence[int], verb: str) -> str:

@@ -52,7 +52,7 @@ def _odd_ranks(
 ) -> Verdict:
     rank, rest = odd[0], sorted(set(calls) - set(odd))
     skipped = _skipped(job, name, number, rank, rest)
-    at = job.at(rank)
+    at = job.at(odd)
     if skipped is not None:
         message = (
             f"{job.named(odd)} has skipped {skipped.describe()} (collective {skipped.number}"

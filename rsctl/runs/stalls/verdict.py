@@ -146,7 +146,7 @@ def _missing(job: JobView, found: _Waits, guilty: list[int]) -> Verdict:
     verb = "has" if len(guilty) == 1 else "have"
     message = (
         f"{job.named(guilty)} {verb} not called {what}, for which {numbers(waiting)} "
-        f"{conjugated(waiting, 'wait')}{job.doing(guilty[0])}"
+        f"{conjugated(waiting, 'wait')}{job.doing(guilty)}"
     )
     return Verdict(
         kind="missing",
@@ -183,8 +183,7 @@ def _circle(job: JobView, edges: Mapping[int, set[int]]) -> Verdict:
     waiting = {what: [r for r in ranks if r not in odd] for what, ranks in sides.items()}
     others = [f"{numbers(some)} {_in(what, some)}" for what, some in waiting.items() if some]
     message = (
-        f"{job.named(odd)} {_in(_waits_in(job, odd[0]), odd)}{job.at(odd[0])}; "
-        f"{'; '.join(others[:3])}"
+        f"{job.named(odd)} {_in(_waits_in(job, odd[0]), odd)}{job.at(odd)}; {'; '.join(others[:3])}"
     )
     return Verdict(
         kind="mismatch",
@@ -226,10 +225,10 @@ def _by_stacks(job: JobView) -> Verdict | None:
         return _absent(job, waiting, [])
     if not waiting or not others or any(_has_called_all(job, rank) for rank in others):
         return None
-    where = job.at(waiting[0]).removeprefix("; it is")
+    where = job.at(waiting[:1]).removeprefix("; it is")
     message = (
         f"{job.named(others)} {conjugated(others, 'do')} not join the others: {numbers(waiting)} "
-        f"{conjugated(waiting, 'wait')}{where}{job.doing(others[0])}"
+        f"{conjugated(waiting, 'wait')}{where}{job.doing(others)}"
     )
     return Verdict(
         kind="missing",
@@ -260,7 +259,7 @@ def _silent(job: JobView) -> Verdict | None:
 
 
 def _silent_ranks(job: JobView, silent: list[int], waiting: list[int]) -> Verdict:
-    doing = job.doing(silent[0])
+    doing = job.doing(silent)
     message = f"{job.named(silent)} {conjugated(silent, 'do')} not answer{doing}"
     return Verdict(
         kind="silent",
@@ -276,7 +275,7 @@ def _unproven(job: JobView, silent: list[int], waiting: list[int]) -> Verdict:
     who = f"{numbers(silent)} {conjugated(silent, 'do')} not answer"
     if len(silent) == len(job.ranks) > 1:
         who = "no rank answers"
-    at = job.at(silent[0]) if silent[0] in job.ranks else ""
+    at = job.at(silent) if silent[0] in job.ranks else ""
     message = f"the cause is not known: {who}{at}{_who_waits(job, waiting)}"
     return Verdict(kind="unknown", message=message)
 
@@ -312,7 +311,7 @@ def _not_ended(job: JobView) -> Verdict | None:
     others = [report for report in alive if report.inside != "exit"]
     if not guilty or any(report.at or pending_calls(report) for report in others):
         return None
-    message = f"{job.named(guilty)} {conjugated(guilty, 'do')} not end: {job.at_exit(guilty[0])}"
+    message = f"{job.named(guilty)} {conjugated(guilty, 'do')} not end: {job.at_exit(guilty)}"
     return Verdict(
         kind="exit", message=message, guilty=tuple(guilty), replicas=job.replicas(guilty)
     )
@@ -356,7 +355,7 @@ def _idle(job: JobView) -> str:
     loading = [r.rank for r in job.ranks.values() if r.inside == "data"]
     if loading:
         waits = conjugated(loading, "wait")
-        return f"{job.named(loading)} {waits} for data{job.at(loading[0])}"
+        return f"{job.named(loading)} {waits} for data{job.at(loading)}"
     if job.ranks:
-        return f"no rank is known to wait for another{job.at(min(job.ranks))}"
+        return f"no rank is known to wait for another{job.at(sorted(job.ranks))}"
     return "no process uses a processor, reads or writes"

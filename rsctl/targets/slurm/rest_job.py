@@ -135,7 +135,8 @@ def _component(options: Iterable[str]) -> dict[str, Any]:
         except (KeyError, ValueError) as problem:
             reason = f" with this value ({problem})" if isinstance(problem, ValueError) else ""
             message = f"slurmrestd has no field for the option {option!r} of sbatch{reason}"
-            remedy = "remove it from targets.slurm.sbatch, or use another targets.slurm.connection"
-            finding = error("sbatch", message, remedy, "targets.slurm.sbatch")
+            key = f"targets.slurm.{'switches' if name == 'switches' else 'sbatch'}"
+            remedy = f"remove it from {key}, or use another targets.slurm.connection"
+            finding = error("sbatch", message, remedy, key)
             raise RsctlError(ExitCode.USAGE, finding) from None
     return fields

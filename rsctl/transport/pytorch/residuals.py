@@ -82,7 +82,8 @@ class Residuals:
         if kept is None or kept.numel() != size:
             for other in [key for key in self._buckets if not set(key).isdisjoint(names)]:
                 del self._buckets[other]
-            kept = self._buckets[names] = torch.zeros(size, device=device)
+            kept = torch.zeros(size)
+        kept = self._buckets[names] = kept.to(device)  # a checkpoint's may be on the CPU
         return kept
 
     def state_dict(self) -> dict[str, Any]:

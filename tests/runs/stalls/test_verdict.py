@@ -99,6 +99,17 @@ def test_the_rank_that_has_called_less_is_guilty_and_the_others_wait() -> None:
     assert found.lines[2] == "rank 2 (worker-2), at train.py:7 step"
 
 
+def test_what_is_known_of_one_of_several_guilty_ranks_is_said_of_that_one() -> None:
+    at = {"at": "train.py:7 step"}
+    found = verdict(waits(5), waits(5), done(4, **at), done(4, **at))
+    assert found.message.endswith("for which ranks 0 and 1 wait; rank 2 is at train.py:7 step")
+    stopped = {"answers": False, "state": "T", "pid": 77}
+    assert verdict(waits(5), stopped, stopped, waits(5)).message.startswith(
+        "rank 1 (worker-1) and rank 2 (worker-2) do not answer; rank 1's process 77 has been "
+        "stopped by a signal; "
+    )
+
+
 def test_several_ranks_that_have_called_less_are_guilty() -> None:
     found = verdict(waits(5), done(4), done(4), waits(5))
     assert (found.kind, found.guilty, found.waiting) == ("missing", (1, 2), (0, 3))

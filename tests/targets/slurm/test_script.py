@@ -356,6 +356,9 @@ def test_a_plan_for_slurmrestd_has_the_error_of_the_option(tmp_path: Path, conne
     slurm = {"connection": connection, "sbatch": ["--nice=1", "--begin=noon"]}
     found = refused(tmp_path, slurm=slurm)
     assert "'--begin=noon'" in found["targets.slurm.sbatch"]
+    [(path, message)] = refused(tmp_path, slurm={**slurm, "sbatch": [], "switches": "1@60"}).items()
+    assert path == "targets.slurm.switches"
+    assert "only a count, without @TIME" in message
     assert planned(tmp_path, slurm={**slurm, "connection": "local"}).request
 
 

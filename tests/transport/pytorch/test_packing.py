@@ -11,6 +11,7 @@ import torch
 
 from rsctl.transport import native
 from rsctl.transport.pytorch import packing
+from rsctl.transport.pytorch.residuals import Residuals
 
 Run = Callable[..., Any]
 
@@ -129,3 +130,15 @@ def test_eight_bits_without_reducers_are_refused(run: Run) -> None:
         "Set reducers.count, or comm.compression: bf16.",
     )
     assert "only reducers can add gradients of int8, and this job has no reducers" in str(finding)
+
+
+def test_the_errors_of_a_checkpoint_go_to_the_device_of_the_gradients() -> None:
+    """Scripts load checkpoints onto the CPU. `meta` stands for another device."""
+
+    class Wrapped:
+        module = torch.nn.Linear(2, 2)
+
+    kept = Residuals(Wrapped())  # type: ignore[arg-type]
+    kept.load_state_dict({"parts": [(["weight"], torch.ones(4))]})
+    assert kept.of_part(("weight",), 4, torch.device("cpu")).tolist() == [1.0] * 4
+    assert kept.of_part(("weight",), 4, torch.device("meta")).device.type == "meta"
