@@ -162,7 +162,7 @@ def _shortened(name: str) -> str:
 
 
 def _pronoun(ranks: Sequence[int]) -> str:
-    """What the end of a sentence about ranks calls the first of them."""
+    """The word for the first of some ranks, at the end of a sentence about them."""
     return "it" if len(ranks) == 1 else f"rank {ranks[0]}"
 
 
