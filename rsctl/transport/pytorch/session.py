@@ -59,6 +59,9 @@ class ReducerSession:
 _session: ReducerSession | None = None
 _failure: RuntimeError | None = None
 _operations = 0
+_opened = 0
+_MOST_SESSIONS = 1 << 10  # of one start of the workers
+_LARGEST = (1 << 32) - 1  # the largest epoch of a frame
 
 
 def spans_all(group: dist.ProcessGroup) -> bool:
@@ -115,10 +118,12 @@ def close_session() -> None:
 
 
 def _open(device: torch.device, comm: CommSettings) -> ReducerSession:
-    exchange = RankExchange("reducers")
+    global _opened
+    exchange = RankExchange(f"reducers/{_opened}")
     topology = find_topology(exchange)
     timeout = timeout_of(dist.group.WORLD, device) if dist.group.WORLD else None
     transport = _connect(topology, exchange, timeout)
+    _opened += 1
     loss = ReducerLoss(Recovery(topology, timeout) if comm.fallback else None, topology)
     within_node = intra_node(topology, device, timeout)
     pipeline = GradientPipeline(transport, within_node, device, loss)
@@ -134,6 +139,7 @@ def _connect(topology: Topology, exchange: RankExchange, timeout: float | None) 
         settings = replace(
             settings,
             run=lane_run(settings.run, topology.lane),
+            epoch=_session_epoch(settings.epoch),
             rank=topology.lane_rank,
             world=len(topology.lane_ranks),
             timeout=timeout or settings.timeout,
@@ -145,6 +151,16 @@ def _connect(topology: Topology, exchange: RankExchange, timeout: float | None) 
             topology.name_ranks(error.message),
             "See the reducers' logs, or set reducers.count: 0.",
         ) from error
+
+
+def _session_epoch(start: int) -> int:
+    """The epoch of this process's next session, later than those of all sessions before it.
+
+    A script that forms its process group again opens another session. A start's own number is
+    small, or seconds of a clock, of which a session takes more than one.
+    """
+    is_clock = start >= _LARGEST // _MOST_SESSIONS
+    return min(_LARGEST, (start if is_clock else start * _MOST_SESSIONS) + _opened)
 
 
 def _exchange_addresses(exchange: RankExchange, topology: Topology) -> Callable[[str], list[str]]:

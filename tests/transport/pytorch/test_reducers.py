@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,6 +48,17 @@ def test_numbers_are_those_of_plain_training(run: Run, reducers: Reducers, plain
         *("rank", "operations", "reduced_bytes", "sent_bytes", "received_bytes"),
         *("busy_seconds", "stalled_seconds", "gbit_per_second"),
     }
+
+
+@pytest.mark.parametrize("backend", ["gloo", "rsctl"])
+def test_a_script_that_forms_its_process_group_again(
+    run: Run, reducers: Reducers, tmp_path: Path, backend: str
+) -> None:
+    """As scripts do that train with several settings, one after the other."""
+    plain = run("train.py", "--backend", "gloo", "--again", str(tmp_path / "plain"))
+    words = ("train.py", "--backend", backend, "--again", str(tmp_path / "store"))
+    ended = run(*words, **reducers(2).environ)
+    assert ended.digest == plain.digest
 
 
 def test_the_python_engine_and_the_workers_own_reducers(

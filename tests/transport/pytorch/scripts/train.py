@@ -22,6 +22,7 @@ options.add_argument("--dtype", default="float32")
 options.add_argument("--own-hook", action="store_true")
 options.add_argument("--empty", action="store_true", help="one more parameter, of no numbers")
 options.add_argument("--double", action="store_true", help="the last bucket is of float64")
+options.add_argument("--again", help="a file by which ranks form another group after 2 steps")
 options.add_argument("--wait-for", help="a file that must be there before the fourth step")
 args = options.parse_args()
 
@@ -51,6 +52,12 @@ for step in range(args.steps):
         (pathlib.Path(args.wait_for).parent / f"ready-{rank}").touch()
         while not os.path.exists(args.wait_for):
             time.sleep(0.005)
+    if step == 2 and args.again:
+        del model
+        dist.destroy_process_group()
+        store = dist.FileStore(args.again, 2)  # torchrun's store has the first group's addresses
+        dist.init_process_group(args.backend, store=store, rank=rank, world_size=2)
+        model = DistributedDataParallel(plain, **buckets)
     optimizer.zero_grad()
     loss = model(torch.randn(8, args.width, dtype=dtype)).square().sum()
     (loss + plain.empty.sum() if args.empty else loss).backward()
