@@ -11,6 +11,7 @@ from rsctl.job.values import value_on
 from rsctl.targets.chief import rank_findings
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
+from rsctl.targets.slurm.payload import size_findings
 from rsctl.targets.slurm.pools import Allocation, pool_findings, reducer_count
 from rsctl.targets.stalls import cloud_stall_findings
 from rsctl.targets.variables import comm_env, tls_findings
@@ -177,6 +178,7 @@ def job_findings(job: Job, allocation: Allocation, package: Package) -> Iterator
     yield from pool_findings(job)
     yield from _comm_findings(job, allocation)
     yield from package_notes(package)
+    yield from size_findings(package)
 
 
 def _shared_findings(options: SlurmOptions) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import random
 import subprocess
 import sys
 import tarfile
@@ -341,6 +342,18 @@ def test_the_request_of_slurmrestd(tmp_path: Path) -> None:
         "required_switches": {**number, "number": 2},
     }
     assert body == {"script": made.request["script"], "jobs": [workers, {**common, "nodes": "1"}]}
+
+
+def test_a_source_that_no_batch_script_can_have_is_an_error_of_the_plan(tmp_path: Path) -> None:
+    """Text packs well, and weights do not."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "log.txt").write_text("step 1 loss 0.5\n" * 500_000)
+    assert planned(tmp_path).request
+    (tmp_path / "source" / "weights.pt").write_bytes(random.Random(0).randbytes(3 << 20))
+    assert refused(tmp_path) == {
+        "image.source": "the source is more than 3 MiB when it is packed, and a batch script can "
+        "have 3 MiB of it"
+    }
 
 
 def test_slurmrestd_has_no_field_for_an_option(tmp_path: Path) -> None:
