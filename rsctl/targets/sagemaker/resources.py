@@ -45,9 +45,9 @@ def _group(name: str, machine: Machine, count: int) -> dict[str, Any]:
 
 def _volume(job: Job, machines: list[str]) -> int | None:
     """Gigabytes of each machine's volume; a machine with its own disks gets none."""
-    if all(has_own_disks(name) for name in machines):
-        return None
-    return math.ceil(job.workers.disk / 1e9) if job.workers.disk else _DEFAULT_VOLUME_GB
+    if job.workers.disk:
+        return math.ceil(job.workers.disk / 1e9)
+    return None if all(has_own_disks(name) for name in machines) else _DEFAULT_VOLUME_GB
 
 
 def _placement(job: Job) -> dict[str, Any] | None:

@@ -161,15 +161,6 @@ def test_other_machines_where_there_is_no_capacity(tmp_path: Path) -> None:
     assert plan["world_size"] == 16
 
 
-def test_a_machine_with_built_in_disks_gets_no_volume_even_if_one_is_set(tmp_path: Path) -> None:
-    """SageMaker attaches none, and may refuse a size beyond that of the disks."""
-    plan = render(tmp_path, {"workers": {"accelerator": "a10g", "disk": "500GB"}})
-    assert plan["request"]["body"]["ResourceConfig"] == {
-        "InstanceType": "ml.g5.xlarge",
-        "InstanceCount": 1,
-    }
-
-
 def test_a_preferred_machine_without_disks_gets_a_volume(tmp_path: Path) -> None:
     changes = {
         "workers": {"count": 1, "accelerator": "a10g:4"},
