@@ -20,7 +20,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.causes import LOST_PEER
 from rsctl.runs.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
 from rsctl.runs.stream.events import Failure, LogEvent, parse_time, seconds_between
-from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.origins import Origin, find_origin
 from rsctl.runs.stream.sanitize import sanitize_line
@@ -220,16 +220,12 @@ def _rank_records(folder: RunFolder) -> list[RankRecord]:
 
 
 def _records_of(folder: RunFolder, replica: str) -> list[RankRecord]:
-    path = folder.log(replica)
-    reader = JournalReader(path, replica, tail_offset(path, _TAIL))
     records: list[RankRecord] = []
-    while batch := reader.read():
-        for line in batch:
-            if record := rank_record(line):
-                records.append(record)
-            elif restarts_in_place(line) or _announces(line):
-                records.clear()
-    reader.close()
+    for line in tail_lines(folder.log(replica), replica, _TAIL):
+        if record := rank_record(line):
+            records.append(record)
+        elif restarts_in_place(line) or _announces(line):
+            records.clear()
     return records
 
 
@@ -311,26 +307,21 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
     Also returns how many processes the kernel ended because memory was exhausted, by that report.
     """
     replica = failure.log or failure.replica
-    path = folder.log(replica)
-    reader = JournalReader(path, replica, tail_offset(path, _TAIL))
     lines: list[LogEvent] = []
     own: str | None = None
-    while batch := reader.read():
-        for line in batch:
-            report = exit_report(line) or rank_record(line)
-            if report and report.rank == failure.rank:
-                record = structured(line.text) or {}
-                rank = f"{failure.replica}/{record.get('local_rank')}"
-                if report.time == failure.time:
-                    reader.close()
-                    kills = record.get("oom_kills")
-                    return _of_rank(lines, rank), kills if isinstance(kills, int) else None
-                own = None if report.rank is None else rank
-            if restarts_in_place(line):
-                lines.clear()
-            else:
-                lines.append(line)
-    reader.close()
+    for line in tail_lines(folder.log(replica), replica, _TAIL):
+        report = exit_report(line) or rank_record(line)
+        if report and report.rank == failure.rank:
+            record = structured(line.text) or {}
+            rank = f"{failure.replica}/{record.get('local_rank')}"
+            if report.time == failure.time:
+                kills = record.get("oom_kills")
+                return _of_rank(lines, rank), kills if isinstance(kills, int) else None
+            own = None if report.rank is None else rank
+        if restarts_in_place(line):
+            lines.clear()
+        else:
+            lines.append(line)
     return _of_rank(lines, own)[-_TAIL:], None
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, Optional
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.diagnosis import failure_lines
 from rsctl.runs.stream.events import Failure, LogEvent, UnnamedFailure
-from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.journal import tail_lines
 
 _TAIL = 400  # lines
 _LONGEST_LINE = 4096  # characters
@@ -96,10 +96,5 @@ def _signal(code: int) -> str | None:
 
 
 def _tail(folder: RunFolder, replica: str) -> list[LogEvent]:
-    path = folder.log(replica)
-    reader = JournalReader(path, replica, tail_offset(path, _TAIL))
-    lines: list[LogEvent] = []
-    while batch := reader.read():
-        lines += batch
-    reader.close()
+    lines = list(tail_lines(folder.log(replica), replica, _TAIL))
     return [line for line in lines[-_TAIL:] if len(line.text) <= _LONGEST_LINE]

@@ -6,8 +6,9 @@ import os
 import resource
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from time import monotonic
 
@@ -28,7 +29,7 @@ from rsctl.runs.stream.events import (
     StateEvent,
     now,
 )
-from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.metrics import MetricSpec, metric_findings, structured
 from rsctl.runs.stream.profiles import RankProfile
 from rsctl.runs.versions import keep_versions
@@ -118,17 +119,16 @@ class Recorder:
             last = self._store.latest(self._run, "")
         except sqlite3.Error:  # then they are unknown
             return
-        for finding in metric_findings(metrics, last, is_success, self._last_lines):
+        for finding in metric_findings(metrics, last, is_success, cache(self._last_lines)):
             if finding.path not in self._reported:
                 self.finding(finding)
 
-    def _last_lines(self) -> Iterator[str]:
-        """The last lines of a few replicas' logs."""
-        for replica in self._folder.replicas()[:_READ_AGAIN]:
-            path = self._folder.log(replica)
-            with closing(JournalReader(path, replica, tail_offset(path, _TAIL))) as reader:
-                while batch := reader.read():
-                    yield from (line.text for line in batch if structured(line.text) is None)
+    def _last_lines(self) -> list[str]:
+        """The last lines of a few replicas' logs, without those of rsctl."""
+        replicas = self._folder.replicas()[:_READ_AGAIN]
+        tails = (tail_lines(self._folder.log(each), each, _TAIL) for each in replicas)
+        texts = (line.text for tail in tails for line in tail)
+        return [text for text in texts if structured(text) is None]
 
     def failure(self, failure: Failure) -> None:
         """The first failure of the job."""

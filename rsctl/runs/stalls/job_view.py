@@ -106,8 +106,7 @@ class JobView:
         if report.state == MISSING:
             return f"; {it} has not imported torch, or it has ended"
         if report.state in _STATES:
-            its = "its" if it == "it" else f"{it}'s"
-            return f"; {its} process {report.pid} {_STATES[report.state]}{at}"
+            return f"; {_possessive(ranks)} process {report.pid} {_STATES[report.state]}{at}"
         if report.locked:
             return f"; native code holds Python's lock{at}"
         if report.inside == "data":
@@ -118,10 +117,9 @@ class JobView:
 
     def at_exit(self, ranks: Sequence[int]) -> str:
         """Say that the script of the first of these ranks has ended, and a thread has not."""
-        report, it = self.ranks[ranks[0]], _pronoun(ranks)
+        report = self.ranks[ranks[0]]
         at = f", at {report.at}" if report.at else ""
-        its = "its" if it == "it" else f"{it}'s"
-        return f"{its} script has ended, and a thread of it has not{at}"
+        return f"{_possessive(ranks)} script has ended, and a thread of it has not{at}"
 
     def line(self, report: RankReport) -> str:
         """One rank, for the list of all."""
@@ -164,6 +162,11 @@ def _shortened(name: str) -> str:
 def _pronoun(ranks: Sequence[int]) -> str:
     """The word for the first of some ranks, at the end of a sentence about them."""
     return "it" if len(ranks) == 1 else f"rank {ranks[0]}"
+
+
+def _possessive(ranks: Sequence[int]) -> str:
+    """The same before a noun."""
+    return "its" if len(ranks) == 1 else f"{_pronoun(ranks)}'s"
 
 
 def conjugated(ranks: Sequence[int], verb: str) -> str:

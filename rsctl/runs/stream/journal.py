@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from rsctl.atomic_file import open_regular
@@ -222,6 +223,13 @@ class JournalReader:
 
 def _text(data: bytes) -> str:
     return data.decode(errors="backslashreplace")
+
+
+def tail_lines(path: Path, replica: str, lines: int) -> Iterator[LogEvent]:
+    """At least the last `lines` whole lines of a replica's log; none if it does not exist."""
+    with closing(JournalReader(path, replica, tail_offset(path, lines))) as reader:
+        while batch := reader.read():
+            yield from batch
 
 
 def tail_offset(path: Path, lines: int) -> int:
