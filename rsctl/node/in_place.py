@@ -14,7 +14,9 @@ torch/distributed/rendezvous.py (`_create_c10d_store`), torch 2.13.
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +28,8 @@ from rsctl.node.soft_stop import is_stop_asked
 from rsctl.node.structured_lines import emit
 
 _ASK_SECONDS = 1.0
+_MOST_SHOWN = 4
+_STOPPED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 class Meetings:
@@ -51,9 +55,9 @@ class Meetings:
     def join(self, rendezvous: Any) -> None:
         """Enter the next meeting, and have the ranks use its store."""
         self._store = rendezvous._store
-        self.number += 1
+        self._enter_next(rendezvous.world_size)
         while self._is_set(f"called/{self.number + 1}"):
-            self.number += 1
+            self._enter_next(rendezvous.world_size)
         if self.number == 1:
             return
         port_key = self._key(f"port/{self.number}")
@@ -73,24 +77,20 @@ class Meetings:
         self._asked_at = now
         return self._may_restart() and self._is_set(f"called/{self.number + 1}")
 
-    def call(self, reason: str) -> bool:
-        """Call the next meeting because ranks of this node have failed; False if there can be none:
-        this node has been asked to end, or the ranks of another have ended already.
+    def call(self, exit_codes: Mapping[int, int]) -> bool:
+        """Call the next meeting because ranks of this node have failed, with these exit codes, -n
+        for signal n; False if there can be none: this node has been asked to end, or the ranks of
+        another have ended already.
         """
         if not self._may_restart():
             return False
-        is_first = False
+        failed = "".join(f"{rank} {code}\n" for rank, code in exit_codes.items()) or "\n"
         with suppress(Exception):  # the chief's store has gone, and the chief with it
-            is_first = self._store.add(self._key(f"called/{self.number + 1}"), 1) == 1
+            self._store.append(self._key(f"failed/{self.number + 1}"), failed)
+            self._store.set(self._key(f"called/{self.number + 1}"), "1")
         if self._is_set(f"done/{self.number}"):
             print("rsctl: no restart in place: the ranks of another node have ended", flush=True)
             return False
-        if is_first:
-            count = f"restart {self.number} of {self._limit}"
-            message = f"{reason}: rsctl restarts the ranks of all nodes in place ({count})"
-            remedy = "the log has the error of the ranks before this"
-            finding = {"severity": "warning", "code": "restart-in-place", "message": message}
-            emit("finding", {**finding, "remedy": remedy})
         return True
 
     def end(self) -> bool:
@@ -98,6 +98,21 @@ class Meetings:
         with suppress(Exception):
             self._store.set(self._key(f"done/{self.number}"), "1")
         return not (self._may_restart() and self._is_set(f"called/{self.number + 1}"))
+
+    def _enter_next(self, nodes: int) -> None:
+        self.number += 1
+        # Ranks that only lost another may fail before it does: the last node knows of all.
+        if self._store.add(self._key(f"joined/{self.number}"), 1) == nodes and self.number > 1:
+            self._report(self._store.get(self._key(f"failed/{self.number}")).decode())
+
+    def _report(self, failed: str) -> None:
+        words = iter(failed.split())
+        codes = {int(rank): int(code) for rank, code in zip(words, words, strict=True)}
+        count = f"restart {self.number - 1} of {self._limit}"
+        message = f"{_why(codes)}: rsctl restarts the ranks of all nodes in place ({count})"
+        remedy = "the log has the error of the ranks before this"
+        finding = {"severity": "warning", "code": "restart-in-place", "message": message}
+        emit("finding", {**finding, "remedy": remedy})
 
     def _may_restart(self) -> bool:
         return self.restarts_left > 0 and not is_stop_asked(os.environ)
@@ -151,19 +166,27 @@ def _watch_others(meetings: Meetings) -> None:
 def _decided(agent: Any, meetings: Meetings, result: Any) -> Any:
     """The state of its ranks as the agent must see it."""
     if result.state in (WorkerState.FAILED, WorkerState.UNHEALTHY):
-        agent._remaining_restarts = int(meetings.call(_why(result)))
+        agent._remaining_restarts = int(meetings.call(_exit_codes(result)))
     elif result.state is WorkerState.SUCCEEDED and not meetings.end():
         meetings._asked_at = 0.0
         return RunResult(state=WorkerState.HEALTHY)  # then it sees that others wait for it
     return result
 
 
-def _why(result: Any) -> str:
-    failures = sorted(result.failures.items(), key=lambda each: each[1].timestamp)
-    if not failures:
-        return "a rank failed"
-    rank, failure = failures[0]
-    code = int(failure.exitcode)
-    return f"rank {rank} " + (
-        f"failed with exit code {code}" if code >= 0 else f"was killed by signal {-code}"
-    )
+def _exit_codes(result: Any) -> dict[int, int]:
+    """By rank, the exit codes of those that failed: torch ends the node's other ranks when one has,
+    and counts them too (torch/distributed/elastic/multiprocessing/api.py, `SubprocessContext`).
+    """
+    codes = {int(rank): int(failure.exitcode) for rank, failure in result.failures.items()}
+    return {rank: code for rank, code in codes.items() if code not in _STOPPED} or codes
+
+
+def _why(exit_codes: Mapping[int, int]) -> str:
+    """Which ranks have failed, and how, those of the lowest numbers first."""
+    ends = [
+        f"rank {rank} "
+        + (f"failed with exit code {code}" if code >= 0 else f"was killed by signal {-code}")
+        for rank, code in sorted(exit_codes.items())
+    ]
+    shown, more = ends[:_MOST_SHOWN], len(ends) - _MOST_SHOWN
+    return (", ".join(shown) or "a rank failed") + (f" and {more} more" if more > 0 else "")

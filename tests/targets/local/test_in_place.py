@@ -24,10 +24,13 @@ for step in range(first, 6):
     if rank == 0:
         kept.write_text(str(step + 1))
     dist.barrier()
-    if rank == 3 and step % 2 and start < int(sys.argv[1]):
+    if step % 2 and start < int(sys.argv[1]):
+        if rank != 3:
+            pathlib.Path(kept.parent, f"wait-{start}-{rank}").touch()
+            time.sleep(600)  # they would never learn of the failure
+        while len(list(kept.parent.glob(f"wait-{start}-*"))) < 3:
+            time.sleep(0.01)
         os._exit(7)
-    if rank == 0 and step % 2 and start == 0 and int(sys.argv[1]):
-        time.sleep(600)  # alone with its node, it would never learn of the failure
 dist.destroy_process_group()
 """
 

@@ -1,0 +1,64 @@
+"""The meetings of `limits.restarts_in_place`: what two nodes say about the ranks that failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import pytest
+from torch._C._distributed_c10d import TCPStore
+
+from rsctl.node.in_place import Meetings
+
+
+class Node:
+    """A node's meetings, and its side of the rendezvous."""
+
+    def __init__(self, rank: int, store: TCPStore) -> None:
+        self.meetings = Meetings(3)
+        spec = SimpleNamespace(master_port=0)
+        agent = SimpleNamespace(_worker_group=SimpleNamespace(spec=spec), _remaining_restarts=0)
+        self.meetings.follow(agent)
+        self._rendezvous = SimpleNamespace(
+            _store=store, rank=rank, world_size=2, master_addr="127.0.0.1"
+        )
+
+    def join(self) -> None:
+        self.meetings.join(self._rendezvous)
+
+
+@pytest.mark.parametrize(
+    ("on_first", "on_second", "reason"),
+    [
+        ({}, {3: 7}, "rank 3 failed with exit code 7"),
+        ({1: 1}, {3: 7}, "rank 1 failed with exit code 1, rank 3 failed with exit code 7"),
+        ({0: -9}, {}, "rank 0 was killed by signal 9"),
+        (
+            dict.fromkeys(range(3), 1),
+            {3: 7, 4: 1, 5: 1},
+            "rank 0 failed with exit code 1, rank 1 failed with exit code 1, "
+            "rank 2 failed with exit code 1, rank 3 failed with exit code 7 and 2 more",
+        ),
+    ],
+)
+def test_the_ranks_that_failed_on_all_nodes_are_named_once(
+    on_first: Mapping[int, int],
+    on_second: Mapping[int, int],
+    reason: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    nodes = [Node(rank, store) for rank in range(2)]
+    for node in nodes:
+        node.join()
+    for node, failed in zip(nodes, (on_first, on_second), strict=True):
+        if failed:
+            assert node.meetings.call(failed)
+    nodes[0].join()
+    assert capfd.readouterr().out == ""
+    nodes[1].join()
+    message = f"{reason}: rsctl restarts the ranks of all nodes in place (restart 1 of 3)"
+    (line,) = capfd.readouterr().out.splitlines()
+    assert json.loads(line)["message"] == message
+    assert [node.meetings.restarts_left for node in nodes] == [2, 2]
