@@ -378,6 +378,7 @@ def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, her
         "speed: 3+3 runs per cell and 3 to confirm cannot show any regression: --repeat 4 could"
     ) in done.err
     gate = json.loads(done.out)
+    assert "checks" in gate, (gate, done.err)
     [check] = gate["checks"]
     assert (done.code, check["verdict"], check["confirmed"]) == (8, "inconclusive", True)
     assert check["runs"] == [3, 6]  # 1 of 84 exchanges: not below a fifth of 0.05

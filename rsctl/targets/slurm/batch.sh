@@ -28,11 +28,22 @@ on_end() {
 trap on_time_limit USR1
 trap on_end TERM
 
-setup_line() { # LINE of targets.slurm.setup, in this shell
-    local code=0
-    eval "$1" || code=$?
-    [ "$code" = 0 ] || echo "rsctl: targets.slurm.setup: exit code $code: $1" >&2
-    return "$code"
+setup_lines() { # LINE... of targets.slurm.setup, in this shell; a statement may have several lines
+    local rsctl_lines=("$@") rsctl_line rsctl_parsed rsctl_text= rsctl_code=0
+    set -- # scripts that a line sources, such as conda's activate, see these arguments
+    for rsctl_line in "${rsctl_lines[@]}"; do
+        rsctl_text+=${rsctl_text:+$'\n'}$rsctl_line
+        rsctl_parsed=$(LC_ALL=C bash -nc "$rsctl_text" 2>&1) || continue
+        [[ $rsctl_line != *\\ && $rsctl_parsed != *here-document* ]] || continue
+        setup_statement || return
+    done
+    setup_statement
+}
+setup_statement() {
+    eval "$rsctl_text" || rsctl_code=$?
+    [ "$rsctl_code" = 0 ] || echo "rsctl: targets.slurm.setup: exit code $rsctl_code: $rsctl_text" >&2
+    rsctl_text=
+    return "$rsctl_code"
 }
 
 # One job runs for each run: a second one, whose submission had lost its answer, ends here.

@@ -63,9 +63,9 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         list[Line],
         Meta(
             description=(
-                "Lines of bash that run on the first node before the job, such as `module load "
-                "cuda` or `source /shared/venv/bin/activate`. All nodes get the variables that "
-                "they export."
+                "Lines of a bash script that runs on the first node before the job, such as "
+                "`module load cuda` or `source /shared/venv/bin/activate`. All nodes get the "
+                "variables that it exports."
             )
         ),
     ] = field(default_factory=list)

@@ -111,7 +111,8 @@ def _setup(job: Job) -> Iterator[str]:
         yield from containers.ENROOT_NAME.splitlines()
     yield "set_up() {"
     yield "    set +u"
-    yield from (f"    setup_line {shlex.quote(line)} || return 1" for line in options.setup)
+    if options.setup:
+        yield f"    setup_lines {shlex.join(options.setup)} || return 1"
     yield "    set +e +o pipefail -u"
     yield from (f"    {line}" for line in containers.import_lines(options))
     yield "}"

@@ -139,7 +139,7 @@ export RSCTL_CHECKPOINT_DIR=/shared/me/train-abcdef/outputs/checkpoints
 
 set_up() {
     set +u
-    setup_line 'module load cuda' || return 1
+    setup_lines 'module load cuda' || return 1
     set +e +o pipefail -u
 }
 
@@ -436,15 +436,61 @@ def test_an_image_is_converted_once(
     assert list((shared / "images").iterdir()) == [file]
 
 
+def set_up(folder: Path, setup: list[str], then: str) -> str:
+    """What bash prints for the lines of `setup` and a line after them."""
+    script = planned(folder, slurm={"setup": setup}).request["script"]
+    function = script[script.index("\nset_up() {") : script.index("\nstart_probe() {")]
+    runtime = script[script.index("\nsetup_lines() {") : script.index("\n# One job runs")]
+    program = f"{runtime}\n{function}\nset_up\n{then}"
+    command = ["bash", "-uc", program]
+    done = subprocess.run(command, cwd=folder, stdout=-1, stderr=-2, text=True, check=False)
+    return done.stdout
+
+
 def test_options_of_the_shell_that_setup_sets_end_with_it(tmp_path: Path) -> None:
     """People begin scripts with `set -euo pipefail`; the rest of the batch script is not theirs."""
-    slurm = {"setup": ["set -euo pipefail", "export WORD=kept"]}
-    script = planned(tmp_path, slurm=slurm).request["script"]
-    set_up = script[script.index("\nset_up() {") : script.index("\nstart_probe() {")]
-    setup_line = script[script.index("\nsetup_line() {") : script.index("\n# One job runs")]
-    program = f"{setup_line}\n{set_up}\nset_up\nfalse\nyes | head -n 1\necho $? $WORD"
-    done = subprocess.run(["bash", "-uc", program], capture_output=True, text=True, check=False)
-    assert done.stdout == "y\n0 kept\n"
+    setup = ["set -euo pipefail", "export WORD=kept"]
+    then = "false\nyes | head -n 1\necho $? $WORD"
+    assert set_up(tmp_path, setup, then) == "y\n0 kept\n"
+
+
+def test_a_statement_of_setup_may_have_several_lines(tmp_path: Path) -> None:
+    setup = [
+        *("if true; then", "  echo then", "fi", "say() {", "  echo said $1", "}", "say \\", "this"),
+        *(
+            "cat <<END",
+            "$((1 + 1)) lines",
+            "END",
+            "text='of two",
+            "lines'",
+            "printf '%s\\n' \"$text\"",
+        ),
+    ]
+    shown = "then\nsaid this\n2 lines\nof two\nlines\nend\n"
+    assert set_up(tmp_path, setup, "echo end") == shown
+
+
+def test_a_script_that_setup_sources_gets_no_arguments(tmp_path: Path) -> None:
+    """conda's bin/activate passes its arguments on: the shell's own, if it is sourced without."""
+    (tmp_path / "activate").write_text('echo "$#: $*"\n')
+    setup = [". ./activate", ". ./activate training"]
+    assert set_up(tmp_path, setup, "") == "0: \n1: training\n"
+
+
+@pytest.mark.parametrize(
+    ("setup", "shown"),
+    [
+        (["(exit 7)", "echo never"], "exit code 7: (exit 7)\n"),
+        (["for i in 1; do", "false", "done"], "exit code 1: for i in 1; do\nfalse\ndone\n"),
+        (["if true; then", "echo never"], "exit code 2: if true; then\necho never\n"),
+    ],
+)
+def test_a_statement_of_setup_that_fails_is_shown(
+    setup: list[str], shown: str, tmp_path: Path
+) -> None:
+    out = set_up(tmp_path, setup, "")
+    assert out.endswith(f"rsctl: targets.slurm.setup: {shown}")
+    assert not out.startswith("never")
 
 
 @pytest.mark.parametrize(
