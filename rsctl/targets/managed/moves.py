@@ -119,7 +119,7 @@ class Mover:
         following = record.placements[present.number + 1]
         recorder = Recorder(RunFolder(self._run), store)
         recorder.attempt = before.before + before.attempt
-        why = f"no capacity in {present.placement}: {end.reason}"
+        why = f"cannot run in {present.placement}: {end.reason}"
         recorder.finding(note("moved", f"{why.rstrip('.')}. The job moves to {following}"))
         for replica in before.running:
             recorder.state(JobState.CANCELLED, replica, reason="its job has ended", time=end.time)

@@ -191,6 +191,8 @@ def _account(rows: str, options: SlurmOptions) -> str:
         message = f"you have no association with account {options.account}"
         remedy = f"set targets.slurm.account to one of {', '.join(accounts[:10])}"
         raise refused("account", message, remedy, "targets.slurm.account")
+    if options.account is None and len(accounts) > 1:
+        return f"your default account, of {', '.join(accounts[:10])}"
     return f"account {options.account or accounts[0]}"
 
 

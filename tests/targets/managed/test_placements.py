@@ -314,7 +314,7 @@ def test_what_ran_before_is_part_of_log_metrics_and_attempts(cloud: Cloud) -> No
     assert texts == ["first", "more", "again"]
     run = stored(RUN)
     assert [(each.attempt, each.reason) for each in run.attempts] == [
-        (1, "no capacity in a, m: no machines in a")
+        (1, "cannot run in a, m: no machines in a")
     ]
     assert (run.attempt, run.state) == (2, JobState.SUCCEEDED)
 

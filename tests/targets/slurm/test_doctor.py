@@ -79,6 +79,15 @@ def test_accounts_have_no_case(doctor: Doctor) -> None:
     assert doctor(account="math")["account"].verdict == "error"
 
 
+def test_the_account_that_is_charged(doctor: Doctor, tmp_path: Path) -> None:
+    """Slurm lists accounts by name: the first one is not the user's default."""
+    assert doctor()["account"].message == "account physics"
+    associations = "#!/bin/sh\nprintf '%s\\n' 'art|lab|normal' 'physics|lab|normal'\n"
+    (tmp_path / "bin" / "sacctmgr").write_text(associations)
+    assert doctor()["account"].message == "your default account, of art, physics"
+    assert doctor(account="Physics")["account"].message == "account Physics"
+
+
 def test_a_container_runtime_that_setup_loads(doctor: Doctor) -> None:
     """The doctor runs no line of setup, and login nodes may lack what nodes have."""
     assert doctor(container="apptainer")["container"].verdict == "error"
