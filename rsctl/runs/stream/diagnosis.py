@@ -10,6 +10,7 @@ from typing import NamedTuple, Optional
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_error, find_known_errors
 from rsctl.runs.stream.accelerator_causes import HARMLESS_WARNING
+from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
@@ -107,8 +108,10 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),
     "toolkit-program": frozenset({"module", "module-name"}),
+    "nccl-ib": frozenset({"locked-memory"}),
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
+    "gpu-fault": frozenset({"gpu-start"}),
     "compile": frozenset({"gpu-binary"}),
     "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
@@ -260,9 +263,10 @@ def known_causes(
     if not found and _is_vague(find_exception(lines)):
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
+        found = _most_specific(found, exit_code)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
-    found = found or general[:1]
+    found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, earlier or lines) or _unknown(
         lines, reported, earlier, signal, known
@@ -349,7 +353,9 @@ def _error(text: str) -> Finding:
     return note(
         "error",
         f"the log reports an error near its end: {text}",
-        "correct what it names; `rsctl logs RUN` shows the lines around it",
+        advised(
+            "correct what it names; `rsctl logs RUN` shows the lines around it", find_advice(text)
+        ),
     )
 
 
@@ -360,10 +366,17 @@ def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
     return lines[: starts[0]] if starts else []
 
 
+def _advised(found: Finding) -> Finding:
+    """A general cause with the advice in the part of the error that it repeats."""
+    remedy = advised(found.remedy or "", find_advice(found.message))
+    return note(found.code, found.message, remedy)
+
+
 def _exception(raised: Raised) -> Finding:
     where = f", at {raised.position}" if raised.position else ""
     kind = next(find_known_errors(EXCEPTION_KINDS, raised.text, source=raised.raiser))
-    return note(kind.code, f"{kind.summary}: {raised.text}{where}", kind.remedy)
+    remedy = advised(kind.remedy or "", raised.advice)
+    return note(kind.code, f"{kind.summary}: {raised.text}{where}", remedy)
 
 
 def _native(raised: Raised, known: Finding | None) -> Finding:
