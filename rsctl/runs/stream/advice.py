@@ -9,18 +9,22 @@ import re
 
 _LONGEST = 200
 _SENTENCES = re.compile(r"(?<=[.!?:;]) +|\n+|(?<=[^\s,])(?=Please )")
+_CLEAR = r"try|consider|make sure|ensure|use|set|pass|install|specify|provide"
+"""Verbs that begin advice in lower case, too; others may begin a name or a piece of code."""
+
 _VERBS = (
-    r"try|consider|make sure|ensure|set|use|pass|install|reinstall|run|add|increase|decrease"
-    r"|reduce|lower|raise|specify|provide|check|upgrade|update|downgrade|enable|disable|call"
-    r"|change|remove|delete|rename|move|convert|load|save|choose|wrap|export|restart"
+    r"Reinstall|Run|Add|Increase|Decrease|Reduce|Lower|Raise|Check|Upgrade|Update|Downgrade"
+    r"|Enable|Disable|Call|Change|Remove|Delete|Rename|Move|Convert|Load|Save|Choose|Wrap|Export"
+    r"|Restart"
 )
 _ADVICE = re.compile(
-    rf"(?i:please|(?:instead, )?(?:{_VERBS})(?= )(?! (?:to|of|is|was|failed|ids?|error)\b)"
-    r"|hint: |you (?:can|could|may|should|must|need|have) |did you mean to )"
-    rf"|(?:To|In order to|If) [^\n,]{{1,100}}, (?:please|you|(?:{_VERBS})\b)"
+    rf"(?:(?i:please|(?:instead, )?(?:{_CLEAR})(?= ))|(?:{_VERBS})(?= ))"
+    r"(?! (?:to|of|is|was|failed|ids?|error)\b)"
+    r"|(?i:hint: |you (?:can|could|may|should|must|need|have) |did you mean to )"
+    rf"|(?:To|In order to|If) [^\n,]{{1,100}}, (?i:please|you|{_CLEAR}|{_VERBS})\b"
 )
 _AT_END = re.compile(
-    rf"(?i), (please [^\n]{{8,300}}|(?:{_VERBS}) [^\n]{{4,200}} instead\b[^\n]{{0,60}})"
+    rf", ((?i:please) [^\n]{{8,300}}|(?:{_CLEAR}) [^\n]{{4,200}} instead\b[^\n]{{0,60}})"
 )
 _NO_ADVICE = re.compile(
     r"(?i:report|issue|\bbug\b|suppress|debug|for (?:more|further|full|details)|stack ?trace"

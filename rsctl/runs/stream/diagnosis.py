@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from signal import Signals
 from typing import NamedTuple, Optional
 
@@ -45,6 +46,14 @@ _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
+_MOST_RANKS = 16
+_BETWEEN_RANKS = 4
+_OF_RANK = re.compile(r"\[rank\d{1,6}\]: ?(?=Traceback \(most recent call last\))")
+_OF_ANOTHER = frozenset(
+    {NCCL, "distributed", "peer", "pipe", "rendezvous", "rendezvous-lost", "signal", "timeout"}
+)
+"""The causes that the failure of another rank has, too."""
+_STOPPED = re.compile(r": (?:KeyboardInterrupt|EOFError|[\w.]{0,100}SignalException)\b")
 _RETRIED = re.compile(
     r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d"
     r"|retryable exception: "
@@ -183,9 +192,19 @@ class Killer(NamedTuple):
 def failure_lines(lines: Iterable[str]) -> list[str]:
     """The end of a failed replica's log: its last traceback, otherwise its last lines.
 
-    Leaves out torchrun's own messages.
+    If that rank only lost another one that writes to the same log, it is the other rank's
+    traceback. Leaves out torchrun's own messages.
     """
     kept = [line for line in lines if not _is_noise(line)]
+    last = _last_failure(kept)
+    if not _follows_another(last):
+        return last
+    others = islice(_other_failures(kept), _MOST_RANKS)
+    return next((other for other in others if not _follows_another(other)), last)
+
+
+def _last_failure(kept: list[str]) -> list[str]:
+    """The last traceback of a log, otherwise its last lines."""
     starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
     if len(starts) > 1 and any(line.startswith(_TORCHRUN_ERROR) for line in kept[starts[-1] :]):
         kept = kept[: starts.pop()]
@@ -197,6 +216,43 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
         starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
     block = kept[_first_of_chain(kept, starts) :]
     return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def _follows_another(lines: Sequence[str]) -> bool:
+    """Whether the end of a rank's log is what another rank's failure causes, or says nothing."""
+    found = known_causes(lines, 1, None)
+    return all(each.code in _OF_ANOTHER or _STOPPED.search(each.message) for each in found)
+
+
+def _other_failures(kept: list[str]) -> Iterator[list[str]]:
+    """The tracebacks of ranks that share a log, in the order in which they begin.
+
+    PyTorch marks the traceback that ends a rank as `[rank3]: `. Without marks, they are the
+    tracebacks that follow each other at the end of the log.
+    """
+    ranks = dict.fromkeys(match[0] for line in kept if (match := _OF_RANK.match(line)))
+    for mark in ranks:
+        yield _last_failure([line for line in kept if line.startswith(mark)])
+    if ranks:
+        return
+    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
+    together: list[list[str]] = []
+    while len(starts) > 1:
+        end = starts[-1]
+        starts = starts[: starts.index(_first_of_chain(kept, starts))]
+        if not starts:
+            break
+        block = kept[starts[-1] : end]
+        if not is_complete(block) or len(block) - _end_of_traceback(block) > _BETWEEN_RANKS:
+            break
+        together.append(kept[_first_of_chain(kept, starts) : end])
+    yield from reversed(together)
+
+
+def _end_of_traceback(block: list[str]) -> int:
+    """The number of lines up to the exception that ends a traceback, without its continuation."""
+    last = max(i for i, line in enumerate(block) if line.lstrip().startswith("File ") or i == 0)
+    return next((i + 1 for i in range(last + 1, len(block)) if block[i][:1].strip()), len(block))
 
 
 def has_traceback(lines: Iterable[str]) -> bool:

@@ -21,7 +21,7 @@ _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|P
 NETWORK_CAUSES = (
     cause(
         "timeout",
-        r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
+        r"[Cc]aught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
         r"|watchdog got stuck for \d+"
         r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"

@@ -90,6 +90,14 @@ TENSOR_CAUSES = (
     ),
     cause(
         "gradient",
+        r"No inf checks were recorded",
+        "no parameter of the optimizer has a gradient in this step",
+        "give the optimizer the parameters that the loss uses, also after a resume; set "
+        "requires_grad on them, call backward() on the scaled loss before step(), and skip steps "
+        "without it",
+    ),
+    cause(
+        "gradient",
         r"grad can be implicitly created only for scalar outputs",
         "the loss is not one number",
         "average it before backward(): loss.mean(), as with DataParallel, which returns one loss "

@@ -236,6 +236,8 @@ def test_the_advice_in_the_message_of_an_unknown_error_is_its_remedy(
         "RuntimeError: bad state. Please see https://example.org/help",
         "RuntimeError: Call to step failed",
         "RuntimeError: bad. Set of options differs",
+        "RuntimeError: bad: raise OSError(x)",
+        "RuntimeError: failed: load model from a.pt",
         "RuntimeError: bad. For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
         "AttributeError: property 'config' of 'Run' object has no setter. Did you mean: '_c'?",
     ],
