@@ -40,6 +40,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
 _FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _LAUNCHER = "torch/distributed/"
+_STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
 _TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
 _MAX_LINES = 30
 _PLAIN_LINES = 10
@@ -206,8 +207,11 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
 def _last_failure(kept: list[str]) -> list[str]:
     """The last traceback of a log, otherwise its last lines."""
     starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
-    if len(starts) > 1 and any(line.startswith(_TORCHRUN_ERROR) for line in kept[starts[-1] :]):
-        kept = kept[: starts.pop()]
+    if starts and _is_of_starter(kept[starts[-1] :]):
+        before = kept[: starts[-1]]
+        if len(starts) > 1 or find_exception(before[-_PLAIN_LINES:]):
+            kept = before
+            starts.pop()
     if not starts:
         return kept[-_PLAIN_LINES:]
     while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
@@ -216,6 +220,14 @@ def _last_failure(kept: list[str]) -> list[str]:
         starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
     block = kept[_first_of_chain(kept, starts) :]
     return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def _is_of_starter(block: Sequence[str]) -> bool:
+    """Whether a traceback is the report of torchrun or accelerate that a rank failed."""
+    if any(line.startswith(_TORCHRUN_ERROR) for line in block):
+        return True
+    raised = find_exception(block)
+    return raised is not None and _is_of_launcher(raised) and bool(_STARTER.search(raised.raiser))
 
 
 def _follows_another(lines: Sequence[str]) -> bool:

@@ -33,6 +33,12 @@ _RAISED = re.compile(r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80})(?:: ?(.{0,409
 _ENDS = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Iteration|Warning|Timeout|Fault|Failed|Group)$"
 )
+_STATUS = re.compile(
+    r"\.(?:[A-Z]\w{0,60})?(?:NotFound|Forbidden|Unauthorized|Denied|Exceeded|Exhausted|Unavailable"
+    r"|Conflict|Refused|Expired|Closed|Aborted|Cancelled|Disconnected|Invalid\w{0,20}|Missing)$"
+)
+"""Exceptions of services' clients, with their module, whose names do not say that they are one."""
+
 _IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
 _NOT_OWN = re.compile(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/(?:node|transport)/"
@@ -302,7 +308,8 @@ def _without_traceback(lines: Sequence[str]) -> list[Raised]:
     """The last line that has the form of an exception, of a log without its traceback."""
     for number, line in reversed(list(enumerate(lines))):
         match = _RAISED.match(line) if not line.startswith(("Error:", "Exception:")) else None
-        if match and match[2] and _ENDS.search(match[1]) and not match[1].endswith("Warning"):
+        is_named = match and (_ENDS.search(match[1]) or _STATUS.search(match[1]))
+        if match and match[2] and is_named and not match[1].endswith("Warning"):
             following = lines[number + 1 : number + 1 + _MOST_LINES]
             text = _whole_text(line, following)
             return [Raised(_short(text), None, advice=find_advice(text))]

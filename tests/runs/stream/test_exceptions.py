@@ -409,3 +409,10 @@ def test_a_program_that_pip_installs_is_not_the_script() -> None:
     found = find_exception(script)
     assert found is not None
     assert found.position == "/opt/conda/bin/train.py:8"
+
+
+def test_an_exception_of_a_services_client_needs_no_traceback() -> None:
+    found = find_exception(["step 1", "google.api_core.exceptions.NotFound: 404 no bucket"])
+    assert found is not None
+    assert found.text == "google.api_core.exceptions.NotFound: 404 no bucket"
+    assert find_exception(["step 1", "NotFound: 404 no bucket"]) is None

@@ -160,3 +160,23 @@ def test_an_exception_that_the_script_survived_is_not_the_failure_of_another_ran
     lost = [line.removeprefix("[rank1]: ") for line in _of_rank(1, LOST[0])]
     steps = [f"step {n}" for n in range(9)]
     assert failure_lines([*caught, *steps, *lost]) == lost
+
+
+STARTERS = {
+    "accelerate/commands/launch.py": "'/usr/bin/python3', 'train.py'",
+    "torch/distributed/launch.py": "'/usr/bin/python', '-u', 'train.py', '--local_rank=1'",
+}
+
+
+@pytest.mark.parametrize(("path", "command"), STARTERS.items())
+def test_the_traceback_of_the_script_is_shown_and_not_its_starters(path: str, command: str) -> None:
+    starter = [
+        "Traceback (most recent call last):",
+        f'  File "/opt/lib/python3.11/site-packages/{path}", line 8, in main',
+        "    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)",
+        f"subprocess.CalledProcessError: Command '[{command}]' returned non-zero exit status 1.",
+    ]
+    own = CHAINED[8:]
+    assert failure_lines([*own, *starter]) == own
+    assert failure_lines(["step 1", own[-1], *starter]) == ["step 1", own[-1]]
+    assert failure_lines(["step 1", *starter]) == starter
