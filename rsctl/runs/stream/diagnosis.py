@@ -48,7 +48,14 @@ _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _MOST_RANKS = 16
-_BETWEEN_RANKS = 4
+_BETWEEN = 4
+_BESIDE_LINES = 2
+_BESIDE = re.compile(
+    r"Exception ignored in|Error in atexit|--- Logging error ---|exception was never retrieved"
+    r"|Exception in (?:thread|user callback|callback) "
+)
+"""How Python announces an exception that does not end the program."""
+
 _OF_RANK = re.compile(r"\[rank\d{1,6}\]: ?(?=Traceback \(most recent call last\))")
 _OF_ANOTHER = frozenset(
     {NCCL, "distributed", "peer", "pipe", "rendezvous", "rendezvous-lost", "signal", "timeout"}
@@ -207,6 +214,9 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
 def _last_failure(kept: list[str]) -> list[str]:
     """The last traceback of a log, otherwise its last lines."""
     starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
+    while len(starts) > 1 and (header := _beside(kept, starts)):
+        kept = kept[:header]
+        starts.pop()
     if starts and _is_of_starter(kept[starts[-1] :]):
         before = kept[: starts[-1]]
         if len(starts) > 1 or find_exception(before[-_PLAIN_LINES:]):
@@ -220,6 +230,20 @@ def _last_failure(kept: list[str]) -> list[str]:
         starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
     block = kept[_first_of_chain(kept, starts) :]
     return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def _beside(kept: list[str], starts: list[int]) -> int:
+    """Where a last traceback begins that Python prints as the program ends by the one before it; 0
+    if it is another.
+    """
+    block = kept[starts[-2] : starts[-1]]
+    header = next(
+        (i for i, line in enumerate(block[-_BESIDE_LINES:]) if _BESIDE.search(line)), None
+    )
+    if header is None or not is_complete(block):
+        return 0
+    is_near = len(block) - _end_of_traceback(block) <= _BETWEEN + _BESIDE_LINES
+    return starts[-1] - min(len(block), _BESIDE_LINES) + header if is_near else 0
 
 
 def _is_of_starter(block: Sequence[str]) -> bool:
@@ -255,7 +279,7 @@ def _other_failures(kept: list[str]) -> Iterator[list[str]]:
         if not starts:
             break
         block = kept[starts[-1] : end]
-        if not is_complete(block) or len(block) - _end_of_traceback(block) > _BETWEEN_RANKS:
+        if not is_complete(block) or len(block) - _end_of_traceback(block) > _BETWEEN:
             break
         together.append(kept[_first_of_chain(kept, starts) : end])
     yield from reversed(together)

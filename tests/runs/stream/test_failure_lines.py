@@ -180,3 +180,26 @@ def test_the_traceback_of_the_script_is_shown_and_not_its_starters(path: str, co
     assert failure_lines([*own, *starter]) == own
     assert failure_lines(["step 1", own[-1], *starter]) == ["step 1", own[-1]]
     assert failure_lines(["step 1", *starter]) == starter
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ["Exception ignored in: <function _Iter.__del__ at 0x7f>"],
+        ["Exception in thread Thread-3:"],
+        ["Error in atexit._run_exitfuncs:"],
+        ["--- Logging error ---"],
+        ["Task exception was never retrieved", "future: <Task finished name='Task-1'>"],
+    ],
+)
+def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str]) -> None:
+    own = CHAINED[8:]
+    later = [
+        "Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/threading.py", line 7, in run',
+        "AttributeError: 'NoneType' object has no attribute 'close'",
+    ]
+    assert failure_lines([*own, *header, *later]) == own
+    assert failure_lines(["step 1", *header, *later]) == later
+    steps = [f"step {n}" for n in range(9)]
+    assert failure_lines([*own, *steps, *header, *later]) == later
