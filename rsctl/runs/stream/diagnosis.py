@@ -1,10 +1,9 @@
-"""The diagnosis of a failed replica from its log: the lines to show, and known causes."""
+"""The diagnosis of a failed replica from its log: the known causes of its failure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from signal import Signals
 from typing import NamedTuple, Optional
 
@@ -22,7 +21,6 @@ from rsctl.runs.stream.exceptions import (
     find_exception,
     find_native_error,
     is_below_error,
-    is_complete,
     unwrapped,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
@@ -34,34 +32,14 @@ from rsctl.runs.stream.memory_causes import (
 )
 from rsctl.runs.stream.nccl_kinds import NCCL_KINDS
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
-from rsctl.runs.stream.structured import is_structured
 
-_TRACEBACK = "Traceback (most recent call last)"
-_INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
-_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _LAUNCHER = "torch/distributed/"
-_STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
-_TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
-_MAX_LINES = 30
-_PLAIN_LINES = 10
+TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
+"""How torchrun's report of a failed rank begins."""
+
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
-_MOST_RANKS = 16
-_BETWEEN = 4
-_BESIDE_LINES = 2
-_BESIDE = re.compile(
-    r"Exception ignored in|Error in atexit|--- Logging error ---|exception was never retrieved"
-    r"|Exception in (?:thread|user callback|callback) "
-)
-"""How Python announces an exception that does not end the program."""
-
-_OF_RANK = re.compile(r"\[rank\d{1,6}\]: ?(?=Traceback \(most recent call last\))")
-_OF_ANOTHER = frozenset(
-    {NCCL, "distributed", "peer", "pipe", "rendezvous", "rendezvous-lost", "signal", "timeout"}
-)
-"""The causes that the failure of another rank has, too."""
-_STOPPED = re.compile(r": (?:KeyboardInterrupt|EOFError|[\w.]{0,100}SignalException)\b")
 _RETRIED = re.compile(
     r"Retrying \(Retry\(|thrown while requesting [A-Z]{3,6} |[Rr]etrying in \d"
     r"|retryable exception: "
@@ -197,125 +175,6 @@ class Killer(NamedTuple):
     command: Optional[str] = None
 
 
-def failure_lines(lines: Iterable[str]) -> list[str]:
-    """The end of a failed replica's log: its last traceback, otherwise its last lines.
-
-    If that rank only lost another one that writes to the same log, it is the other rank's
-    traceback. Leaves out torchrun's own messages.
-    """
-    kept = [line for line in lines if not _is_noise(line)]
-    last = _last_failure(kept)
-    if not _follows_another(last):
-        return last
-    others = islice(_other_failures(kept), _MOST_RANKS)
-    return next((other for other in others if not _follows_another(other)), last)
-
-
-def _last_failure(kept: list[str]) -> list[str]:
-    """The last traceback of a log, otherwise its last lines."""
-    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
-    while len(starts) > 1 and (header := _beside(kept, starts)):
-        kept = kept[:header]
-        starts.pop()
-    if starts and _is_of_starter(kept[starts[-1] :]):
-        before = kept[: starts[-1]]
-        if len(starts) > 1 or find_exception(before[-_PLAIN_LINES:]):
-            kept = before
-            starts.pop()
-    if not starts:
-        return kept[-_PLAIN_LINES:]
-    while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
-        starts.pop()  # a rank that was ended while it wrote
-    if starts[-1] and not is_complete(kept[starts[-1] :]):
-        starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
-    block = kept[_first_of_chain(kept, starts) :]
-    return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
-
-
-def _beside(kept: list[str], starts: list[int]) -> int:
-    """Where a last traceback begins that Python prints as the program ends by the one before it; 0
-    if it is another.
-    """
-    block = kept[starts[-2] : starts[-1]]
-    header = next(
-        (i for i, line in enumerate(block[-_BESIDE_LINES:]) if _BESIDE.search(line)), None
-    )
-    if header is None or not is_complete(block):
-        return 0
-    is_near = len(block) - _end_of_traceback(block) <= _BETWEEN + _BESIDE_LINES
-    return starts[-1] - min(len(block), _BESIDE_LINES) + header if is_near else 0
-
-
-def _is_of_starter(block: Sequence[str]) -> bool:
-    """Whether a traceback is the report of torchrun or accelerate that a rank failed."""
-    if any(line.startswith(_TORCHRUN_ERROR) for line in block):
-        return True
-    raised = find_exception(block)
-    return raised is not None and _is_of_launcher(raised) and bool(_STARTER.search(raised.raiser))
-
-
-def _follows_another(lines: Sequence[str]) -> bool:
-    """Whether the end of a rank's log is what another rank's failure causes, or says nothing."""
-    found = known_causes(lines, 1, None)
-    return all(each.code in _OF_ANOTHER or _STOPPED.search(each.message) for each in found)
-
-
-def _other_failures(kept: list[str]) -> Iterator[list[str]]:
-    """The tracebacks of ranks that share a log, in the order in which they begin.
-
-    PyTorch marks the traceback that ends a rank as `[rank3]: `. Without marks, they are the
-    tracebacks that follow each other at the end of the log.
-    """
-    ranks = dict.fromkeys(match[0] for line in kept if (match := _OF_RANK.match(line)))
-    for mark in ranks:
-        yield _last_failure([line for line in kept if line.startswith(mark)])
-    if ranks:
-        return
-    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
-    together: list[list[str]] = []
-    while len(starts) > 1:
-        end = starts[-1]
-        starts = starts[: starts.index(_first_of_chain(kept, starts))]
-        if not starts:
-            break
-        block = kept[starts[-1] : end]
-        if not is_complete(block) or len(block) - _end_of_traceback(block) > _BETWEEN:
-            break
-        together.append(kept[_first_of_chain(kept, starts) : end])
-    yield from reversed(together)
-
-
-def _end_of_traceback(block: list[str]) -> int:
-    """The number of lines up to the exception that ends a traceback, without its continuation."""
-    last = max(i for i, line in enumerate(block) if line.lstrip().startswith("File ") or i == 0)
-    return next((i + 1 for i in range(last + 1, len(block)) if block[i][:1].strip()), len(block))
-
-
-def has_traceback(lines: Iterable[str]) -> bool:
-    """Whether a traceback of Python is among the lines."""
-    return any(_TRACEBACK in line for line in lines)
-
-
-def _is_noise(line: str) -> bool:
-    return is_structured(line) or _FROM_TORCHRUN.match(line) is not None
-
-
-def _begins_traceback(line: str) -> bool:
-    """Whether a traceback begins here that is not inside an exception group's traceback."""
-    return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
-
-
-def _first_of_chain(lines: list[str], starts: list[int]) -> int:
-    """The last traceback, with the tracebacks of its causes."""
-    chosen = starts[-1]
-    for start in reversed(starts[:-1]):
-        between = "\n".join(lines[start:chosen])
-        if not re.search(r"above exception was|During handling of the above", between):
-            break
-        chosen = start
-    return chosen
-
-
 def known_causes(
     lines: Sequence[str],
     exit_code: int,
@@ -425,7 +284,7 @@ def _unknown(
     raised = find_exception(lines) or find_exception(reported)
     if _is_vague(raised):
         raised = find_exception(_before_torchrun(earlier)) or raised
-    is_launcher = raised is not None and _is_of_launcher(raised)
+    is_launcher = raised is not None and is_of_launcher(raised)
     report = first_report(earlier or lines)
     ended = _causes(SIGNAL_CAUSES, report)[:1] if is_launcher or raised is None else []
     if ended and known is None:
@@ -453,7 +312,7 @@ def _error(text: str) -> Finding:
 
 def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
     """The lines before torchrun's own traceback; none if there is none."""
-    ends = [number for number, line in enumerate(lines) if line.startswith(_TORCHRUN_ERROR)]
+    ends = [number for number, line in enumerate(lines) if line.startswith(TORCHRUN_ERROR)]
     starts = [n for n, line in enumerate(lines[: ends[-1]]) if _LAUNCHER in line] if ends else []
     return lines[: starts[0]] if starts else []
 
@@ -500,7 +359,7 @@ def _errors_in(lines: Iterable[str]) -> str:
     return _text(found if len(found) <= _MOST_ERRORS else found[:half] + found[-half:])
 
 
-def _is_of_launcher(raised: Raised) -> bool:
+def is_of_launcher(raised: Raised) -> bool:
     """Whether an exception is a launcher's report that another process failed, or was cut off."""
     return raised.is_cut or _OF_LAUNCHER.match(raised.text) is not None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import failure_lines, known_causes
+from rsctl.runs.stream.diagnosis import known_causes
+from rsctl.runs.stream.failure_lines import failure_lines
 
 
 def test_the_first_warning_of_nccl_says_why_it_failed() -> None:

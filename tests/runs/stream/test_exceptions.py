@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import failure_lines, known_causes
+from rsctl.runs.stream.diagnosis import known_causes
 from rsctl.runs.stream.exceptions import (
     Raised,
     find_error_line,
@@ -16,6 +16,7 @@ from rsctl.runs.stream.exceptions import (
     find_native_error,
     unwrapped,
 )
+from rsctl.runs.stream.failure_lines import failure_lines
 
 SIMPLE = """\
 Traceback (most recent call last):

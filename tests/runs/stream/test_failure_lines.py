@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import failure_lines
+from rsctl.runs.stream.failure_lines import failure_lines
 
 CHAINED = """\
 step 1
