@@ -129,6 +129,13 @@ EXCEPTION_KINDS = (
     ),
     *RAISER_KINDS,
     cause(
+        "tensor-shape",
+        r"^AssertionError: assert [^\n]{1,160}(?:\.(?:shape|size\(\)|ndim)\b|\.size\(|\.dim\(\))",
+        "a tensor or array has another shape than the code expects",
+        "print the shapes before that line: channels, classes, a last batch that is smaller, or a "
+        "dimension that a wrapper for several GPUs or another version of a package adds",
+    ),
+    cause(
         "exception",
         r"^AssertionError: (?:assert |[(\[{\d])",
         "a check in the code failed",

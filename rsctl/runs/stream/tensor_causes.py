@@ -121,6 +121,13 @@ TENSOR_CAUSES = (
     ),
     cause(
         "tensor-type",
+        r"_amp_\w{0,60}unscale\w{0,20}[\"'] not implemented for 'BFloat16",
+        "the gradient scaler, which is for fp16, got gradients in bfloat16",
+        "train in bf16 without a GradScaler (bf16=True, fp16=False), or on a GPU without bf16 load "
+        "the model in float32 or float16 and train in fp16",
+    ),
+    cause(
+        "tensor-type",
         r"expected (?:scalar type|m1 and m2 to have the same dtype)[^\n]{0,80}|[Ee]xpected "
         r"[^\n]{0,40}dtype[^\n]{0,60}but got|must have the same dtype|Input type \([\w.]{1,40}\) "
         r"and "
