@@ -21,7 +21,7 @@ _FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
 _MAX_LINES = 30
 _PLAIN_LINES = 10
-_MOST_RANKS = 16
+_MOST_RANKS = 8
 _BETWEEN = 4
 _BESIDE_LINES = 2
 _BESIDE = re.compile(
@@ -46,9 +46,9 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
     """
     kept = [line for line in lines if not _is_noise(line)]
     last = _last_failure(kept)
-    if not _follows_another(last):
+    others = [other for other in islice(_other_failures(kept), _MOST_RANKS) if other != last]
+    if not others or not _follows_another(last):
         return last
-    others = islice(_other_failures(kept), _MOST_RANKS)
     return next((other for other in others if not _follows_another(other)), last)
 
 
