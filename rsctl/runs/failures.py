@@ -18,8 +18,9 @@ from rsctl.runs.early_ends import RankRecord, early_end, rank_record
 from rsctl.runs.findings import NO_CAUSES
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.causes import LOST_PEER
-from rsctl.runs.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
+from rsctl.runs.stream.diagnosis import Killer, known_causes
 from rsctl.runs.stream.events import Failure, LogEvent, parse_time, seconds_between
+from rsctl.runs.stream.failure_lines import failure_lines, has_traceback
 from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.metrics import structured
 from rsctl.runs.stream.origins import Origin, find_origin

@@ -16,8 +16,8 @@ import signal
 from typing import NamedTuple, Optional
 
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.stream.diagnosis import failure_lines
 from rsctl.runs.stream.events import Failure, LogEvent, UnnamedFailure
+from rsctl.runs.stream.failure_lines import failure_lines
 from rsctl.runs.stream.journal import tail_lines
 
 _TAIL = 400  # lines

@@ -1,4 +1,4 @@
-"""The diagnosis of a failed replica from its log: the lines to show, and known causes."""
+"""The diagnosis of a failed replica from its log: the known causes of its failure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple, Optional
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_error, find_known_errors
 from rsctl.runs.stream.accelerator_causes import HARMLESS_WARNING
+from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
@@ -20,7 +21,6 @@ from rsctl.runs.stream.exceptions import (
     find_exception,
     find_native_error,
     is_below_error,
-    is_complete,
     unwrapped,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
@@ -32,15 +32,11 @@ from rsctl.runs.stream.memory_causes import (
 )
 from rsctl.runs.stream.nccl_kinds import NCCL_KINDS
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
-from rsctl.runs.stream.structured import is_structured
 
-_TRACEBACK = "Traceback (most recent call last)"
-_INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
-_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
 _LAUNCHER = "torch/distributed/"
-_TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
-_MAX_LINES = 30
-_PLAIN_LINES = 10
+TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
+"""How torchrun's report of a failed rank begins."""
+
 _LONGEST_LINE = 4096
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
@@ -107,8 +103,10 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),
     "toolkit-program": frozenset({"module", "module-name"}),
+    "nccl-ib": frozenset({"locked-memory"}),
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
+    "gpu-fault": frozenset({"gpu-start"}),
     "compile": frozenset({"gpu-binary"}),
     "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
@@ -177,50 +175,6 @@ class Killer(NamedTuple):
     command: Optional[str] = None
 
 
-def failure_lines(lines: Iterable[str]) -> list[str]:
-    """The end of a failed replica's log: its last traceback, otherwise its last lines.
-
-    Leaves out torchrun's own messages.
-    """
-    kept = [line for line in lines if not _is_noise(line)]
-    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
-    if len(starts) > 1 and any(line.startswith(_TORCHRUN_ERROR) for line in kept[starts[-1] :]):
-        kept = kept[: starts.pop()]
-    if not starts:
-        return kept[-_PLAIN_LINES:]
-    while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
-        starts.pop()  # a rank that was ended while it wrote
-    if starts[-1] and not is_complete(kept[starts[-1] :]):
-        starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
-    block = kept[_first_of_chain(kept, starts) :]
-    return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
-
-
-def has_traceback(lines: Iterable[str]) -> bool:
-    """Whether a traceback of Python is among the lines."""
-    return any(_TRACEBACK in line for line in lines)
-
-
-def _is_noise(line: str) -> bool:
-    return is_structured(line) or _FROM_TORCHRUN.match(line) is not None
-
-
-def _begins_traceback(line: str) -> bool:
-    """Whether a traceback begins here that is not inside an exception group's traceback."""
-    return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
-
-
-def _first_of_chain(lines: list[str], starts: list[int]) -> int:
-    """The last traceback, with the tracebacks of its causes."""
-    chosen = starts[-1]
-    for start in reversed(starts[:-1]):
-        between = "\n".join(lines[start:chosen])
-        if not re.search(r"above exception was|During handling of the above", between):
-            break
-        chosen = start
-    return chosen
-
-
 def known_causes(
     lines: Sequence[str],
     exit_code: int,
@@ -260,9 +214,10 @@ def known_causes(
     if not found and _is_vague(find_exception(lines)):
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
+        found = _most_specific(found, exit_code)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
-    found = found or general[:1]
+    found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, earlier or lines) or _unknown(
         lines, reported, earlier, signal, known
@@ -329,7 +284,7 @@ def _unknown(
     raised = find_exception(lines) or find_exception(reported)
     if _is_vague(raised):
         raised = find_exception(_before_torchrun(earlier)) or raised
-    is_launcher = raised is not None and _is_of_launcher(raised)
+    is_launcher = raised is not None and is_of_launcher(raised)
     report = first_report(earlier or lines)
     ended = _causes(SIGNAL_CAUSES, report)[:1] if is_launcher or raised is None else []
     if ended and known is None:
@@ -349,21 +304,30 @@ def _error(text: str) -> Finding:
     return note(
         "error",
         f"the log reports an error near its end: {text}",
-        "correct what it names; `rsctl logs RUN` shows the lines around it",
+        advised(
+            "correct what it names; `rsctl logs RUN` shows the lines around it", find_advice(text)
+        ),
     )
 
 
 def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
     """The lines before torchrun's own traceback; none if there is none."""
-    ends = [number for number, line in enumerate(lines) if line.startswith(_TORCHRUN_ERROR)]
+    ends = [number for number, line in enumerate(lines) if line.startswith(TORCHRUN_ERROR)]
     starts = [n for n, line in enumerate(lines[: ends[-1]]) if _LAUNCHER in line] if ends else []
     return lines[: starts[0]] if starts else []
+
+
+def _advised(found: Finding) -> Finding:
+    """A general cause with the advice in the part of the error that it repeats."""
+    remedy = advised(found.remedy or "", find_advice(found.message))
+    return note(found.code, found.message, remedy)
 
 
 def _exception(raised: Raised) -> Finding:
     where = f", at {raised.position}" if raised.position else ""
     kind = next(find_known_errors(EXCEPTION_KINDS, raised.text, source=raised.raiser))
-    return note(kind.code, f"{kind.summary}: {raised.text}{where}", kind.remedy)
+    remedy = advised(kind.remedy or "", raised.advice)
+    return note(kind.code, f"{kind.summary}: {raised.text}{where}", remedy)
 
 
 def _native(raised: Raised, known: Finding | None) -> Finding:
@@ -395,7 +359,7 @@ def _errors_in(lines: Iterable[str]) -> str:
     return _text(found if len(found) <= _MOST_ERRORS else found[:half] + found[-half:])
 
 
-def _is_of_launcher(raised: Raised) -> bool:
+def is_of_launcher(raised: Raised) -> bool:
     """Whether an exception is a launcher's report that another process failed, or was cut off."""
     return raised.is_cut or _OF_LAUNCHER.match(raised.text) is not None
 

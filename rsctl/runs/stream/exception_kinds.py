@@ -93,11 +93,20 @@ EXCEPTION_KINDS = (
         "script",
     ),
     cause(
+        "package-versions",
+        r"^AttributeError: (?:can't set attribute|property [^\n]{1,120} has no setter)",
+        "code sets an attribute that can only be read",
+        "where the object belongs to a package, install the version of it that the script was "
+        "written for, in image.python, or set the value as this version does it; otherwise "
+        "correct the script",
+    ),
+    cause(
         "empty-data",
         r"^(?:IndexError: (?:list|tuple|pop)|ZeroDivisionError|StopIteration"
         r"|[\w.]{1,60}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
         r"|assert len\([^\n]{1,60}\) (?:> 0|>= 1|!= 0)|n_samples=0|n_sample <= 0|with 0 sample"
-        r"|size 0$|at least one array to|zero-size array"
+        r"|size 0$|\b(?:0|zero)[ -]length|length (?:of |is |= ?)?(?:0|zero)\b"
+        r"|at least one array to|zero-size array"
         r"|No columns to parse"
         r"|(?:[Nn]o|[Cc]annot find|[Cc]ould not find|[Ff]ound (?:no|0)) (?:[a-z-]{1,20} ){0,2}"
         r"(?:samples|examples|images|files|data)\b))",
@@ -119,6 +128,13 @@ EXCEPTION_KINDS = (
         "move the model and each batch to the rank's device before",
     ),
     *RAISER_KINDS,
+    cause(
+        "tensor-shape",
+        r"^AssertionError: assert [^\n]{1,160}(?:\.(?:shape|size\(\)|ndim)\b|\.size\(|\.dim\(\))",
+        "a tensor or array has another shape than the code expects",
+        "print the shapes before that line: channels, classes, a last batch that is smaller, or a "
+        "dimension that a wrapper for several GPUs or another version of a package adds",
+    ),
     cause(
         "exception",
         r"^AssertionError: (?:assert |[(\[{\d])",
@@ -150,6 +166,14 @@ EXCEPTION_KINDS = (
         "a package or the script refuses a setting, or its input",
         "change what the message names, in the script, its configuration or run.args; where it "
         "worked before, a package may have another version now: see the script's requirements",
+    ),
+    cause(
+        "setting",
+        r"^[\w.]{0,80}\.(?:InvalidArgument|FailedPrecondition|OutOfRange|Unimplemented)Error: ",
+        "an operation of TensorFlow refuses its input, or the device or state in which it runs",
+        "compare the shapes, types, labels and devices that the message names with what the "
+        "operation takes; create the distribution strategy before any tensor, variable or data "
+        "set, and let TF_CONFIG name the devices' job",
     ),
     cause(
         "exception",

@@ -12,6 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
+from rsctl.runs.stream.advice import find_advice
+
 _LONGEST = 300
 _LONGEST_LINE = 4096
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|^ *File \"[^\"]+\", line \d+")
@@ -31,10 +33,16 @@ _RAISED = re.compile(r"((?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80})(?:: ?(.{0,409
 _ENDS = re.compile(
     r"(?:Error|Exception|Interrupt|Exit|Iteration|Warning|Timeout|Fault|Failed|Group)$"
 )
+_STATUS = re.compile(
+    r"\.(?:[A-Z]\w{0,60})?(?:NotFound|Forbidden|Unauthorized|Denied|Exceeded|Exhausted|Unavailable"
+    r"|Conflict|Refused|Expired|Closed|Aborted|Cancelled|Disconnected|Invalid\w{0,20}|Missing)$"
+)
+"""Exceptions of services' clients, with their module, whose names do not say that they are one."""
+
 _IN_WORKER = re.compile(r"Caught (\w{1,80}) in [\w ]{1,80} process")
 _NOT_OWN = re.compile(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|/rsctl/(?:node|transport)/"
-    r"|/torch/distributed/|/tensorflow_core/"
+    r"|/torch/distributed/|/tensorflow_core/|/bin/[\w-]{1,80}$"
     r"|pyx$|pxi$"
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
@@ -127,7 +135,7 @@ _SHELL = re.compile(
 class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
-    traceback has no end, and the file that raised it.
+    traceback has no end, the file that raised it, and the advice in its message.
     """
 
     text: str
@@ -135,6 +143,7 @@ class Raised(NamedTuple):
     is_native: bool = False
     is_cut: bool = False
     raiser: str = ""
+    advice: str = ""
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -156,7 +165,7 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     if first.text != last.text and _kind(first.text) not in text:
         text = f"{text}; after {_short(first.text)}"
     position = next((each.position for each in reversed(chain) if each.position), None)
-    return Raised(text, position, raiser=last.raiser)
+    return Raised(text, position, raiser=last.raiser, advice=last.advice)
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -299,9 +308,11 @@ def _without_traceback(lines: Sequence[str]) -> list[Raised]:
     """The last line that has the form of an exception, of a log without its traceback."""
     for number, line in reversed(list(enumerate(lines))):
         match = _RAISED.match(line) if not line.startswith(("Error:", "Exception:")) else None
-        if match and match[2] and _ENDS.search(match[1]) and not match[1].endswith("Warning"):
+        is_named = match and (_ENDS.search(match[1]) or _STATUS.search(match[1]))
+        if match and match[2] and is_named and not match[1].endswith("Warning"):
             following = lines[number + 1 : number + 1 + _MOST_LINES]
-            return [Raised(_short(_whole_text(line, following)), None)]
+            text = _whole_text(line, following)
+            return [Raised(_short(text), None, advice=find_advice(text))]
         if asserted := _asserted(line, lines[:number]):
             return [Raised(_short(f"AssertionError: {asserted}"), None)]
     return []
@@ -334,7 +345,8 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 message = _whole_text(message, lines[number + 1 : number + 1 + _MOST_LINES])
             text = _short(f"{kind}: {message}" if message else kind)
             raiser = frames[-1][0] if frames else ""
-            found.append(Raised(text, _position(frames), raiser=raiser))
+            position, advice = _position(frames), find_advice(message)
+            found.append(Raised(text, position, raiser=raiser, advice=advice))
             inside, frames = False, []
     return found
 

@@ -75,7 +75,9 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-mismatch",
-        r"(?:checkpoint|ckpt|state_dict|snapshot|loaded)\w{0,12}\[[\"']\w{1,60}[\"']\][^\n]{0,80}\n"
+        r"(?:(?:checkpoint|ckpt|state_dict|snapshot|loaded)\w{0,12}|, in \w{0,30}(?:load|resume"
+        r"|restore)_(?:\w{1,20}_)?(?:checkpoint|ckpt|states?|state_dict|weights|snapshot)\w{0,12}\n"
+        r"[^\n]{0,120}?\b\w{1,30})\[[\"']\w{1,60}[\"']\][^\n]{0,80}\n"
         r"(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\bKeyError: ('\w{1,60}')",
         "the checkpoint does not have an entry that the script loads: {names}",
         "load only the entries that exist: published weights often have no optimizer, scheduler or "

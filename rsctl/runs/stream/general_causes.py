@@ -206,6 +206,7 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"(?:CUDA|HIP|CUDA driver|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
         r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
         r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip)"
+        r"|(cuda[A-Z]\w{1,40}\(\) failed\. Status: [^\n]{1,100})"
         r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?!SUCCESS)\w{1,40}|CUFFT_(?!SUCCESS)[A-Z_]{5,30})",
         "CUDA, or one of its libraries, reported an error: {names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line; use an image whose torch and CUDA "

@@ -58,7 +58,7 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-start",
-        r"([Ff]ailed to create (?:cu\w{3,9}|roc\w{3,9}|gpu\w{3,9}) handle[^\n]{0,60})"
+        r"((?:[Ff]ailed to|[Cc]ould not) create (?:cu|roc|gpu)\w{3,9} handle[^\n]{0,60})"
         r"|((?:gpu|cu)(?:solver|blas|sparse|fft)\w{2,30}\([^)\n]{0,80}\) failed[^\n]{0,60})"
         r"|Error: [^\n]{0,10}(cu(?:Solver|Blas|BLAS|Sparse|FFT) (?:internal"
         r"|initialization)[^\n]{1,30})",
@@ -266,7 +266,7 @@ GPU_USE_CAUSES = (
         "no-gpu",
         r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
-        r"|doesn't support bf16/gpu|backend failed to initialize: (?!TPU)"
+        r"|backend failed to initialize: (?!TPU)"
         r"|Unable to initialize backend '(?:cuda|rocm|gpu)'|no supported devices found for "
         r"platform",
         "the script requires a GPU and finds none",

@@ -83,7 +83,8 @@ MEMORY_CAUSES = (
     ),
     cause(
         "memory",
-        rf"(?m:^)(?![^\n]{{0,300}}(?:NET/OFI|\bibv_))[^\n]*?(?:{NO_MEMORY})"
+        r"(?m:^)(?![^\n]{0,300}(?:NET/OFI|\bibv_|(?i:\bib |infiniband|rdma|mlx\d|verbs)))"
+        rf"[^\n]*?(?:{NO_MEMORY})"
         r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
         r"|killed due to memory pressure|Task was killed due to the node running low on memory"
         r"|ran out[ -]of[ -]memory and exited|oom[_-]kill event|(?:OOM|out of memory) ?[Kk]illed"

@@ -21,7 +21,7 @@ _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|P
 NETWORK_CAUSES = (
     cause(
         "timeout",
-        r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
+        r"[Cc]aught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
         r"|watchdog got stuck for \d+"
         r"|[Hh]eartbeat monitor timed out"
         r"|failed to (?:pass|respond)[^\n]{0,60}monitoredBarrier"
@@ -93,11 +93,21 @@ NETWORK_CAUSES = (
     ),
     cause(
         "mismatch",
+        r"(DDP expects same model across all ranks[^\n]{0,120})"
+        r"|(params?\[\d{1,6}\] in this process with sizes [^\n]{1,100} appears not to match "
+        r"(?:sizes|strides))",
+        "the ranks built different models, or a rank did not build its model: {names}",
+        "build the model on all ranks from the same settings, checkpoint, seed and versions of "
+        "packages, and before DDP make no parameter or layout depend on the rank or its data; for "
+        "strides, call contiguous() on the parameters; a rank without parameters has an earlier "
+        "error in its log",
+    ),
+    cause(
+        "mismatch",
         r"Detected mismatch between collectives on ranks|Is there a distributed collective mismatch"
         r"|op\.preamble\.length <= op\.nbytes"
         r"|[Mm]essage truncated : (?:receiving|received) \d{1,12} bytes instead of"
-        r"|DDP expects same model across all ranks|disagreement between rank\d"
-        r"|in this process with sizes [^\n]{1,100} appears not to match|collective mismatch error"
+        r"|disagreement between rank\d|collective mismatch error"
         r"|[Mm]ismatched collective detected|may be caused by a collective mismatch"
         r"|/distributed_c10d\.py\", line \d{1,6}, in \w{0,30}object\w{0,8}\n[^\n]{0,200}\n"
         r"(?:[^\n\w]{1,200}\n)?[^\n]{0,20}(?:RuntimeError: (?:Trying to create tensor with negative"
@@ -172,7 +182,7 @@ NETWORK_CAUSES = (
         "nccl-ib",
         r"\b(ibv_(?!fork)\w{1,40})(?:\(\))? failed|mlx5: \S{1,100}: (got completion with error)"
         rf"|NET/IB ?: (?:Got completion)(?![^\n]{{0,160}}{_NO_ACCESS})"
-        r"|IBV_WC_(?!SUCCESS)\w{1,40}ERR",
+        r"|IBV_WC_(?!SUCCESS)\w{1,40}ERR|(Ib failure: [^\n)]{1,60})",
         "NCCL, or another library, failed on InfiniBand or RoCE: {names}",
         FABRIC_REMEDY,
     ),

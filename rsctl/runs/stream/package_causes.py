@@ -14,6 +14,15 @@ _CUDA_LIBRARY = (
 PACKAGE_CAUSES = (
     cause(
         "module",
+        r"No module named '((?!smdistributed|torch\._six|\w{1,40}\._(?:ext|C)\b)\w+(?:\.\w+)+)'"
+        r"(?!; '\w{1,60}' is not a package)",
+        "a package or folder of this name is found, but does not have the module: {names}",
+        "install the version of the package that the script was written for in image.python; if "
+        "the published package has only a part, put its repository into image.source and its "
+        "folder into PYTHONPATH; look for your own file or folder with the name of the package",
+    ),
+    cause(
+        "module",
         r"ModuleNotFoundError: No module named '(?!smdistributed|torch\._six"
         r"|\w{1,40}\._(?:ext|C)\b)([\w.]+)'"
         r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"

@@ -57,6 +57,14 @@ RAISER_KINDS = (
         texts=None,
     ),
     cause(
+        "hub-version",
+        r"transformers/models/auto/",
+        "the installed transformers does not know this kind of model",
+        "install the version of transformers that the model's page names, or a newer one, in "
+        "image.python; config.json of the model must have its model_type",
+        texts=r"^KeyError: ",
+    ),
+    cause(
         "extension",
         r"(?:transformer_engine|apex|flash_attn|xformers|bitsandbytes|fused_\w{1,30})/",
         "a library of GPU kernels refuses a call, or failed inside it",

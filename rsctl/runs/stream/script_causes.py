@@ -27,7 +27,8 @@ SCRIPT_CAUSES = (
         r"|compute"
         r" )capability|[ABHV][1-8]0{1,2}\b)[^\n]{0,80})"
         r"|([^\n:]{0,60}only supported on (?:CUDA )?(?:devices|GPUs|Ampere"
-        r"|Hopper)[^\n]{0,80})|(compute capability \d[\d.]{0,3} or higher[^\n]{0,60})",
+        r"|Hopper)[^\n]{0,80})|(compute capability \d[\d.]{0,3} or higher[^\n]{0,60})"
+        r"|(doesn't support bf16/gpu)",
         "the machine's GPU does not have a feature that the program uses: {names}",
         "use another workers.accelerator, a newer CUDA in image.base where the message names one, "
         "or turn the feature (FP8, bf16, FlashAttention) off",

@@ -188,6 +188,7 @@ COMMAND_CAUSES = (
         r"cannot run (\S{1,200}): its file is not executable"
         r'|exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
         r"|: line \d{1,6}: exec: ([^\s:]{1,200}): cannot execute: Permission denied"
+        r"|exec user process caused:? \"?permission denied()"
         r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
         r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
         "the command to run is not executable: {names}",

@@ -35,7 +35,7 @@ TENSOR_CAUSES = (
         r"No backend type associated with device type (\w{1,20})|Tensors must be (CUDA and dense)"
         r"|(?:Distributed package|PyTorch)[^\n]{0,30}doesn't have (?!NCCL)(\w{1,20})"
         r" (?:built|support)"
-        r"|Tensors must be (contiguous)|only Tensors of floating point dtype can require()",
+        r"|Tensors must be (contiguous)",
         "a collective operation got a tensor that its backend does not take: {names}",
         "move tensors to the rank's GPU for NCCL, or make a process group with backend "
         "'cpu:gloo,cuda:nccl'; call contiguous() on slices",
@@ -46,6 +46,16 @@ TENSOR_CAUSES = (
         r"|n't) support [^\n]{1,60})",
         "the backend of torch.distributed does not have this operation: {names}",
         "use a backend that has it (NCCL for tensors on GPUs, gloo for the CPU), or a newer torch",
+    ),
+    cause(
+        "gradient",
+        r"only Tensors of floating point (?:and complex )?dtype can require gradients"
+        r"|Cannot flatten integer dtype tensors",
+        "the script requires gradients of integers, such as the weights of a quantized model",
+        "train adapters on a quantized model (peft: prepare_model_for_kbit_training, LoRA), and "
+        "set requires_grad only on floating-point tensors; under FSDP, quantize with "
+        "bnb_4bit_quant_storage of the model's dtype; use versions of transformers, peft and "
+        "bitsandbytes that belong together",
     ),
     cause(
         "gradient",
@@ -80,6 +90,14 @@ TENSOR_CAUSES = (
     ),
     cause(
         "gradient",
+        r"No inf checks were recorded",
+        "no parameter of the optimizer has a gradient in this step",
+        "give the optimizer the parameters that the loss uses, also after a resume; set "
+        "requires_grad on them, call backward() on the scaled loss before step(), and skip steps "
+        "without it",
+    ),
+    cause(
+        "gradient",
         r"grad can be implicitly created only for scalar outputs",
         "the loss is not one number",
         "average it before backward(): loss.mean(), as with DataParallel, which returns one loss "
@@ -100,6 +118,13 @@ TENSOR_CAUSES = (
         "install another version of its package, one that fits the others (flash-attn, ring "
         "attention, torch); in your own function, return a gradient or None for each argument of "
         "forward",
+    ),
+    cause(
+        "tensor-type",
+        r"_amp_\w{0,60}unscale\w{0,20}[\"'] not implemented for 'BFloat16",
+        "the gradient scaler, which is for fp16, got gradients in bfloat16",
+        "train in bf16 without a GradScaler (bf16=True, fp16=False), or on a GPU without bf16 load "
+        "the model in float32 or float16 and train in fp16",
     ),
     cause(
         "tensor-type",

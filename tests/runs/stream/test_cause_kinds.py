@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import failure_lines, known_causes
+from rsctl.runs.stream.diagnosis import known_causes
+from rsctl.runs.stream.failure_lines import failure_lines
 
 
 def test_the_first_warning_of_nccl_says_why_it_failed() -> None:
@@ -192,3 +193,80 @@ def test_a_start_without_a_checkpoint_has_no_cause() -> None:
         "done",
     ]
     assert known_causes(failure_lines(lines), 1, "SIGTERM", earlier=lines) == []
+
+
+def _remedy_of(*raised: str) -> str:
+    """The remedy for a program that ended with this exception."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in <module>',
+        "    main()",
+        *raised,
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    return cause.remedy or ""
+
+
+@pytest.mark.parametrize(
+    ("raised", "advice"),
+    [
+        (
+            "ValueError: the queue is short. Please make sure that it holds at least 1 batch",
+            "Please make sure that it holds at least 1 batch",
+        ),
+        ("RuntimeError: bad state; try foo(bar=True) instead.", "try foo(bar=True) instead."),
+        ("ValueError: no. You need torch>=1.10, with cuda>=11.0", "You need torch>=1.10, with"),
+        (f"ValueError: {'x ' * 200}. Set `a=True` in the call.", "Set `a=True` in the call."),
+        ("RuntimeError: no. To fix this, pass --no-lock.", "To fix this, pass --no-lock."),
+        ("RuntimeError: upload failed:Please open the port.", "Please open the port."),
+        ("ValueError: a is not set, please set it to the path", "please set it to the path"),
+        ("ValueError: foo() is gone, use bar() instead", "use bar() instead"),
+        ("RuntimeError: no. If it is yours, you can delete it.", "If it is yours, you can delete"),
+    ],
+)
+def test_the_advice_in_the_message_of_an_unknown_error_is_its_remedy(
+    raised: str, advice: str
+) -> None:
+    assert _remedy_of(raised).startswith(f"follow the advice in its message: {advice}")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "RuntimeError: bad state. Please report this issue to the developers",
+        "RuntimeError: bad state. Please see https://example.org/help",
+        "RuntimeError: Call to step failed",
+        "RuntimeError: bad. Set of options differs",
+        "RuntimeError: bad: raise OSError(x)",
+        "RuntimeError: failed: load model from a.pt",
+        "RuntimeError: bad. For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "AttributeError: property 'config' of 'Run' object has no setter. Did you mean: '_c'?",
+    ],
+)
+def test_a_message_that_advises_nothing_about_the_error_is_not_advice(raised: str) -> None:
+    assert "advice" not in _remedy_of(raised)
+
+
+def test_the_advice_of_an_error_that_a_general_cause_repeats_is_its_remedy() -> None:
+    raised = "lightning.MisconfigurationException: The schedule is odd. You should override f()"
+    assert _remedy_of(raised).startswith("follow the advice in its message: You should override")
+
+
+def test_the_advice_of_an_error_line_is_its_remedy() -> None:
+    lines = ["step 1", "error: the shard is odd. Please pass --pad to the program."]
+    [cause] = known_causes(lines, 1, None, earlier=lines)
+    assert (cause.remedy or "").startswith(
+        "follow the advice in its message: Please pass --pad to the program.; if that"
+    )
+
+
+def test_a_cause_of_earlier_lines_is_shown_once() -> None:
+    lines = [
+        "E tensorflow/cuda_dnn.cc:9] Could not create cudnn handle: CUDNN_STATUS_NOT_INITIALIZED",
+        *(["step"] * 40),
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in <module>',
+        "tensorflow.errors_impl.UnimplementedError: Graph execution error:",
+    ]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["gpu-start"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import Killer, failure_lines, known_causes
+from rsctl.runs.stream.diagnosis import Killer, known_causes
+from rsctl.runs.stream.failure_lines import failure_lines
 from tests.fixtures import real
 
 
@@ -192,8 +193,17 @@ def test_a_known_cause_has_a_remedy(line: str, code: str) -> None:
 
 
 def test_a_missing_module_is_named() -> None:
+    [cause] = known_causes(["ModuleNotFoundError: No module named 'a'"], 1, None)
+    assert cause.message == "a Python module is missing: a"
+
+
+def test_a_missing_module_of_a_package_that_is_found_needs_another_version() -> None:
     [cause] = known_causes(["ModuleNotFoundError: No module named 'a.b'"], 1, None)
-    assert cause.message == "a Python module is missing: a.b"
+    assert cause.code == "module"
+    assert cause.message == (
+        "a package or folder of this name is found, but does not have the module: a.b"
+    )
+    assert (cause.remedy or "").startswith("install the version of the package")
 
 
 @pytest.mark.parametrize(

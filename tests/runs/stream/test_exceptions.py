@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import failure_lines, known_causes
+from rsctl.runs.stream.diagnosis import known_causes
 from rsctl.runs.stream.exceptions import (
     Raised,
     find_error_line,
@@ -16,6 +16,7 @@ from rsctl.runs.stream.exceptions import (
     find_native_error,
     unwrapped,
 )
+from rsctl.runs.stream.failure_lines import failure_lines
 
 SIMPLE = """\
 Traceback (most recent call last):
@@ -390,3 +391,29 @@ def test_hostile_ends_of_logs_do_not_take_long() -> None:
     assert len(find_error_line(lines) or "") == 300
     assert find_error_line(["-" * 60] * 40) is None
     assert len(unwrapped(lines)) <= len(lines)
+
+
+LIBRARY = "/opt/lib/python3.11/site-packages"
+
+
+def test_a_program_that_pip_installs_is_not_the_script() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/opt/conda/bin/accelerate", line 8, in <module>',
+        f'  File "{LIBRARY}/accelerate/commands/launch.py", line 3, in load',
+        "TypeError: __init__() got an unexpected keyword argument 'x'",
+    ]
+    found = find_exception(lines)
+    assert found is not None
+    assert found.position == f"{LIBRARY}/accelerate/commands/launch.py:3 in load"
+    script = [line.replace("bin/accelerate", "bin/train.py") for line in lines]
+    found = find_exception(script)
+    assert found is not None
+    assert found.position == "/opt/conda/bin/train.py:8"
+
+
+def test_an_exception_of_a_services_client_needs_no_traceback() -> None:
+    found = find_exception(["step 1", "google.api_core.exceptions.NotFound: 404 no bucket"])
+    assert found is not None
+    assert found.text == "google.api_core.exceptions.NotFound: 404 no bucket"
+    assert find_exception(["step 1", "NotFound: 404 no bucket"]) is None

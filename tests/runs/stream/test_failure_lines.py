@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import failure_lines
+from rsctl.runs.stream.failure_lines import failure_lines
 
 CHAINED = """\
 step 1
@@ -111,3 +111,95 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
 def test_a_traceback_that_was_cut_off_gives_way_to_the_one_before() -> None:
     cut = ["Traceback (most recent call last):", '  File "/app/train.py", line 9, in <module>']
     assert failure_lines([*CHAINED[8:], *cut])[: len(CHAINED) - 8] == CHAINED[8:]
+
+
+def _of_rank(rank: int, *raised: str) -> list[str]:
+    """The traceback that ends a rank, as PyTorch marks it."""
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 9, in <module>',
+        "    main()",
+        *raised,
+    ]
+    return [f"[rank{rank}]: {line}" for line in lines]
+
+
+LOST = (
+    "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:4711",
+    "RuntimeError: [Rank 1] Caught collective operation timeout: WorkGLOO(x) ran for 1800 ms",
+    "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+    "KeyboardInterrupt",
+)
+
+
+@pytest.mark.parametrize("lost", LOST)
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_of_ranks_in_one_log_the_one_that_failed_by_itself_is_shown(
+    lost: str, is_marked: bool
+) -> None:
+    own, other = _of_rank(0, "ValueError: bad lr"), _of_rank(1, lost)
+    if not is_marked:
+        own = [line.removeprefix("[rank0]: ") for line in own]
+        other = [line.removeprefix("[rank1]: ") for line in other]
+    assert failure_lines(["step 1", *own, *other]) == own
+
+
+def test_ranks_that_write_at_the_same_time_are_told_apart() -> None:
+    own, other = _of_rank(0, "ValueError: bad lr"), _of_rank(1, LOST[0])
+    mixed = [line for pair in zip(own, other, strict=True) for line in pair]
+    assert failure_lines(mixed) == own
+
+
+def test_where_all_ranks_only_lost_another_the_last_is_shown() -> None:
+    other = _of_rank(1, LOST[0])
+    assert failure_lines([*_of_rank(0, LOST[2]), *other]) == other
+
+
+def test_an_exception_that_the_script_survived_is_not_the_failure_of_another_rank() -> None:
+    caught = [line.removeprefix("[rank0]: ") for line in _of_rank(0, "ValueError: no cache")]
+    lost = [line.removeprefix("[rank1]: ") for line in _of_rank(1, LOST[0])]
+    steps = [f"step {n}" for n in range(9)]
+    assert failure_lines([*caught, *steps, *lost]) == lost
+
+
+STARTERS = {
+    "accelerate/commands/launch.py": "'/usr/bin/python3', 'train.py'",
+    "torch/distributed/launch.py": "'/usr/bin/python', '-u', 'train.py', '--local_rank=1'",
+}
+
+
+@pytest.mark.parametrize(("path", "command"), STARTERS.items())
+def test_the_traceback_of_the_script_is_shown_and_not_its_starters(path: str, command: str) -> None:
+    starter = [
+        "Traceback (most recent call last):",
+        f'  File "/opt/lib/python3.11/site-packages/{path}", line 8, in main',
+        "    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)",
+        f"subprocess.CalledProcessError: Command '[{command}]' returned non-zero exit status 1.",
+    ]
+    own = CHAINED[8:]
+    assert failure_lines([*own, *starter]) == own
+    assert failure_lines(["step 1", own[-1], *starter]) == ["step 1", own[-1]]
+    assert failure_lines(["step 1", *starter]) == starter
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ["Exception ignored in: <function _Iter.__del__ at 0x7f>"],
+        ["Exception in thread Thread-3:"],
+        ["Error in atexit._run_exitfuncs:"],
+        ["--- Logging error ---"],
+        ["Task exception was never retrieved", "future: <Task finished name='Task-1'>"],
+    ],
+)
+def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str]) -> None:
+    own = CHAINED[8:]
+    later = [
+        "Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/threading.py", line 7, in run',
+        "AttributeError: 'NoneType' object has no attribute 'close'",
+    ]
+    assert failure_lines([*own, *header, *later]) == own
+    assert failure_lines(["step 1", *header, *later]) == later
+    steps = [f"step {n}" for n in range(9)]
+    assert failure_lines([*own, *steps, *header, *later]) == later

@@ -1,0 +1,157 @@
+"""The lines that show why a replica failed, from the end of its log: usually one traceback.
+
+A log can have several: of the ranks that write to it, of the program that started them, and of
+threads and handlers that fail because the program ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from rsctl.runs.stream.diagnosis import TORCHRUN_ERROR, is_of_launcher, known_causes
+from rsctl.runs.stream.exceptions import find_exception, is_complete
+from rsctl.runs.stream.gpu_causes import NCCL
+from rsctl.runs.stream.structured import is_structured
+
+_TRACEBACK = "Traceback (most recent call last)"
+_INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
+_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
+_STARTER = re.compile(r"/(?:accelerate/commands|torch/distributed|deepspeed/launcher)/")
+_MAX_LINES = 30
+_PLAIN_LINES = 10
+_MOST_RANKS = 8
+_BETWEEN = 4
+_BESIDE_LINES = 2
+_BESIDE = re.compile(
+    r"Exception ignored in|Error in atexit|--- Logging error ---|exception was never retrieved"
+    r"|Exception in (?:thread|user callback|callback) "
+)
+"""How Python announces an exception that does not end the program."""
+
+_OF_RANK = re.compile(r"\[rank\d{1,6}\]: ?(?=Traceback \(most recent call last\))")
+_OF_ANOTHER = frozenset(
+    {NCCL, "distributed", "peer", "pipe", "rendezvous", "rendezvous-lost", "signal", "timeout"}
+)
+"""The causes that the failure of another rank has, too."""
+_STOPPED = re.compile(r": (?:KeyboardInterrupt|EOFError|[\w.]{0,100}SignalException)\b")
+
+
+def failure_lines(lines: Iterable[str]) -> list[str]:
+    """The end of a failed replica's log: its last traceback, otherwise its last lines.
+
+    If that rank only lost another one that writes to the same log, it is the other rank's
+    traceback. Leaves out torchrun's own messages.
+    """
+    kept = [line for line in lines if not _is_noise(line)]
+    last = _last_failure(kept)
+    others = [other for other in islice(_other_failures(kept), _MOST_RANKS) if other != last]
+    if not others or not _follows_another(last):
+        return last
+    return next((other for other in others if not _follows_another(other)), last)
+
+
+def _last_failure(kept: list[str]) -> list[str]:
+    """The last traceback of a log, otherwise its last lines."""
+    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
+    while len(starts) > 1 and (header := _beside(kept, starts)):
+        kept = kept[:header]
+        starts.pop()
+    if starts and _is_of_starter(kept[starts[-1] :]):
+        before = kept[: starts[-1]]
+        if len(starts) > 1 or find_exception(before[-_PLAIN_LINES:]):
+            kept = before
+            starts.pop()
+    if not starts:
+        return kept[-_PLAIN_LINES:]
+    while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
+        starts.pop()  # a rank that was ended while it wrote
+    if starts[-1] and not is_complete(kept[starts[-1] :]):
+        starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
+    block = kept[_first_of_chain(kept, starts) :]
+    return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def _beside(kept: list[str], starts: list[int]) -> int:
+    """Where a last traceback begins that Python prints as the program ends by the one before it; 0
+    if it is another.
+    """
+    block = kept[starts[-2] : starts[-1]]
+    header = next(
+        (i for i, line in enumerate(block[-_BESIDE_LINES:]) if _BESIDE.search(line)), None
+    )
+    if header is None or not is_complete(block):
+        return 0
+    is_near = len(block) - _end_of_traceback(block) <= _BETWEEN + _BESIDE_LINES
+    return starts[-1] - min(len(block), _BESIDE_LINES) + header if is_near else 0
+
+
+def _is_of_starter(block: Sequence[str]) -> bool:
+    """Whether a traceback is the report of torchrun or accelerate that a rank failed."""
+    if any(line.startswith(TORCHRUN_ERROR) for line in block):
+        return True
+    raised = find_exception(block)
+    return raised is not None and is_of_launcher(raised) and bool(_STARTER.search(raised.raiser))
+
+
+def _follows_another(lines: Sequence[str]) -> bool:
+    """Whether the end of a rank's log is what another rank's failure causes, or says nothing."""
+    found = known_causes(lines, 1, None)
+    return all(each.code in _OF_ANOTHER or _STOPPED.search(each.message) for each in found)
+
+
+def _other_failures(kept: list[str]) -> Iterator[list[str]]:
+    """The tracebacks of ranks that share a log, in the order in which they begin.
+
+    PyTorch marks the traceback that ends a rank as `[rank3]: `. Without marks, they are the
+    tracebacks that follow each other at the end of the log.
+    """
+    ranks = dict.fromkeys(match[0] for line in kept if (match := _OF_RANK.match(line)))
+    for mark in ranks:
+        yield _last_failure([line for line in kept if line.startswith(mark)])
+    if ranks:
+        return
+    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
+    together: list[list[str]] = []
+    while len(starts) > 1:
+        end = starts[-1]
+        starts = starts[: starts.index(_first_of_chain(kept, starts))]
+        if not starts:
+            break
+        block = kept[starts[-1] : end]
+        if not is_complete(block) or len(block) - _end_of_traceback(block) > _BETWEEN:
+            break
+        together.append(kept[_first_of_chain(kept, starts) : end])
+    yield from reversed(together)
+
+
+def _end_of_traceback(block: list[str]) -> int:
+    """The number of lines up to the exception that ends a traceback, without its continuation."""
+    last = max(i for i, line in enumerate(block) if line.lstrip().startswith("File ") or i == 0)
+    return next((i + 1 for i in range(last + 1, len(block)) if block[i][:1].strip()), len(block))
+
+
+def has_traceback(lines: Iterable[str]) -> bool:
+    """Whether a traceback of Python is among the lines."""
+    return any(_TRACEBACK in line for line in lines)
+
+
+def _is_noise(line: str) -> bool:
+    return is_structured(line) or _FROM_TORCHRUN.match(line) is not None
+
+
+def _begins_traceback(line: str) -> bool:
+    """Whether a traceback begins here that is not inside an exception group's traceback."""
+    return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
+
+
+def _first_of_chain(lines: list[str], starts: list[int]) -> int:
+    """The last traceback, with the tracebacks of its causes."""
+    chosen = starts[-1]
+    for start in reversed(starts[:-1]):
+        between = "\n".join(lines[start:chosen])
+        if not re.search(r"above exception was|During handling of the above", between):
+            break
+        chosen = start
+    return chosen
