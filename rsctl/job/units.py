@@ -268,7 +268,7 @@ class Bound(str):
         """
         if self.part is None:
             return float(self)
-        return (self.part if median >= 0 else 2 - self.part) * median
+        return (self.part if median >= 0 else 2 - self.part) * median + 0.0  # never -0
 
 
 class Location(str):

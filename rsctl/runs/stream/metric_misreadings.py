@@ -44,8 +44,8 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
         yield _value(pattern, why, f"print one unit, or print a line without units: {EXAMPLE}")
     if pattern.names is not None:
         one, other = (text[:_LONGEST] for text in pattern.names)
-        why = f": its regex reads the values of two names: {one!r} and {other!r}"
-        remedy = r"to read one of them, begin the regex with (?<![\w./-]) or with the whole name"
+        why = f": its regex reads the values of {one} and of {other}"
+        remedy = r"to read one of them, write (?<![\w./-]) before its name, or the whole name"
         yield _value(pattern, why, remedy)
 
 

@@ -24,10 +24,11 @@ _IN_NUMBERS = frozenset("0123456789.-")
 _SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
 _UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:])")
 _SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
-_PREFIX = re.compile(r"[\w./-]*[A-Za-z_./-]\Z")
+_NAME = re.compile(r"(?:\A|[^\w./-])([\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{1,4}\Z")
+_PARTS = re.compile("[_./-]")
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?\s*")
 _DIGITS = re.compile(r"\d+")
-_LONGEST_PREFIX = 60
+_LONGEST_NAME = 60
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -51,8 +52,8 @@ class Pattern:
     one. `no_number` is the first matched text that is not a number. `missed` is the first NaN or
     infinity in the place of the number that the regex does not match, and `negative` the first
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
-    different units, such as 985it/s and 1.02kit/s, `names` the texts before values of two names,
-    such as `loss=` and `eval_loss=`.
+    different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
+    such as loss and eval_loss.
     """
 
     def __init__(self, name: str, regex: str) -> None:
@@ -71,7 +72,8 @@ class Pattern:
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
         self._unit: tuple[str, str] | None = None
-        self._prefix: tuple[str, str] | None = None
+        self._name: str | None = None
+        self._before = ""
 
     def is_in(self, texts: Sequence[str]) -> bool:
         """Whether any of these texts has a match in its first window, or a missed number."""
@@ -133,14 +135,14 @@ class Pattern:
             self.cut = self.cut or (read, read + more[0])
         self._look_before(text, start, read)
         self._compare_unit(text, text[start:end].strip(), end)
-        self._compare_name(text, match, start)
+        self._compare_name(text, start)
         return value
 
     def _look_before(self, text: str, start: int, read: str) -> None:
         """Remember a number that the regex begins in the middle of, as after a greedy `.*`."""
         if self.cut is not None or text[start - 1 : start] not in _IN_NUMBERS:
             return
-        whole = text[max(0, start - _LONGEST_PREFIX) : start]
+        whole = text[max(0, start - _LONGEST_NAME) : start]
         if not self._takes_sign and _SIGN.search(whole[-2:]):
             self.cut = read, f"-{read}"
         elif read[:1].isdigit() and (before := _BEFORE.search(whole)):
@@ -158,19 +160,19 @@ class Pattern:
         if alike != first:
             self.units = shown, read + space + unit
 
-    def _compare_name(self, text: str, match: re.Match[str], start: int) -> None:
-        """Remember the first name, and one that only ends in what the regex begins with."""
-        begin = match.start()
-        if self.names is not None or not re.match("[A-Za-z_]", text[begin : begin + 1]):
+    def _compare_name(self, text: str, start: int) -> None:
+        """Remember the first name before a number, and another one that ends alike."""
+        if self.names is not None or (self._before and text.endswith(self._before, 0, start)):
             return
-        prefix = ""
-        if begin and (text[begin - 1].isalnum() or text[begin - 1] in "_./-"):
-            found = _PREFIX.search(text[max(0, begin - _LONGEST_PREFIX) : begin])
-            prefix = found[0] if found else ""
-        alike = _DIGITS.sub("", prefix)  # rank0/loss, rank1/loss
-        first, shown = self._prefix = self._prefix or (alike, prefix + text[begin:start])
-        if alike != first:
-            self.names = shown, prefix + text[begin:start]
+        found = _NAME.search(text[max(0, start - _LONGEST_NAME) : start])
+        if found is None:
+            return
+        if self._name is None:
+            self._name = found[1]
+            self._before = found[0] if not found[0].startswith(found[1]) else ""
+        one, other = (_DIGITS.sub("", name) for name in (self._name, found[1]))  # rank0/loss
+        if one != other and _PARTS.split(one)[-1] == _PARTS.split(other)[-1]:
+            self.names = self._name, found[1]
 
     def _learn(self, text: str, match: re.Match[str]) -> None:
         """Remember the text before the number, from the first match."""

@@ -441,15 +441,17 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
 @pytest.mark.parametrize(
     ("regex", "texts", "names"),
     [
-        (r"loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), ("loss=", "val_loss=")),
-        (r"loss=([0-9.]+)", ("train/loss=0.5 val/loss=0.9",), ("train/loss=", "val/loss=")),
-        (r"loss': ([0-9.]+)", ("{'loss': 2.5}", "{'eval_loss': 2.7}"), ("loss': ", "eval_loss': ")),
+        (r"loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), ("loss", "val_loss")),
+        (r"loss=([0-9.]+)", (" loss=0.5", " val_loss=0.9"), ("loss", "val_loss")),
+        (r"loss=([0-9.]+)", ("train/loss=0.5 val/loss=0.9",), ("train/loss", "val/loss")),
+        (r"loss': ([0-9.]+)", ("{'loss': 2.5}", "{'eval_loss': 2.7}"), ("loss", "eval_loss")),
+        (r"step .*loss=([0-9.]+)", ("step 1 loss=0.5", "step 1 a-loss=9"), ("loss", "a-loss")),
         (r"loss=([0-9.]+)", ("val_loss=0.5", "val_loss=0.9", "loss"), None),
         (r"loss=([0-9.]+)", ("rank0/loss=0.5", "rank12/loss=0.9"), None),
-        (r"it/s, loss=([0-9.]+)", ("9it/s, loss=0.5", "12.5it/s, loss=0.9"), None),
+        (r"it/s, loss=([0-9.]+)", ("9it/s, loss=0.5", "1.5kit/s, loss=0.9"), None),
         (r"(?<![\w./-])loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9", "a/loss=1"), None),
-        (r".*loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), None),
-        (r"([0-9.]+) loss", ("12 loss", "v1.5 loss"), None),
+        (r"([0-9.]+) loss", ("12 loss", "v1.5 loss", "train 1 loss", "a train 1 loss"), None),
+        (r"(?:loss|nll)=([0-9.]+)", ("loss=1", "nll=2"), None),
     ],
 )
 def test_a_regex_that_reads_values_of_two_names_is_a_finding(
@@ -457,7 +459,7 @@ def test_a_regex_that_reads_values_of_two_names_is_a_finding(
 ) -> None:
     """One that begins with `loss` reads `val_loss` too, and the sample would be of both."""
     expected = (
-        [f"metric loss: its regex reads the values of two names: {names[0]!r} and {names[1]!r}"]
+        [f"metric loss: its regex reads the values of {names[0]} and of {names[1]}"]
         if names
         else []
     )
