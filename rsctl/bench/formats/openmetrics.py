@@ -1,6 +1,6 @@
 """GitLab's metrics report: OpenMetrics text 1.0. `labels_text` is for `rsctl ui` too.
 
-One gauge a metric, one sample a cell: the median over its runs, as other outputs have it. GitLab
+One gauge a metric, one sample a cell: the median over its runs, as in other outputs. GitLab
 compares the values as texts, so that they are short.
 """
 

@@ -1,6 +1,6 @@
 """JSON that trackers of benchmarks read: github-action-benchmark and Bencher.
 
-The value of a cell is the median over its runs, as other outputs have it.
+The value of a cell is the median over its runs, as in other outputs.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _LONGEST = 60
 
 
 def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
-    """The findings on a metric's regex by what it has read so far, the same ones each time."""
+    """The findings on a metric's regex by the values read so far, the same ones each time."""
     if pattern.no_number is not None:
         why = f"{pattern.no_number[:_LONGEST]!r} is not a number, and is ignored"
         remedy = f"let the group match only the number: {_NUMBER_GROUP}"
