@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from stat import S_ISREG
 
 import msgspec
 
 from rsctl.atomic_file import write_file
 from rsctl.bench.formats import junit
-from rsctl.bench.gate import Gate
+from rsctl.bench.gate import Gate, together
 from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import Benches, Cell
-from rsctl.bench.results import CellRuns, Results
+from rsctl.bench.results import Results
 from rsctl.runs.store import Store
 
 CI_REPORTS = {
@@ -42,16 +43,15 @@ def announce_reports(
 ) -> None:
     """Before anything runs: every cell and check is in the JUnit file, as an error.
 
-    A process that is killed in between leaves failures, not gaps, and no HTML of an earlier one.
+    A process that is killed in between leaves failures, not gaps, and no values of an earlier one.
     Raises RsctlError.
     """
     for report in reports:
         if report.kind == "junit":
             names = [junit.runs_name(cell) for cell in cells]
             write_file(report.path, junit.before(name, names, checks).encode())
-        elif report.kind == "html":
-            with suppress(OSError):  # writing it will fail, and say why
-                os.unlink(report.path)
+        else:
+            _remove(report)
 
 
 def write_unfinished(reports: Sequence[CiReport], bench: str) -> None:
@@ -74,9 +74,13 @@ def write_reports(
     With `allow_inconclusive` a check without a verdict has passed in JUnit. Raises RsctlError.
     """
     metrics = [series.name for series in candidate.series if not series.name.startswith("run.")]
+    runs = candidate.cells
+    if fresh := _confirmation(gate):
+        runs = [cell.followed_by(fresh.of_cell(cell.cell)) for cell in runs]
+        candidate = together(candidate, fresh)
     for report in reports:
         if report.kind == "junit":
-            text = junit.after(name, _all_runs(candidate, gate), gate, allow_inconclusive)
+            text = junit.after(name, runs, gate, allow_inconclusive)
             write_file(report.path, text.encode())
         elif report.kind == "markdown" and gate is not None:
             from rsctl.bench.formats.markdown import gate_comment
@@ -96,16 +100,13 @@ def write_reports(
             _write_github_benchmark(report.path, candidate, metrics)
 
 
-def _all_runs(candidate: Results, gate: Gate | None) -> list[CellRuns]:
-    """The runs of each cell, those of a confirmation too."""
+def _confirmation(gate: Gate | None) -> Results | None:
+    """The samples of the fresh runs that confirmed a gate; None if there are none."""
     if gate is None or gate.confirmation is None:
-        return candidate.cells
+        return None
     with closing(Store()) as store:
         bench = Benches(store).get(gate.confirmation)
-        fresh = own_results(store, bench) if bench else None
-    return [
-        cell.followed_by(fresh.of_cell(cell.cell) if fresh else None) for cell in candidate.cells
-    ]
+        return own_results(store, bench) if bench else None
 
 
 def _html(candidate: str, gate: Gate | None) -> str:
@@ -136,8 +137,22 @@ def append_github_summary(gate: Gate, path: str) -> None:
 def _write_github_benchmark(path: str, candidate: Results, metrics: Sequence[str]) -> None:
     from rsctl.bench.formats.trackers import github_benchmark
 
-    for goal, word in (("min", "smaller"), ("max", "bigger")):
+    for goal, file in _github_paths(path).items():
         data = github_benchmark(candidate, goal, metrics)
-        stem = path.removesuffix(".json")
         if data is not None:
-            write_file(f"{stem}.{word}.json", data)
+            write_file(file, data)
+
+
+def _github_paths(path: str) -> dict[str, str]:
+    """The files of github-action-benchmark by goal."""
+    stem = path.removesuffix(".json")
+    return {"min": f"{stem}.smaller.json", "max": f"{stem}.bigger.json"}
+
+
+def _remove(report: CiReport) -> None:
+    """Remove the files of an earlier call, which a CI system would take for this one's."""
+    of_github = [*_github_paths(report.path).values()]
+    for path in of_github if report.kind == "github-benchmark" else [report.path]:
+        with suppress(OSError):  # writing it will fail, and say why
+            if S_ISREG(os.lstat(path).st_mode):
+                os.unlink(path)

@@ -307,6 +307,8 @@ def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> st
         return "no data: " + "; ".join(reasons[:3])
     if before.goal and after.goal and before.goal != after.goal:
         return f"its goal is {after.goal}, but the baseline's is {before.goal}"
+    if before.unit and after.unit and before.unit != after.unit:
+        return f"its unit is {after.unit}, but the baseline's is {before.unit}"
     return None
 
 

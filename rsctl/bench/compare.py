@@ -27,11 +27,18 @@ _ONE_RUN = "one run per side allows no conclusion"
 
 
 class Side(msgspec.Struct, kw_only=True):
-    """One side of one metric: how many runs have a value, their median, and each of them."""
+    """One side of one metric: how many runs have a value, their median, each of them, the unit."""
 
     n: int
     value: Optional[float]
     values: list[Optional[float]]
+    unit: Optional[str] = None
+
+    @property
+    def text(self) -> str:
+        """The median with its unit; `-` without a value."""
+        unit = f" {self.unit}" if self.unit else ""
+        return "-" if self.value is None else f"{format_number(self.value)}{unit}"
 
 
 class Compared(msgspec.Struct, kw_only=True):
@@ -98,11 +105,7 @@ def comparison_table(comparison: Comparison) -> list[list[str]]:
 
 
 def _compared_row(metric: Compared, several: bool) -> list[str]:
-    unit = f" {metric.unit}" if metric.unit else ""
-    values = []
-    for side in metric.sides:
-        count = f" (n={side.n})" if side.n > 1 else ""
-        values.append("-" if side.value is None else f"{format_number(side.value)}{unit}{count}")
+    values = [f"{side.text} (n={side.n})" if side.n > 1 else side.text for side in metric.sides]
     row = [metric.name, metric.where, *values]
     if not several:
         return row
@@ -178,6 +181,11 @@ def _cell(
         compared.remark = "measured under different conditions: " + "; ".join(map(str, differ))
         compared.effect = compared.interval = compared.p = None
         return compared, None
+    for side in sides[1:-1]:  # they are shown beside the first
+        if differ := definition_differences(sides[0].fingerprint, side.fingerprint, name):
+            others = f"{side.label} was measured under different conditions: "
+            others += "; ".join(map(str, differ))
+            compared.remark = f"{compared.remark}; {others}" if compared.remark else others
     return compared, pair
 
 
@@ -225,7 +233,8 @@ def _side(series: Series | None) -> Side:
     if series is None:
         return Side(n=0, value=None, values=[])
     values = series.known
-    return Side(n=len(values), value=median(values) if values else None, values=series.values)
+    middle = median(values) if values else None
+    return Side(n=len(values), value=middle, values=series.values, unit=series.unit)
 
 
 def _cells(sides: Sequence[Results]) -> list[Cell]:

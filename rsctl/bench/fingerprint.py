@@ -20,6 +20,8 @@ from rsctl.bench.differences import (
     differences,
     value_text,
 )
+from rsctl.estimate.costs.billing import billing_of
+from rsctl.findings import RsctlError
 from rsctl.job.gate_checks import metric_of
 from rsctl.job.secret_names import public_arguments, public_variables
 from rsctl.runs.home import is_rehearsed
@@ -167,7 +169,17 @@ def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, A
     image: Mapping[str, Any] = run.plan.get("image") or {}
     shown |= {**others, "image": image.get("tag"), "transport": image.get("transport")}
     shown |= _environment(run.plan.get("env") or {})
+    shown["region"] = _region(run)
     return fixed, {n: value for n, value in shown.items() if value or n.startswith(_ENV)}
+
+
+def _region(run: RunRecord) -> str | None:
+    """The region of a run's present placement, by its request; None on machines of your own."""
+    try:
+        billing = billing_of(target_info(run.target), run.plan.get("request") or {})
+    except RsctlError:  # the target is not installed
+        return None
+    return billing.region if billing else None
 
 
 def plan_print(target: str, plan: Mapping[str, Any]) -> dict[str, Any]:

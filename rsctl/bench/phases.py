@@ -62,8 +62,11 @@ class StepDurations:
         return self._before is not None
 
     def add(self, seconds: float, step: int | None) -> None:
-        """Take a value's time, in seconds from any moment on, and its step."""
-        if step is None:
+        """Take a value's time, in seconds from any moment on, and its step.
+
+        Of several values of one step only the first counts.
+        """
+        if step is None or (self._before is not None and step == self._before[1]):
             return
         if self._before is not None:
             took, steps = seconds - self._before[0], step - self._before[1]

@@ -16,14 +16,11 @@ from rsctl.bench.fingerprint import (
     shown_differences,
 )
 from rsctl.bench.records import Benches
-from rsctl.estimate.costs.billing import billing_of
-from rsctl.findings import RsctlError
 from rsctl.job.document import read
 from rsctl.job.matrix import plain
 from rsctl.runs.origin import origin_of
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import CHECKED
-from rsctl.target_info import target_info
 
 _RATES = ("_gflops", "_tflops", "_gbs", "_gbps")
 _RATES_APART = 1.25
@@ -79,18 +76,9 @@ def _fingerprint(store: Store, run: RunRecord) -> Fingerprint:
     fixed, shown = run_print(store, run)
     origin, bench = origin_of(run.run), Benches(store).of_run(run.run)
     content = origin.content if origin else bench.content if bench else {}
-    about = {"region": _region(run), "commit": origin.commit if origin else None}
-    shown |= {name: value for name, value in about.items() if value}
+    if origin and origin.commit:
+        shown["commit"] = origin.commit
     return Fingerprint([CellPrint({}, fixed)], definitions(run.metrics_spec), {**shown, **content})
-
-
-def _region(run: RunRecord) -> str | None:
-    """The region of a run's present placement, by its request; None on machines of your own."""
-    try:
-        billing = billing_of(target_info(run.target), run.plan.get("request") or {})
-    except RsctlError:  # the target is not installed
-        return None
-    return billing.region if billing else None
 
 
 def _key_differences(one: RunRecord, other: RunRecord) -> list[Difference]:

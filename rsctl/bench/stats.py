@@ -192,8 +192,10 @@ def standard_error(spread: float, runs: tuple[int, int]) -> float:
 def student_t(probability: float, degrees: int) -> float:
     """Quantile of Student's t by the Cornish-Fisher expansion: 1 % off at 2 degrees, less above.
 
-    Abramowitz and Stegun 26.7.5.
+    Abramowitz and Stegun 26.7.5. At 1 degree it is the quantile of Cauchy's distribution.
     """
+    if degrees == 1:
+        return math.tan(math.pi * (probability - 0.5))
     z, n = _NORMAL.inv_cdf(probability), max(2, degrees)
     return (
         z

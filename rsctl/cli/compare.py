@@ -97,7 +97,7 @@ def _csv(comparison: Comparison) -> str:
             writer.writerow(
                 [
                     _plain(metric.name),
-                    _plain(metric.unit or ""),
+                    _plain(side.unit or ""),
                     metric.goal or "",
                     _plain(metric.where),
                     _plain(about.label),

@@ -262,8 +262,13 @@ class Bound(str):
         return float(number) / 100 if found else None
 
     def value(self, median: float) -> float:
-        """The bound, where the metric's median so far is this."""
-        return float(self) if self.part is None else self.part * median
+        """The bound, where the metric's median so far is this.
+
+        For a negative median it is on the same side and as far: 80 % of -10 is -12.
+        """
+        if self.part is None:
+            return float(self)
+        return (self.part if median >= 0 else 2 - self.part) * median + 0.0  # never -0
 
 
 class Location(str):

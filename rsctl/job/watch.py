@@ -21,7 +21,7 @@ class WatchRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Bound],
         Meta(
             description="The value is less than this number, or than a part of the metric's own "
-            "median so far, such as 80% of its median."
+            "median so far, such as 80% of its median; of a negative median it is as far below."
         ),
     ] = None
     above: Annotated[

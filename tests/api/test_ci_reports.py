@@ -19,6 +19,18 @@ def results() -> Results:
     return Results(label="b-1", kind="bench", series=series, cells=[CellRuns(runs=["a", "b"])])
 
 
+def test_no_values_of_an_earlier_bench_remain(tmp_path: Path) -> None:
+    """A CI system would take them for those of a bench that fails before it has reports."""
+    kinds = [kind for kind in ci_reports.CI_REPORTS if kind != "junit"]
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    reports = [CiReport(kind, str(folder / kind)) for kind in kinds]
+    write_reports(reports, "job", results())
+    (folder / "github-benchmark").write_text("another file")
+    announce_reports(reports, "job", [{}], ["speed"])
+    assert [path.name for path in folder.iterdir()] == ["github-benchmark"]
+
+
 def test_each_report_for_ci_has_its_file(tmp_path: Path) -> None:
     reports = [CiReport(kind, str(tmp_path / kind)) for kind in ci_reports.CI_REPORTS]
     announce_reports(reports, "job", [{}], ["speed"])

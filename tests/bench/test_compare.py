@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.bench.compare import Comparison, compare
+from rsctl.bench.compare import Comparison, compare, comparison_table
 from rsctl.bench.differences import Difference
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.formats.markdown import comparison_markdown
@@ -177,6 +177,23 @@ def test_what_was_measured_otherwise_is_not_compared() -> None:
     assert (metric.effect, metric.interval, metric.p) == (None, None, None)
     assert metric.remark == (
         "measured under different conditions: metrics.speed.aggregate: median -> mean"
+    )
+
+
+def test_each_side_has_its_own_unit_and_a_middle_side_is_named() -> None:
+    """A side in other units stood beside the first as if it had the first one's unit."""
+    first, middle, last = (side(label, speed([value, value])) for label, value in (
+        ("a", 2.0), ("b", 2000.0), ("c", 3.0)))  # fmt: skip
+    middle.series[0].unit = "m/s"
+    for one in (first, middle, last):
+        one.fingerprint.metrics["speed"] = {"unit": one.series[0].unit}
+    found = compare([first, middle, last])
+    assert comparison_table(found)[1][2:5] == ["2 /s (n=2)", "2000 m/s (n=2)", "3 /s (n=2)"]
+    assert "| 2 /s (n=2) | 2000 m/s (n=2) | 3 /s (n=2) |" in comparison_markdown(found)
+    [metric] = found.metrics
+    assert metric.effect == 0.5
+    assert metric.remark == (
+        "b was measured under different conditions: metrics.speed.unit: /s -> m/s"
     )
 
 

@@ -143,6 +143,17 @@ def test_what_a_change_may_change_is_shown(store: Store, make_run: MakeRun) -> N
     }
 
 
+def test_the_region_is_shown(store: Store, make_run: MakeRun) -> None:
+    """Machines of one type may differ between regions, and so do prices."""
+    sides = [
+        Fingerprint(shown=run_print(store, run)[1])
+        for region in ("us-east-1", "eu-west-1")
+        for run in [make_run(run=f"r-{region}", target="sagemaker",
+                             plan={"request": {"region": region}})]
+    ]  # fmt: skip
+    assert shown_differences(*sides) == [Difference("region", "us-east-1", "eu-west-1")]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "text"),
     [

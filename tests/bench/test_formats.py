@@ -326,6 +326,30 @@ def test_bencher() -> None:
     assert metric["lower_value"] < metric["value"] == 100.0 < metric["upper_value"]
 
 
+def test_all_reports_have_the_median_of_the_runs() -> None:
+    """As the table of the gate and `bench status` have it; one slow run does not change it."""
+    results = Results(label="b", kind="bench")
+    results.series = [Series(name="speed", goal="max", values=[100.0, 20.0, 104.0])]
+    assert "rsctl_speed 100\n" in openmetrics(results)
+    assert [entry["value"] for entry in json.loads(github_benchmark(results, "max") or b"")] == [
+        100
+    ]
+    assert json.loads(bencher(results))["job"]["speed"]["value"] == 100.0
+    results.series[0].values = [1.0] * 98 + [0.0, 1e6]
+    measure = json.loads(bencher(results))["job"]["speed"]
+    assert measure["lower_value"] <= measure["value"] == 1.0 <= measure["upper_value"]
+
+
+def test_the_interval_of_two_runs_is_as_wide_as_student_s_t() -> None:
+    results = Results(label="b", kind="bench")
+    results.series = [Series(name="speed", values=[99.0, 101.0])]
+    measure = json.loads(bencher(results))["job"]["speed"]
+    assert (measure["lower_value"], measure["upper_value"]) == (
+        pytest.approx(100 - 6.314, abs=0.01),
+        pytest.approx(100 + 6.314, abs=0.01),
+    )
+
+
 def test_values_whose_sum_no_float_holds() -> None:
     results = measured({"a": 1e306})
     assert 'rsctl_throughput{run_args_mode="a"} 1e+308' in openmetrics(results)

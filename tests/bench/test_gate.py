@@ -461,6 +461,17 @@ def test_goals_that_disagree() -> None:
     )
 
 
+def test_units_that_disagree() -> None:
+    """As in a baseline that a person has written, without the definition of the metric."""
+    baseline, candidate = results(STEADY), results(STEADY)
+    baseline.series[0].unit, candidate.series[0].unit = "ms", "s"
+    [check] = evaluate(baseline, candidate, FIVE_PERCENT).checks
+    assert (check.verdict.value, check.reason) == (
+        "no-data",
+        "its unit is s, but the baseline's is ms",
+    )
+
+
 def test_a_confirmed_regression() -> None:
     baseline, candidate = results(STEADY), results(scaled(0.9))
     first = evaluate(baseline, candidate, FIVE_PERCENT)

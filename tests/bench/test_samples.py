@@ -96,6 +96,13 @@ def test_the_time_of_a_step_is_between_two(
     assert (sample.value is None, sample.reason) == (reason is not None, reason)
 
 
+def test_several_values_of_a_step_are_one_step(store: Store, make_run: MakeRun) -> None:
+    """A script that logs each micro-batch, ranks without names, or epochs in parts (0.1, 0.2)."""
+    told = [replace(m, step=i // 4) for i, m in enumerate(values("m", range(20)))]
+    sample = samples(store, make_run(told))["run.step"]
+    assert (sample.value, sample.n) == (4, 4)
+
+
 def test_the_chief_counts_where_it_logs_the_metric(store: Store, make_run: MakeRun) -> None:
     told = values("m", [1, 2, 3], steps=True)
     told += values("m", [10, 20, 30, 40], steps=True, replica="worker-1")

@@ -207,8 +207,8 @@ def test_noise_is_pooled_over_cells() -> None:
 
 def test_student_t() -> None:
     """Tables of Student's t."""
-    found = [student_t(0.95, n) for n in (2, 4, 8, 30)]
-    assert found == pytest.approx([2.920, 2.132, 1.860, 1.697], rel=0.015)
+    found = [student_t(0.95, n) for n in (1, 2, 4, 8, 30)]
+    assert found == pytest.approx([6.314, 2.920, 2.132, 1.860, 1.697], rel=0.015)
 
 
 def test_what_few_runs_cannot_detect() -> None:

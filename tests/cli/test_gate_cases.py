@@ -172,7 +172,11 @@ def test_junit_has_the_failed_runs_of_a_confirmation(rsctl: Cli) -> None:
     floors = {"throughput": Floor(0.05)}
     gate = confirm(evaluate(*sides[:2], floors), *sides, floors)
     assert gate.headline.endswith("; runs of the candidate failed: 1")
-    api.write_reports([api.CiReport("junit", "j.xml")], "job", sides[1], gate)
+    reports = [api.CiReport("junit", "j.xml"), api.CiReport("bencher", "b.json")]
+    api.write_reports(reports, "job", sides[1], gate)
+    measures = json.loads(Path("b.json").read_text()).values()
+    medians = [check.value for check in gate.checks if check.cell is not None]
+    assert [measure["throughput"]["value"] for measure in measures] == medians
     root = ElementTree.fromstring(Path("j.xml").read_text())
     runs = root.find("testsuite[@name='job runs']")
     assert runs is not None

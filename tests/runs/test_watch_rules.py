@@ -41,6 +41,18 @@ def trips(rule: dict[str, Any], *values: float, seconds: int = 1) -> list[str]:
             (10, 10, 10, 10, 10, 7.9),
             ["7.9, below 8 (80% of its median), for 1 value at step 5"],
         ),
+        ({"below": "80% of its median"}, (-10, -10, -10, -10, -10, -11), []),
+        (
+            {"below": "80% of its median"},
+            (-10, -10, -10, -10, -10, -12.5),
+            ["-12.5, below -12 (80% of its median), for 1 value at step 5"],
+        ),
+        ({"above": "200% of its median"}, (-10, -10, -10, -10, -10, -1), []),
+        (
+            {"above": "200% of its median"},
+            (-10, -10, -10, -10, -10, 1),
+            ["1, above 0 (200% of its median), for 1 value at step 5"],
+        ),
         ({"above": "5", "seconds": 3.0}, (6, 6, 6), []),
         ({"above": "5", "seconds": 3.0}, (6, 6, 6, 6), ["6, above 5, for 0:03 at step 3"]),
         ({"above": "5", "seconds": 3.0}, (6, 6, 1, 6, 6, 6), []),

@@ -11,7 +11,6 @@ from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
-from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_document
 
 _SIGNS = {
@@ -117,10 +116,8 @@ def _gate_row(check: MetricCheck) -> list[str]:
 
 
 def _row(metric: Compared, sides: int) -> list[str]:
-    unit = f" {metric.unit}" if metric.unit else ""
     values = [
-        "-" if side.value is None else f"{format_number(side.value)}{unit} (n={side.n})"
-        for side in metric.sides
+        side.text if side.value is None else f"{side.text} (n={side.n})" for side in metric.sides
     ]
     row = [_safe(metric.name), _safe(_cell(metric)), *map(_safe, values)]
     if sides < 2:

@@ -1,7 +1,7 @@
 """GitLab's metrics report: OpenMetrics text 1.0. `labels_text` is for `rsctl ui` too.
 
-One gauge a metric, one sample a cell: the mean over its runs. GitLab compares the values as texts,
-so that they are short.
+One gauge a metric, one sample a cell: the median over its runs, as in other outputs. GitLab
+compares the values as texts, so that they are short.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rsctl.bench.results import Results, Series
-from rsctl.bench.stats import mean
+from rsctl.bench.samples import quantile
 from rsctl.runs.stream.sanitize import escape_control
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
@@ -28,7 +28,9 @@ def openmetrics(results: Results, names: Sequence[str] = ()) -> str:
         family = _family(name, used)
         lines.append(f"# TYPE {family} gauge")
         lines.append(f"# HELP {family} {_escaped(_help(name, known[0]))}")
-        lines += [f"{family}{_labels(series)} {mean(series.known):.6g}" for series in known]
+        lines += [
+            f"{family}{_labels(series)} {quantile(series.known, 0.5):.6g}" for series in known
+        ]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 

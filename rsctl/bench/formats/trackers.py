@@ -1,4 +1,7 @@
-"""JSON that trackers of benchmarks read: github-action-benchmark and Bencher."""
+"""JSON that trackers of benchmarks read: github-action-benchmark and Bencher.
+
+The value of a cell is the median over its runs, as in other outputs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 import msgspec
 
 from rsctl.bench.results import Results, Series, cell_label
+from rsctl.bench.samples import quantile
 from rsctl.bench.stats import LEVEL, mean, stdev, student_t
 from rsctl.runs.stream.sanitize import sanitize_document
 
@@ -24,7 +28,7 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
         {
             "name": sanitize_document(s.title),
             "unit": sanitize_document(s.unit or ""),
-            "value": mean(s.known),
+            "value": quantile(s.known, 0.5),
             **({"range": f"± {stdev(s.known):.4g}"} if s.known[1:] else {}),
             "extra": f"{len(s.known)} runs of {sanitize_document(results.label)}: {_list(s.known)}",
         }
@@ -35,18 +39,21 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
 
 
 def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
-    """Bencher Metric Format: a benchmark a cell, a measure a metric, with a 90 % interval."""
+    """Bencher Metric Format: a benchmark a cell, a measure a metric, with a 90 % interval of its
+    mean, which includes the median.
+    """
     benchmarks: dict[str, dict[str, Any]] = {}
     for series in _wanted(results, names):
         label = sanitize_document(cell_label(series.cell) or "job")
         name = label[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
-        measure: dict[str, Any] = {"value": mean(series.known)}
+        measure = {"value": quantile(series.known, 0.5)}
         if series.known[1:]:
             wide = student_t(1 - (1 - LEVEL) / 2, len(series.known) - 1)
             error = wide * stdev(series.known) / len(series.known) ** 0.5
+            middle = mean(series.known)
             measure |= {
-                "lower_value": measure["value"] - error,
-                "upper_value": measure["value"] + error,
+                "lower_value": min(middle - error, measure["value"]),
+                "upper_value": max(middle + error, measure["value"]),
             }
         benchmarks.setdefault(name, {})[_measure(series)] = measure
     return as_file(benchmarks)

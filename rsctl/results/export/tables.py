@@ -145,6 +145,7 @@ _SAMPLES = [
     Column("aggregate", "text"),
     Column("warmup", "text"),
     Column("reason", "text"),
+    Column("state", "text"),
 ]
 _METRICS = [
     Column("time", "time"),
@@ -175,7 +176,7 @@ def _sample_rows(store: Store, run: RunRecord) -> Iterator[Row]:
     for name, sample in samples(store, run).items():
         fields: list[Value] = [sample.value, sample.unit, sample.goal, sample.n, sample.total]
         more: list[Value] = [sample.spread, sample.aggregate, sample.warmup, sample.reason]
-        yield [name, *fields, *more]
+        yield [name, *fields, *more, run.state.value]
 
 
 def _metric_rows(store: Store, run: RunRecord) -> Iterator[Row]:

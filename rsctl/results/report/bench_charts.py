@@ -35,6 +35,7 @@ METRICS = 6
 """Metrics of a bench that are drawn at most."""
 
 _OF_EVERY_RUN = ("run.time", "run.step", "run.cost", "run.gradient_bytes")
+_COUNTS = ("workers.count", "workers.processes")
 _PHASES = (
     ("run.queue", "queue"),
     ("run.start", "start"),
@@ -43,11 +44,19 @@ _PHASES = (
 
 
 class BenchData:
-    """A bench with its runs and their samples."""
+    """A bench with its runs and their samples, and the costs of the `repeated` runs: those that
+    another run of the same repetition replaced.
+    """
 
-    def __init__(self, bench: BenchRecord, curves: Mapping[str, RunCurves]) -> None:
+    def __init__(
+        self,
+        bench: BenchRecord,
+        curves: Mapping[str, RunCurves],
+        repeated: Sequence[tuple[float | None, str | None]] = (),
+    ) -> None:
         self.bench = bench
         self.curves = curves
+        self.repeated = repeated
         self.runs: dict[str, RunRecord] = {name: each.run for name, each in curves.items()}
         self.samples = found = {name: each.samples for name, each in curves.items()}
         self.cells = [
@@ -187,7 +196,7 @@ def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
 
 
 def _throughput_lines(data: BenchData, name: str) -> list[ChartLine]:
-    """The median throughput by ranks: a line for all cells that differ in their workers only.
+    """The median throughput by ranks: a line for all cells that differ in their ranks only.
 
     A line has at least two numbers of ranks.
     """
@@ -195,7 +204,7 @@ def _throughput_lines(data: BenchData, name: str) -> list[ChartLine]:
     for index, (cell, values) in enumerate(zip(data.bench.cells, data.values(name), strict=True)):
         ranks = _ranks_of(data, index)
         if ranks and values:
-            rest = {key: v for key, v in cell.items() if not key.startswith("workers.")}
+            rest = {key: v for key, v in cell.items() if key not in _COUNTS}
             label = format_cell(rest) if rest else name
             groups.setdefault(label, []).append((ranks, quantile(values, 0.5)))
     lines = [ChartLine(label, sorted(points)) for label, points in groups.items()]

@@ -91,10 +91,11 @@ def _part(page: Page, title: str, charts: Any) -> list[Child]:
 
 
 def _cost(data: BenchData) -> tuple[str, str]:
-    costs = [f["run.cost"] for f in data.samples.values() if "run.cost" in f]
-    known = [sample.value for sample in costs if sample.value is not None]
+    samples = [f["run.cost"] for f in data.samples.values() if "run.cost" in f]
+    costs = [*((sample.value, sample.reason) for sample in samples), *data.repeated]
+    known = [cost for cost, _ in costs if cost is not None]
     if not known:
-        why = next((sample.reason for sample in costs if sample.reason), "no run has started")
+        why = next((reason for _, reason in costs if reason), "no run has started")
         return "unknown", why
     left = len(costs) - len(known)
     lacking = f"; the cost of {counted(left, 'run')} is unknown" if left else ""

@@ -32,6 +32,7 @@ from rsctl.results.report.page import Page
 from rsctl.results.report.reading import Readings, read_values
 from rsctl.results.report.result_section import last_and_best, sample_text, state_mark
 from rsctl.results.report.run_section import run_parts
+from rsctl.runs.cost import cost_of
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent, now
@@ -208,9 +209,14 @@ class _Reader:
 
     def bench(self, bench: BenchRecord) -> BenchData:
         """A bench with its runs. Raises StoreError."""
-        names = [trial.run for trial in bench.latest().values()]
+        counted = {trial.run for trial in bench.latest().values()}
+        names = [trial.run for trial in bench.trials]
         runs = {name: run for name in names if (run := self.store.get(name)) is not None}
-        return BenchData(bench, {name: self.curves(run) for name, run in runs.items()})
+        return BenchData(
+            bench,
+            {name: self.curves(run) for name, run in runs.items() if name in counted},
+            [cost_of(run) for name, run in runs.items() if name not in counted],
+        )
 
 
 def _thinned(events: Sequence[MetricEvent]) -> list[MetricEvent]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import NamedTuple, Union
 
+from rsctl.bench.steps import middle
 from rsctl.results.report.html import plain
 from rsctl.runs.stream.formatting import format_number
 
@@ -233,7 +234,7 @@ def band(lines: Sequence[ChartLine], buckets: int = 60) -> list[tuple[float, flo
     for x, y in points:
         grouped.setdefault(min(buckets - 1, int((x - start) / width)), []).append(y)
     return [
-        (start + (index + 0.5) * width, min(v), sorted(v)[len(v) // 2], max(v))
+        (start + (index + 0.5) * width, min(v), middle(v), max(v))
         for index, v in sorted(grouped.items())
     ]
 

@@ -12,7 +12,6 @@ from rsctl.findings import RsctlError
 from rsctl.results.report.charts import Bar, Chart, IntervalChart, counted
 from rsctl.results.report.html import NONE, Child, details, element, facts, items, paragraph, table
 from rsctl.results.report.page import Page
-from rsctl.runs.stream.formatting import format_number
 
 _SIDES = 6
 """Sides with a separate column; the table of runs has all."""
@@ -102,11 +101,8 @@ def _lacks_data(metric: Compared) -> bool:
 
 
 def _row(metric: Compared, columns: Sequence[int]) -> list[str]:
-    unit = f" {metric.unit}" if metric.unit else ""
     sides = [metric.sides[i] for i in columns]
-    values = [
-        NONE if s.value is None else f"{format_number(s.value)}{unit} (n={s.n})" for s in sides
-    ]
+    values = [NONE if s.value is None else f"{s.text} (n={s.n})" for s in sides]
     return [metric.name, _cell(metric), *values, *effect_texts(metric), metric.remark or ""]
 
 

@@ -10,12 +10,25 @@ from rsctl.runs.stream.cpu_limit import CpuLimit
 from rsctl.runs.stream.sanitize import without_escapes
 
 _LITERAL = re.compile(r"\D{1,24}\Z")
-_STRANGE = r"\s*([-+]?(?:nan|inf(?:inity)?)(?![\w.]))"
-_MAY_BE_STRANGE = re.compile("nan|inf", re.IGNORECASE)
+_STRANGE = r"\s*([-+]?(?:nan|inf(?:inity)?)(?![\w.])|-\.?[0-9][0-9.]*)"
+_MAY_BE_STRANGE = re.compile(r"nan|inf|-\.?[0-9]", re.IGNORECASE)
+_NEGATIVE = re.compile(r"-[0-9.]+")
 _DECIMAL = re.compile(r"[-+]?[0-9.]+")
-_EXPONENT = re.compile(r"[eE][-+]?[0-9]+(?!\w|\.[0-9])")
-_MORE = re.compile(r"(?:\.[0-9]+|(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?)")
+_EXPONENT = re.compile(r"[eE](?:[-+][0-9]+(?![0-9_]|\.[0-9])|[0-9]+(?!\w|\.[0-9]))")
+_MORE = re.compile(
+    r"\.[0-9]+|(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|(?:_[0-9]{3})+(?!\w)"
+    r"|(?<=[=: ]0),[0-9]+(?![\w,])"  # a decimal comma
+)
+_BEFORE = re.compile(r"[0-9][0-9.]*\Z")
+_IN_NUMBERS = frozenset("0123456789.-")
+_SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
+_UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:])")
+_SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
+_NAME = re.compile(r"(?:\A|[^\w./-])([\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{1,4}\Z")
+_PARTS = re.compile("[_./-]")
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?\s*")
+_DIGITS = re.compile(r"\d+")
+_LONGEST_NAME = 60
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -35,23 +48,32 @@ class Pattern:
     lines, which it reads while `reads_rest`.
 
     An exponent right after the number belongs to it: `([0-9.]+)` reads all of 6.3e-05. `cut` is the
-    first number that the regex ends in the middle of, such as 1 of 1,234.5, and the whole one.
-    `no_number` is the first matched text that is not a number. `missed` is the first NaN or
-    infinity in the place of the number that the regex does not match: a group such as `([0-9.]+)`
-    cannot match it.
+    first number of which the regex reads a part, such as 1 of 1,234.5 or 2 of -2, and the whole
+    one. `no_number` is the first matched text that is not a number. `missed` is the first NaN or
+    infinity in the place of the number that the regex does not match, and `negative` the first
+    negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
+    different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
+    such as loss and eval_loss.
     """
 
     def __init__(self, name: str, regex: str) -> None:
         self.name = name
         self.no_number: str | None = None
         self.missed: str | None = None
+        self.negative: str | None = None
         self.cut: tuple[str, str] | None = None
+        self.units: tuple[str, str] | None = None
+        self.names: tuple[str, str] | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
         self.reads_rest = True
         self._compiled = re.compile(regex)
         self._group = _value_group(self._compiled)
         self._strange: re.Pattern[str] | None = None
+        self._takes_sign = "-(" in regex
+        self._unit: tuple[str, str] | None = None
+        self._name: str | None = None
+        self._before = ""
 
     def is_in(self, texts: Sequence[str]) -> bool:
         """Whether any of these texts has a match in its first window, or a missed number."""
@@ -65,8 +87,11 @@ class Pattern:
             plain = text
             matches, _ = self._window(plain, 0)
         yield from self._numbers(plain, matches)
-        if not matches and self.missed is None:
-            self.missed = self._misses(plain[:WINDOW])
+        if not matches and (found := self._misses(plain[:WINDOW])):
+            if _NEGATIVE.fullmatch(found):
+                self.negative = self.negative or found
+            else:
+                self.missed = self.missed or found
 
     def read_rest(self, text: str) -> Iterator[MatchedNumber]:
         """The numbers in the other windows."""
@@ -92,20 +117,62 @@ class Pattern:
             if value is not None:
                 self._learn(text, match)
                 value = self._whole(text, match, value)
-                yield MatchedNumber(value, _in_text(match.groupdict().get("step")))
+                step = match.groupdict().get("step")
+                if step is not None:
+                    self._look_before(text, match.start("step"), step)
+                yield MatchedNumber(value, _in_text(step))
             elif self.no_number is None:
                 self.no_number = str(match[self._group])
 
     def _whole(self, text: str, match: re.Match[str], value: float) -> float:
         """The value with its exponent, if the regex ends before that."""
-        end, read = match.end(self._group), match[self._group].strip()
+        (start, end), read = match.span(self._group), match[self._group].strip()
         if not _DECIMAL.fullmatch(read):
             return value
         if exponent := _EXPONENT.match(text, end):
-            return float(read + exponent[0])
-        if end == match.end() and self.cut is None and (more := _MORE.match(text, end)):
-            self.cut = read, read + more[0]
+            value, end = float(read + exponent[0]), exponent.end()
+        elif end == match.end() and (more := _MORE.match(text, end)):
+            self.cut = self.cut or (read, read + more[0])
+        self._look_before(text, start, read)
+        self._compare_unit(text, text[start:end].strip(), end)
+        self._compare_name(text, start)
         return value
+
+    def _look_before(self, text: str, start: int, read: str) -> None:
+        """Remember a number that the regex begins in the middle of, as after a greedy `.*`."""
+        if self.cut is not None or text[start - 1 : start] not in _IN_NUMBERS:
+            return
+        whole = text[max(0, start - _LONGEST_NAME) : start]
+        if not self._takes_sign and _SIGN.search(whole[-2:]):
+            self.cut = read, f"-{read}"
+        elif read[:1].isdigit() and (before := _BEFORE.search(whole)):
+            self.cut = read, before[0] + read
+
+    def _compare_unit(self, text: str, read: str, end: int) -> None:
+        """Remember the first unit, and a value that has another one."""
+        if self.units is not None:
+            return
+        space, unit = found.groups() if (found := _UNIT.match(text, end)) else ("", "")
+        if space and not _SCALE.fullmatch(unit):
+            space = unit = ""
+        alike = unit[:-1] if len(unit) > 2 and unit.endswith("s") else unit  # 1step, 2steps
+        first, shown = self._unit = self._unit or (alike, read + space + unit)
+        if alike != first:
+            self.units = shown, read + space + unit
+
+    def _compare_name(self, text: str, start: int) -> None:
+        """Remember the first name before a number, and another one that ends alike."""
+        if self.names is not None or (self._before and text.endswith(self._before, 0, start)):
+            return
+        found = _NAME.search(text[max(0, start - _LONGEST_NAME) : start])
+        if found is None:
+            return
+        if self._name is None:
+            self._name = found[1]
+            self._before = found[0] if not found[0].startswith(found[1]) else ""
+        one, other = (_DIGITS.sub("", name) for name in (self._name, found[1]))  # rank0/loss
+        if one != other and _PARTS.split(one)[-1] == _PARTS.split(other)[-1]:
+            self.names = self._name, found[1]
 
     def _learn(self, text: str, match: re.Match[str]) -> None:
         """Remember the text before the number, from the first match."""

@@ -12,6 +12,7 @@ import msgspec
 from rsctl.findings import Finding, warning
 from rsctl.runs.stream.cpu_limit import TooSlow
 from rsctl.runs.stream.events import LogEvent, MetricEvent
+from rsctl.runs.stream.metric_misreadings import pattern_findings
 from rsctl.runs.stream.metric_pattern import WINDOW, MatchedNumber, Pattern, number
 from rsctl.runs.stream.sanitize import without_escapes
 from rsctl.runs.stream.structured import EXAMPLE, is_structured, may_be_structured, unread_line
@@ -27,8 +28,6 @@ _PARTS = ("transport", "reducer", "checkpoint", "check")
 _RANKS = range(1 << 16)
 _GPUS = range(1000)
 _MOST_FINDINGS = 20
-_NUMBER_GROUP = r"([-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|nan|inf))"
-_GROUPED = r"([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)"
 _STEPS = 2.0**63  # the limits of an integer in the store and for JSON readers
 
 
@@ -170,7 +169,7 @@ class MetricReader:
     def _structured_values(self, line: LogEvent, record: dict[str, Any]) -> Iterator[MetricEvent]:
         """The metrics of a structured line."""
         if record["rsctl"] == "metrics":
-            yield from _named_values(line, record, "")
+            yield from _named_values(_of_rank(line, record), record, "")
             for finding in _not_metrics(record):
                 self._report(finding)
         elif record["rsctl"] == "telemetry":
@@ -189,12 +188,8 @@ class MetricReader:
         def match(pattern: Pattern) -> None:
             for line, text, metrics in lines:
                 metrics += _events(line, pattern, pattern.read(text))
-            if pattern.no_number is not None:
-                self._report(_no_number(pattern.name, pattern.no_number))
-            if pattern.missed is not None:
-                self._report(_missed(pattern.name, pattern.missed))
-            if pattern.cut is not None:
-                self._report(_cut(pattern.name, *pattern.cut))
+            for finding in pattern_findings(pattern):
+                self._report(finding)
 
         for pattern in [*self._patterns]:
             self._within_time(pattern, texts, partial(match, pattern))
@@ -237,12 +232,6 @@ def _events(
     return (_event(line, pattern.name, value, step) for value, step in numbers)
 
 
-def _cut(name: str, read: str, whole: str) -> Finding:
-    message = f"metric {name}: its regex reads {read} where the log has {whole[:60]}"
-    remedy = f"let its group match the whole number, such as {_GROUPED}"
-    return warning("metric-value", message, remedy, f"metrics.{name}.regex")
-
-
 def _unread_rest(name: str) -> Finding:
     message = (
         f"metric {name} is read in the first {WINDOW} characters of a long line only: its regex "
@@ -250,21 +239,6 @@ def _unread_rest(name: str) -> Finding:
     )
     remedy = "begin it with the text before the number, not with .*"
     return warning("metric-slow", message, remedy, f"metrics.{name}.regex")
-
-
-def _no_number(name: str, text: str) -> Finding:
-    message = f"metric {name}: {text[:60]!r} is not a number, and is ignored"
-    remedy = f"let the group match only the number: {_NUMBER_GROUP}"
-    return warning("metric-value", message, remedy, f"metrics.{name}.regex")
-
-
-def _missed(name: str, text: str) -> Finding:
-    message = (
-        f"the log has {text} where metric {name} has its number, and its regex does not match "
-        "it: the training may have diverged"
-    )
-    remedy = f"let the group match it too: {_NUMBER_GROUP}"
-    return warning("metric-nan", message, remedy, f"metrics.{name}.regex")
 
 
 def _not_metrics(record: Mapping[str, Any]) -> Iterator[Finding]:
@@ -291,6 +265,17 @@ def _named_values(line: LogEvent, record: dict[str, Any], prefix: str) -> Iterat
         value = number(raw)
         if name not in _NOT_METRICS and value is not None and _NAME.fullmatch(name):
             yield _event(line, prefix + name, value, step)
+
+
+def _of_rank(line: LogEvent, record: Mapping[str, Any]) -> LogEvent:
+    """The line with the rank that `log_metrics` names, for ranks of the chief's node whose lines
+    have no mark, such as those of a torchrun that the job's own command starts.
+    """
+    rank = record.get("rank")
+    is_named = type(rank) is int and rank in _RANKS and rank > 0
+    if not is_named or line.rank is not None or line.replica != "worker-0":
+        return line
+    return msgspec.structs.replace(line, rank=f"{line.replica}/{rank}")
 
 
 def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:

@@ -172,6 +172,7 @@ def test_telemetry_and_metrics_are_apart() -> None:
     assert set(names["telemetry"]) == {"node.rss_bytes"}
     figures = {row[1]: row for row in make_table("samples", store, [source]).rows()}
     assert figures["throughput"][2:5] == [100.0, "samples/s", "max"]
+    assert figures["throughput"][-1] == "succeeded"
     for name in TABLES:
         table = make_table(name, store, [source])
         assert all(len(row) == len(table.columns) for row in table.rows())

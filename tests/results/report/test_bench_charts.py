@@ -22,6 +22,7 @@ from rsctl.results.report.bench_charts import (
     scaling_charts,
 )
 from rsctl.results.report.bench_section import add_bench
+from rsctl.results.report.build import make_report
 from rsctl.results.report.charts import (
     Bar,
     ChartLine,
@@ -33,7 +34,10 @@ from rsctl.results.report.charts import (
     TimelineRow,
 )
 from rsctl.results.report.page import Page
-from rsctl.runs.stream.events import Failure
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import Failure, StateEvent
 from tests.cli.conftest import at
 from tests.results.report.made_charts import (
     curves,
@@ -157,6 +161,20 @@ def test_throughput_and_efficiency_by_ranks() -> None:
     )  # fmt: skip
 
 
+def test_other_machines_have_a_line_of_their_own() -> None:
+    """The efficiency of one kind of machine is not relative to another kind."""
+    kinds = [(1, "slow"), (2, "slow"), (1, "fast"), (2, "fast")]
+    cells: list[Cell] = [{"workers.count": n, "workers.machine": kind} for n, kind in kinds]
+    plans = [{"world_size": n} for n, _ in kinds]
+    values = [[10.0], [20.0], [100.0], [150.0]]
+    _, efficiency = scaling_charts(bench(cells, values, plans=plans), "speed")
+    assert isinstance(efficiency, LineChart)
+    assert efficiency.lines == [
+        ChartLine("workers.machine=slow", [(1.0, 100.0), (2.0, 100.0)]),
+        ChartLine("workers.machine=fast", [(1.0, 100.0), (2.0, 75.0)]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("goal", "unit", "sizes", "labels"),
     [
@@ -262,6 +280,28 @@ def cards(data: BenchData) -> list[str]:
     assert found
     parts = re.split('<div class="card">', found[1])
     return [" | ".join(re.findall(r">([^<>]+)<", part)) for part in parts[1:]]
+
+
+def test_the_cost_of_a_bench_includes_the_runs_that_were_repeated() -> None:
+    """Two runs of 20 seconds at 360 USD an hour, of which the first was preempted."""
+    store = Store()
+    states = {"run-a": JobState.FAILED, "run-b": JobState.SUCCEEDED}
+    for name, state in states.items():
+        plan = {"cost": {"per_hour": 360.0, "seconds": 60.0, "spot": True}}
+        store.add(RunRecord(run=name, name="job", target="vertex", url=f"vertex://{name}",
+                            state=JobState.QUEUED, created=at(0), plan=plan))  # fmt: skip
+        RunFolder(name).path.mkdir(parents=True)
+        store.record(name, StateEvent(time=at(10), state=JobState.RUNNING))
+        store.record(name, StateEvent(time=at(30), state=state, exit_code=0))
+    record = BenchRecord(
+        bench="job-bench-a", name="job", target="vertex", definition="x", created=at(0), spec={},
+        state=JobState.SUCCEEDED, cells=[{}], trials=[
+            Trial(cell=0, repetition=0, attempt=number, run=name, state=state)
+            for number, (name, state) in enumerate(states.items())
+        ],
+    )  # fmt: skip
+    page = make_report(store, [record], {}).html
+    assert re.findall(r">([0-9.,]+ USD)<", page)[0] == "4.00 USD"
 
 
 @pytest.mark.parametrize(

@@ -96,8 +96,8 @@ def test_of_many_points_each_stretch_keeps_its_lowest_and_its_highest(most: int,
 def test_a_band_has_the_lowest_the_median_and_the_highest_of_each_stretch() -> None:
     lines = [ChartLine("a", [(10, 4.0), (20, 8.0), (30, nan)]), ChartLine("b", [(10, 1.0)]),
              ChartLine("c", [(14, 2.0), (15, 3.0)])]  # fmt: skip
-    assert band(lines, 2) == [(12.5, 1.0, 2.0, 4.0), (17.5, 3.0, 8.0, 8.0)]
-    assert band([ChartLine("a", [(7, 1.0), (7, 3.0)])], 2) == [(7.5, 1.0, 3.0, 3.0)]
+    assert band(lines, 2) == [(12.5, 1.0, 2.0, 4.0), (17.5, 3.0, 5.5, 8.0)]
+    assert band([ChartLine("a", [(7, 1.0), (7, 3.0)])], 2) == [(7.5, 1.0, 2.0, 3.0)]
     assert band([ChartLine("a", [])]) == []
     assert len(band([ChartLine("a", [(n, 1.0) for n in range(100)])])) == 60
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -71,6 +72,28 @@ def test_several_metrics_on_a_line_come_in_the_order_of_the_spec() -> None:
 def test_a_line_of_metrics() -> None:
     line = '{"rsctl": "metrics", "step": 10, "loss": 0.41, "eval/acc": 0.93, "rank": 0}'
     assert read(line, loss=r"never") == [("loss", 0.41, 10), ("eval/acc", 0.93, 10)]
+
+
+@pytest.mark.parametrize(
+    ("replica", "mark", "rank", "expected"),
+    [
+        ("worker-0", None, "0", "worker-0"),
+        ("worker-0", None, "3", "worker-0/3"),
+        ("worker-0", "worker-0/1", "3", "worker-0/1"),
+        ("worker-1", None, "3", "worker-1"),
+        ("worker-0", None, "-1", "worker-0"),
+        ("worker-0", None, "true", "worker-0"),
+        ("worker-0", None, "65536", "worker-0"),
+    ],
+)
+def test_ranks_of_the_chief_s_node_are_told_apart(
+    replica: str, mark: str | None, rank: str, expected: str
+) -> None:
+    """As of a torchrun that the command starts itself: the chief's series had the values of all."""
+    text = f'{{"rsctl": "metrics", "step": 1, "loss": 0.5, "rank": {rank}}}'
+    line = LogEvent(TIME, replica, "0", "stdout", text, rank=mark)
+    [event] = MetricReader({}).read(line)
+    assert (event.replica, event.name, event.value) == (expected, "loss", 0.5)
 
 
 def test_telemetry_describes_the_node_and_its_gpus() -> None:
@@ -328,6 +351,9 @@ def test_a_number_anywhere_in_a_long_line_is_read_once(before: int) -> None:
         ("loss=2e5x", 2.0),
         ("loss=2e5.5", 2.0),
         ("loss=.5e-1", 0.05),
+        ("loss=6.3e-05s", 6.3e-05),
+        ("loss=1.5e+16B", 1.5e16),
+        ("loss=2e-5.5", 2.0),
     ],
 )
 def test_an_exponent_belongs_to_its_number(text: str, value: float) -> None:
@@ -348,6 +374,17 @@ def test_an_exponent_belongs_to_its_number(text: str, value: float) -> None:
         (r"rate=([0-9.]+)", "rate=12.", None),
         (r"rate=(\d+)", "rate=12.", None),
         (r"rate=(\S+)", "rate=1e3", None),
+        (r"rate=([0-9.]+)", "rate=1_234_567", "reads 1 where the log has 1_234_567"),
+        (r"rate=([0-9.]+)", "rate=0,75", "reads 0 where the log has 0,75"),
+        (r"rate=([0-9.]+)", "rate=0,7,5", None),
+        (r"rate[^0-9]*([0-9.]+)", "rate: -0.75", "reads 0.75 where the log has -0.75"),
+        (r"rate=-?([0-9.]+)", "rate=-2", "reads 2 where the log has -2"),
+        (r"rate=-([0-9.]+)", "rate=-2", None),
+        (r"rate=([-0-9.]+)", "rate=-2", None),
+        (r"rate.*([0-9.]+)", "rate=12.75", "reads 5 where the log has 12.75"),
+        (r"rate=.*?\.([0-9.]+)", "rate=v.2", None),
+        (r".*(?P<step>\d+) rate=(?P<value>\S+)", "step 12 rate=1", "reads 2 where the log has 12"),
+        (r"rate=a-(?:b|c)?([0-9.]+)", "rate=a-2", None),
     ],
 )
 def test_a_regex_that_ends_in_a_number_is_told(regex: str, text: str, message: str | None) -> None:
@@ -355,6 +392,81 @@ def test_a_regex_that_ends_in_a_number_is_told(regex: str, text: str, message: s
     assert len(read_lines(reader, text, text)) == 2
     expected = [message and f"metric rate: its regex {message}"]
     assert [finding.message for finding in reader.take_findings()] == list(filter(None, expected))
+
+
+def test_a_negative_number_that_a_regex_cannot_match_is_a_finding() -> None:
+    """The sample would be that of the positive values."""
+    lines = ["step 1 reward=1.5", "step 2 reward=-2.5"]
+    reader = MetricReader({"reward": MetricSpec(r"reward=([0-9.]+)")})
+    assert read_lines(reader, lines[0]) == [("reward", 1.5, None)]
+    assert reader.may_hold_metrics(lines[1])
+    assert read_lines(reader, lines[1]) == []
+    [finding] = reader.take_findings()
+    assert (finding.code, finding.path) == ("metric-value", "metrics.reward.regex")
+    assert finding.message == (
+        "the log has -2.5 where metric reward has its number, and its regex does not match it: "
+        "the value is ignored"
+    )
+    group = (finding.remedy or "").rpartition(" ")[2]
+    assert [value for _, value, _ in read(lines[1], reward=f"reward={group}")] == [-2.5]
+    assert findings_of(*lines, reward=f"reward={group}") == []
+    assert findings_of(lines[0], "2026-01-31 reward: none", reward=r"reward=([0-9.]+)") == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "shown"),
+    [
+        (("speed=985it/s", "speed=1.02kit/s"), "985it/s, 1.02kit/s"),
+        (("speed=1.5it/s", "speed=1.5s/it"), "1.5it/s, 1.5s/it"),
+        (("speed=985 ", "speed=1.02k"), "985, 1.02k"),
+        (("speed=12.5ms", "speed=1.5s", "speed=3h"), "12.5ms, 1.5s"),
+        (("speed=512 MB", "speed=1.2 GB"), "512 MB, 1.2 GB"),
+        (("speed=9.5e-1ms", "speed=1.5e+1s"), "9.5e-1ms, 1.5e+1s"),
+        (("speed=0.5", "speed=50%"), "0.5, 50%"),
+        (("speed=985it/s", "speed=986it/s"), None),
+        (("speed=1epoch", "speed=2epochs"), None),
+        (("speed=1 loss=2", "speed=1 s=2", "speed=1 and", "speed=1, k"), None),
+    ],
+)
+def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: str | None) -> None:
+    """Programs print a number with the unit that makes it short: 985it/s, later 1.02kit/s."""
+    why = "has values in different units, which are read as plain numbers"
+    expected = [f"metric speed {why}: {shown}"] if shown else []
+    found = findings_of(*texts, speed=r"speed=([0-9.]+)")
+    assert [(finding.code, finding.message) for finding in found] == [
+        ("metric-value", message) for message in expected
+    ]
+
+
+@pytest.mark.parametrize(
+    ("regex", "texts", "names"),
+    [
+        (r"loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), ("loss", "val_loss")),
+        (r"loss=([0-9.]+)", (" loss=0.5", " val_loss=0.9"), ("loss", "val_loss")),
+        (r"loss=([0-9.]+)", ("train/loss=0.5 val/loss=0.9",), ("train/loss", "val/loss")),
+        (r"loss': ([0-9.]+)", ("{'loss': 2.5}", "{'eval_loss': 2.7}"), ("loss", "eval_loss")),
+        (r"step .*loss=([0-9.]+)", ("step 1 loss=0.5", "step 1 a-loss=9"), ("loss", "a-loss")),
+        (r"loss=([0-9.]+)", ("val_loss=0.5", "val_loss=0.9", "loss"), None),
+        (r"loss=([0-9.]+)", ("rank0/loss=0.5", "rank12/loss=0.9"), None),
+        (r"it/s, loss=([0-9.]+)", ("9it/s, loss=0.5", "1.5kit/s, loss=0.9"), None),
+        (r"(?<![\w./-])loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9", "a/loss=1"), None),
+        (r"([0-9.]+) loss", ("12 loss", "v1.5 loss", "train 1 loss", "a train 1 loss"), None),
+        (r"(?:loss|nll)=([0-9.]+)", ("loss=1", "nll=2"), None),
+    ],
+)
+def test_a_regex_that_reads_values_of_two_names_is_a_finding(
+    regex: str, texts: Sequence[str], names: tuple[str, str] | None
+) -> None:
+    """One that begins with `loss` reads `val_loss` too, and the sample would be of both."""
+    expected = (
+        [f"metric loss: its regex reads the values of {names[0]} and of {names[1]}"]
+        if names
+        else []
+    )
+    found = findings_of(*texts, loss=regex)
+    assert [(finding.code, finding.message) for finding in found] == [
+        ("metric-value", message) for message in expected
+    ]
 
 
 @pytest.mark.parametrize(
