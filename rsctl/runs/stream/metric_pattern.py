@@ -29,6 +29,7 @@ _PARTS = re.compile("[_./-]")
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?\s*")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
+_LONGEST_UNIT = 16
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -74,6 +75,7 @@ class Pattern:
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
+        self._after: str | None = None
 
     def is_in(self, texts: Sequence[str]) -> bool:
         """Whether any of these texts has a match in its first window, or a missed number."""
@@ -150,8 +152,10 @@ class Pattern:
 
     def _compare_unit(self, text: str, read: str, end: int) -> None:
         """Remember the first unit, and a value that has another one."""
-        if self.units is not None:
+        after = text[end : end + _LONGEST_UNIT]
+        if self.units is not None or after == self._after:
             return
+        self._after = after
         space, unit = found.groups() if (found := _UNIT.match(text, end)) else ("", "")
         if space and not _SCALE.fullmatch(unit):
             space = unit = ""
