@@ -50,6 +50,12 @@ def test_powersgd_over_several_buckets(run: Run, plain: Any) -> None:
     assert ended.digest != plain.digest
 
 
+@pytest.mark.parametrize("option", ["--scalar", "--empty"])
+def test_powersgd_of_a_parameter_that_is_no_matrix(run: Run, option: str) -> None:
+    comm = {"RSCTL_COMM_COMPRESSION": "powersgd", "RSCTL_POWERSGD_START": "2"}
+    assert run("train.py", "--backend", "gloo", option, **comm).digest
+
+
 def test_powersgd_forgets_a_step_that_overflowed(run: Run) -> None:
     plain = run("scaled.py", "200")
     comm = {"RSCTL_COMM_COMPRESSION": "powersgd", "RSCTL_POWERSGD_START": "2"}
