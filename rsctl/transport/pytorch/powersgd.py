@@ -24,6 +24,7 @@ def powersgd_hook(group: dist.ProcessGroup, device: torch.device, comm: CommSett
         process_group=group,
         matrix_approximation_rank=comm.powersgd_rank,
         start_powerSGD_iter=comm.powersgd_start,
+        orthogonalization_epsilon=1e-8,  # a matrix of zeros would become NaN
     )
     hook = torch_powersgd.powerSGD_hook
     ordered = hook if device.type == "cuda" else one_at_a_time(hook)

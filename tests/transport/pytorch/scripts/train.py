@@ -22,6 +22,7 @@ options.add_argument("--dtype", default="float32")
 options.add_argument("--own-hook", action="store_true")
 options.add_argument("--empty", action="store_true", help="one more parameter, of no numbers")
 options.add_argument("--scalar", action="store_true", help="one more parameter, of no dimension")
+options.add_argument("--zero", type=int, help="a step in which all gradients are zero")
 options.add_argument("--double", action="store_true", help="the last bucket is of float64")
 options.add_argument("--again", help="a file by which ranks form another group after 2 steps")
 options.add_argument("--wait-for", help="a file that must be there before the fourth step")
@@ -64,6 +65,8 @@ for step in range(args.steps):
         model = DistributedDataParallel(plain, **buckets)
     optimizer.zero_grad()
     loss = model(torch.randn(8, args.width, dtype=dtype)).square().sum()
+    if step == args.zero:
+        loss = loss * 0
     (loss + plain.empty.sum() if args.empty else loss).backward()
     optimizer.step()
 
