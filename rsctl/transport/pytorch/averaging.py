@@ -16,6 +16,9 @@ from rsctl.transport.pytorch.settings import REDUCER_BUCKET_MB, BindingError, Co
 from rsctl.transport.pytorch.topology import timeout_of
 
 _quorums = itertools.count()
+_averagings = itertools.count()
+_KEPT = 16
+"""How many meetings of ranks the store keeps; with a quorum a rank may be late."""
 
 Wait = Callable[[], None]
 """Waits until a tensor holds its average. Raises RuntimeError if a worker or reducer is lost."""
@@ -49,6 +52,8 @@ class Averaging:
             self._group = dist.new_group(backend=_backend(comm))
         self.control = dist.new_group(backend="gloo")
         """A group for small values on the host."""
+        self._meetings = 0
+        self._store = _store(f"averaging/{next(_averagings)}")
         self._quorum: Quorum | None = None
         if comm.local is not None and comm.local.quorum is not None:
             self._quorum = self._with_quorum(comm.local.quorum)
@@ -96,14 +101,35 @@ class Averaging:
             remedy = "Set comm.on_reducer_loss: fail, or remove comm.quorum."
         if reason is not None:
             raise BindingError("comm.quorum", reason, remedy or "Remove comm.quorum.")
-        store = PrefixStore(
-            f"rsctl/quorum/{next(_quorums)}", dist.distributed_c10d._get_default_store()
-        )
+        store = _store(f"quorum/{next(_quorums)}")
 
         def average(flat: torch.Tensor) -> None:
             self.begin(flat, self._wire)()
 
         return Quorum(average, store, dist.get_rank(), world, quorum, self._timeout)
+
+    def meet(self, event: str) -> None:
+        """Before collectives: raise BindingError if another rank has come to another event.
+
+        Nobody waits here for ranks that have not come. They would wait for each other forever.
+        """
+        number, self._meetings = self._meetings, self._meetings + 1
+        mine = f"{dist.get_rank()} {event}"
+        try:
+            first = self._store.compare_set(str(number), "", mine).decode()
+        except RuntimeError:
+            return  # rank 0 may have ended with the store; the collective says who is lost
+        rank, _, theirs = first.partition(" ")
+        if theirs != event:
+            message = f"ranks have made different numbers of steps: rank {rank} has come to "
+            message += f"{theirs}, and rank {dist.get_rank()} to {event}"
+            remedy = (
+                "Give all ranks equally many batches in each epoch, as with drop_last=True and "
+            )
+            remedy += "a sampler that pads, and call barriers and load checkpoints on all ranks."
+            raise BindingError("comm.local_steps", message, remedy, "collective-mismatch")
+        if first == mine and number >= _KEPT:
+            self._store.delete_key(str(number - _KEPT))
 
     def average(self, flat: torch.Tensor) -> None:
         """Average a flat fp32 tensor in place, without compression: 16 bits cannot hold the states
@@ -137,6 +163,10 @@ class Averaging:
             flat.copy_(sent / workers if sent is flat else sent)
 
         return wait
+
+
+def _store(name: str) -> Any:
+    return PrefixStore(f"rsctl/{name}", dist.distributed_c10d._get_default_store())
 
 
 def _backend(comm: CommSettings) -> str | None:

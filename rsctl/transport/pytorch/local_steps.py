@@ -219,6 +219,8 @@ def _next(real: Callable[..., Any], training: LocalTraining) -> Callable[..., An
     An iterator belongs to training if steps were made between two of its batches.
     """
 
+    at_epoch_end = with_findings(training.at_epoch_end)
+
     @functools.wraps(real)
     def __next__(self: Any) -> Any:
         before = getattr(self, "_rsctl_steps", None)
@@ -231,7 +233,7 @@ def _next(real: Callable[..., Any], training: LocalTraining) -> Callable[..., An
             trains, self._rsctl_trains = self._rsctl_trains, False
             self._rsctl_steps = None  # with persistent workers it is the next epoch's iterator, too
             if trains:
-                training.at_epoch_end()
+                at_epoch_end()
             raise
 
     __next__.follows_epochs = True  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from rsctl.transport.pytorch.averaging import Averaging
 from rsctl.transport.pytorch.outer import LocalSteps
 from rsctl.transport.pytorch.report import print_line, print_once
-from rsctl.transport.pytorch.round import KEY, Round, Saved
+from rsctl.transport.pytorch.round import KEY, Round, Saved, sums
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.shared_tensor import SharedTensor
 
@@ -55,11 +55,25 @@ class Model:
         self.unused_forwards = 0
         """The forward passes in training mode before the first step of an optimizer."""
         self.trained: list[Trained] = []
+        self.sums: dict[int, int] | None = None
+        """A number of each parameter's bits at the first forward pass after they were loaded."""
+        self.was_loaded = False
         named = ((n, p) for n, p in ddp.module.named_parameters() if p.requires_grad)
         ignored = set(getattr(ddp, "parameters_to_ignore", ()))
         self.names = {id(p): name for name, p in named if name not in ignored}
         self.ignored = ignored
         self.syncs_buffers = bool(getattr(ddp, "broadcast_buffers", True))
+
+    def note_values(self) -> None:
+        """Note the parameters' values, unless they are noted."""
+        ddp = self.ddp()
+        if self.sums is None and ddp is not None:
+            found = [p for p in ddp.module.parameters() if id(p) in self.names]
+            self.sums = dict(zip(map(id, found), sums(found), strict=True))
+
+    def forget_values(self) -> None:
+        """Parameters have been loaded."""
+        self.sums, self.was_loaded = None, True
 
     def buffers(self, floating: bool) -> dict[str, torch.Tensor]:
         """The buffers that DDP would send from the first rank to all, by name."""
@@ -141,6 +155,7 @@ class LocalTraining:
         ddp.require_backward_grad_sync = False  # scripts set it themselves in place of no_sync()
         if not torch.is_grad_enabled():
             return
+        model.note_values()  # an optimizer may perturb them before its first step
         model.forwards += 1
         model.unused_forwards += ddp.training and not model.trained
         if model.unused_forwards == _FORWARDS_WITHOUT_STEP:
@@ -184,6 +199,7 @@ class LocalTraining:
         for trained in self._all():
             if trained.is_stale:
                 continue
+            trained.model.averaging.meet("the end of an epoch or a barrier")
             states = self._states(trained)
             trained.round.agree(states)
             _send_whole_numbers(trained)
@@ -224,6 +240,9 @@ class LocalTraining:
     def loaded(self, module: torch.nn.Module) -> None:
         """The script has loaded values into a module."""
         touched = {id(p) for p in module.parameters()}
+        for model in self._models.values():
+            if not touched.isdisjoint(model.names):
+                model.forget_values()
         for trained in self._all():
             if any(id(p) in touched for p in trained.parameters):
                 trained.is_stale = True
@@ -274,6 +293,7 @@ class LocalTraining:
             model.trained += touched
         if new:
             if not touched[0].is_stale:
+                model.averaging.meet("a step with more parameters")
                 touched[0].round.agree([])  # all begin again with the same values
             touched[0].parameters += new
             touched[0].is_stale = True
@@ -299,7 +319,11 @@ class LocalTraining:
                 before = kept.get(id(each.tensor))
                 if before is not None:
                     each.momentum = before.momentum
-        trained.round.begin(shared, saved)
+        model = trained.model
+        model.note_values()
+        known = model.sums or {}
+        values = [known.get(id(p), 0) for p in trained.parameters]
+        trained.round.begin(shared, saved, values, model.was_loaded or saved is not None)
         trained.is_stale = False
 
     def _step(self, trained: Trained) -> None:

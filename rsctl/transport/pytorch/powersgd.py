@@ -24,6 +24,7 @@ def powersgd_hook(group: dist.ProcessGroup, device: torch.device, comm: CommSett
         process_group=group,
         matrix_approximation_rank=comm.powersgd_rank,
         start_powerSGD_iter=comm.powersgd_start,
+        orthogonalization_epsilon=1e-8,  # a matrix of zeros would become NaN
     )
     hook = torch_powersgd.powerSGD_hook
     ordered = hook if device.type == "cuda" else one_at_a_time(hook)
@@ -50,9 +51,29 @@ def _without_overflows(hook: Hook) -> Hook:
                 state.error_dict[index] = torch.zeros_like(gradient) if error is None else error
             return gradient
 
-        return hook(state, bucket).then(settle)
+        matrices: Any = _WithoutScalars(bucket)
+        return hook(state, matrices).then(settle)
 
     return reduce
+
+
+class _WithoutScalars:
+    """A bucket whose gradients have at least one dimension and one number: PyTorch's PowerSGD
+    fails with others, such as that of CLIP's temperature.
+    """
+
+    def __init__(self, bucket: GradBucket) -> None:
+        self._bucket = bucket
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bucket, name)
+
+    def gradients(self) -> list[torch.Tensor]:
+        return [
+            each.view(-1) if each.dim() == 0 else each
+            for each in self._bucket.gradients()
+            if each.numel()
+        ]
 
 
 def describe(comm: CommSettings) -> str:

@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from rsctl.transport.pytorch.averaging import Averaging, Counted
 from rsctl.transport.pytorch.outer import LocalSteps
+from rsctl.transport.pytorch.report import print_once
 from rsctl.transport.pytorch.settings import BindingError
 from rsctl.transport.pytorch.shared_tensor import SharedTensor
 
@@ -51,19 +52,28 @@ class Round:
         self.exchanges = 0
         """How many exchanges have begun."""
 
-    def begin(self, tensors: Sequence[SharedTensor], saved: Saved | None) -> None:
+    def begin(
+        self,
+        tensors: Sequence[SharedTensor],
+        saved: Saved | None,
+        values: Sequence[int],
+        was_loaded: bool,
+    ) -> None:
         """Begin with these tensors, from a saved state if there is one. All workers call this.
 
-        Raises BindingError if workers have different tensors.
+        `values` are `sums` of the parameters when training began, and `was_loaded` is whether they
+        were loaded before. Raises BindingError if workers have different tensors.
         """
+        self._averaging.meet("the first step with parameters that were added or loaded")
         self._finish()
         self.tensors = list(tensors)
         self._fragments = _divided(self.tensors, self._settings.fragments)
         self.steps, self.is_agreed = 0, True
         if saved is not None:
             self._restore(saved)
-        self._share_buffers()
-        self._require_equal()
+            values = [*values, *sums(list(saved["anchor"].values()))]
+        self._share([each for each in self.tensors if not each.is_parameter])
+        self._require_equal(values, was_loaded)
 
     def step(self) -> None:
         """A step of the optimizer has ended. All workers call this equally often."""
@@ -122,15 +132,15 @@ class Round:
             each.restart(saved["anchor"].get(number), saved["momentum"].get(number))
         self.steps = int(saved["steps"]) % self._settings.steps
 
-    def _share_buffers(self) -> None:
-        """Count changes of buffers from the first worker's; a forward pass has changed them."""
-        for each in self.tensors:
-            if not each.is_parameter:
-                anchor = each.anchor.cpu()
-                dist.broadcast(anchor, src=0, group=self._averaging.control)
-                each.count_from(anchor)
+    def _share(self, tensors: Sequence[SharedTensor]) -> None:
+        """Count changes from the first worker's values, as a forward pass changes buffers."""
+        for each in tensors:
+            anchor = each.anchor.cpu()
+            dist.broadcast(anchor, src=0, group=self._averaging.control)
+            each.count_from(anchor)
 
     def _send(self, number: int) -> None:
+        self._averaging.meet("an exchange")
         tensors = self._fragments[number]
         overlaps = len(self._fragments) > 1
         flat = torch.cat([each.send(overlaps) for each in tensors] or [torch.empty(0)])
@@ -152,27 +162,39 @@ class Round:
         for each, part in zip(travelling.tensors, parts, strict=True):
             each.receive(part, self._settings, has_counted)
 
-    def _require_equal(self) -> None:
-        """Raise BindingError unless all workers begin with the same tensors."""
+    def _require_equal(self, values: Sequence[int], was_loaded: bool) -> None:
+        """Raise BindingError unless all workers begin with the same tensors.
+
+        A copy of a model within a round, and a perturbation before the first step, may differ.
+        """
         facts = [(each.name, str(each.tensor.dtype), *each.tensor.shape) for each in self.tensors]
-        values = [each.tensor for each in self.tensors if each.is_parameter]
-        anchors = [each.anchor for each in self.tensors]
-        state = [*anchors, *(each.momentum for each in self.tensors if each.momentum is not None)]
-        mine = (_digest(repr((self._settings, facts))), _sums(values), self.steps, _sums(state))
+        parameters = [each for each in self.tensors if each.is_parameter]
+        momenta = [each.momentum for each in parameters if each.momentum is not None]
+        anchors = sums([each.anchor for each in parameters])
+        state = self.steps, sums(momenta), was_loaded and list(values)
+        mine = (_digest(repr((self._settings, facts))), state, anchors)
         everyone: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(everyone, mine, group=self._averaging.control)
         for rank, theirs in enumerate(everyone):
             if theirs[0] != everyone[0][0]:
-                text, what = "train different parameters", "the same parameters"
-            elif theirs[1:] != everyone[0][1:]:
-                text, what = "begin with different values", "the checkpoint"
+                text, remedy = (
+                    "train different parameters",
+                    "Give the optimizer the same parameters on all ranks.",
+                )
+            elif theirs[1] != everyone[0][1]:
+                text, remedy = (
+                    "begin with different values",
+                    "Load the model and the optimizer from the checkpoint on all ranks.",
+                )
             else:
                 continue
-            message = f"ranks 0 and {rank} {text}"
-            remedy = f"Give the optimizer {what} on all ranks."
-            if what == "the checkpoint":
-                remedy = "Load the model and the optimizer from the checkpoint on all ranks."
-            raise BindingError(KEY, message, remedy)
+            raise BindingError(KEY, f"ranks 0 and {rank} {text}", remedy)
+        if any(theirs[2] != anchors for theirs in everyone):
+            self._share(parameters)
+            print_once(
+                "local steps: ranks begin with different values, as of a perturbation or of a copy "
+                "within a round, and count their changes from those of rank 0"
+            )
 
 
 def _divided(tensors: Sequence[SharedTensor], count: int) -> list[list[SharedTensor]]:
@@ -187,7 +209,7 @@ def _divided(tensors: Sequence[SharedTensor], count: int) -> list[list[SharedTen
     return parts
 
 
-def _sums(tensors: Sequence[torch.Tensor]) -> list[int]:
+def sums(tensors: Sequence[torch.Tensor]) -> list[int]:
     """A number for each tensor that follows from its bits, in any order of additions."""
     kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     return [

@@ -57,7 +57,7 @@ class SharedTensor:
 
     def count_from(self, anchor: torch.Tensor) -> None:
         """Take a value on which all workers agree for the anchor."""
-        self.restart(anchor)
+        self.restart(anchor, self.momentum)
         self.average = None
 
     def change(self) -> torch.Tensor:
@@ -82,12 +82,12 @@ class SharedTensor:
         """
         moved = self._moved() if has_counted else self._unsent()
         gradient = change.view(self.tensor.shape).to(self.anchor.dtype)
-        if self.is_parameter:
+        if not self.is_parameter:
+            self.anchor -= gradient
+        elif gradient.any():  # what no worker has changed stays, as where the script froze it
             if self.momentum is None:
                 self.momentum = torch.zeros_like(self.anchor)
             self.anchor -= outer_step(outer, self.momentum, gradient)
-        else:
-            self.anchor -= gradient
         self.tensor.detach().copy_(self.anchor if moved is None else self.anchor + moved)
         self.average = self._sent = None
         # With a quorum some workers have moved and others have not: all count from the anchor.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -48,6 +49,18 @@ def test_powersgd_over_several_buckets(run: Run, plain: Any) -> None:
         "set by the script, compression powersgd (rank 2, from step 2)"
     ]
     assert ended.digest != plain.digest
+
+
+@pytest.mark.parametrize("option", ["--scalar", "--empty"])
+def test_powersgd_of_a_parameter_that_is_no_matrix(run: Run, option: str) -> None:
+    comm = {"RSCTL_COMM_COMPRESSION": "powersgd", "RSCTL_POWERSGD_START": "2"}
+    assert run("train.py", "--backend", "gloo", option, **comm).digest
+
+
+def test_powersgd_of_gradients_that_are_zero(run: Run) -> None:
+    comm = {"RSCTL_COMM_COMPRESSION": "powersgd", "RSCTL_POWERSGD_START": "2"}
+    ended = run("train.py", "--backend", "gloo", "--zero", "2", **comm)
+    assert all(map(math.isfinite, ended.some))
 
 
 def test_powersgd_forgets_a_step_that_overflowed(run: Run) -> None:

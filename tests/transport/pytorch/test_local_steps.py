@@ -107,6 +107,38 @@ def test_other_ways_to_train_give_the_same_numbers(
     assert ended.digest == run("local.py", *usual, **H4).digest
 
 
+@pytest.mark.parametrize(
+    ("options", "equal"), [(("--sam",), [4, 8]), (("--copy-at", "5", "--steps", "10"), [4, 9])]
+)
+def test_ranks_that_begin_with_different_values_come_together(
+    run: Run, options: tuple[str, ...], equal: list[int]
+) -> None:
+    ended = run("local.py", *options, **H4)
+    assert equal_steps(ended) == equal
+    assert any("begin with different values, as of a perturbation" in m for m in ended.messages)
+
+
+def test_a_layer_that_the_script_freezes_stays_as_it_is(run: Run) -> None:
+    ended = run("local.py", "--freeze", "4", "--steps", "12", "--optimizer", "momentum", **H4)
+    assert equal_steps(ended) == [4, 8, 12]
+    assert all(line["stays_frozen"] for line in ended.ranks)
+
+
+@pytest.mark.parametrize(
+    ("comm", "event"), [({}, "an exchange"), ({"RSCTL_COMM_FRAGMENTS": "2"}, "an exchange")]
+)
+def test_epochs_of_different_length_do_not_wait_for_each_other(
+    run: Run, comm: dict[str, str], event: str
+) -> None:
+    ended = run("local.py", "--epoch", "8", "--uneven", "--steps", "32", **H4, **comm)
+    assert ended.code == 1
+    finding = next(f for f in ended.printed("finding") if f["code"] == "collective-mismatch")
+    assert "ranks have made different numbers of steps: rank " in finding["message"]
+    assert "the end of an epoch or a barrier" in finding["message"]
+    assert event in finding["message"]
+    assert finding["remedy"].startswith("Give all ranks equally many batches in each epoch")
+
+
 def test_a_model_that_is_wrapped_again_publishes_its_own_exchanges(run: Run) -> None:
     before = run("local.py", "--steps", "5", **H4).ranks[0]["saved"]
     options = ("--again", "5", "--steps")

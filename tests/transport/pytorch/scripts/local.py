@@ -46,6 +46,10 @@ options.add_argument("--load")
 options.add_argument("--die", type=int, help="rank 1 is killed before this step")
 options.add_argument("--wait-for", help="a file that must be there before step 6")
 options.add_argument("--late", help="a file: rank 1 makes step 7 when rank 0 has made step 8")
+options.add_argument("--sam", action="store_true", help="perturb the parameters in each step")
+options.add_argument("--copy-at", type=int, help="the step before which a copy takes over")
+options.add_argument("--freeze", type=int, help="the step before which a layer is frozen")
+options.add_argument("--uneven", action="store_true", help="rank 1 has two steps less an epoch")
 args = options.parse_args()
 
 
@@ -139,6 +143,17 @@ def batch(step: int, part: int) -> torch.Tensor:
     return torch.randn(8, 32, generator=made).to(getattr(torch, args.dtype))
 
 
+def perturb() -> None:
+    """Sharpness-aware minimization: gradients of a place nearby, to which each rank goes alone."""
+    moves = [0.05 * p.grad / p.grad.norm() for p in net.parameters()]
+    with torch.no_grad():
+        torch._foreach_add_(list(net.parameters()), moves)
+    optimizer.zero_grad()
+    forward(batch(0, 0)).square().mean().backward()
+    with torch.no_grad():
+        torch._foreach_sub_(list(net.parameters()), moves)
+
+
 def train(step: int) -> None:
     optimizer.zero_grad()
     for part in range(args.accumulate):
@@ -154,6 +169,8 @@ def train(step: int) -> None:
                 loss = loss * float("inf")
             (scaler.scale(loss) if scaler else loss).backward()
     losses.append(loss.item())
+    if args.sam:
+        perturb()
     if args.clip:
         if scaler:
             scaler.unscale_(optimizer)
@@ -169,9 +186,10 @@ def steps():
     if not args.epoch:
         yield from range(begin, args.steps)
         return
+    length = args.epoch - 2 * (args.uneven and rank == 1)
     step = begin
     while step < args.steps:
-        for _ in torch.utils.data.DataLoader(range(args.epoch), batch_size=1):
+        for _ in torch.utils.data.DataLoader(range(length), batch_size=1):
             yield step
             step += 1
         look(step - 1)
@@ -218,6 +236,13 @@ with model.join(**joined) if is_joined else contextlib.nullcontext():
             optimizer.add_param_group({"params": list(net.first.parameters())})
         if args.again == step:
             model = forward = wrap()
+        if args.copy_at == step:
+            model = forward = copy.deepcopy(model)
+            net = model.module
+            optimizer = makers[args.optimizer](net.parameters())
+        if args.freeze == step:
+            net.first.requires_grad_(False)
+            frozen = digest(net.first.parameters())
         train(step)
         if validation and rank == 0:
             list(validation)
@@ -237,6 +262,7 @@ line = {
     "some": torch.cat([p.detach().flatten().float() for p in net.parameters()])[::97].tolist(),
     "mask": net.mask.tolist() == [[0.0, float("-inf")], [0.0, 0.0]],
     "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "stays_frozen": args.freeze is None or digest(net.first.parameters()) == frozen,
     "counted": int(net.norm.num_batches_tracked) if args.norm else 0,
 }
 sys.stdout.write(json.dumps(line) + "\n")

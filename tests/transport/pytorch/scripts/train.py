@@ -21,6 +21,8 @@ options.add_argument("--width", type=int, default=64)
 options.add_argument("--dtype", default="float32")
 options.add_argument("--own-hook", action="store_true")
 options.add_argument("--empty", action="store_true", help="one more parameter, of no numbers")
+options.add_argument("--scalar", action="store_true", help="one more parameter, of no dimension")
+options.add_argument("--zero", type=int, help="a step in which all gradients are zero")
 options.add_argument("--double", action="store_true", help="the last bucket is of float64")
 options.add_argument("--again", help="a file by which ranks form another group after 2 steps")
 options.add_argument("--wait-for", help="a file that must be there before the fourth step")
@@ -38,6 +40,9 @@ plain = torch.nn.Sequential(*layers).to(dtype)
 if args.empty:
     nothing = torch.zeros(0, dtype=torch.bfloat16)  # which has a bucket of its own
     plain.register_parameter("empty", torch.nn.Parameter(nothing))
+if args.scalar:
+    plain.register_parameter("scale", torch.nn.Parameter(torch.ones(())))
+    plain.register_forward_pre_hook(lambda _, inputs: inputs[0] * plain.scale)
 if args.double:
     shift = torch.zeros(args.width, dtype=torch.float64)
     plain.register_parameter("shift", torch.nn.Parameter(shift))
@@ -60,6 +65,8 @@ for step in range(args.steps):
         model = DistributedDataParallel(plain, **buckets)
     optimizer.zero_grad()
     loss = model(torch.randn(8, args.width, dtype=dtype)).square().sum()
+    if step == args.zero:
+        loss = loss * 0
     (loss + plain.empty.sum() if args.empty else loss).backward()
     optimizer.step()
 
