@@ -34,7 +34,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
 _BOTH_CLOUDS = [
     *("tests/targets/managed/test_real_errors.py", "tests/targets/managed/test_ends.py"),
-    *("tests/targets/doctor", "tests/images/remote"),
+    *("tests/targets/doctor", "tests/images/remote", "tests/estimate/costs/test_refresh.py"),
 ]
 _ALSO_TESTED_BY = {
     "rsctl/api": [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .case_parts import VPC, reducers, workers
-from .rendering import URI, reported, sagemaker
+from .rendering import URI, render, reported, sagemaker
 
 NOTES = {
     "without a time limit": (
@@ -153,3 +153,9 @@ def test_what_is_worth_knowing(title: str, tmp_path: Path) -> None:
     changes, expected = NOTES[title]
     notes = reported(tmp_path, changes, "note")
     assert [text for text in expected if text not in notes] == []
+
+
+@pytest.mark.parametrize("title", ["auto with one worker", "auto beside EFA"])
+def test_a_job_without_a_use_for_reducers_has_none(title: str, tmp_path: Path) -> None:
+    plan = render(tmp_path, NOTES[title][0])
+    assert [pool["role"] for pool in plan["pools"]] == ["worker"]
