@@ -207,9 +207,7 @@ def test_an_image_of_aws_in_a_role(tmp_path: Path) -> None:
           "the image whose tag ends with -sagemaker"]),
         (f"{AWS}/pytorch-inference:2.1.0-gpu-py310-cu121-ubuntu20.04-sagemaker",
          ["is, according to its name, for serving models, and does not contain what starts smddp "
-          "-> use the training image of the framework",
-          "serves models according to its name, and is not made for training -> use the training "
-          "image of the framework"]),
+          "-> use the training image of the framework"]),
         (f"{AWS}/pytorch-training:2.1.0-gpu-py310-cu121-ubuntu20.04-sagemaker", []),
     ],
 )  # fmt: skip
@@ -220,7 +218,7 @@ def test_images_for_smddp(tmp_path: Path, image: str, expected: list[str]) -> No
         "comm": {"backend": "smddp"},
     }
     found = image_errors(on_sagemaker(tmp_path, changes))
-    assert sorted(text.partition(f"{image} ")[2] for text in found) == expected
+    assert [text.partition(f"{image} ")[2] for text in found] == expected
 
 
 @pytest.mark.parametrize(
