@@ -58,7 +58,7 @@ def record_of_sacct(text: str, job: int) -> JobRecord | None:
         id=job,
         state=state.partition(" ")[0],  # CANCELLED by 1000
         name=name,
-        nodes=nodes,
+        nodes="" if nodes == "None assigned" else nodes,
         submitted=_seconds(submitted),
         started=_seconds(started),
         ended=_seconds(ended),

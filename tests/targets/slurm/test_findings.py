@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.findings import Finding
 from rsctl.targets.slurm.target import TARGET
 from tests.kit import rendering
 
@@ -181,11 +182,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_findings(tmp_path: Path, case: str) -> None:
-    changes, expected = CASES[case]
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "train.py").touch()
+def findings_of(folder: Path, changes: dict[str, Any]) -> list[Finding]:
+    """All findings of a job of two workers with these changes."""
+    (folder / "source").mkdir()
+    (folder / "source" / "train.py").touch()
     job = {
         "name": "train",
         "target": "slurm",
@@ -195,5 +195,65 @@ def test_findings(tmp_path: Path, case: str) -> None:
         "limits": {"timeout": "2h"},
         "targets": {"slurm": {"shared": "/shared/me"}},
     }
-    found = rendering.findings_of(tmp_path, rendering.merged(job, changes), TARGET)
+    return rendering.findings_of(folder, rendering.merged(job, changes), TARGET)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_findings(tmp_path: Path, case: str) -> None:
+    changes, expected = CASES[case]
+    found = findings_of(tmp_path, changes)
     assert [f"{f.severity} {f.path}: {f.message} -> {f.remedy}" for f in found] == expected
+
+
+KEYS = {
+    "targets.slurm.partition": "-p --partition",
+    "targets.slurm.account": "-A --account",
+    "targets.slurm.qos": "-q --qos",
+    "targets.slurm.reservation": "--reservation",
+    "targets.slurm.constraint": "-C --constraint",
+    "targets.slurm.exclude": "-x --exclude",
+    "targets.slurm.exclusive": "--exclusive",
+    "targets.slurm.cpus": "-c --cpus-per-task",
+    "targets.slurm.memory": "--mem --mem-per-cpu --mem-per-gpu",
+    "workers.accelerator": "-G --gpus --gpus-per-node --gpus-per-task --gres",
+    "targets.slurm.switches": "--switches",
+    "targets.slurm.segment": "--segment",
+    "targets.slurm.licenses": "-L --licenses",
+    "limits.timeout": "-t --time",
+    "targets.slurm.requeue": "--requeue --no-requeue",
+    "limits.grace": "--signal",
+    "workers.count": "-N --nodes",
+}
+OF_SBATCH = (
+    "--batch --comment -D --chdir -e --error --export --export-file -H --hold --het-group -i "
+    "--input -J --job-name -k --no-kill --kill-on-invalid-dep --mpi -n --ntasks --ntasks-per-node "
+    "--ntasks-per-gpu --ntasks-per-socket -o --output --open-mode --parsable -Q --quiet "
+    "--test-only --uid --gid -v --verbose -V --version -W --wait --wrap -h --help --usage "
+    "--get-user-env --propagate --ignore-pbs -M --clusters"
+)
+OF_SRUN = (
+    "--label -l -n --ntasks -N --nodes -w --nodelist -x --exclude -o --output -e --error -i "
+    "--input -u --unbuffered -K --kill-on-bad-exit --het-group --overlap -J --job-name --jobid -s "
+    "--overcommit --multi-prog -D --chdir --export --container --container-image "
+    "--container-mounts --container-name --container-workdir --no-shell --pty -r --relative -t "
+    "--time -m --distribution --ntasks-per-node --auto-resume --bcast -T --threads --task-prolog "
+    "-X --disable-status -Z --no-allocate --test-only -p --partition -A --account -q --qos"
+)
+
+
+def test_an_option_that_a_key_sets_is_refused_with_the_key(tmp_path: Path) -> None:
+    wanted = [(option, key) for key, options in KEYS.items() for option in options.split()]
+    found = findings_of(tmp_path, slurm(sbatch=[option for option, _ in wanted]))
+    assert [(finding.message, finding.remedy) for finding in found] == [
+        (f"{option} of sbatch has a key", f"set {key} instead") for option, key in wanted
+    ]
+
+
+@pytest.mark.parametrize(("program", "options"), [("sbatch", OF_SBATCH), ("srun", OF_SRUN)])
+def test_an_option_that_rsctl_needs_is_refused(tmp_path: Path, program: str, options: str) -> None:
+    """For itself, for the job's log, or to find the job again."""
+    found = findings_of(tmp_path, slurm(**{program: options.split()}))
+    assert [finding.message.partition(" of ")[0] for finding in found] == [
+        f"rsctl sets {option}" for option in options.split()
+    ]
+    assert {finding.severity for finding in found} == {"error"}

@@ -13,6 +13,7 @@ from rsctl.clients.storage import ObjectChanged, StoredObject
 from rsctl.findings import RsctlError
 from rsctl.runs.fetch.sources import FolderSource
 from rsctl.targets.slurm.results import HiddenSource, LoginNodeSource, result_source
+from rsctl.targets.slurm.target import TARGET
 
 CONNECTION = "ssh://login1"
 
@@ -136,3 +137,10 @@ def test_where_results_are_read(
             "mount /no/such on this machine, or copy the files from a login node, such as `scp -r "
             "LOGIN-NODE:/no/such/t-1/outputs .`"
         )
+
+
+def test_the_outputs_of_a_job_that_was_submitted_elsewhere() -> None:
+    """Its request is known by its URL, and its variables are not."""
+    plan = {"request": {"connection": "local", "folder": "/shared/me/t-1"}}
+    assert TARGET.results(plan) == {"outputs": "/shared/me/t-1/outputs"}
+    assert TARGET.results({}) == {}

@@ -171,8 +171,10 @@ def test_a_node_without_memory() -> None:
 
 
 def test_a_requeued_job_that_waits() -> None:
-    """Its times are the cluster's, its number of starts and its expected start are shown."""
-    record = JobRecord(7, "PENDING", reason="Priority", restarts=2, submitted=1764237600.0)
+    """Its times are the cluster's; what Slurm shows as its start is the expected one."""
+    record = JobRecord(
+        7, "PENDING", reason="Priority", restarts=2, submitted=1764237600.0, started=1764241200.0
+    )
     status = status_of(record, read_states(BEGUN), 1764241200.0)
     assert status is not None
     assert (status.state, status.time, status.started) == (
