@@ -151,7 +151,12 @@ def test_how_a_job_is_or_has_ended(
 
 
 def test_a_job_that_neither_slurm_nor_its_folder_knows() -> None:
+    """A file whose first line makes no sense still says how the job has ended."""
     assert status_of(None, States()) is None
+    odd = BEGUN.replace("c/7", "c/x") + "2026-11-27T10:00:09.000000Z ended 0 done\n"
+    status = status_of(None, read_states(odd))
+    assert status is not None
+    assert status.state == "succeeded"
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "COMPLETING"])
