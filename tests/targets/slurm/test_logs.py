@@ -93,6 +93,7 @@ def test_whose_line_it_is(tmp_path: Path, is_local: bool) -> None:
     assert lines is not None
     assert {(line.replica, line.text) for line in lines} == expected
     assert {line.time for line in lines if line.replica == "worker-1"} == {at}
+    assert [log.read(), log.read()] == [[], None]  # soon again after lines, and then after a pause
     log.finish("2026-01-01T00:00:01.000000Z")
     last = log.read()
     assert last is not None
