@@ -302,7 +302,8 @@ def code_of(answer: requests.Response) -> str:
 
 
 @pytest.mark.parametrize("seconds", [0, 7 * 24 * 3600 + 1])
-def test_an_address_is_good_for_a_week_at_most(s3: Any, seconds: int) -> None:
+def test_an_address_is_good_for_a_week_at_most(account: Account, seconds: int) -> None:
+    s3 = client("s3", signature_version="s3v4")
     address = s3.generate_presigned_url("get_object", PLACE, ExpiresIn=seconds)
     assert code_of(requests.get(address)) == "AuthorizationQueryParametersError"
 
