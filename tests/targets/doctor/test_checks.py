@@ -59,6 +59,24 @@ def test_packages_are_optional_without_a_target() -> None:
     )
 
 
+DOCKER = """#!/bin/sh
+case "$*" in
+    "version --format {{.Client.Version}} {{.Server.Version}}") echo 27.1.1 27.0.3 ;;
+    "compose version --short") echo 2.29.1 ;;
+esac
+"""
+
+
+def test_the_versions_of_docker(tmp_path: Path) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    checks = found("compose")
+    assert short([checks["docker"], checks["compose"]]) == [
+        ("docker", "ok", "client 27.1.1, engine 27.0.3"),
+        ("compose", "ok", "2.29.1"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("target", "required"),
     [("process", {"torch"}), ("compose", set(PROGRAMS)), ("vertex", set()), ("slurm", set())],
