@@ -32,6 +32,10 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[1]
 _NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
+_BOTH_CLOUDS = [
+    *("tests/targets/managed/test_real_errors.py", "tests/targets/managed/test_ends.py"),
+    *("tests/targets/doctor", "tests/images/remote", "tests/estimate/costs/test_refresh.py"),
+]
 _ALSO_TESTED_BY = {
     "rsctl/api": [
         f"tests/cli/test_{subject}.py"
@@ -39,10 +43,20 @@ _ALSO_TESTED_BY = {
     ],
     "rsctl/bench": ["tests/cli/test_plan_packed.py"],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
+    "rsctl/targets/local": ["tests/targets/test_drill.py", "tests/targets/test_interrupts.py"],
+    "rsctl/targets/sagemaker": [
+        *_BOTH_CLOUDS,
+        *("tests/results/tracking/test_sagemaker.py", "tests/images/registry/test_aws.py"),
+        *("tests/targets/sdk/test_sagemaker.py", "tests/targets/sdk/test_estimator.py"),
+    ],
+    "rsctl/targets/vertex": [
+        *_BOTH_CLOUDS,
+        *("tests/results/tracking/test_vertex.py", "tests/targets/sdk/test_vertex.py"),
+    ],
 }
 """Tests outside of a room's own folder that are about the room: what storage does is what is
 uploaded and fetched, and a command does no more than call its function of the API, or show the
-remark of a plan."""
+remark of a plan. The doctor, the builders and the errors of both clouds are tested together."""
 
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional
 
-from rsctl.findings import Finding, error, note, warning
+from rsctl.findings import Finding, error, note
 from rsctl.job.job import Job
 from rsctl.node.rank_profiler import RANKS, STEPS, TOOL
 from rsctl.targets.launch_command import unlaunched
@@ -43,9 +43,6 @@ def profile_findings(job: Job, plan: Plan) -> Iterator[Finding]:
         ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
         message = f"the job has {ranks}, so rank {beyond[0]} does not exist"
         yield error(_KEY, message, f"use ranks below {plan.world_size}", f"{_KEY}.ranks")
-    if "RSCTL_OUTPUT_DIR" not in plan.env:
-        message = "the job has no outputs, so the files of the profile end with the container"
-        yield warning(_KEY, message, "set outputs; the log has only the summary", _KEY)
     if plan.image.tag is not None and profile.tool != "torch" and not _installs(job, profile.tool):
         remedy = "add py-spy to image.python" if profile.tool == "py-spy" else (
             "install it by image.run, or use an image.base that has it, such as NVIDIA's"

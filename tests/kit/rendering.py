@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +41,19 @@ def plan_of(folder: Path, job: dict[str, Any], target: Target) -> dict[str, Any]
 
 
 def findings_of(folder: Path, job: dict[str, Any], target: Target) -> list[Finding]:
-    """All findings of a job, whether it can be planned or not."""
+    """All findings of a job, whether it can be planned or not, whose codes are documented."""
     document = read_job(folder, job)
     try:
         make_plan(document, target, RUN)
+        found = document.findings
     except RsctlError as problem:
-        return list(problem.findings)
-    return document.findings
+        found = list(problem.findings)
+    assert {finding.code for finding in found} <= documented_codes()
+    return found
+
+
+@cache
+def documented_codes() -> frozenset[str]:
+    """The codes of findings that the reference explains."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "findings.md").read_text()
+    return frozenset(re.findall(r"^\| `([a-z0-9-]+)` \|", text, re.MULTILINE))

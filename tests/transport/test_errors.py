@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.transport.errors import NO_RANK, EngineFailure, ErrorCode
+from rsctl.transport.errors import NO_RANK, EngineFailure, ErrorCode, known_code
 
+PROTOCOL = {
+    "AUTHENTICATION": 1,
+    "MISMATCH": 2,
+    "LOST": 3,
+    "LIMIT": 4,
+    "PROTOCOL": 5,
+    "SUPERSEDED": 6,
+    "SILENT": 7,
+    "LEFT": 8,
+    "GAVE_UP": 9,
+    "STOPPED": 10,
+}
 NAMES = ["a:1", "b:2", "c:3"]
 LOST = "it closed the connection"
 
@@ -52,3 +64,12 @@ def test_a_reducer_that_a_worker_hosts_is_that_worker(
     error = failure.error(NAMES, hosted=2)
     assert (error.message, error.reducer, error.rank) == (text, reducer, rank)
     assert failure.error(NAMES).message.startswith("reducer ")
+
+
+def test_the_codes_of_the_protocol() -> None:
+    """Both engines have them, and peers of other versions."""
+    assert {code.name: code for code in ErrorCode if code <= ErrorCode.STOPPED} == PROTOCOL
+    assert [known_code(number) for number in (0, 1, 10, 11, 100)] == [
+        *(ErrorCode.PROTOCOL, ErrorCode.AUTHENTICATION, ErrorCode.STOPPED),
+        *(ErrorCode.PROTOCOL, ErrorCode.PROTOCOL),
+    ]

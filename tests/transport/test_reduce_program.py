@@ -8,14 +8,17 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import rsctl_start
-from rsctl.transport import Transport, connect
-from rsctl.transport.reduce import interface_address, main
+from rsctl.transport import Transport, connect, reduce
+from rsctl.transport.engine_interface import ReducerStats
+from rsctl.transport.reduce import ReducerReport, interface_address, main
+from rsctl.transport.server import Reducer
 from rsctl.transport.settings import WorkerSettings
 from tests.kit.polling import DEADLINE_SECONDS
 from tests.transport.conftest import TOKEN, in_threads
@@ -164,6 +167,56 @@ def test_wrong_settings_are_named(
         monkeypatch.setenv(name, value)
     assert main(["--bind", "127.0.0.1", "--port", "0"]) == 2
     assert capfd.readouterr().err == f"rsctl-reduce: {message}\n"
+
+
+class Serving:
+    """A reducer of two lanes that has done this much."""
+
+    def __init__(self) -> None:
+        self.epoch, self.refused = 3, 1
+        self.flows = [
+            ReducerStats(
+                10**9, 2 * 10**9, 5, 2, [0.1, 0.4, 0.2, 0.0, 0.3], [1.0, 1.0, 1.0, 1.0, 1.0]
+            ),
+            ReducerStats(10**9, 10**9, 6, 3, [0.25, 0.0, 0.0, 0.0, 0.0], [0.5, 2.0, 0.0, 0.0, 0.0]),
+        ]
+
+    def stats(self) -> list[ReducerStats]:
+        return self.flows
+
+    def outcome(self) -> None:
+        """It serves."""
+
+
+def test_a_report_has_the_rates_since_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the ranks that others wait for most, by the slowest lane; a new epoch counts from 0."""
+    clock = SimpleNamespace(monotonic=iter([100.0, 102.0, 106.0, 107.0]).__next__)
+    monkeypatch.setattr(reduce, "time", clock)
+    reducer = Serving()
+    report = ReducerReport(cast("Reducer", reducer))
+    assert report.read() == {
+        "epoch": 3,
+        "members": 3,
+        "blocks": 11,
+        "bytes_in": 2 * 10**9,
+        "bytes_out": 3 * 10**9,
+        "gbps_in": 8.0,
+        "gbps_out": 12.0,
+        "refused": 1,
+        "late": [
+            {"rank": 1, "mean_ms": 400.0, "most_ms": 2000.0},
+            {"rank": 4, "mean_ms": 300.0, "most_ms": 1000.0},
+            {"rank": 0, "mean_ms": 250.0, "most_ms": 1000.0},
+            {"rank": 2, "mean_ms": 200.0, "most_ms": 1000.0},
+        ],
+        "ended": None,
+    }
+    reducer.flows = [ReducerStats(3 * 10**9, 4 * 10**9)]
+    later = report.read()
+    assert (later["gbps_in"], later["gbps_out"], later["late"]) == (2.0, 2.0, [])
+    reducer.flows = [ReducerStats(10**9, 5 * 10**9)]
+    anew = report.read()
+    assert (anew["gbps_in"], anew["gbps_out"]) == (8.0, 8.0)
 
 
 def test_an_address_that_is_taken_is_said(capfd: pytest.CaptureFixture[str]) -> None:

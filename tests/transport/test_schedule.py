@@ -65,6 +65,13 @@ def test_a_reducer_of_half_the_bandwidth_has_half_the_weight() -> None:
     assert planned.weights == (1, 2, 2, 2)
 
 
+def test_the_slots_of_a_reducer_are_spread_over_its_row() -> None:
+    """All workers send by the same row, whatever the version of rsctl on their nodes."""
+    assert schedule.plan(_equal(4, 1)).slots == (0, 1, 2, 3, 4, 0)
+    slow = schedule.pure(Links(4, _B, (_B / 2, _B, _B, _B)))
+    assert slow.slots == (1, 2, 3, 0, 1, 2, 3)
+
+
 def test_without_reducers_and_peers_there_is_no_plan() -> None:
     with pytest.raises(ValueError, match="no reducer"):
         schedule.plan(Links(1, _B, ()))

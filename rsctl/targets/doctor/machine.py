@@ -23,11 +23,11 @@ def machine_checks(target: str | None) -> Iterator[Check]:
     needs = target_info(target).needs if target else frozenset()
     use = "launcher torchrun on target process"
     yield _installed("torch", "local", use, needed="torch" in needs)
-    yield _installed("matplotlib", "report", "charts as PNG files", needed=False)
+    yield _installed("matplotlib", "report", "charts as PNG files")
     for info in all_targets():
         if info.sdk_package is not None and info.sdk_code is not None:
             use = info.sdk_code.partition(":")[0]
-            yield _installed(info.sdk_package, "sdk", use, needed=info.sdk_package in needs)
+            yield _installed(info.sdk_package, "sdk", use)
     required: Verdict = "error" if "docker" in needs else "warning"
     yield run_check("docker", _engine, required)
     yield run_check("compose", _compose, required)
@@ -41,7 +41,7 @@ def _store() -> str:
     return f"{count} run{'s'[: count != 1]} in {store.path}"
 
 
-def _installed(package: str, extra: str, use: str, needed: bool) -> Check:
+def _installed(package: str, extra: str, use: str, needed: bool = False) -> Check:
     try:
         return ok(package, version(package))
     except PackageNotFoundError:

@@ -89,17 +89,17 @@ class _ProcessNode:
         return [pid for pid, variables in known.items() if variables.get(name) == value]
 
     def kill_ranks(self) -> Strike:
-        return self._kill(strike_program.scripts(self._pids()), "rank")
+        return self._kill(strike_program.scripts(self._pids()), "rank", "rank")
 
     def kill(self) -> Strike:
-        return self._kill(self._pids(), "all processes")
+        return self._kill(self._pids(), "all processes", "process")
 
     def kill_reducer(self) -> Strike:
-        return self._kill(strike_program.reducers(self._pids()), "the program")
+        return self._kill(strike_program.reducers(self._pids()), "the program", "program")
 
-    def _kill(self, pids: list[int], what: str) -> Strike:
+    def _kill(self, pids: list[int], what: str, kind: str) -> Strike:
         if not strike_program.kill(pids):
-            raise NotStruck(f"{self.replica} had no running process")
+            raise NotStruck(f"{self.replica} had no running {kind}")
         return Strike(f"SIGKILL to {what} of {self.replica}")
 
     def freeze(self) -> Strike:

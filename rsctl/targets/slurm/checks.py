@@ -9,6 +9,7 @@ from rsctl.images.package import Package, package_notes
 from rsctl.job.job import Job
 from rsctl.job.values import value_on
 from rsctl.targets.chief import rank_findings
+from rsctl.targets.slurm.directives import grace_of
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.payload import size_findings
@@ -208,12 +209,12 @@ def _time_findings(job: Job) -> Iterator[Finding]:
     if limit % 60:
         message = "Slurm counts time limits in minutes: it is rounded up"
         yield note("time-limit", message, None, "limits.timeout")
-    if job.limits.grace and limit <= job.limits.grace:
+    if limit <= grace_of(job):
         message = (
-            f"limits.grace of {job.limits.grace} is not shorter than limits.timeout: the ranks get "
-            "no signal before the limit"
+            "the ranks get no signal before the time limit, because limits.timeout is not longer "
+            "than limits.grace, whose default is 2m"
         )
-        yield note("grace", message, "set a shorter one", "limits.grace")
+        yield note("grace", message, "set a shorter limits.grace", "limits.grace")
     yield from cloud_stall_findings(job, "Slurm")
 
 

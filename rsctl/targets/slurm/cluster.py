@@ -22,8 +22,8 @@ class Submitted(NamedTuple):
 class JobRecord(NamedTuple):
     """A job as slurmctld knows it. Times are seconds since 1970, None if Slurm names none.
 
-    Of a heterogeneous job it is the first component, with the states of the `others`. `nodes` is
-    Slurm's expression, `exit_code` the code and the signal as `1:0`.
+    Of a heterogeneous job it is the first component, with the `nodes` of all components in Slurm's
+    expression. `exit_code` is the code and the signal as `1:0`.
     """
 
     id: int
@@ -38,8 +38,6 @@ class JobRecord(NamedTuple):
     ended: Optional[float] = None
     restarts: int = 0
     exit_code: str = "0:0"
-    cluster: str = ""
-    others: tuple[str, ...] = ()
 
 
 class FileState(NamedTuple):

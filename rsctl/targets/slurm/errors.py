@@ -82,12 +82,6 @@ _KNOWN = (
         "targets.slurm.licenses",
     ),
     _Known(
-        "array",
-        r"Invalid job array",
-        "MaxArraySize of slurm.conf limits it",
-        "targets.slurm.sbatch",
-    ),
-    _Known(
         "limit",
         r"Job violates accounting/QOS policy|QOS\w*Limit|AssocMax|MaxSubmitJob",
         "`sacctmgr show associations user=$USER` shows the limits: wait for other jobs to end, or "

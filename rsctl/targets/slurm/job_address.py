@@ -60,6 +60,5 @@ def _connection_of(shown: str) -> str:
     scheme, separator, rest = shown.partition(":")
     if scheme == "vertex":
         # A project of a domain has a colon, as in example.com:project.
-        *project, region, name = rest.split(":")
-        return f"vertex://{':'.join(project)}/{region}/{name}"
+        return f"vertex://{'/'.join(rest.rsplit(':', 2))}"
     return f"{scheme}://{rest}" if separator else scheme

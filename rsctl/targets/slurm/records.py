@@ -28,7 +28,6 @@ def record_of_scontrol(text: str, job: int) -> JobRecord | None:
     own = [row for row in rows if row.get("JobId") == str(job)]
     if not own:
         return None
-    others = [row.get("JobState", "") for row in rows if row is not own[0]]
     nodes = [row.get("NodeList", "") for row in rows]
     return JobRecord(
         id=job,
@@ -43,7 +42,6 @@ def record_of_scontrol(text: str, job: int) -> JobRecord | None:
         ended=_time(own[0], "EndTime"),
         restarts=int(own[0].get("Restarts") or 0),
         exit_code=own[0].get("ExitCode", "0:0"),
-        others=tuple(others),
     )
 
 
@@ -60,7 +58,7 @@ def record_of_sacct(text: str, job: int) -> JobRecord | None:
         id=job,
         state=state.partition(" ")[0],  # CANCELLED by 1000
         name=name,
-        nodes=nodes,
+        nodes="" if nodes == "None assigned" else nodes,
         submitted=_seconds(submitted),
         started=_seconds(started),
         ended=_seconds(ended),

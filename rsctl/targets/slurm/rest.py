@@ -172,8 +172,6 @@ def _record(row: dict[str, Any], others: list[dict[str, Any]]) -> JobRecord:
         ended=_value(row.get("end_time")),
         restarts=int(row.get("restart_cnt") or 0),
         exit_code=f"{number:g}:{signal:g}",
-        cluster=str(row.get("cluster") or ""),
-        others=tuple(map(_state, others)),
     )
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.job.document import read
+from rsctl.targets.local.other_python import probe
+
 from ..conftest import Rsctl
 
 SHOW = (
@@ -72,6 +75,43 @@ def test_what_is_not_an_interpreter_is_an_error_of_the_plan(
     assert done.exit_code == 2
     assert message.format(other=other) in done.stderr
     assert "targets.process.python" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "launcher", "expected"),
+    [
+        ("echo 3 10 True", "torchrun", None),
+        ("echo 3 10 False", "once", None),
+        ("echo hello", "once", ("python", "{python} is not a Python interpreter")),
+        ("", "once", ("python", "{python} is not a Python interpreter")),
+        ("exit 1", "once", ("python", "cannot run {python} as a Python interpreter: ")),
+        (
+            "echo 3 9 True",
+            "once",
+            ("python", "{python} is Python 3.9; the launcher needs 3.10 or newer"),
+        ),
+        (
+            "echo 3 10 False",
+            "torchrun",
+            ("torch", "launcher torchrun needs torch, which {python} does not have"),
+        ),
+    ],
+)
+def test_what_the_program_says_of_itself(
+    tmp_path: Path, program: str, launcher: str, expected: tuple[str, str] | None
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{program}\n")
+    python.chmod(0o755)
+    (tmp_path / "train.py").touch()
+    (tmp_path / "job.yaml").write_text(
+        f"name: t\nrun: {{script: train.py, launcher: {launcher}}}\nimage: {{source: .}}\n"
+        f"targets: {{process: {{python: {python}}}}}\n"
+    )
+    found = probe(read(str(tmp_path / "job.yaml"), ()).require_job())
+    shown = [(finding.code, finding.message.partition("Command ")[0]) for finding in found]
+    assert shown == ([(expected[0], expected[1].format(python=python))] if expected else [])
+    assert all(finding.remedy for finding in found)
 
 
 def test_torchrun_needs_torch_where_the_job_runs(rsctl: Rsctl, tmp_path: Path, other: Path) -> None:

@@ -10,7 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 import rsctl_start
+from rsctl.targets.local import strike_program
 from rsctl.targets.local.strikes import NotStruck, nodes_of
+from tests.kit.polling import wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 RUN = "t-struck"
 
@@ -26,20 +30,62 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 def start(command: list[str], started: list[subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     env = {**os.environ, "RSCTL_RUN": RUN, "RSCTL_REPLICA": "reducer-0"}
-    started.append(subprocess.Popen(command, env=env, stdin=subprocess.PIPE))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    started.append(subprocess.Popen(command, env=env, **pipes))  # type: ignore[call-overload]
     return started[-1]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_the_program_of_a_reducer_is_killed_and_its_node_remains(
     started: list[subprocess.Popen[bytes]],
 ) -> None:
     launcher = start(["cat"], started)
     node = nodes_of(RUN, in_containers=False)["reducer-0"]
-    with pytest.raises(NotStruck):
+    with pytest.raises(NotStruck, match="reducer-0 had no running program"):
         node.kill_reducer()
     module = rsctl_start.command("rsctl.transport.reduce")[-1]
     reducer = start(["/bin/sh", "-c", "cat; :", module], started)
     assert node.kill_reducer().text == "SIGKILL to the program of reducer-0"
     assert reducer.wait(10) == -9
     assert launcher.poll() is None
+
+
+def test_a_node_without_ranks(started: list[subprocess.Popen[bytes]]) -> None:
+    """A strike that has no effect is no success of the job."""
+    start(["/bin/sh", "-c", "read _", "rsctl.node.launch"], started)
+    node = nodes_of(RUN, in_containers=False)["reducer-0"]
+    for strike in (node.kill_ranks, node.fill_disk):
+        with pytest.raises(NotStruck, match="reducer-0 had no running rank"):
+            strike()
+    with pytest.raises(NotStruck, match="processes share the network of this machine"):
+        node.cut_off()
+
+
+def test_a_node_that_is_lost(started: list[subprocess.Popen[bytes]]) -> None:
+    process = start(["cat"], started)
+    node = nodes_of(RUN, in_containers=False)["reducer-0"]
+    assert node.kill().text == "SIGKILL to all processes of reducer-0"
+    assert process.wait(10) == -9
+    for strike in (node.kill, node.freeze, node.ask):
+        with pytest.raises(NotStruck, match="reducer-0 had no running process"):
+            strike()
+
+
+def test_a_frozen_node_thaws(started: list[subprocess.Popen[bytes]]) -> None:
+    process = start(["cat"], started)
+    frozen = nodes_of(RUN, in_containers=False)["reducer-0"].freeze()
+    assert frozen.text == "SIGSTOP to all processes of reducer-0"
+    assert strike_program.state(process.pid) == "T"
+    frozen.undo()
+    wait_until(lambda: strike_program.state(process.pid) != "T", "the process to continue")
+
+
+def test_a_notice_of_an_end(started: list[subprocess.Popen[bytes]]) -> None:
+    """A node that does not use it is killed when it is over."""
+    stubborn = start(["/bin/sh", "-c", "trap 'echo asked' TERM; echo up; cat; cat"], started)
+    assert stubborn.stdout is not None
+    assert stubborn.stdout.readline() == b"up\n"
+    asked = nodes_of(RUN, in_containers=False)["reducer-0"].ask()
+    assert asked.text == "SIGTERM to reducer-0"
+    assert stubborn.poll() is None
+    asked.finish()
+    assert stubborn.wait(10) == -9

@@ -86,12 +86,14 @@ PACKAGE = {"package": "s3://bucket/t.tar.gz", "script": "t.py", "command": None}
         (
             f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2",
             PACKAGE,
-            "for EC2, and only images for SageMaker contain its toolkit",
+            "for EC2, and only images for SageMaker contain its toolkit, whose program train "
+            "starts a package -> use the image whose tag ends with -sagemaker",
         ),
         (
             f"{AWS}/pytorch-inference:2.6.0-gpu-py312-cu124-ubuntu22.04-sagemaker",
             PACKAGE,
-            "for serving models, and does not contain what starts run.package",
+            "for serving models, and does not contain what starts run.package -> use the training "
+            "image of the framework",
         ),
         (
             f"{AWS}/pytorch-training:2.8.0-cpu-py312-ubuntu22.04-sagemaker",
@@ -148,7 +150,11 @@ def test_a_package_in_an_image_of_googles_that_starts_none(tmp_path: Path) -> No
     run = {"package": "gs://bucket/t.tar.gz", "module": "t.task", "command": None,
            "launcher": "none"}  # fmt: skip
     for image, what in (
-        (f"{DLC}/pytorch-cpu.2-3.py310", "start no package"),
+        (
+            f"{DLC}/pytorch-cpu.2-3.py310",
+            "one of Google's Deep Learning Containers, which start no package -> use a prebuilt "
+            "training container: us-docker.pkg.dev/vertex-ai/training/...",
+        ),
         (f"{GOOGLE}/prediction/pytorch-cpu.2-4:latest", "for serving models"),
     ):
         changes = {"image": {"uri": image}, "workers": {"count": 1}, "run": run}
@@ -191,6 +197,28 @@ def test_an_image_of_aws_in_a_role(tmp_path: Path) -> None:
     }
     (found,) = image_errors(on_sagemaker(tmp_path, changes))
     assert found.startswith(f"error image.uri: {OF_AWS} is for CPUs according to its name, but ml.")
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (f"{AWS}/pytorch-training:2.1.0-gpu-py310-cu121-ubuntu20.04-ec2",
+         ["is, according to its name, for EC2, and only images for SageMaker contain smddp -> use "
+          "the image whose tag ends with -sagemaker"]),
+        (f"{AWS}/pytorch-inference:2.1.0-gpu-py310-cu121-ubuntu20.04-sagemaker",
+         ["is, according to its name, for serving models, and does not contain what starts smddp "
+          "-> use the training image of the framework"]),
+        (f"{AWS}/pytorch-training:2.1.0-gpu-py310-cu121-ubuntu20.04-sagemaker", []),
+    ],
+)  # fmt: skip
+def test_images_for_smddp(tmp_path: Path, image: str, expected: list[str]) -> None:
+    changes = {
+        "image": {"uri": image},
+        "workers": {"count": 2, "accelerator": "a100-40gb:8"},
+        "comm": {"backend": "smddp"},
+    }
+    found = image_errors(on_sagemaker(tmp_path, changes))
+    assert [text.partition(f"{image} ")[2] for text in found] == expected
 
 
 @pytest.mark.parametrize(

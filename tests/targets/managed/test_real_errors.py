@@ -118,6 +118,44 @@ def test_refused_jobs_of_vertex(entry: dict[str, Any]) -> None:
     assert seen(list(problem.findings)) == expected(entry)
 
 
+class Page(Answer):
+    """A page of Google's front end, where the API has no server."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status, "")
+        self.headers = {"Content-Type": "text/html; charset=UTF-8"}
+
+    def json(self) -> Any:
+        """Raises ValueError."""
+        raise ValueError
+
+
+def test_a_region_without_vertex() -> None:
+    """Another answer of this status is of the API, about something that the job names."""
+    [finding] = refusal(Page(404), "us-central1", ROLES).findings
+    assert finding.message == f"Vertex AI is not available at {Answer.url}"
+    assert finding.path == "targets.vertex.region"
+    [finding] = refusal(Answer(404, "The KMS key is gone."), "us-central1", ROLES).findings
+    assert finding.message.endswith("The KMS key is gone.")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "path"),
+    [
+        (
+            "Machine type a2-ultragpu-1g is not supported in location us-west2.",
+            "machine",
+            "workers.machine",
+        ),
+        ("Unsupported region for Vertex AI: us-west9.", "region", "targets.vertex.region"),
+    ],
+)
+def test_what_a_region_does_not_have(text: str, code: str, path: str) -> None:
+    [finding] = refusal(Answer(400, text), "us-central1", ROLES).findings
+    assert (finding.code, finding.path) == (code, path)
+    assert "region" in str(finding.remedy)
+
+
 @pytest.mark.parametrize(
     ("field", "path"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from .case_parts import VPC, reducers, workers
-from .rendering import reported, sagemaker
+from .rendering import URI, render, reported, sagemaker
 
 NOTES = {
     "without a time limit": (
@@ -47,6 +47,24 @@ NOTES = {
             "note metrics.l: l does not reach CloudWatch: SageMaker uses the first group as the "
             "value, and here it is a different one; rsctl reads it from the log"
         ],
+    ),
+    "a regex that CloudWatch does not take": (
+        {"metrics": {"l": {"regex": "l=(.)" + "x" * 495}, "m": {"regex": "m=(.)" + "x" * 496}}},
+        [
+            "note metrics.m: m does not reach CloudWatch: its regex has 501 characters, and "
+            "SageMaker allows 500; rsctl reads it from the log"
+        ],
+    ),
+    "SMDDP in an image that may be based on one of AWS": (
+        {**workers(2, "a100-40gb:8"), "comm": {"backend": "smddp"}},
+        [
+            "note comm.backend: only AWS's own images contain smddp; check that "
+            f"{URI} is based on one"
+        ],
+    ),
+    "a grace that nothing of rsctl gives": (
+        {"limits": {"grace": "1m"}, "run": {"launcher": "none"}},
+        ["note limits.grace: limits.grace is not used: rsctl-launch is not in the container"],
     ),
     "more metrics than CloudWatch gets": (
         {"metrics": {f"m{n}": {"regex": f"m{n}=(.)"} for n in range(41)}},
@@ -135,3 +153,9 @@ def test_what_is_worth_knowing(title: str, tmp_path: Path) -> None:
     changes, expected = NOTES[title]
     notes = reported(tmp_path, changes, "note")
     assert [text for text in expected if text not in notes] == []
+
+
+@pytest.mark.parametrize("title", ["auto with one worker", "auto beside EFA"])
+def test_a_job_without_a_use_for_reducers_has_none(title: str, tmp_path: Path) -> None:
+    plan = render(tmp_path, NOTES[title][0])
+    assert [pool["role"] for pool in plan["pools"]] == ["worker"]

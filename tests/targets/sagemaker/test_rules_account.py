@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from .rendering import reported, sagemaker
+from .case_parts import LAMBDA
+from .rendering import REGISTRY, reported, sagemaker
+
+
+def pushed_to(repository: str) -> dict[str, Any]:
+    """Changes to a job whose image is built."""
+    return {"image": {"uri": None, "base": "python:3.12", "repository": repository}}
+
 
 ACCOUNT = {
     "no region": (
@@ -80,6 +88,21 @@ ACCOUNT = {
         [
             "warning image.uri: the image is in us-east-1, but the job is in eu-west-1 -> copy "
             "it to eu-west-1 too, unless you know that SageMaker pulls it from there"
+        ],
+    ),
+    "a login to a registry that is not private": (
+        sagemaker(registry_access="Platform", registry_credentials=LAMBDA),
+        [
+            "error targets.sagemaker.registry_credentials: registry_credentials require a private "
+            "registry, but registry_access is Platform -> set registry_access: Vpc, or remove it"
+        ],
+    ),
+    "the longest name of an image": (pushed_to(f"{REGISTRY}/{'x' * (182 - len(REGISTRY))}"), []),
+    "a name of an image that is too long with its digest": (
+        pushed_to(f"{REGISTRY}/{'x' * (183 - len(REGISTRY))}"),
+        [
+            "error image.repository: the image's name has 256 characters with its digest -> use a "
+            "name of at most 255 characters"
         ],
     ),
     "a private registry without a VPC": (

@@ -95,6 +95,17 @@ LIMITS = {
 }
 
 RUN_CASES = {
+    "a shell on a node that is kept": (
+        {"limits": {"keep": "1h"}},
+        [
+            "warning limits.keep: SageMaker opens a shell on a kept node only if the job allows it "
+            "from its start -> set targets.sagemaker.remote_debug: true"
+        ],
+    ),
+    "a shell that the job allows": (
+        {"limits": {"keep": "1h"}, **sagemaker(remote_debug=True)},
+        [],
+    ),
     "a long variable": (
         {"run": {"env": {"A": "x" * 513}}},
         [

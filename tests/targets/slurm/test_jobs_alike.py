@@ -70,3 +70,16 @@ def test_the_job_of_the_run(form: str, comment: str) -> None:
     assert own.status().state in ("starting", "running")
     own.cancel()
     assert "scancel 7" in asked[-1]
+
+
+def test_a_job_that_was_submitted_elsewhere() -> None:
+    """It is described by its URL and by what the cluster says of it."""
+    own, _ = job(ACCOUNTING, "ours-1", "")
+    described = own.describe()
+    assert (described.name, described.run) == ("ours-1", "ours-1")
+    assert described.created == "2025-11-27T07:53:20.000000Z"
+    assert described.request == {"connection": "ssh://login", "folder": "/nowhere/ours-1"}
+    assert [(pool.role, pool.count) for pool in described.pools] == [("worker", 1)]
+    other, _ = job(ACCOUNTING, "theirs", "")
+    with pytest.raises(RsctlError, match="knows no job 7 of run ours-1"):
+        other.describe()

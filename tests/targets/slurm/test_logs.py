@@ -57,3 +57,46 @@ def test_sixty_four_tasks(tmp_path: Path, is_local: bool) -> None:
         for epoch in "01":
             own = [line for line in lines if line.startswith(epoch)]
             assert own == [text for text in texts if text.startswith(epoch)], replica
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_whose_line_it_is(tmp_path: Path, is_local: bool) -> None:
+    """What srun says of a step is its first task's, but for what follows from ends of tasks."""
+    folder = tmp_path / "t-1"
+    (folder / "logs" / "0").mkdir(parents=True)
+    (folder / "logs" / "old").mkdir()
+    at = "2026-01-01T00:00:00.000001Z"
+    files = {
+        "logs/0/worker-1.log": f"{at} 10%\r20%\n{at} \n{at} the last line has no end",
+        "logs/0/workers.step": "srun: error: n2: task 1: Exited with exit code 1\n"
+        "srun: error: n3: cannot find python3\n",
+        "logs/0/reducers.step": "slurmstepd: error: *** STEP 7.1 ON n1 CANCELLED AT now ***\n"
+        "srun: error: no space\n",
+        "logs/0/ps.step": "of the role\n",
+        "logs/old/worker-0.log": "of another program\n",
+        "logs/0/notes.txt": "of another program\n",
+        "../t-1.batch.log": "rsctl: the nodes do not share the folder\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    cluster = CommandCluster("local", run_here, is_local=is_local)
+    log = SlurmLog(cluster, str(folder), {})
+    expected = {
+        ("worker-1", "10%\r20%"),
+        ("worker-1", ""),
+        ("worker-0", "srun: error: n3: cannot find python3"),
+        ("reducer-0", "srun: error: no space"),
+        ("ps-0", "of the role"),
+        ("worker-0", "rsctl: the nodes do not share the folder"),
+    }
+    lines = log.read()
+    assert lines is not None
+    assert {(line.replica, line.text) for line in lines} == expected
+    assert {line.time for line in lines if line.replica == "worker-1"} == {at}
+    assert [log.read(), log.read()] == [[], None]  # soon again after lines, and then after a pause
+    log.finish("2026-01-01T00:00:01.000000Z")
+    last = log.read()
+    assert last is not None
+    [rest] = [(line.replica, line.text) for line in last]
+    assert rest == ("worker-1", "the last line has no end")
+    assert SlurmLog(cluster, str(folder), log.cursor()).read() == []

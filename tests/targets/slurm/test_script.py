@@ -171,6 +171,41 @@ step_workers() { # ROLE FIRST OPTION...
     assert made.world_size == 16
 
 
+@pytest.mark.parametrize(
+    ("keys", "pools"),
+    [
+        (
+            {"reducers": {"count": 1}, "workers": {"machine": "nvlink", "accelerator": "l4:2"}},
+            [("worker", 2, "nvlink", "l4:2"), ("reducer", 1, None, None)],
+        ),
+        (
+            {"reducers": {"count": 3, "machine": "cpu"}},
+            [("worker", 2, None, None), ("reducer", 3, "cpu", None)],
+        ),
+        (
+            {
+                "reducers": {"count": 1},
+                "workers": {"machine": "nvlink"},
+                "slurm": {"reducer_placement": "colocated"},
+            },
+            [("worker", 2, "nvlink", None), ("reducer", 1, None, None)],
+        ),
+        (
+            {
+                "chief": {"machine": "large"},
+                "workers": {"machine": "nvlink"},
+                "roles": {"ps": {"count": 2}},
+            },
+            [("worker", 1, "large", None), ("worker", 1, "nvlink", None), ("ps", 2, None, None)],
+        ),
+    ],
+)
+def test_the_pools_of_a_plan(tmp_path: Path, keys: dict[str, Any], pools: list[Any]) -> None:
+    """With the feature that their nodes must have; reducers on the workers' nodes have none."""
+    found = planned(tmp_path, **keys).pools
+    assert [(each.role, each.count, each.machine, each.accelerator) for each in found] == pools
+
+
 def test_a_job_that_may_be_requeued_has_one_component(tmp_path: Path) -> None:
     """Its reducers are tasks on the workers' nodes, because Slurm cannot preempt a hetjob."""
     made = planned(tmp_path, reducers={"count": 1}, limits={"restarts": "platform"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,7 +47,13 @@ def login_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/gone")  # as in a container, or after `su`
 
     def make(
-        login: str = "", *, host: str = "login1", prints: str = "", path: str = "", check: int = 255
+        login: str = "",
+        *,
+        host: str = "login1",
+        prints: str = "",
+        path: str = "",
+        check: int = 255,
+        start: str = "N/A",
     ) -> CommandCluster:
         for folder in (programs, slurm):
             folder.mkdir(exist_ok=True)
@@ -59,7 +67,7 @@ def login_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
             slurm / "sbatch": SBATCH.format(prints=prints),
             slurm / "scontrol": SCONTROL,
             slurm / "scancel": SCANCEL,
-            slurm / "squeue": "#!/bin/sh\n",
+            slurm / "squeue": f"#!/bin/sh\necho {start}\n",
         }
         for file, text in files.items():
             file.write_text(text)
@@ -191,3 +199,32 @@ def test_a_job_that_waits_has_no_folder_yet(login_node: Node, tmp_path: Path) ->
     assert job.status().reason == "jobs with a higher priority are before it (Priority)"
     job.cancel()
     assert (tmp_path / "cancelled").read_text() == "17\n"
+    expected = SlurmJob(address, login_node(start="1764241200")).status().reason
+    assert str(expected).endswith("; Slurm expects to start it at 2025-11-27T11:00Z")
+
+
+def test_a_host_without_slurm(login_node: Node) -> None:
+    """A job was not refused: its cluster is elsewhere."""
+    with pytest.raises(RsctlError) as caught:
+        submit(login_node(path="/usr/bin:/bin"))
+    [finding] = caught.value.findings
+    assert finding.message == "ssh://login1 has no commands of Slurm"
+    assert finding.path == "targets.slurm.connection"
+
+
+def test_a_folder_of_sockets_that_others_can_use(
+    login_node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user could put a connection of his own in the place of rsctl's."""
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        folder = Path(short, f"rsctl-ssh-{os.getuid()}")
+        folder.mkdir()
+        folder.chmod(0o770)
+        with pytest.raises(RsctlError) as caught:
+            login_node()
+        [finding] = caught.value.findings
+        assert finding.message == f"{folder} belongs to another user, or others can use it"
+        folder.chmod(0o700)
+        submit(login_node())
+        assert f"ControlPath={folder}/%C" in (tmp_path / "words").read_text().splitlines()

@@ -1,13 +1,14 @@
-"""Why a job waits, as `scontrol show job` and slurmrestd say it."""
+"""The status of a job, by what Slurm says of it and what the job itself has written down."""
 
 from __future__ import annotations
 
 import pytest
 
 from rsctl.targets.managed.service import JobStatus
+from rsctl.targets.slurm.cluster import JobRecord
 from rsctl.targets.slurm.records import record_of_scontrol
 from rsctl.targets.slurm.rest import Answer, RestCluster
-from rsctl.targets.slurm.states import States
+from rsctl.targets.slurm.states import States, read_states
 from rsctl.targets.slurm.status import status_of
 
 
@@ -88,3 +89,123 @@ def test_a_job_that_never_starts_has_a_warning(reason: str, path: str | None) ->
     findings = [f for f in pending(reason).findings if f.code == "pending"]
     assert [f.path for f in findings] == ([path] if path else [])
     assert all(f.remedy for f in findings)
+
+
+BEGUN = """\
+2026-11-27T10:00:00.000000Z started c/7 0 n1
+2026-11-27T10:00:01.000000Z running 0 worker 0 n1 10.0.0.1 2000
+"""
+LOST = "Slurm no longer knows the job, and the job has not written down how it ended"
+
+
+@pytest.mark.parametrize(
+    ("record", "ending", "expected", "codes"),
+    [
+        (None, "0 done", ("succeeded", None), []),
+        (None, "1 done", ("failed", "exit code 1"), []),
+        (None, "3 cannot convert image x on n1", ("failed", "cannot convert image x on n1"), []),
+        (None, "143 time-limit", ("expired", "its time limit was reached"), []),
+        (None, "0 time-limit", ("succeeded", None), []),
+        (None, "143 ended", ("cancelled", "Slurm ended it"), []),
+        (None, "", ("failed", LOST), ["forgotten"]),
+        (JobRecord(7, "COMPLETED"), "0 done", ("succeeded", None), []),
+        (JobRecord(7, "COMPLETED"), "0 time-limit", ("succeeded", None), []),
+        (JobRecord(7, "CANCELLED"), "143 ended", ("cancelled", None), []),
+        (JobRecord(7, "TIMEOUT"), "143 time-limit", ("expired", "its time limit was reached"), []),
+        (
+            JobRecord(7, "FAILED", exit_code="143:0"),
+            "143 time-limit",
+            ("expired", "it was stopped before its time limit"),
+            [],
+        ),
+        (JobRecord(7, "FAILED", exit_code="1:0"), "1 done", ("failed", "exit code 1"), []),
+        (JobRecord(7, "FAILED", exit_code="0:9"), "", ("failed", "signal 9"), []),
+        (JobRecord(7, "FAILED", exit_code="3:0"), "3 no python3", ("failed", "no python3"), []),
+        (
+            JobRecord(7, "FAILED", reason="JobLaunchFailure"),
+            "",
+            ("failed", "Slurm could not start it"),
+            ["node-failed"],
+        ),
+        (JobRecord(7, "NODE_FAIL"), "", ("failed", "a node failed"), ["node-failed"]),
+        (
+            JobRecord(7, "NODE_FAIL", failed_node="n1"),
+            "",
+            ("failed", "a node failed: n1"),
+            ["node-failed"],
+        ),
+        (JobRecord(7, "PREEMPTED"), "143 ended", ("failed", "it was preempted"), ["node-failed"]),
+        (JobRecord(7, "RUNNING"), "", ("running", None), []),
+        (JobRecord(7, "NEW"), "", ("running", "its state is 'NEW'"), []),
+    ],
+)
+def test_how_a_job_is_or_has_ended(
+    record: JobRecord | None, ending: str, expected: tuple[str, str | None], codes: list[str]
+) -> None:
+    """Without a record Slurm has forgotten the job, and what it has written down decides."""
+    ended = f"2026-11-27T10:00:09.000000Z ended {ending}\n" if ending else ""
+    status = status_of(record, read_states(BEGUN + ended))
+    assert status is not None
+    assert (status.state, status.reason) == expected
+    assert [finding.code for finding in status.findings] == codes
+
+
+def test_a_job_that_neither_slurm_nor_its_folder_knows() -> None:
+    """A file whose first line makes no sense still says how the job has ended."""
+    assert status_of(None, States()) is None
+    odd = BEGUN.replace("c/7", "c/x") + "2026-11-27T10:00:09.000000Z ended 0 done\n"
+    status = status_of(None, read_states(odd))
+    assert status is not None
+    assert status.state == "succeeded"
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETING"])
+def test_a_job_without_ranks_is_starting(state: str) -> None:
+    """Unless it ends before its ranks have started."""
+    status = status_of(JobRecord(7, state), read_states(BEGUN.splitlines()[0]))
+    assert status is not None
+    assert status.state == ("starting" if state == "RUNNING" else "running")
+
+
+def test_a_node_without_memory() -> None:
+    status = status_of(JobRecord(7, "OUT_OF_MEMORY"), read_states(BEGUN))
+    assert status is not None
+    assert status.reason == "a node was out of the memory that the job asked for"
+    [finding] = status.findings
+    assert (finding.code, finding.path) == ("memory", "targets.slurm.memory")
+
+
+def test_a_requeued_job_that_waits() -> None:
+    """Its times are the cluster's; what Slurm shows as its start is the expected one."""
+    record = JobRecord(
+        7, "PENDING", reason="Priority", restarts=2, submitted=1764237600.0, started=1764241200.0
+    )
+    status = status_of(record, read_states(BEGUN), 1764241200.0)
+    assert status is not None
+    assert (status.state, status.time, status.started) == (
+        *("queued", "2025-11-27T10:00:00.000000Z", None),
+    )
+    assert status.reason == (
+        "jobs with a higher priority are before it (Priority); Slurm expects to start it at "
+        "2025-11-27T11:00Z"
+    )
+    assert (status.attempt, status.restarted) == (3, "Slurm has requeued it")
+    assert [(fact.name, fact.text) for fact in status.facts] == [
+        ("slurm_job", "Slurm job 7"),
+        ("requeued", "requeued 2 time(s)"),
+        ("expected_start", "expected to start at 2025-11-27T11:00:00.000000Z"),
+        ("replica_nodes", "worker-0 on n1"),
+    ]
+    assert [(f.code, f.message) for f in status.findings] == [
+        ("requeued", "Slurm has requeued the job 2 time(s)")
+    ]
+
+
+def test_the_times_of_a_job_that_has_ended() -> None:
+    record = JobRecord(
+        7, "COMPLETED", submitted=1764237600.0, started=1764241200.0, ended=1764244800.0
+    )
+    status = status_of(record, read_states(BEGUN))
+    assert status is not None
+    assert status.started == "2025-11-27T11:00:00.000000Z"
+    assert status.time == "2025-11-27T12:00:00.000000Z"

@@ -249,6 +249,23 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             )
         ],
     ),
+    "a shell on a node that is kept": (
+        {"limits": {"keep": "1h"}},
+        [
+            (
+                "warning limits.keep: Vertex AI opens a shell on a kept node only if the job "
+                "allows it from its start -> set targets.vertex.web_access: true"
+            )
+        ],
+    ),
+    "a shell that the job allows": (
+        {"limits": {"keep": "1h"}, **vertex(web_access=True)},
+        [],
+    ),
+    "a label without a key": (
+        vertex(labels={"": "x"}),
+        ["error targets.vertex.labels.: a label needs a key -> give it one"],
+    ),
     "labels": (
         vertex(labels={"rsctl-run": "x", "ok_1-a": "x" * 64, "b": "x" * 65, "c": "Über"}),
         [

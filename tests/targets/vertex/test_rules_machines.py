@@ -85,6 +85,16 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             )
         ],
     ),
+    "NCCL on TPUs, and a launcher of ranks": (
+        {**workers(1, "v5e:4"), "comm": {"backend": "nccl"}},
+        [
+            "error comm.backend: NCCL requires GPUs, but the workers have TPUs -> set comm",
+            (
+                "warning run.launcher: JAX and PyTorch/XLA start the processes for a host's TPUs "
+                "themselves -> set run.launcher: once; torchrun starts one process here"
+            ),
+        ],
+    ),
     "V100 where there are none": (
         merged(workers(1, "v100"), vertex(region="europe-west1")),
         ["error targets.vertex.region: europe-west1 has no v100 -> europe-west4"],

@@ -92,6 +92,18 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         with_reducers(2, "l4:8", comm={"backend": "gloo"}),
         ["error comm.backend: with gloo its reducers would be idle -> auto"],
     ),
+    "Reduction Server that may be lost": (
+        with_reducers(
+            2,
+            "l4",
+            image={"uri": None, "base": "b", "repository": "r/x", "transport": "reduction-server"},
+            comm={"on_reducer_loss": "fallback"},
+        ),
+        [
+            "error comm.on_reducer_loss: only rsctl's own reducers can be lost without failing the "
+            "job -> set comm.on_reducer_loss: fail, or image.transport: rsctl"
+        ],
+    ),
     "Reduction Server without GPUs": (
         with_reducers(
             2,
@@ -236,6 +248,18 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
     "an image that could use reducers": (
         {"image": {"uri": None, "base": "b", "repository": "r/x", "transport": "rsctl"}},
         ["note reducers.count: no reducers, so rsctl in the image is not used"],
+    ),
+    "a grace that nothing of rsctl gives": (
+        {"limits": {"grace": "1m"}, "run": {"launcher": "none"}},
+        ["note limits.grace: limits.grace is not used: rsctl-launch is not in the container"],
+    ),
+    "flex start without a limit of the wait": (
+        {**workers(1, "l4"), **vertex(capacity="flex-start")},
+        [
+            "note limits.queue: by default, flex start waits a day for machines; after that the "
+            "job fails -> set limits.queue; 0 means no limit",
+            "note workers.count: 1 x g2-standard-4 have 4 vCPUs ... preemptible_cpus -> doctor",
+        ],
     ),
     "what a retry is": (
         {"limits": {"retries": 7}},

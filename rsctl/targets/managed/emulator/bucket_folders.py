@@ -87,9 +87,8 @@ class BucketFolders:
     def _file(self, bucket: str, name: str) -> Path | None:
         """Where an object is, unless a name or a link that a container made leads elsewhere."""
         parts = name.split("/")
-        if not self.has(bucket) or any(part in ("", ".", "..") for part in parts[:-1]):
+        if "\0" in name or not self.has(bucket) or not {"", ".", ".."}.isdisjoint(parts):
             return None
         folder = (self.folder / bucket).resolve()
         file = folder.joinpath(*parts)
-        is_inside = parts[-1] not in ("", ".", "..") and file.resolve().is_relative_to(folder)
-        return file if is_inside and "\0" not in name else None
+        return file if file.resolve().is_relative_to(folder) else None

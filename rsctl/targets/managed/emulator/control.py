@@ -13,8 +13,11 @@ They take the emulator's own credentials, as all routes do:
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from rsctl.targets.managed.emulator.behaviour import EmulatorBehaviour
 from rsctl.targets.managed.emulator.faults import Fault, Faults
@@ -94,12 +97,15 @@ class Control:
 
     def _fault(self, request: Request) -> Reply:
         wanted = self._object(request)
-        known = {field.name for field in fields(Fault)}
-        if not set(wanted) <= known or not isinstance(wanted.get("route"), str):
-            raise self._invalid(
-                f"a fault needs a route, and at least one of {', '.join(sorted(known))}"
-            )
-        self._emulator.faults.add(Fault(**wanted))
+        known = [field.name for field in fields(Fault)]
+        if not wanted.keys() <= set(known):
+            raise self._invalid(f"the fields of a fault are {', '.join(known)}")
+        try:
+            fault = msgspec.convert(wanted, Fault)
+            re.compile(fault.path)
+        except (msgspec.ValidationError, re.error) as problem:
+            raise self._invalid(f"this is not a fault: {problem}") from None
+        self._emulator.faults.add(fault)
         return Reply.of({})
 
     def _preempt(self, request: Request) -> Reply:

@@ -163,7 +163,7 @@ def _scheduling(scheduling: dict[str, Any], pools: list[dict[str, Any]]) -> Iter
         yield "scheduling.max_wait_duration is for the strategy FLEX_START only"
     if strategy == "FLEX_START":
         yield from _flex_start(machines, timeout)
-    if has_tpu and (len(pools) > 1 or pools[0].get("replicaCount", "1") != "1"):
+    if has_tpu and len(pools) > 1:
         yield "a job with TPUs has one worker pool with one replica"
     if has_tpu and strategy in ("SPOT", "FLEX_START"):
         yield f"TPUs cannot be had with the strategy {strategy}"

@@ -27,3 +27,17 @@ def test_a_name_that_is_too_long_for_a_file(
         assert not objects.take("bucket", name, io.BytesIO(b"content"))
     files = [path for path in (tmp_path / "buckets").rglob("*") if not path.is_dir()]
     assert files == []
+
+
+def test_a_name_has_one_spelling(tmp_path: Path) -> None:
+    """`a/./b` is another object than `a/b`, and no file can have that name."""
+    objects = BucketFolders(tmp_path / "buckets")
+    objects.make("bucket")
+    assert objects.write("bucket", "a/b", b"content") is not None
+    for name in ("a/./b", "./a/b", "a//b", "/a/b", "a/b/", "a/c/../b", ".", "..", "", "a/b\0"):
+        assert objects.write("bucket", name, b"other") is None, name
+        assert objects.read("bucket", name) is None, name
+        objects.remove("bucket", name)
+    found = objects.read("bucket", "a/b")
+    assert found is not None
+    assert (objects.names("bucket"), found[1]) == (["a/b"], b"content")

@@ -107,6 +107,17 @@ def test_a_guess_leaves_out_the_names_that_are_known(logs: FakeLogs, clock: Cloc
     assert reader.said(70)[-1] == ("worker-0", "the only one left")
 
 
+def test_a_host_that_is_more_than_there_are_has_one_of_the_names(
+    logs: FakeLogs, clock: Clock
+) -> None:
+    """A machine with a number beyond the job's has told a name: one is left for two hosts."""
+    writer, reader = Writer(logs), Reader(clock, GROUPS)
+    for host, name in ((9, "worker-0"), (1, "worker-1"), (2, "reducer-0")):
+        writer.write(host, node(name))
+    writer.write(4, "four")
+    assert reader.said(70)[-1] == ("reducer-1", "four")
+
+
 def test_a_guess_is_taken_back_when_the_host_tells(logs: FakeLogs, clock: Clock) -> None:
     writer, reader = Writer(logs), Reader(clock, GROUPS)
     writer.write(1, "early")

@@ -6,14 +6,17 @@ import base64
 import hashlib
 import io
 import os
+import time
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 import requests
 
+from rsctl.targets.sagemaker.emulator import signed_addresses
 from tests.targets.sagemaker.emulator.conftest import Account, client, refused
 
 
@@ -54,6 +57,9 @@ def test_lists(s3: Any, account: Account) -> None:
         s3.put_object(Bucket="staging", Key=key, Body=b"x")
     everything = ["a/1", "a/2", "a/b/3", "ab", "with space & <mark>"]
     assert keys(s3) == everything
+    for most, shown, is_truncated in ((4, 4, True), (5, 5, False)):
+        page = s3.list_objects_v2(Bucket="staging", MaxKeys=most)
+        assert (page["KeyCount"], page["IsTruncated"]) == (shown, is_truncated)
     assert keys(s3, PaginationConfig={"PageSize": 2}) == everything
     assert keys(s3, Prefix="a/") == ["a/1", "a/2", "a/b/3"]
     assert keys(s3, StartAfter="a/2") == everything[2:]
@@ -267,7 +273,7 @@ def test_folder_markers(s3: Any, bucket: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["s3", "s3v4"])
-def test_signed_addresses(account: Account, version: str) -> None:
+def test_signed_addresses(account: Account, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     s3 = client("s3", signature_version=version)
     name = {"Bucket": "staging", "Key": "a b/ü+1"}
     put = s3.generate_presigned_url("put_object", name)
@@ -279,10 +285,27 @@ def test_signed_addresses(account: Account, version: str) -> None:
     assert answer.headers["Content-Type"] == "text/plain"
     for refused_one in (requests.put(get, data=b"x"), requests.get(get.replace("b/", "c/"))):
         assert refused_one.status_code == 403
-        assert b"<Code>SignatureDoesNotMatch</Code>" in refused_one.content
-    old = s3.generate_presigned_url("get_object", name, ExpiresIn=-60)
-    assert requests.get(old).status_code in (400, 403)
+        assert code_of(refused_one) == "SignatureDoesNotMatch"
     assert requests.get(get.partition("?")[0]).status_code == 403
+    own = account.emulator.environment()["AWS_ACCESS_KEY_ID"]
+    assert code_of(requests.get(get.replace(own, "AKIAOTHER"))) == "InvalidAccessKeyId"
+    old = s3.generate_presigned_url("get_object", name, ExpiresIn=60)
+    assert code_of(requests.get(old)) == ""
+    later = SimpleNamespace(time=lambda: time.time() + 61, strptime=time.strptime)
+    monkeypatch.setattr(signed_addresses, "time", later)
+    assert code_of(requests.get(old)) == "AccessDenied"
+
+
+def code_of(answer: requests.Response) -> str:
+    """The code of an error of S3."""
+    return answer.text.partition("<Code>")[2].partition("</Code>")[0]
+
+
+@pytest.mark.parametrize("seconds", [0, 7 * 24 * 3600 + 1])
+def test_an_address_is_good_for_a_week_at_most(account: Account, seconds: int) -> None:
+    s3 = client("s3", signature_version="s3v4")
+    address = s3.generate_presigned_url("get_object", PLACE, ExpiresIn=seconds)
+    assert code_of(requests.get(address)) == "AuthorizationQueryParametersError"
 
 
 def test_uploads_by_a_form_are_not_emulated(s3: Any) -> None:

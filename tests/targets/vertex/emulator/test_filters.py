@@ -71,6 +71,7 @@ def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: 
         ('a="unfinished', "syntax error at column 3"),
         ('textPayload=~"("', "regular expression"),
         ("AND a=b", 'syntax error at token "AND"'),
+        ("a=AND", 'syntax error at token "AND"'),
         ("(" * 60 + "a=b" + ")" * 60, "too many parentheses"),
         ("a=" + "b" * 20_000, "more than 20000 characters"),
     ],

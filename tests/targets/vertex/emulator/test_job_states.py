@@ -265,7 +265,12 @@ def test_it_is_told_how_to_behave_and_says_how_it_goes(
     assert session.post(f"{place}/faults", json=fault).status_code == 200
     answers = [session.get(f"{project.url}/{job}").status_code for _ in range(2)]
     assert answers == [503, 200]
-    assert error(session.post(f"{place}/faults", json={"rout": "x"}))[0] == 400
+    for wrong in ({"route": "x", "time": 3}, {"status": 503}, {**fault, "times": "many"},
+                  {**fault, "cut": "all"}, {**fault, "path": "("}):  # fmt: skip
+        assert error(session.post(f"{place}/faults", json=wrong))[:2] == (
+            *(400, "INVALID_ARGUMENT"),
+        ), wrong
+    assert session.get(f"{place}/state").json()["faults"] == 0
     disabled = {**fault, "status": 403, "code": "SERVICE_DISABLED"}
     session.post(f"{place}/faults", json=disabled)
     details = session.get(f"{project.url}/{job}").json()["error"]["details"]

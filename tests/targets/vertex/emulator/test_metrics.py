@@ -177,6 +177,11 @@ def test_what_is_refused(
     assert message in error(answer)[2]
 
 
+def test_another_project_has_no_series(project: Project) -> None:
+    place = f"{project.emulator.url}/v3/projects/other/timeSeries"
+    assert error(project.session.get(place))[:2] == (403, "PERMISSION_DENIED")
+
+
 def test_a_deleted_job_has_no_series(project: Project, job: str) -> None:
     project.runner.jobs[job].exit("workerpool0-0", 0)
     project.wait(job, "SUCCEEDED")

@@ -83,6 +83,30 @@ TPU = gpu("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", 4)
             "an nfs mount needs a server and a path that begins with /",
         ),
         (
+            {"workerPoolSpecs": [{**pool(), "nfsMounts": [{"server": "a", "path": "/b"}]}]},
+            "an nfs mount needs a mount_point",
+        ),
+        (
+            {"workerPoolSpecs": [{**pool(), "lustreMounts": [{"instanceIp": "10.0.0.3"}]}]},
+            "a lustre mount needs instance_ip, volume_handle and filesystem; "
+            "worker_pool_specs[0]: a lustre mount needs a mount_point",
+        ),
+        (
+            {
+                "workerPoolSpecs": [pool()],
+                "pscInterfaceConfig": {"dnsPeeringConfigs": [{"domain": "corp"}]},
+            },
+            "dns_peering_configs.domain must end with a dot",
+        ),
+        (
+            {"workerPoolSpecs": [pool()], "serviceAccount": "a@b", "tensorboard": "7"},
+            "tensorboard is not of the form projects/P/locations/L/tensorboards/ID",
+        ),
+        (
+            {"workerPoolSpecs": [pool()], "scheduling": {"strategy": "FLEX_START"}},
+            "FLEX_START is for machines with ",
+        ),
+        (
             {"workerPoolSpecs": [pool()], "scheduling": {"maxWaitDuration": "1s"}},
             "max_wait_duration is for the strategy FLEX_START only",
         ),
