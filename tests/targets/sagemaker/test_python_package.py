@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from rsctl.targets.sagemaker.emulator.contract import HostFolder
+from rsctl.targets.sagemaker.emulator.job_record import JobRecord
+from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
+from rsctl.targets.sagemaker.emulator.toolkit import provide_code
 from rsctl.targets.sagemaker.target import TARGET
 from tests.kit.rendering import findings_of, merged, plan_of
 
@@ -188,3 +194,53 @@ def test_a_rehearsal_by_processes_has_no_mpirun_of_an_image(
     done = rsctl("submit", str(tmp_path / "job.yaml"), *how)
     assert done.exit_code == 1
     assert "its image starts it with mpirun, so rehearse it in containers" in done.stdout
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize(
+    ("name", "kind", "link", "content"),
+    [
+        ("trainer/train.py", tarfile.REGTYPE, "", "print()"),
+        ("link.py", tarfile.SYMTYPE, "train.py", "print()"),
+        ("../train.py", tarfile.REGTYPE, "", None),
+        ("link.py", tarfile.SYMTYPE, "../../train.py", None),
+        ("up/train.py", tarfile.REGTYPE, "", None),
+        ("train.py", tarfile.FIFOTYPE, "", None),
+    ],
+)
+def test_code_is_unpacked_inside_its_folder(
+    name: str,
+    kind: bytes,
+    link: str,
+    content: str | None,
+    is_old: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python has filters for this since 3.11.4; Debian 12 has 3.11.2."""
+    if is_old:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+        trusted = staticmethod(lambda member, path: member)
+        monkeypatch.setattr(tarfile.TarFile, "extraction_filter", trusted, raising=False)
+    bucket, machine = tmp_path / "buckets" / "staging", HostFolder(cast(Any, None), tmp_path / "m")
+    bucket.mkdir(parents=True)
+    machine.code.mkdir(parents=True)
+    (machine.code / "up").symlink_to(tmp_path)
+    with tarfile.open(bucket / "code.tar.gz", mode="w:gz") as archive:
+        for member in ("train.py", name):
+            entry = tarfile.TarInfo(member)
+            entry.size = len(b"print()")
+            if member == name:
+                entry.type, entry.linkname = kind, link
+            archive.addfile(entry, io.BytesIO(b"print()"))
+    place = {"sagemaker_submit_directory": '"s3://staging/code.tar.gz"'}
+    names = {"TrainingJobName": "j", "TrainingJobArn": "arn"}
+    record = JobRecord({**names, "HyperParameters": place}, {})
+    objects = FolderObjects(tmp_path / "buckets")
+    if content is None:
+        with pytest.raises(OSError, match="cannot unpack s3://staging/code"):
+            provide_code(objects, record, [machine])
+        assert not (tmp_path / "train.py").exists()
+    else:
+        provide_code(objects, record, [machine])
+        assert (machine.code / name).read_text() == content

@@ -82,6 +82,9 @@ class TrainingJobThread(JobThread):
             return
         except OSError as problem:
             self._end(outcomes.not_stored(str(problem)))
+        except Exception:  # a fault of this emulator: nobody waits for the job for ever
+            self._end(outcomes.LOST)
+            raise
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -44,9 +44,24 @@ def provide_code(objects: FolderObjects, record: JobRecord, machines: list[HostF
         make_folder(machine.code)
         try:
             with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
-                archive.extractall(machine.code, filter="data")
+                _unpack(archive, machine.code)
         except (tarfile.TarError, EOFError) as problem:
             raise OSError(f"cannot unpack {uri}: {problem}") from None
+
+
+def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    """Unpack files, folders and links inside a folder. Raises TarError for anything else."""
+    if hasattr(tarfile, "data_filter"):  # since Python 3.10.12 and 3.11.4
+        archive.extractall(folder, filter="data")
+        return
+    root = folder.resolve()
+    for member in archive:
+        path = root / member.name
+        places = [path, path.parent / member.linkname] if member.issym() else [path]
+        is_plain = member.isreg() or member.isdir() or member.issym()
+        if not is_plain or not all(place.resolve().is_relative_to(root) for place in places):
+            raise tarfile.TarError(f"{member.name} is no file of the code")
+        archive.extract(member, root)
 
 
 def command(record: JobRecord, runner: Kind) -> list[str] | None:

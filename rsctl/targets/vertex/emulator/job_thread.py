@@ -124,6 +124,9 @@ class CustomJobThread(JobThread):
             self._finish(outcome)
         except Closed:
             return
+        except Exception:  # a fault of this emulator: nobody waits for the job for ever
+            self._finish(outcomes.LOST)
+            raise
 
     def _wait_for_quota(self) -> Outcome | None:
         """Stay QUEUED until there is quota."""

@@ -216,6 +216,15 @@ def test_a_container_that_cannot_start(account: Account, monkeypatch: pytest.Mon
     assert reason == "ClientError: Cannot start the container: no such thing"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_the_emulator_ends_the_job(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeNodes, "start", lambda self: None)
+    account.create()
+    assert account.wait("j", "Failed")["FailureReason"].startswith("InternalServerError: ")
+
+
 def test_warm_machines(account: Account, behaviour: Behaviour) -> None:
     warm = {**body()["ResourceConfig"], "KeepAlivePeriodInSeconds": 21600}
     nodes = account.start("first", ResourceConfig=warm)

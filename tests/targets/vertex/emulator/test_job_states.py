@@ -10,6 +10,7 @@ from tests.kit.polling import wait_until
 from tests.targets.vertex.emulator.conftest import (
     IMAGE,
     REDUCER_IMAGE,
+    FakeNodes,
     Project,
     error,
     failure,
@@ -46,6 +47,17 @@ def test_the_chiefs_end_is_the_jobs(project: Project) -> None:
         ("Job is running.", "RUNNING"),
         ("Job completed successfully.", "SUCCEEDED"),
     ]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_the_emulator_ends_the_job(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeNodes, "start", lambda self: None)
+    job = project.create(displayName="j", jobSpec={"workerPoolSpecs": [pool()]})["name"]
+    ended = project.wait(job.rpartition("/")[2], "FAILED")
+    message = "Internal error occurred for the current attempt."
+    assert ended["error"] == {"code": 13, "message": message}
 
 
 def test_a_job_is_queued_and_logs_while_it_is_pending(
