@@ -129,12 +129,18 @@ class RunFolder:
         Raises RsctlError if the folder cannot be written.
         """
         try:
-            self.create(description)
-            return self.lock()
+            private_folder(self.path)
+            lock = self.lock()  # before the description, which is of the process that has it
         except BlockingIOError:
             return None
         except OSError as problem:
             raise unwritable(self.path, problem) from None
+        try:
+            self.create(description)
+        except OSError as problem:
+            os.close(lock)
+            raise unwritable(self.path, problem) from None
+        return lock
 
     def note_image(self, reference: str | None) -> None:
         """Note the reference of the image that is sent. Raises OSError."""
