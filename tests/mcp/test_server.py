@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from rsctl.findings import RsctlError
@@ -168,6 +170,22 @@ def test_a_run_is_submitted_and_watched(rsctl: Cli, job: str, converse: Converse
         assert rehearsed.data["rehearsed"], rehearsed.text
         ended = await agent("status", run=rehearsed.data["run"], wait=60)
         assert ended.data["state"] == "succeeded"
+
+    converse(talk, "--allow-submit")
+
+
+def test_calls_that_wait_do_not_delay_others(rsctl: Cli, converse: Converse) -> None:
+    (rsctl.folder / "src" / "train.py").write_text("import time\ntime.sleep(600)\n")
+    job = rsctl.write(JOB)
+
+    async def talk(agent: Agent) -> None:
+        run = (await agent("submit", job=job)).data["run"]
+        async with anyio.create_task_group() as waiting:
+            for _ in range(50):
+                waiting.start_soon(partial(agent, "status", run=run, wait=300))
+            await anyio.wait_all_tasks_blocked()
+            assert [each["run"] for each in (await agent("list")).data["runs"]] == [run]
+            waiting.cancel_scope.cancel()
 
     converse(talk, "--allow-submit")
 
