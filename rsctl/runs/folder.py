@@ -23,8 +23,9 @@ rehearsal.json    for a run whose cloud is emulated here, see `targets/managed/r
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
@@ -203,6 +204,18 @@ class RunFolder:
     def claim(self, lock: int, supervisor: int) -> None:
         """Write the supervisor's process id into the lock, in one piece."""
         write_holder(lock, supervisor)
+
+    def note_watched(self) -> None:
+        """Note that the holder of the lock has just updated the run."""
+        with suppress(OSError):
+            os.utime(self._lock_path)
+
+    def unwatched_seconds(self) -> float:
+        """The time since the lock was taken, or since `note_watched`; 0 if that is unknown."""
+        try:
+            return time() - self._lock_path.stat().st_mtime
+        except OSError:
+            return 0.0
 
     def is_supervised(self) -> bool:
         """Whether a supervisor lives, or a process is about to start one or to clean up."""
