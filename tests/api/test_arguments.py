@@ -34,6 +34,7 @@ REFERENCES: list[Callable[[Any], object]] = [
     *(api.run, api.bench, api.find, api.forget_run, api.is_job_url, api.prepare_rerun),
     *(api.load, api.gate, api.compare, api.results_of, api.prepare_bench, api.submit),
     lambda value: api.diff(value, value),
+    lambda value: api.emulate(value).__enter__(),
     lambda value: api.prepare(JOB, run_id=value),
     lambda value: api.prepare(JOB, resume=value),
     lambda value: api.calibrate_from([value]),
