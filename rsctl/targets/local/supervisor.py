@@ -231,7 +231,7 @@ class Supervisor:
         if (is_cancelled or self._is_expired()) and not self._is_decided():
             if self._kept():
                 self._stop(self._replicas)  # the job has failed already
-            elif self._exits.stop_state is None:
+            elif self._exits.stop_state is None and self._exits.early_end is None:
                 self._exits.stop_state = JobState.CANCELLED if is_cancelled else JobState.EXPIRED
                 self._stop(self._exits.first_to_end())
         if self._kill_at and monotonic() > self._kill_at:
@@ -270,7 +270,7 @@ class Supervisor:
 
     def _end_early(self, outcome: AttemptOutcome) -> None:
         self._exits.early_end = outcome
-        self._stop(self._replicas)
+        self._stop(self._exits.first_to_end())
 
     def _drain(self) -> None:
         """Read the rest of the pipes, but do not wait for a stray child that holds one open."""

@@ -1,4 +1,4 @@
-"""A job that is cancelled while it ends already: it keeps its grace, and the reason of its end."""
+"""A job that is cancelled, or ended by a rule of `watch`, keeps its grace and its reason."""
 
 from __future__ import annotations
 
@@ -65,3 +65,17 @@ def test_a_job_whose_workers_have_succeeded(rsctl: Rsctl) -> None:
     rsctl.wait_for_log(run, "up")
     (rsctl.folder / "up").touch()
     assert cancel_while_it_saves(rsctl, run)["state"] == "succeeded"
+
+
+def test_a_rule_that_ends_a_job_leaves_the_workers_what_they_need_to_save(rsctl: Rsctl) -> None:
+    """Such as reducers and parameter servers, which end after the workers."""
+    saves = SAVES.replace("touch", "test ! -e ended && touch").replace("echo up", "echo loss=9")
+    server = 'trap "touch ended; exit" TERM; touch up; while true; do sleep 0.05; done'
+    job = rsctl.write_job(
+        bash=f"until test -e up; do sleep 0.05; done; {saves}",
+        roles={"ps": {"count": 1, "command": ["bash", "-c", server], "ends": "with-workers"}},
+        metrics={"loss": {"regex": "loss=([0-9]+)"}},
+        watch={"high": {"metric": "loss", "above": 5, "do": "fail"}},
+    )
+    run = rsctl.detach(job)
+    assert cancel_while_it_saves(rsctl, run)["state"] == "failed"
