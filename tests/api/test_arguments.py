@@ -101,6 +101,11 @@ def test_a_time_limit_that_is_not_a_number(write_job: Write, value: Any) -> None
     assert "limit: " in refusal(api.Budget, value)
 
 
+@pytest.mark.parametrize("value", [3, "x" * 60_000])
+def test_a_pattern_of_names_that_no_store_takes(value: Any) -> None:
+    assert "name: " in refusal(api.runs, name=value)
+
+
 def test_a_number_that_no_store_holds(write_job: Write) -> None:
     assert refusal(api.runs, 2**70) == f"limit: {2**70} is not an integer from 0 to {2**53}"
 
