@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from rsctl.atomic_file import FULL
-from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.job.options import process_options
 from rsctl.runs.home import run_directory
@@ -30,7 +29,7 @@ def copy_source(job: Job, run: str) -> None:
     """
     if not job.image.source or process_options(job).workdir != "copy":
         return
-    from rsctl.images.context import copy_entries, source_entries
+    from rsctl.images.context import copy_entries, source_entries, unreadable
 
     source, copy = Path(job.image.source), run_directory(run) / _FOLDER
     try:
@@ -39,8 +38,4 @@ def copy_source(job: Job, run: str) -> None:
         file = Path(str(problem.filename))  # of a full disk too
         if problem.errno in FULL or file.is_relative_to(copy) or not file.is_relative_to(source):
             raise
-        message = f"cannot copy {file}: {problem.strerror}"
-        remedy = "list it in .dockerignore, make it readable, or start the job when no other "
-        remedy += "program writes there"
-        finding = error("file", message, remedy, "image.source")
-        raise RsctlError(ExitCode.USAGE, finding) from None
+        raise unreadable(problem) from None

@@ -129,4 +129,4 @@ def test_a_file_that_goes_while_the_source_is_copied_is_named(
         copy_source(job, "job-1")
     [finding] = caught.value.findings
     assert finding.path == "image.source"
-    assert finding.message == f"cannot copy {tmp_path}/src/train.py: No such file or directory"
+    assert finding.message == f"cannot read {tmp_path}/src/train.py: No such file or directory"
