@@ -14,6 +14,7 @@ states.log        the states of the job and its replicas, one JSON event a line
 REPLICA/log       everything a replica printed, see `rsctl.runs.stream.journal`
 REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
+links             leads to the folder of links to these, where their paths are too long for sockets
 REPLICA/evidence  what its ranks were doing when the job stalled, see `rsctl.node.stall.evidence`
 outputs, checkpoints    unless the spec puts them elsewhere
 inputs            copies of data on this machine, while the job runs

@@ -92,7 +92,7 @@ class ProcessBackend:
         self._reducers = sum(1 for name in description.replicas if role_of(name) == "reducer")
         self._with_address = _with_address(description) if description.roles else []
         self._ports: list[ReservedPort] = []
-        self._links: tempfile.TemporaryDirectory[str] | None = None
+        self._links = folder.path / "links"
         self._oom_kills: int | None = None
 
     def prepare(self, attempt: int) -> None:
@@ -129,14 +129,22 @@ class ProcessBackend:
         if len(os.fsencode(folder)) <= _LONGEST_TMPDIR:
             return str(folder)
         try:
-            self._links = self._links or tempfile.TemporaryDirectory(
-                prefix="rsctl-", ignore_cleanup_errors=True
-            )
-            link = Path(self._links.name, replica)
-            link.symlink_to(folder)
+            if not self._links.is_symlink():
+                self._links.symlink_to(tempfile.mkdtemp(prefix="rsctl-"))
+            link = os.path.join(os.readlink(self._links), replica)
+            os.symlink(folder, link)
         except OSError:  # the system's folder cannot be written
             return str(folder)
-        return str(link)
+        return link
+
+    def _remove_links(self) -> None:
+        """Remove the links, also those of a supervisor that was killed."""
+        with suppress(OSError):  # there are none
+            links = os.readlink(self._links)
+            self._links.unlink()
+            for link in filter(os.path.islink, [os.path.join(links, n) for n in os.listdir(links)]):
+                os.unlink(link)
+            os.rmdir(links)
 
     def _role_hosts(self, ports: list[str]) -> str:
         hosts: dict[str, list[str]] = {}
@@ -174,9 +182,7 @@ class ProcessBackend:
                 _signal(pid, signal.SIGKILL)
             sleep(_POLL_SECONDS)
         self._release_ports()
-        if self._links is not None:
-            self._links.cleanup()
-            self._links = None
+        self._remove_links()
 
     def _left(self) -> list[int]:
         """Process ids of the run that are alive, as far as they can be recognised."""
