@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
+from threading import Event
+from typing import Any, cast
 
 import anyio
 import pytest
+from mcp import types
 
 from rsctl.findings import RsctlError
+from rsctl.mcp import server
 from rsctl.mcp.server import serve
 from rsctl.mcp.session import Session
 from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
@@ -174,20 +177,28 @@ def test_a_run_is_submitted_and_watched(rsctl: Cli, job: str, converse: Converse
     converse(talk, "--allow-submit")
 
 
-def test_calls_that_wait_do_not_delay_others(rsctl: Cli, converse: Converse) -> None:
-    (rsctl.folder / "src" / "train.py").write_text("import time\ntime.sleep(600)\n")
-    job = rsctl.write(JOB)
+def test_calls_that_wait_do_not_delay_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def call(_session: Session, name: str, _given: object, stop: Event) -> dict[str, object]:
+        if name == "status":
+            stop.wait()
+        return {}
 
-    async def talk(agent: Agent) -> None:
-        run = (await agent("submit", job=job)).data["run"]
-        async with anyio.create_task_group() as waiting:
-            for _ in range(50):
-                waiting.start_soon(partial(agent, "status", run=run, wait=300))
-            await anyio.wait_all_tasks_blocked()
-            assert [each["run"] for each in (await agent("list")).data["runs"]] == [run]
-            waiting.cancel_scope.cancel()
+    monkeypatch.setattr(server, "call", call)
+    handlers, context = server.Handlers(Session(tmp_path)), cast(Any, None)
+    status, others = (types.CallToolRequestParams(name=name) for name in ("status", "list"))
 
-    converse(talk, "--allow-submit")
+    async def talk() -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as waiting:
+                for _ in range(50):
+                    waiting.start_soon(handlers.call_tool, context, status)
+                await anyio.wait_all_tasks_blocked()
+                assert not (await handlers.call_tool(context, others)).is_error
+                waiting.cancel_scope.cancel()
+
+    anyio.run(talk)
 
 
 def test_a_session_spends_no_more_than_its_budget(
