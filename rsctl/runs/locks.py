@@ -9,7 +9,6 @@ from pathlib import Path
 from rsctl.atomic_file import open_regular
 
 _MOST_BYTES = 100
-_SUPERVISOR = "supervisor"
 
 
 def try_lock(path: Path) -> int | None:
@@ -41,19 +40,15 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def write_holder(lock: int, process: int, is_supervisor: bool = False) -> None:
-    """Write the process id of the lock's holder, and whether it is a supervisor, in one piece."""
-    os.pwrite(lock, f"{process:<10}{_SUPERVISOR * is_supervisor:<10}".encode(), 0)
+def write_holder(lock: int, process: int) -> None:
+    """Write the process id of the lock's holder into its file, in one piece."""
+    os.pwrite(lock, f"{process:<10}".encode(), 0)
 
 
-def holder(path: Path, is_supervisor: bool = False) -> int | None:
-    """The process id in a file whose lock is held; None if it is free, or with `is_supervisor` if
-    another process than a supervisor holds it.
-    """
+def holder(path: Path) -> int | None:
+    """The process id in a file whose lock is held; None if it is free."""
     if not is_locked(path):
         return None
     with open_regular(path) as file:
-        words = file.read(_MOST_BYTES).decode(errors="replace").split()
-    if is_supervisor and words[1:] != [_SUPERVISOR]:
-        return None
-    return int(words[0]) if words and words[0].isdigit() else None
+        text = file.read(_MOST_BYTES).decode(errors="replace").strip()
+    return int(text) if text.isdigit() else None

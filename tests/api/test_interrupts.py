@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import rsctl.api
-from rsctl.api import ExitCode, JobState, RsctlError
-from rsctl.images.events import BuildOutput
+from rsctl.api import JobState
 from rsctl.targets.local.process import TARGET
 from tests.kit.polling import DEADLINE_SECONDS
 
@@ -111,26 +110,3 @@ def test_an_interrupted_second_call_leaves_the_run_of_the_first_alone(
         rsctl.api.submit(job, run_id="first-1234")
     assert not run.status().state.is_final
     run.cancel()
-
-
-@pytest.mark.parametrize("is_building", [True, False])
-def test_a_cancellation_of_a_submission_in_a_notebook_leaves_the_notebook(
-    write_job: Write, monkeypatch: pytest.MonkeyPatch, is_building: bool
-) -> None:
-    """The process that submits has the run's lock, and no signal ends it."""
-    steps = []
-
-    def prepare(submission: Any, show: Any) -> None:
-        show(BuildOutput("before"))
-        rsctl.api.run(submission.plan.run).request_cancel()
-        if is_building:
-            show(BuildOutput("after"))
-
-    monkeypatch.setattr(TARGET, "prepare", prepare, raising=False)
-    with pytest.raises(RsctlError) as caught:
-        rsctl.api.submit(write_job("sleep 300"), on_progress=steps.append)
-    assert caught.value.exit_code is ExitCode.CANCELLED
-    assert steps == [BuildOutput("before")]
-    [run] = rsctl.api.runs()
-    assert caught.value.summary == f"another process has cancelled {run.id}"
-    assert (run.state, run.record.reason) == (JobState.CANCELLED, caught.value.summary)
