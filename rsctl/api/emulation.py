@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from rsctl.api.arguments import check_count
+from rsctl.api.arguments import check_count, check_text
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.managed.emulator import NOTICE
 from rsctl.targets.managed.emulator.clouds import (
@@ -69,6 +69,7 @@ def emulate(
     `folder` is for its buckets, by default a temporary one. `pace` is a factor on waits such as for
     machines. Raises RsctlError, for example for a target without an emulator.
     """
+    check_text("cloud", cloud)
     check_count("port", port, 0, 65535)
     settings = {**(behaviour or {}), "pace": pace}
     nodes = make_runner(runner, {ANY_IMAGE: Program(Path(source).absolute())})

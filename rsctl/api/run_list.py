@@ -17,6 +17,9 @@ from rsctl.runs.store import Store
 from rsctl.target_info import target_info
 from rsctl.targets import in_cloud
 
+_LONGEST_GLOB = 1000
+"""Characters; SQLite takes no pattern of more than 50,000 bytes."""
+
 
 def run(reference: str, *, on_outdated: OnOutdated = ignore, is_reconciled: bool = True) -> Run:
     """A run by its id, a unique prefix, `@last` or a job's URL, reconciled unless told otherwise.
@@ -58,6 +61,11 @@ def runs(
     cannot be used.
     """
     check_count("limit", limit)
+    if name is not None:
+        check_text("name", name)
+        if len(name) > _LONGEST_GLOB:
+            why, remedy = "is too long", f"give a pattern of at most {_LONGEST_GLOB} characters"
+            raise wrong("name", name, why, remedy)
     states = _known_states(states)
     since = None if since is None else moment("since", since)
     with closing(Store()) as store:

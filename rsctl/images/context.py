@@ -159,6 +159,15 @@ def changed_error(
     return RsctlError(ExitCode.ENVIRONMENT, error("changed", message, remedy, key))
 
 
+def unreadable(problem: OSError, key: str = "image.source") -> RsctlError:
+    """The error for a file that cannot be read, or was removed meanwhile; `key` is the spec's."""
+    message = f"cannot read {problem.filename}: {problem.strerror}"
+    remedy = "check that it exists and is readable"
+    if key == "image.source":
+        remedy += ", or list it in .dockerignore; start the job when no other program writes there"
+    return RsctlError(ExitCode.USAGE, error("file", message, remedy, key))
+
+
 class _HashedFile:
     """A file, hashed while it is read. Raises OSError if it is shorter than requested."""
 

@@ -213,7 +213,8 @@ def _is_backup_of_credentials(name: str) -> bool:
 def _excluded_folder(path: Path) -> str | None:
     if (path / "pyvenv.cfg").is_file():
         return "a virtual environment"
-    return "the folder in which rsctl stores its runs" if path == home() else None
+    is_home = path.name == home().name and home().is_dir() and path.samefile(home())
+    return "the folder in which rsctl stores its runs" if is_home else None
 
 
 def _excluded_content(item: os.DirEntry[str]) -> str | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from rsctl.findings import SECRET, ExitCode, Finding, RsctlError, error, first_of, note, warning
-from rsctl.images.context import SOURCE, ContextEntry, LeftOut
+from rsctl.findings import SECRET, Finding, error, first_of, note, warning
+from rsctl.images.context import SOURCE, ContextEntry, LeftOut, unreadable
 from rsctl.images.gitignore import NAMED
 from rsctl.images.known_errors import OWN_BUILD
 from rsctl.images.recipe import Recipe, make_recipe
@@ -50,10 +50,9 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
     try:
         recipe = make_recipe(job, target)
     except OSError as problem:
-        message = f"cannot read {problem.filename}: {problem.strerror}"
         is_dockerfile = str(problem.filename) == job.image.dockerfile
         path = "image.dockerfile" if is_dockerfile else "image.source"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, path)) from None
+        raise unreadable(problem, path) from None
     context = recipe.context
     large = large_file_notes(context.entries, "the image")
     notes = [

@@ -25,8 +25,15 @@ from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
-from rsctl.images.context import SOURCE, BuildContext, ContextEntry, LeftOut, source_entries
+from rsctl.findings import Finding, error, note, warning
+from rsctl.images.context import (
+    SOURCE,
+    BuildContext,
+    ContextEntry,
+    LeftOut,
+    source_entries,
+    unreadable,
+)
 from rsctl.images.findings import large_file_notes, left_out_notes
 from rsctl.images.requirements import MAIN
 from rsctl.images.runtime_files import runtime_entries
@@ -121,8 +128,7 @@ def package_of(
         context.write_tar(out := _Hash(), time=time)
         return Package(context, out.total.hexdigest(), key, time)
     except OSError as problem:
-        message = f"cannot read {problem.filename}: {problem.strerror}"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, key)) from None
+        raise unreadable(problem, key) from None
 
 
 def package_findings(job: Job, target: str) -> Iterator[Finding]:

@@ -88,12 +88,16 @@ class Handlers:
         """Call a tool in a thread. A client that leaves or cancels does not wait for it: a
         submission continues to its end, and a bench leaves its runs.
         """
+        from anyio import CapacityLimiter
         from anyio.to_thread import run_sync
 
         stop = Event()
         work = partial(_answer, self._session, asked.name, asked.arguments or {}, stop)
+        own = CapacityLimiter(
+            1
+        )  # by default 40 calls share one: calls that wait hold up the others
         try:
-            return await run_sync(work, abandon_on_cancel=True)
+            return await run_sync(work, abandon_on_cancel=True, limiter=own)
         finally:
             stop.set()
 

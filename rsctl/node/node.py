@@ -36,6 +36,7 @@ from rsctl.node.cluster import Cluster
 from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.health.settings import CHECKS
 from rsctl.node.kept_node import KeptNode
+from rsctl.node.left_behind import left_behind_finding
 from rsctl.node.mpi.chief import HeldNodes
 from rsctl.node.mpi.starter import run_for_chief
 from rsctl.node.network import is_loopback, named_interface, with_interface
@@ -225,6 +226,8 @@ def _run_command(
         recheck.wait()
     if versions is not None:
         versions.finish()
+    if code == 0 and (left := left_behind_finding(cluster.replica, job.argv)):
+        emit("finding", left)
     process_tree.kill_descendants()  # before the end of `output`, whose pipes they hold open
     if agent is not None:
         agent.close()

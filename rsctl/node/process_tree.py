@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import TextIO
 from rsctl.node.rank import prctl
 
 _PR_SET_CHILD_SUBREAPER = 36
+_KILL_SECONDS = 10.0
+_POLL_SECONDS = 0.005
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,22 @@ def adopt_orphans() -> None:
 
 
 def kill_descendants() -> None:
-    """Kill and reap all remaining children of this process, so that the node is free again."""
-    here = os.getpid()
+    """Kill and reap all remaining children of this process, so that the node is free again.
+
+    Gives up after a while: the kernel cannot end a process that waits for a device or a file
+    server, nor may this user end a process of another user.
+    """
+    here, deadline = os.getpid(), time.monotonic() + _KILL_SECONDS
     while descendants := [process.pid for process in tree(here) if process.pid != here]:
         for pid in descendants:
-            with suppress(ProcessLookupError):  # It may go while we look.
+            with suppress(ProcessLookupError, PermissionError):  # It may go while we look.
                 os.kill(pid, signal.SIGKILL)
-        os.waitpid(-1, 0)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 def _all_processes() -> list[Process]:

@@ -239,8 +239,11 @@ def _reap(child: int) -> int | None:
 def _send(child: int, signum: int) -> None:
     try:
         os.killpg(child, signum)
-    except OSError:  # It has not made its session yet.
-        os.kill(child, signum)
+    except OSError:  # It has not made its session yet, or is another user's, as by sudo.
+        try:
+            os.kill(child, signum)
+        except PermissionError:
+            return
 
 
 def _signal_name(signum: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EACCES, EPERM, EROFS
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -160,7 +161,8 @@ class Database:
         is_of_sqlite = isinstance(problem, sqlite3.OperationalError)
         if is_of_sqlite and "locked" in str(problem):
             return "end the process that holds the lock"
-        if (is_of_sqlite and "readonly" in str(problem)) or isinstance(problem, PermissionError):
+        is_read_only = isinstance(problem, OSError) and problem.errno in (EACCES, EPERM, EROFS)
+        if is_read_only or (is_of_sqlite and "readonly" in str(problem)):
             return f"let this user write to {self.path.parent}"
         return "move it to another place"
 

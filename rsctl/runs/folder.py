@@ -13,6 +13,7 @@ states.log        the states of the job and its replicas, one JSON event a line
 REPLICA/log       everything a replica printed, see `rsctl.runs.stream.journal`
 REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
+links             leads to the folder of links to these, where their paths are too long for sockets
 REPLICA/evidence  what its ranks were doing when the job stalled, see `rsctl.node.stall.evidence`
 outputs, checkpoints    unless the spec puts them elsewhere
 inputs            copies of data on this machine, while the job runs
@@ -23,8 +24,9 @@ rehearsal.json    for a run whose cloud is emulated here, see `targets/managed/r
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
@@ -129,12 +131,18 @@ class RunFolder:
         Raises RsctlError if the folder cannot be written.
         """
         try:
-            self.create(description)
-            return self.lock()
+            private_folder(self.path)
+            lock = self.lock()  # before the description, which is of the process that has it
         except BlockingIOError:
             return None
         except OSError as problem:
             raise unwritable(self.path, problem) from None
+        try:
+            self.create(description)
+        except OSError as problem:
+            os.close(lock)
+            raise unwritable(self.path, problem) from None
+        return lock
 
     def note_image(self, reference: str | None) -> None:
         """Note the reference of the image that is sent. Raises OSError."""
@@ -197,6 +205,18 @@ class RunFolder:
     def claim(self, lock: int, supervisor: int) -> None:
         """Write the supervisor's process id into the lock, in one piece."""
         write_holder(lock, supervisor)
+
+    def note_watched(self) -> None:
+        """Note that the holder of the lock has just updated the run."""
+        with suppress(OSError):
+            os.utime(self._lock_path)
+
+    def unwatched_seconds(self) -> float:
+        """The time since the lock was taken, or since `note_watched`; 0 if that is unknown."""
+        try:
+            return time() - self._lock_path.stat().st_mtime
+        except OSError:
+            return 0.0
 
     def is_supervised(self) -> bool:
         """Whether a supervisor lives, or a process is about to start one or to clean up."""

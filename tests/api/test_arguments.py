@@ -34,6 +34,7 @@ REFERENCES: list[Callable[[Any], object]] = [
     *(api.run, api.bench, api.find, api.forget_run, api.is_job_url, api.prepare_rerun),
     *(api.load, api.gate, api.compare, api.results_of, api.prepare_bench, api.submit),
     lambda value: api.diff(value, value),
+    lambda value: api.emulate(value).__enter__(),
     lambda value: api.prepare(JOB, run_id=value),
     lambda value: api.prepare(JOB, resume=value),
     lambda value: api.calibrate_from([value]),
@@ -98,6 +99,11 @@ def test_a_time_limit_that_is_not_a_number(write_job: Write, value: Any) -> None
     assert "timeout: " in refusal(run.cancel, value)
     assert not run.status().state.is_final
     assert "limit: " in refusal(api.Budget, value)
+
+
+@pytest.mark.parametrize("value", [3, "x" * 60_000])
+def test_a_pattern_of_names_that_no_store_takes(value: Any) -> None:
+    assert "name: " in refusal(api.runs, name=value)
 
 
 def test_a_number_that_no_store_holds(write_job: Write) -> None:

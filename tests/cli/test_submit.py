@@ -408,6 +408,13 @@ def test_a_run_resumes_from_the_checkpoints_of_another(rsctl: Cli) -> None:
     assert (folder / "step").exists()
 
 
+def test_the_command_that_resumes_a_job_whose_name_looks_like_an_option(rsctl: Cli) -> None:
+    Path(job(rsctl, f"set 1; {RESUMES}")).rename("-job.yaml")
+    done = rsctl.process("submit", "--", "-job.yaml")
+    [run] = Store().runs()
+    assert done.err.splitlines()[-1] == f"resume: rsctl submit ./-job.yaml --resume {run.run}"
+
+
 def test_two_runs_never_write_to_the_same_checkpoints(rsctl: Cli) -> None:
     """Also where the earlier run is named that has ended, or the folder itself."""
     path = job(rsctl, "touch $RSCTL_CHECKPOINT_DIR/a")

@@ -190,6 +190,16 @@ def test_what_is_known_by_its_content_is_left_out(
     assert "source/config.json" in [entry.name for entry in made.entries]
 
 
+def test_the_folder_of_runs_is_left_out_by_any_path(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = source.parent / "link"
+    link.symlink_to(source)
+    monkeypatch.setenv("RSCTL_HOME", str(link / "runs"))
+    (source / "runs").mkdir()
+    assert context(source).left_out == [("runs", "the folder in which rsctl stores its runs")]
+
+
 PRIVATE_KEY = f"-----BEGIN {{}}PRIVATE KEY-----\n{'a' * 64}\n{'b' * 20}==\n-----END"
 
 

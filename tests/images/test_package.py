@@ -138,6 +138,7 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RsctlError) as caught:
         make_package(job)
     assert caught.value.summary == f"cannot read {tmp_path}/src: No such file or directory"
+    assert "is readable, or list it in .dockerignore" in (caught.value.findings[0].remedy or "")
 
 
 def test_the_loader_is_what_sagemaker_takes_as_one_word(tmp_path: Path) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from threading import Event
+from typing import Any, cast
 
+import anyio
 import pytest
+from mcp import types
 
 from rsctl.findings import RsctlError
+from rsctl.mcp import server
 from rsctl.mcp.server import serve
 from rsctl.mcp.session import Session
 from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
@@ -170,6 +175,30 @@ def test_a_run_is_submitted_and_watched(rsctl: Cli, job: str, converse: Converse
         assert ended.data["state"] == "succeeded"
 
     converse(talk, "--allow-submit")
+
+
+def test_calls_that_wait_do_not_delay_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def call(_session: Session, name: str, _given: object, stop: Event) -> dict[str, object]:
+        if name == "status":
+            stop.wait()
+        return {}
+
+    monkeypatch.setattr(server, "call", call)
+    handlers, context = server.Handlers(Session(tmp_path)), cast(Any, None)
+    status, others = (types.CallToolRequestParams(name=name) for name in ("status", "list"))
+
+    async def talk() -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as waiting:
+                for _ in range(50):
+                    waiting.start_soon(handlers.call_tool, context, status)
+                await anyio.wait_all_tasks_blocked()
+                assert not (await handlers.call_tool(context, others)).is_error
+                waiting.cancel_scope.cancel()
+
+    anyio.run(talk)
 
 
 def test_a_session_spends_no_more_than_its_budget(

@@ -38,7 +38,8 @@ def test_a_run_begins_once() -> None:
     assert (folder.path / "worker-0" / "tmp").is_dir()
     assert folder.is_supervised()
     assert folder.supervisor() == os.getpid()
-    assert folder.begin(DESCRIPTION) is None
+    assert folder.begin(msgspec.structs.replace(DESCRIPTION, retries=9)) is None
+    assert folder.description() == DESCRIPTION
     folder.claim(lock, 7)
     assert folder.supervisor() == 7
     os.close(lock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import sqlite3
 from pathlib import Path
@@ -148,9 +149,10 @@ def test_each_problem_has_its_remedy(store: Store) -> None:
         [finding] = caught.value.findings
         assert (finding.remedy or "").startswith(remedy)
         assert not isinstance(caught.value, DiskFull)
-    with pytest.raises(StoreError) as caught, store.transaction():
-        raise PermissionError(errno.EACCES, "Permission denied", "x")
-    assert (caught.value.findings[0].remedy or "").startswith(writable)
+    for number in (errno.EACCES, errno.EROFS):
+        with pytest.raises(StoreError) as caught, store.transaction():
+            raise OSError(number, os.strerror(number), "x")
+        assert (caught.value.findings[0].remedy or "").startswith(writable)
     with pytest.raises(StoreError) as caught, store.transaction():
         raise sqlite3.DatabaseError("locked")
     assert (caught.value.findings[0].remedy or "").startswith("move it to another place")

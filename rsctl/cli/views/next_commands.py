@@ -35,7 +35,8 @@ def resume_command(
     run: Run, job: str, target: str | None, workers: int | None, arguments: Sequence[str]
 ) -> str:
     """The command that submits the job of a run again, from its checkpoints."""
-    words = ["rsctl", "submit", "JOB" if job == "-" else job, "--resume", run.id]
+    path = "JOB" if job == "-" else f"./{job}" if job.startswith("-") else job
+    words = ["rsctl", "submit", path, "--resume", run.id]
     words += ["--target", target] if target else []
     words += ["--rehearse"] if run.is_rehearsed else []
     words += ["--workers", str(workers)] if workers else []

@@ -50,7 +50,7 @@ class JournalWriter:
         self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
         self._bar: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
         self._partial: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
-        self.time = now()
+        self.time = max(now(), _last_time(path) if size else "")  # the clock may have gone back
         """When the latest lines came."""
         self.lost_bytes = 0
 

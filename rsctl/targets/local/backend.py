@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,10 @@ from rsctl.targets.local.ports import ReservedPort
 
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.01
+_LONGEST_TMPDIR = 70
+"""Bytes of a path below which Python's multiprocessing, so each DataLoader with workers, can have a
+socket: its path has 32 more, and unix(7) allows 107, macOS 103.
+"""
 
 
 class ReplicaCommand(NamedTuple):
@@ -87,6 +92,7 @@ class ProcessBackend:
         self._reducers = sum(1 for name in description.replicas if role_of(name) == "reducer")
         self._with_address = _with_address(description) if description.roles else []
         self._ports: list[ReservedPort] = []
+        self._links = folder.path / "links"
         self._oom_kills: int | None = None
 
     def prepare(self, attempt: int) -> None:
@@ -113,9 +119,32 @@ class ProcessBackend:
         env["RSCTL_REDUCER_PORTS"] = ",".join(others[: self._reducers])
         if self._with_address:
             env[ROLE_HOSTS] = self._role_hosts([rendezvous, *others[self._reducers :]])
-        env["TMPDIR"] = str(self._folder.path / replica / "tmp")
+        env["TMPDIR"] = self._temporary_folder(replica)
         env[EVIDENCE_DIR] = str(self._folder.path / replica / "evidence")
         return ReplicaCommand(command["argv"], command["cwd"], env)
+
+    def _temporary_folder(self, replica: str) -> str:
+        """The replica's TMPDIR, by a link if its path is too long for sockets."""
+        folder = self._folder.path / replica / "tmp"
+        if len(os.fsencode(folder)) <= _LONGEST_TMPDIR:
+            return str(folder)
+        try:
+            if not self._links.is_symlink():
+                self._links.symlink_to(tempfile.mkdtemp(prefix="rsctl-"))
+            link = os.path.join(os.readlink(self._links), replica)
+            os.symlink(folder, link)
+        except OSError:  # the system's folder cannot be written
+            return str(folder)
+        return link
+
+    def _remove_links(self) -> None:
+        """Remove the links, also those of a supervisor that was killed."""
+        with suppress(OSError):  # there are none
+            links = os.readlink(self._links)
+            self._links.unlink()
+            for link in filter(os.path.islink, [os.path.join(links, n) for n in os.listdir(links)]):
+                os.unlink(link)
+            os.rmdir(links)
 
     def _role_hosts(self, ports: list[str]) -> str:
         hosts: dict[str, list[str]] = {}
@@ -153,6 +182,7 @@ class ProcessBackend:
                 _signal(pid, signal.SIGKILL)
             sleep(_POLL_SECONDS)
         self._release_ports()
+        self._remove_links()
 
     def _left(self) -> list[int]:
         """Process ids of the run that are alive, as far as they can be recognised."""

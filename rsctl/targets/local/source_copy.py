@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rsctl.atomic_file import FULL
 from rsctl.job.job import Job
 from rsctl.job.options import process_options
 from rsctl.runs.home import run_directory
@@ -21,9 +22,20 @@ def working_directory(job: Job, run: str, replica: str) -> str:
 
 
 def copy_source(job: Job, run: str) -> None:
-    """Copy the source that an image would get, if the job requests it. Raises OSError."""
+    """Copy the source that an image would get, if the job requests it.
+
+    Raises OSError for the copy, and RsctlError for a file of the source that cannot be read, or
+    that was removed meanwhile.
+    """
     if not job.image.source or process_options(job).workdir != "copy":
         return
-    from rsctl.images.context import copy_entries, source_entries
+    from rsctl.images.context import copy_entries, source_entries, unreadable
 
-    copy_entries(source_entries(Path(job.image.source), "")[0], run_directory(run) / _FOLDER)
+    source, copy = Path(job.image.source), run_directory(run) / _FOLDER
+    try:
+        copy_entries(source_entries(source, "")[0], copy)
+    except OSError as problem:
+        file = Path(str(problem.filename))  # of a full disk too
+        if problem.errno in FULL or file.is_relative_to(copy) or not file.is_relative_to(source):
+            raise
+        raise unreadable(problem) from None

@@ -51,7 +51,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._grace = description.grace_seconds
         self._deadline = self._last_moment()
-        self._disk_full = False
+        self._disk_full = self._has_heard = False
         self._stalls = StallMonitor(description.stall, self._ask)
         self._begin_attempt()
         self._signals = Signals(self._selector)
@@ -87,7 +87,8 @@ class Supervisor:
                 return self._exits.outcome()
             except RsctlError as problem:
                 return self._start_failure(problem)
-            if outcome.state is not JobState.FAILED or not outcome.may_restart:
+            may_restart = outcome.may_restart and not self._is_expired()
+            if outcome.state is not JobState.FAILED or not may_restart:
                 break
             reason = f"{outcome.reason}; attempt {attempt + 1} of {last}"
             if attempt < last:
@@ -137,8 +138,11 @@ class Supervisor:
             self._backend.prepare(attempt)
 
     def _require_time(self) -> None:
-        if self._deadline and monotonic() > self._deadline:
+        if self._is_expired():
             raise _Expired
+
+    def _is_expired(self) -> bool:
+        return self._deadline is not None and monotonic() > self._deadline
 
     def _running(self) -> dict[str, ReplicaProcess]:
         return {name: r for name, r in self._replicas.items() if r.running}
@@ -220,21 +224,23 @@ class Supervisor:
             self._backend.stop({n: r.process.pid for n, r in replicas.items()}, hard)
 
     def _check_clock(self) -> None:
-        is_expired = self._deadline is not None and monotonic() > self._deadline
-        if self._kept():
-            if self._signals.is_cancelled or is_expired:
+        is_cancelled = self._signals.is_cancelled
+        if is_cancelled and not self._has_heard:
+            self._has_heard = True  # also where it changes nothing: otherwise `cancel` kills us
+            self._recorder.state(JobState.CANCELLING)
+        if (is_cancelled or self._is_expired()) and not self._is_decided():
+            if self._kept():
                 self._stop(self._replicas)  # the job has failed already
-        elif self._exits.stop_state is None:
-            if self._signals.is_cancelled:
-                self._exits.stop_state = JobState.CANCELLED
-                self._recorder.state(JobState.CANCELLING)
-                self._stop(self._exits.first_to_end())
-            elif is_expired:
-                self._exits.stop_state = JobState.EXPIRED
+            elif self._exits.stop_state is None and self._exits.early_end is None:
+                self._exits.stop_state = JobState.CANCELLED if is_cancelled else JobState.EXPIRED
                 self._stop(self._exits.first_to_end())
         if self._kill_at and monotonic() > self._kill_at:
             self._kill_at = monotonic() + _KILL_AGAIN_SECONDS
             self._end({n: r for n, r in self._running().items() if r.stopped_at}, hard=True)
+
+    def _is_decided(self) -> bool:
+        """Whether all replicas have ended, or have been asked to: the attempt ends as it is."""
+        return all(r.stopped_at or not r.running for r in self._replicas.values())
 
     def _ask(self, replicas: Collection[str], number: int) -> None:
         self._backend.ask(replicas, number)
@@ -264,7 +270,7 @@ class Supervisor:
 
     def _end_early(self, outcome: AttemptOutcome) -> None:
         self._exits.early_end = outcome
-        self._stop(self._replicas)
+        self._stop(self._exits.first_to_end())
 
     def _drain(self) -> None:
         """Read the rest of the pipes, but do not wait for a stray child that holds one open."""

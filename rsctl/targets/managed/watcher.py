@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from time import monotonic, sleep
 
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
@@ -22,6 +22,7 @@ from rsctl.targets.managed.progress import kept_progress
 from rsctl.targets.managed.service import CloudJob
 
 _TRY_SECONDS = 1.0
+_NOTED_SECONDS, _SILENT_SECONDS = 5.0, 120.0
 _QUIET_SECONDS, _QUIET_SECONDS_AT_END = 3.0, 45.0
 _IDLE_SECONDS = 0.05
 _GONE = "its emulator has ended; rsctl has removed the rest of the job"
@@ -73,6 +74,8 @@ class RunWatcher:
             return True
         collector = self._open()
         if collector is not None:
+            if self._folder.unwatched_seconds() > _NOTED_SECONDS:
+                self._folder.note_watched()
             self._end_with_emulator(collector)  # first: an ended emulator has no key either
             collector.step()
             self._end_with_emulator(collector)
@@ -140,11 +143,29 @@ class RunWatcher:
                 private_folder(self._folder.path)
                 self._lock = self._folder.lock()
             except BlockingIOError:
+                self._require_progress()
                 return
         job = self._find_job(self._folder.run)
         record = self._store.get(self._folder.run)
         if job is not None and record is not None:
             self._collector = Collector(self._folder, self._store, job, record, self._contact)
+
+    def _require_progress(self) -> None:
+        """Raise RsctlError if the process that has the lock does not collect the run: one that was
+        suspended, or that keeps an iterator of the run's events without reading it.
+        """
+        record, seconds = self._store.get(self._folder.run), self._folder.unwatched_seconds()
+        process = self._folder.supervisor()
+        if process is None or record is None or seconds < _SILENT_SECONDS:
+            return
+        if record.url == f"{record.target}://{record.run}":  # it may be building the image
+            return
+        message = f"process {process} watches {record.run}, and has not updated it for "
+        message += f"{seconds:.0f} s"
+        remedy = f"resume it (fg), or end it: kill {process}"
+        if process == os.getpid():
+            remedy = "close the iterator of the run's events in this process"
+        raise RsctlError(ExitCode.REFUSED, error("watcher", message, remedy))
 
     def _is_over(self) -> bool:
         if self._collector is not None:

@@ -152,6 +152,13 @@ def test_a_stream_that_never_ends_a_line_is_seen_before_it_ends(path: Path) -> N
     assert read_all(path) == [("stdout", shown)] * 5
 
 
+def test_times_do_not_go_back_with_the_clock_between_two_attempts(path: Path) -> None:
+    later = "2999-01-31T12:00:00.000000Z"
+    path.write_text(f"{later} o of the first attempt\n")
+    assert written(path, b"of the second\n") == ["of the first attempt", "of the second"]
+    assert [line.time for line in JournalReader(path, "worker-0").read()] == [later, later]
+
+
 def test_reading_resumes_at_any_id(path: Path) -> None:
     writer = JournalWriter(path)
     writer.feed("stdout", b"".join(b"line %d\n" % n for n in range(50)))

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+<<<<<<< HEAD
 from rsctl.job.document import read
 from rsctl.targets.local.other_python import probe
+=======
+from rsctl.findings import RsctlError
+from rsctl.images import context
+from rsctl.images.context import ContextEntry
+from rsctl.job.document import Document
+from rsctl.targets.local.source_copy import copy_source
+>>>>>>> h-life
 
 from ..conftest import Rsctl
+from .planning import JOB
+from .planning import document as document
 
 SHOW = (
     "import importlib.util as u, os, shutil, sys\n"
@@ -143,3 +154,21 @@ def test_a_copy_of_the_source_leaves_nothing_for_the_next_run(rsctl: Rsctl, tmp_
     in_place = rsctl.write_job(**of)
     said = [rsctl("submit", in_place).stdout for _ in range(2)]
     assert said == ["worker-0 | fresh\n", "worker-0 | resumed\n"]
+
+
+def test_a_file_that_goes_while_the_source_is_copied_is_named(
+    document: Callable[[str], Document], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = document(JOB + "targets: {process: {workdir: copy}}\n").require_job()
+    copy_entries = context.copy_entries
+
+    def copy(entries: Iterable[ContextEntry], folder: Path) -> None:
+        (tmp_path / "src" / "train.py").unlink()
+        copy_entries(entries, folder)
+
+    monkeypatch.setattr(context, "copy_entries", copy)
+    with pytest.raises(RsctlError) as caught:
+        copy_source(job, "job-1")
+    [finding] = caught.value.findings
+    assert finding.path == "image.source"
+    assert finding.message == f"cannot read {tmp_path}/src/train.py: No such file or directory"

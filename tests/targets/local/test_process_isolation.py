@@ -91,6 +91,25 @@ def test_a_child_that_left_group_and_environment_ends_with_the_job(
     assert sleepers(seconds) == []
 
 
+@pytest.mark.parametrize(
+    ("line", "is_left"),
+    [
+        ("python train.py &", True),
+        ("nohup python train.py > log 2>&1 &", True),
+        ("python train.py & kill -KILL $!; wait", False),
+        ("sleep 600 &", False),
+    ],
+)
+def test_a_training_in_the_background_is_not_done_without_a_word(
+    rsctl: Rsctl, line: str, is_left: bool
+) -> None:
+    job = rsctl.write_job(run={"command": ["bash", "-c", line], "launcher": "once"})
+    (rsctl.folder / "source" / "train.py").write_text("import time\ntime.sleep(600)\n")
+    done = rsctl("submit", job)
+    assert done.exit_code == 0
+    assert ("worker-0 has ended with exit code 0, and rsctl has ended" in done.stderr) is is_left
+
+
 def test_orphans_that_end_leave_no_zombies(rsctl: Rsctl) -> None:
     orphan = "for i in $(seq 20); do (sleep 0.01 & ); done; sleep 0.5; echo up; exec sleep 600"
     run = rsctl.detach(rsctl.write_job(run={"command": ["bash", "-c", orphan], "launcher": "none"}))

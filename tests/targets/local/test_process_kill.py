@@ -38,10 +38,12 @@ def test_the_job_outlives_a_killed_command_line(rsctl: Rsctl) -> None:
 def test_a_killed_supervisor_leaves_nothing(rsctl: Rsctl, cleaner: str) -> None:
     run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
     rsctl.wait_for_log(run, "up")
+    links = Path(os.readlink(rsctl.home / "runs" / run / "links"))
     os.kill(rsctl.supervisor(run), signal.SIGKILL)
     arguments = {"list": ["list"], "submit": ["submit", rsctl.write_job(bash="true")]}
     rsctl(*arguments.get(cleaner, [cleaner, run]))
     assert rsctl.processes(run) == []
+    assert not links.exists()
     after = rsctl.status(run)
     assert after["state"] == "failed"
     assert after["reason"] == "its supervisor was killed; rsctl has removed its remaining processes"

@@ -291,6 +291,31 @@ def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
     assert rsctl.status(second)["state"] == "running"
 
 
+LISTEN = """\
+import os
+from multiprocessing.connection import Listener
+
+Listener(None, "AF_UNIX").close()
+open(os.environ["TMPDIR"] + "/kept", "w").close()
+print("in", os.environ["TMPDIR"])
+"""
+
+
+def test_a_script_has_sockets_where_the_path_of_its_run_is_long(
+    rsctl: Rsctl, tmp_path: Path
+) -> None:
+    """As each worker of a DataLoader has, in a folder of its TMPDIR."""
+    rsctl.home = tmp_path / ("home" * 20)
+    rsctl.env["RSCTL_HOME"] = str(rsctl.home)
+    job = rsctl.write_job(run={"script": "listen.py", "launcher": "once"})
+    (rsctl.folder / "source" / "listen.py").write_text(LISTEN)
+    done = rsctl("submit", job, "-q")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [run] = rsctl.runs()
+    assert (rsctl.home / "runs" / run["run"] / "worker-0" / "tmp" / "kept").exists()
+    assert not Path(done.stdout.split()[-1]).parent.exists()
+
+
 def test_the_environment_of_a_replica(rsctl: Rsctl, tmp_path: Path) -> None:
     (tmp_path / "work" / "data").mkdir()
     job = rsctl.write_job(

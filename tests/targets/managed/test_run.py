@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
-from rsctl.findings import JobState, error
+from rsctl.findings import JobState, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent, now
@@ -96,6 +97,33 @@ def test_a_second_follower_reads_what_the_first_collects(
     cloud.end(JobState.CANCELLED)
     rest = [event for batch in second for event in batch]
     assert reported(rest)[-1] == "job cancelled"
+
+
+def test_a_suspended_watcher_is_named(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    """Otherwise the last state that it stored would be the run's for ever."""
+    first = target.events(run, {}, follow=True)
+    next(first)
+    other = FakeTarget(cloud)
+    other.reconcile(run)
+    lock = RunFolder(run).path / "supervisor.lock"
+    os.utime(lock, (0, 0))
+    with pytest.raises(RsctlError, match=f"process {os.getpid()} watches {run}, and has not "):
+        FakeTarget(cloud).reconcile(run)
+    next(first)
+    FakeTarget(cloud).reconcile(run)
+    first.close()
+
+
+def test_a_run_whose_image_is_being_built_is_not_suspended(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    with Store().transaction() as db:
+        db.execute("UPDATE runs SET url = ?", (f"vertex://{run}",))
+    lock = RunFolder(run).lock()
+    os.utime(lock, (0, 0))
+    target.reconcile(run)
+    os.close(lock)
+    assert stored(run).state is JobState.QUEUED
 
 
 def test_a_killed_collector_loses_and_repeats_nothing(

@@ -1,0 +1,43 @@
+"""Finds programs of a job that still run when its command has ended, and end with it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from rsctl.node.process_tree import tree
+
+_SCRIPT = re.compile(r"[\w.-]+\.(?:py|sh)\b")
+_MOST_NAMED = 3
+
+
+def left_behind_finding(replica: str, command: Iterable[str]) -> dict[str, object] | None:
+    """A warning of descendants of this process that run a script which the command names, as when
+    it has put one into the background. None if there are none.
+
+    Helpers that outlive a script for a moment, such as trackers of resources, run other scripts.
+    """
+    scripts = set(_SCRIPT.findall(" ".join(command)))
+    below = [process.pid for process in tree(os.getpid()) if process.state != "Z"]
+    lines = [_command_line(pid) for pid in below if pid != os.getpid()]
+    left = [line for line in lines if scripts.intersection(_SCRIPT.findall(line))]
+    if not left:
+        return None
+    named = ", ".join(sorted({line[:100] for line in left})[:_MOST_NAMED])
+    return {
+        "severity": "warning",
+        "code": "left-behind",
+        "message": f"the command of {replica} has ended with exit code 0, and rsctl has ended "
+        f"{len(left)} of its processes that still ran: {named}",
+        "remedy": "let the command wait for its programs: without & at the end of a line, nohup "
+        "or a daemon",
+    }
+
+
+def _command_line(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\0").replace("\0", " ")
+    except OSError:  # it has just ended
+        return ""
