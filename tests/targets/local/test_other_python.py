@@ -9,16 +9,12 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from rsctl.job.document import read
-from rsctl.targets.local.other_python import probe
-=======
 from rsctl.findings import RsctlError
 from rsctl.images import context
 from rsctl.images.context import ContextEntry
-from rsctl.job.document import Document
+from rsctl.job.document import Document, read
+from rsctl.targets.local.other_python import probe
 from rsctl.targets.local.source_copy import copy_source
->>>>>>> h-life
 
 from ..conftest import Rsctl
 from .planning import JOB

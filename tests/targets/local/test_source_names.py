@@ -51,7 +51,7 @@ def write_source(folder: Path, names: set[str], script: str) -> Path:
 @pytest.mark.parametrize("run", ["once", "none", "module"])
 def test_a_file_for_every_module(rsctl: Rsctl, tmp_path: Path, run: str, search_path: str) -> None:
     names = imported_modules()
-    assert {"argparse", "random", "secrets", "select", "typing"} <= names
+    assert {"argparse", "random", "secrets", "selectors", "typing"} <= names
     # What Python itself imports before a script, no source can replace where PYTHONPATH has it.
     names -= loaded_at_start() if search_path == "source" else set()
     source = write_source(tmp_path / "source", names, SCRIPT.format(name="secrets"))
