@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from rsctl import api
@@ -19,7 +20,7 @@ def find_run(reference: str, *, is_reconciled: bool = True) -> Run:
 
     Sends unsent data to its trackers in the background.
     """
-    with silence_told(reference):
+    with silence_told(reference) if is_reconciled else nullcontext():
         handle = api.run(reference, on_outdated=show_outdated, is_reconciled=is_reconciled)
     resume_tracking(handle.record)
     return handle

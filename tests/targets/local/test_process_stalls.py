@@ -67,10 +67,12 @@ def line_of(text: str) -> str:
 
 
 def test_the_guilty_rank_of_a_hang_is_named(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
-    faults = dict.fromkeys(("absent", "stop", "lock", "exit", "skip"), {})
-    faults["skip"] = {"reducers": {"count": 1}}
-    limits = {"stall": "10s"}  # within which 20 ranks come to their wait on a busy machine
-    runs = {f: submit(rsctl, f, torch_forks, limits=limits, **faults[f]) for f in faults}
+    keys = {"limits": {"stall": "10s"}}  # 20 ranks come to their wait, on a busy machine too
+    runs = {
+        fault: submit(rsctl, fault, torch_forks, **keys)
+        for fault in ("absent", "stop", "lock", "exit")
+    }
+    runs["skip"] = submit(rsctl, "skip", torch_forks, reducers={"count": 1}, **keys)
     found = {fault: stall(rsctl, run) for fault, run in runs.items()}
     for run in runs.values():
         os.kill(rsctl.supervisor(run), signal.SIGTERM)
