@@ -111,7 +111,7 @@ class Averaging:
     def meet(self, event: str) -> None:
         """Before collectives: raise BindingError if another rank has come to another event.
 
-        Nobody waits here for ranks that have not come. They would wait for each other forever.
+        This does not wait for ranks that have not come: ranks would wait for each other for ever.
         """
         number, self._meetings = self._meetings, self._meetings + 1
         mine = f"{dist.get_rank()} {event}"

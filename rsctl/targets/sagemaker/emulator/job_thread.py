@@ -82,7 +82,7 @@ class TrainingJobThread(JobThread):
             return
         except OSError as problem:
             self._end(outcomes.not_stored(str(problem)))
-        except Exception:  # a fault of this emulator: nobody waits for the job for ever
+        except Exception:  # a fault of this emulator: the job does not stay as it is
             self._end(outcomes.LOST)
             raise
         finally:

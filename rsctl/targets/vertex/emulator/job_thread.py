@@ -124,7 +124,7 @@ class CustomJobThread(JobThread):
             self._finish(outcome)
         except Closed:
             return
-        except Exception:  # a fault of this emulator: nobody waits for the job for ever
+        except Exception:  # a fault of this emulator: the job does not stay as it is
             self._finish(outcomes.LOST)
             raise
 
