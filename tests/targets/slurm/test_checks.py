@@ -56,7 +56,8 @@ def test_a_broken_node_is_named(rsctl: Rsctl, cluster: SlurmCluster) -> None:
     done = rsctl("submit", file, "-o", "json")
     assert done.exit_code == 1, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    [found] = [event for event in events if event.get("code") == "node-unhealthy"]
+    found = next((e for e in events if e.get("code") == "node-unhealthy"), None)
+    assert found is not None, done.stdout
     assert "on n2: GPU 0 has 5 uncorrected memory errors" in found["message"]
     assert not any("speed=1" in event.get("text", "") for event in events)
     status = rsctl.status(events[-1]["run"])
