@@ -30,6 +30,7 @@ _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?\s*"
 _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
 _LONGEST_UNIT = 16
+_RATE = re.compile(r"(?<!\\)([A-Za-z]+)/s(?![A-Za-z])")
 _OVERLAP = 256  # characters
 
 WINDOW = 4096
@@ -54,7 +55,7 @@ class Pattern:
     infinity in the place of the number that the regex does not match, and `negative` the first
     negative number: a group such as `([0-9.]+)` cannot match them. `units` are two values with
     different units, such as 985it/s and 1.02kit/s, `names` the names of two values that end alike,
-    such as loss and eval_loss.
+    such as loss and eval_loss. `inverse` is the first 1.25s/it in the place of a number in it/s.
     """
 
     def __init__(self, name: str, regex: str) -> None:
@@ -65,6 +66,7 @@ class Pattern:
         self.cut: tuple[str, str] | None = None
         self.units: tuple[str, str] | None = None
         self.names: tuple[str, str] | None = None
+        self.inverse: str | None = None
         self.limit = CpuLimit()
         self.rest_limit = CpuLimit()
         self.reads_rest = True
@@ -72,6 +74,7 @@ class Pattern:
         self._group = _value_group(self._compiled)
         self._strange: re.Pattern[str] | None = None
         self._takes_sign = "-(" in regex
+        self._inverse_unit, self._inverse = _inverted(regex)
         self._unit: tuple[str, str] | None = None
         self._name: str | None = None
         self._before = ""
@@ -79,7 +82,10 @@ class Pattern:
 
     def is_in(self, texts: Sequence[str]) -> bool:
         """Whether any of these texts has a match in its first window, or a missed number."""
-        return any(self._compiled.search(text) or self._misses(text) for text in texts)
+        return any(
+            self._compiled.search(text) or self._misses(text) or self._inverts(text)
+            for text in texts
+        )
 
     def read(self, text: str) -> Iterator[MatchedNumber]:
         """The numbers in the first window of a line."""
@@ -94,6 +100,8 @@ class Pattern:
                 self.negative = self.negative or found
             else:
                 self.missed = self.missed or found
+        elif not matches and (found := self._inverts(plain[:WINDOW])):
+            self.inverse = self.inverse or found
 
     def read_rest(self, text: str) -> Iterator[MatchedNumber]:
         """The numbers in the other windows."""
@@ -192,6 +200,13 @@ class Pattern:
         found = self._strange.search(text)
         return found[1] if found else None
 
+    def _inverts(self, text: str) -> str | None:
+        """A number with the inverse of its unit, which tqdm prints of slow steps."""
+        if self._inverse is None or self._inverse_unit not in text:
+            return None
+        found = self._inverse.search(text)
+        return f"{found[self._group]}{self._inverse_unit}" if found else None
+
 
 def number(raw: object) -> float | None:
     """A number, or one written as text; nan and inf count, since a diverged loss is news."""
@@ -206,6 +221,17 @@ def number(raw: object) -> float | None:
 def _in_text(raw: str | None) -> float | None:
     """A number in a log, which may have separators of thousands."""
     return number(raw.replace(",", "") if raw and _THOUSANDS.fullmatch(raw) else raw)
+
+
+def _inverted(regex: str) -> tuple[str, re.Pattern[str] | None]:
+    """The inverse of a rate's unit and the regex with it, such as s/it; None if it has no rate."""
+    rate = _RATE.search(regex)
+    if rate is None:
+        return "", None
+    try:
+        return f"s/{rate[1]}", re.compile(_RATE.sub(r"s/\1", regex))
+    except re.error:  # a range of characters
+        return "", None
 
 
 def _value_group(pattern: re.Pattern[str]) -> int:

@@ -439,6 +439,31 @@ def test_values_in_different_units_are_a_finding(texts: Sequence[str], shown: st
 
 
 @pytest.mark.parametrize(
+    ("regex", "texts", "shown"),
+    [
+        (r"([0-9.]+)it/s", ("1.25it/s", "2.50s/it"), "2.50s/it"),
+        (r"train.* ([0-9.]+) ?batch/s", ("2.50s/batch", "train 2.50s/batch"), "2.50s/batch"),
+        (r"train.* ([0-9.]+)it/s", ("train 1.25it/s", "epochs 12.0s/it"), None),
+        (r"\b([0-9.]+)[t-z/s]+", ("1.25it/s", "2.50s/it"), None),
+        (r"([0-9.]+) GB/sec", ("1.25 GB/sec", "2.50 s/GB"), None),
+    ],
+)
+def test_slow_steps_in_the_inverse_unit_are_a_finding(
+    regex: str, texts: Sequence[str], shown: str | None
+) -> None:
+    """tqdm prints seconds for each iteration below 1 it/s: the sample would be of the fast ones."""
+    found = findings_of(*texts, speed=regex)
+    assert [(finding.code, finding.message) for finding in found] == [
+        (
+            "metric-value",
+            f"the log has {shown} where metric speed has its number, and its regex does not match "
+            "it: the value is ignored",
+        )
+        for _ in range(1 if shown else 0)
+    ]
+
+
+@pytest.mark.parametrize(
     ("regex", "texts", "names"),
     [
         (r"loss=([0-9.]+)", ("loss=0.5", "val_loss=0.9"), ("loss", "val_loss")),
