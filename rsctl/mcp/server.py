@@ -93,9 +93,8 @@ class Handlers:
 
         stop = Event()
         work = partial(_answer, self._session, asked.name, asked.arguments or {}, stop)
-        own = CapacityLimiter(
-            1
-        )  # by default 40 calls share one: calls that wait hold up the others
+        # By default all calls share 40 threads: those that wait would hold up the others.
+        own = CapacityLimiter(1)
         try:
             return await run_sync(work, abandon_on_cancel=True, limiter=own)
         finally:

@@ -215,8 +215,8 @@ def test_a_report_has_the_rates_since_the_last_one(monkeypatch: pytest.MonkeyPat
     later = report.read()
     assert (later["gbps_in"], later["gbps_out"], later["late"]) == (2.0, 2.0, [])
     reducer.flows = [ReducerStats(10**9, 5 * 10**9)]
-    anew = report.read()
-    assert (anew["gbps_in"], anew["gbps_out"]) == (8.0, 8.0)
+    latest = report.read()
+    assert (latest["gbps_in"], latest["gbps_out"]) == (8.0, 8.0)
 
 
 def test_an_address_that_is_taken_is_said(capfd: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ setup_lines() { # LINE... of targets.slurm.setup, in this shell; a statement may
     done
     setup_statement
 }
-setup_statement() {
+setup_statement() { # evaluates the text that setup_lines has collected
     eval "$rsctl_text" || rsctl_code=$?
     [ "$rsctl_code" = 0 ] || echo "rsctl: targets.slurm.setup: exit code $rsctl_code: $rsctl_text" >&2
     rsctl_text=

@@ -50,7 +50,7 @@ def test_the_program_of_a_reducer_is_killed_and_its_node_remains(
 
 
 def test_a_node_without_ranks(started: list[subprocess.Popen[bytes]]) -> None:
-    """A strike that has no effect is no success of the job."""
+    """If a strike has no effect, the job has not survived it."""
     start(["/bin/sh", "-c", "read _", "rsctl.node.launch"], started)
     node = nodes_of(RUN, in_containers=False)["reducer-0"]
     for strike in (node.kill_ranks, node.fill_disk):

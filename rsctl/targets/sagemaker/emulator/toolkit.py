@@ -60,7 +60,7 @@ def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
         places = [path, path.parent / member.linkname] if member.issym() else [path]
         is_plain = member.isreg() or member.isdir() or member.issym()
         if not is_plain or not all(place.resolve().is_relative_to(root) for place in places):
-            raise tarfile.TarError(f"{member.name} is no file of the code")
+            raise tarfile.TarError(f"{member.name} is outside the folder, or a special file")
         archive.extract(member, root)
 
 

@@ -60,7 +60,7 @@ def test_the_log_of_a_job_that_has_ended_is_read_soon_and_often() -> None:
 
 
 def test_a_refused_request_is_repeated_later_and_later() -> None:
-    """Also at the end of the job, which is no reason to ask at once."""
+    """The pauses are as long at the end of the job."""
     timer = PageTimer(1.0, clock := Clock())
     for most in (2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
         timer.back_off()
