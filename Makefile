@@ -79,4 +79,4 @@ $(INSTALLED): $(FOR_JOBS)
 	touch $@
 
 clean:
-	rm -rf $(VENV) .docs-venv site
+	rm -rf $(VENV) .docs-venv .python site
