@@ -1,4 +1,4 @@
-"""The requirements of target sagemaker in AWS: an identity, a role, quotas, buckets."""
+"""The requirements of target sagemaker in AWS: identity, permissions, role, quotas, buckets."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rsctl.targets.base import Plan
 from rsctl.targets.doctor import Check, Verdict, run_check
 from rsctl.targets.sagemaker.errors import other_limit
 from rsctl.targets.sagemaker.options import sagemaker_options
+from rsctl.targets.sagemaker.permissions import permission_checks
 from rsctl.targets.sagemaker.quota_names import (
     LONGEST_RUN_QUOTA,
     machines_quota,
@@ -41,6 +42,7 @@ def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
         return
     if options.role:
         yield run_check("role", lambda: _role(str(options.role)), "warning")
+    yield from permission_checks(_aws(region), who.message, plan)
     quotas = cache(lambda: _quotas(_aws(region, f"{_OPTIONS}.region")))
     for name, quota, needed in _needed_quotas(job, plan):
         yield run_check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -11,8 +11,12 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from rsctl.clients.aws import Aws
+from rsctl.clients.endpoints import Endpoints
 from rsctl.targets.base import Pool
+from rsctl.targets.doctor import Check
 from rsctl.targets.sagemaker import doctor as aws
+from rsctl.targets.sagemaker.permissions import permission_checks
 
 from .conftest import JobOf, plan_of, short
 
@@ -22,16 +26,58 @@ outputs: s3://mine/out
 targets:
   sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/train"}
 """
+ROLE = "arn:aws:iam::123456789012:role/train"
+ME = "arn:aws:iam::123456789012:role/team/dev"
 PLAN = plan_of(
     "sagemaker",
     Pool(role="worker", count=4, machine="ml.g5.12xlarge"),
     Pool(role="reducer", count=2, machine="ml.c5n.9xlarge"),
 )
+PLAN.request["body"] = {
+    "TrainingJobName": "t-xxxxxx",
+    "RoleArn": ROLE,
+    "AlgorithmSpecification": {
+        "TrainingImage": "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/t:5a5f4fac25240f79"
+    },
+    "InputDataConfig": [
+        {"DataSource": {"S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": "s3://mine/in/"}}},
+        {"DataSource": {"S3DataSource": {"S3DataType": "ManifestFile", "S3Uri": "s3://lists/a"}}},
+        {"DataSource": {"FileSystemDataSource": {"FileSystemId": "fs-0123456789"}}},
+    ],
+    "OutputDataConfig": {"S3OutputPath": "s3://mine/out"},
+    "CheckpointConfig": {"S3Uri": "s3://mine"},
+}
+LOGS = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/TrainingJobs"
+NEEDS = {
+    ME: {
+        "arn:aws:sagemaker:us-east-1:123456789012:training-job/t-xxxxxx": [
+            *("sagemaker:CreateTrainingJob", "sagemaker:DescribeTrainingJob"),
+            *("sagemaker:StopTrainingJob", "sagemaker:AddTags", "sagemaker:ListTags"),
+        ],
+        ROLE: ["iam:PassRole"],
+        f"{LOGS}:*": ["logs:FilterLogEvents"],
+        "*": ["cloudwatch:GetMetricData"],
+    },
+    ROLE: {
+        f"{LOGS}:*": ["logs:CreateLogStream"],
+        f"{LOGS}:log-stream:t-xxxxxx/any": ["logs:PutLogEvents"],
+        "arn:aws:s3:::mine/in/any": ["s3:GetObject"],
+        "arn:aws:s3:::mine": ["s3:ListBucket"],
+        "arn:aws:s3:::lists/a": ["s3:GetObject"],
+        "arn:aws:s3:::lists": ["s3:ListBucket"],
+        "arn:aws:s3:::mine/out/any": ["s3:PutObject"],
+        "arn:aws:s3:::mine/any": ["s3:GetObject", "s3:PutObject"],
+        "arn:aws:ecr:us-east-1:123456789012:repository/team/t": [
+            *("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"),
+        ],
+    },
+}
+"""What the policy simulator is asked for PLAN: actions by resource by identity."""
 Stub = Callable[[str], Stubber]
 
 
 @pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
     """Clients that answer what a test has put down for them, in order."""
     clients: dict[str, Any] = {}
 
@@ -50,6 +96,28 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     return make
 
 
+def simulate(iam: Stubber, decisions: dict[str, dict[str, Any]]) -> None:
+    """Let the policy simulator allow all that PLAN needs but for actions with another decision."""
+    context = {"aws:RequestedRegion": "us-east-1", "iam:PassedToService": "sagemaker.amazonaws.com"}
+    dev = {"Path": "/team/", "RoleName": "dev", "RoleId": "AROA1234567890123457", "Arn": ME}
+    dev["CreateDate"] = datetime(2026, 1, 1, tzinfo=timezone.utc)  # type: ignore[assignment]
+    iam.add_response("get_role", {"Role": dev}, {"RoleName": "dev"})
+    for identity, needs in NEEDS.items():
+        for resource, actions in needs.items():
+            allowed = {"EvalResourceName": resource, "EvalDecision": "allowed"}
+            results = [{"EvalActionName": a, **allowed, **decisions.get(a, {})} for a in actions]
+            query = {
+                "PolicySourceArn": identity,
+                "ActionNames": actions,
+                "ResourceArns": [resource],
+                "ContextEntries": [
+                    {"ContextKeyName": k, "ContextKeyValues": [v], "ContextKeyType": "string"}
+                    for k, v in context.items()
+                ],
+            }
+            iam.add_response("simulate_principal_policy", {"EvaluationResults": results}, query)
+
+
 def answers(stub: Stub, trusted: str, quota: float, bucket_region: str, **others: float) -> None:
     arn = "arn:aws:sts::123456789012:assumed-role/dev/me"
     stub("sts").add_response("get_caller_identity", {"Arn": arn})
@@ -62,7 +130,9 @@ def answers(stub: Stub, trusted: str, quota: float, bucket_region: str, **others
         "CreateDate": datetime(2026, 1, 1, tzinfo=timezone.utc),
         "AssumeRolePolicyDocument": policy,
     }
-    stub("iam").add_response("get_role", {"Role": role}, {"RoleName": "train"})
+    iam = stub("iam")
+    iam.add_response("get_role", {"Role": role}, {"RoleName": "train"})
+    simulate(iam, {})
     quotas = stub("service-quotas")
     values = {"ml.g5.12xlarge for training job usage": quota, **others}
     wanted = {"ServiceCode": "sagemaker"}
@@ -80,6 +150,8 @@ def test_all_is_well(stub: Stub, job_of: JobOf) -> None:
     assert short(list(aws.aws_checks(job_of(JOB), PLAN))) == [
         ("credentials", "ok", "arn:aws:sts::123456789012:assumed-role/dev/me"),
         ("role", "ok", "train trusts sagemaker.amazonaws.com"),
+        ("permissions", "ok", "all 8 that a submission needs"),
+        ("role permissions", "ok", "all 11 that the job needs"),
         ("quota ml.g5.12xlarge", "ok", "4 of 4"),
         ("quota ml.c5n.9xlarge", "ok", "2 needed; the quota is unknown"),
         ("quota machines of a job", "ok", "6 needed; the quota is unknown"),
@@ -151,6 +223,77 @@ def test_spot_machines_have_a_quota_of_their_own(stub: Stub, job_of: JobOf) -> N
         "ask for more in Service Quotas (Amazon SageMaker), or use another machine, or "
         "limits.spot: false",
     )
+
+
+def permissions(iam: Stubber, identity: str) -> list[Check]:
+    iam.activate()
+    return list(permission_checks(Aws(Endpoints(), "us-east-1"), identity, PLAN))
+
+
+ASSUMED = "arn:aws:sts::123456789012:assumed-role/dev/me"
+
+
+def test_permissions_that_are_missing_are_named_with_what_they_are_about(stub: Stub) -> None:
+    denied = {"EvalDecision": "implicitDeny"}
+    iam = stub("iam")
+    simulate(iam, {"iam:PassRole": denied, "s3:ListBucket": {"EvalDecision": "explicitDeny"}})
+    mine, role = permissions(iam, ASSUMED)
+    assert (mine.verdict, mine.message, mine.remedy, mine.path) == (
+        "warning",
+        f"{ME} lacks iam:PassRole on {ROLE}",
+        "add them to its policies, unless a policy of the resource allows them",
+        None,
+    )
+    assert (role.verdict, role.message, role.path) == (
+        "warning",
+        f"{ROLE} lacks s3:ListBucket on arn:aws:s3:::mine, s3:ListBucket on arn:aws:s3:::lists",
+        "targets.sagemaker.role",
+    )
+
+
+@pytest.mark.parametrize("is_specific", [False, True])
+def test_a_permission_with_conditions_that_the_simulator_cannot_know_is_not_missing(
+    stub: Stub, is_specific: bool
+) -> None:
+    unknown: dict[str, Any] = {"MissingContextValues": ["sagemaker:VpcSubnets"]}
+    if is_specific:
+        specific = {"EvalResourceName": "*", "EvalResourceDecision": "implicitDeny", **unknown}
+        unknown = {"ResourceSpecificResults": [specific]}
+    iam = stub("iam")
+    simulate(iam, {"sagemaker:CreateTrainingJob": {"EvalDecision": "implicitDeny", **unknown}})
+    assert short(permissions(iam, ASSUMED))[0] == (
+        "permissions",
+        "ok",
+        "all 8 that a submission needs, if the conditions on sagemaker:CreateTrainingJob hold",
+    )
+
+
+def test_permissions_are_not_checked_where_iam_does_not_tell(stub: Stub) -> None:
+    iam = stub("iam")
+    text = (
+        "User: arn:aws:iam::123456789012:user/me is not authorized to perform: "
+        "iam:SimulatePrincipalPolicy on resource: user me"
+    )
+    for _ in range(2):
+        iam.add_client_error("simulate_principal_policy", "AccessDenied", text, 403)
+    why = "not checked: this needs iam:SimulatePrincipalPolicy and iam:GetRole"
+    assert short(permissions(iam, "arn:aws:iam::123456789012:user/me")) == [
+        ("permissions", "skipped", why),
+        ("role permissions", "skipped", why),
+    ]
+    iam = stub("iam")
+    for _ in range(2):
+        iam.add_client_error("simulate_principal_policy", "AccessDenied", text, 403)
+    assert [
+        short(permissions(stub_of, who))[0]
+        for stub_of, who in [
+            (iam, "arn:aws:iam::123456789012:root"),
+            (iam, "arn:aws:sts::123456789012:federated-user/me"),
+        ]
+    ] == [
+        ("permissions", "ok", "the root user has all"),
+        ("permissions", "skipped", "not checked: IAM does not simulate federated-user"),
+    ]
 
 
 def test_a_bucket_that_is_not_there(stub: Stub, job_of: JobOf) -> None:
