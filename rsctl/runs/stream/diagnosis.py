@@ -22,6 +22,7 @@ from rsctl.runs.stream.exceptions import (
     find_native_error,
     is_below_error,
     unwrapped,
+    without_prefix,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.memory_causes import (
@@ -45,7 +46,7 @@ _RETRIED = re.compile(
     r"|retryable exception: "
 )
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
-_EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
+_EFFECTS = {NCCL, DATA_WORKER, "gpu-start", "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
@@ -63,7 +64,7 @@ _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
     r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
-    r"|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)|[Aa]borted|[Mm]ismatch"
+    r"|\d: E [a-z]\w{1,30}/|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)|[Aa]borted|[Mm]ismatch"
 )
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
@@ -107,6 +108,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
     "gpu-fault": frozenset({"gpu-start"}),
+    "gpu-start": frozenset({"gpu-libraries"}),
     "compile": frozenset({"gpu-binary"}),
     "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
@@ -199,7 +201,7 @@ def known_causes(
     found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
-    if found and {cause.code for cause in found} <= _EFFECTS:  # the reason stands before them
+    if found and all(map(_is_effect, found)):  # the reason stands before them
         found = _causes(CAUSES, _errors_in(earlier)) or found
     found = _most_specific(found, exit_code)
     if not found or {each.code for each in found} & _MISSING:
@@ -222,6 +224,11 @@ def known_causes(
     return _with_warning(found, earlier or lines) or _unknown(
         lines, reported, earlier, signal, known
     )
+
+
+def _is_effect(cause: Finding) -> bool:
+    """Whether a cause has an earlier one; a data loader's worker that was killed says it itself."""
+    return cause.code in _EFFECTS and not cause.message.endswith(": Killed")
 
 
 def _most_specific(found: list[Finding], exit_code: int) -> list[Finding]:
@@ -374,12 +381,19 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 def _text(lines: Iterable[str]) -> str:
     short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
     short = [line for line in short if not _RETRIED.search(line) and not is_below_error(line)]
-    return "\n".join(unwrapped(short))
+    return "\n".join(without_prefix(line.rstrip()) for line in unwrapped(short))
 
 
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:
     found = (known.fill(text) for known in find_known_errors(table, text))
-    return [note(cause.code, cause.summary or "", cause.remedy) for cause in found]
+    return [note(cause.code, cause.summary or "", _of_option(cause)) for cause in found]
+
+
+def _of_option(cause: KnownError) -> str | None:
+    """The remedy; what is called None has no name, as an option of the script is not set."""
+    if not (cause.summary or "").endswith(": None"):
+        return cause.remedy
+    return f"set the option that it comes from, such as in run.args; otherwise {cause.remedy}"
 
 
 def _signal_of(exit_code: int) -> str | None:

@@ -21,7 +21,7 @@ _PREFIX = re.compile(
     r"(?:\[(?:rank|default)\d{1,6}\]: ?|std(?:err|out): ?"
     r"|\[\d{1,6},(?:mpirank:)?\d{1,6}(?:,[\w-]{1,40})?\]<std(?:err|out)>: ?"
     r"|\([\w=, ]{1,60}(?:\([\w-]{1,60}\) )?pid=\d{1,9}(?:, ip=[\da-fA-F.:\[\]]{2,50})?\) ?"
-    r"|\d{1,5}: ?(?=[A-Z ]))"
+    r"|\d{1,5}: ?(?=[A-Z ]|$))"
 )
 _BOX = re.compile(r"[\u2500-\u257f]")
 _BOX_FRAME = re.compile(r" *(/[^:\n]{1,300}\.py):(\d{1,7}) in ([\w<>]{1,100})(?: |$)")
@@ -284,11 +284,16 @@ def is_complete(lines: Sequence[str]) -> bool:
     return bool(_raised(_unmarked([_plain(line[:_LONGEST_LINE]) for line in lines])))
 
 
-def _plain(line: str) -> str:
-    """A line without the marks that launchers, groups and terminals put before it."""
-    line = line.rstrip()
+def without_prefix(line: str) -> str:
+    """A line without the marks of its rank that launchers put before it."""
     while match := _PREFIX.match(line):
         line = line[match.end() :]
+    return line
+
+
+def _plain(line: str) -> str:
+    """A line without the marks that launchers, groups and terminals put before it."""
+    line = without_prefix(line.rstrip())
     if _BOX.search(line[:3]):  # a traceback of rich
         line = _BOX.sub("", line)
         return _box_frame(line)

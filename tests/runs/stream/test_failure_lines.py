@@ -201,5 +201,6 @@ def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str
     ]
     assert failure_lines([*own, *header, *later]) == own
     assert failure_lines(["step 1", *header, *later]) == later
+    assert failure_lines([*own[1:], *header, *later]) == own[1:]  # the log is cut
     steps = [f"step {n}" for n in range(9)]
     assert failure_lines([*own, *steps, *header, *later]) == later
