@@ -22,7 +22,7 @@ from rsctl.runs.stream.exceptions import (
     find_native_error,
     is_below_error,
     unwrapped,
-    without_prefix,
+    without_marks,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.memory_causes import (
@@ -46,11 +46,14 @@ _RETRIED = re.compile(
     r"|retryable exception: "
 )
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
-_EFFECTS = {NCCL, DATA_WORKER, "gpu-start", "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
+_EFFECTS = frozenset(
+    {NCCL, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons", "pipe"}
+    | {"ray-worker"}
+)
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
-    r"|AcceleratorError|DatasetGenerationError|CancelledError"
+    r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
@@ -213,12 +216,14 @@ def known_causes(
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
     found = _most_specific(found, exit_code)
-    if not found and _is_vague(find_exception(lines)):
+    is_vague = _is_vague(find_exception(lines))
+    if not found and is_vague:
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         found = _most_specific(found, exit_code)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    general = [each for each in general if is_vague or each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, earlier or lines) or _unknown(
@@ -381,7 +386,7 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 def _text(lines: Iterable[str]) -> str:
     short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
     short = [line for line in short if not _RETRIED.search(line) and not is_below_error(line)]
-    return "\n".join(without_prefix(line.rstrip()) for line in unwrapped(short))
+    return "\n".join(without_marks(unwrapped(short)))
 
 
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:

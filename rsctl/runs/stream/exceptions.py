@@ -284,8 +284,15 @@ def is_complete(lines: Sequence[str]) -> bool:
     return bool(_raised(_unmarked([_plain(line[:_LONGEST_LINE]) for line in lines])))
 
 
-def without_prefix(line: str) -> str:
-    """A line without the marks of its rank that launchers put before it."""
+def without_marks(lines: Sequence[str]) -> list[str]:
+    """The lines without the marks that launchers put before them, and loggers before a traceback's
+    lines.
+    """
+    return _unmarked([_without_prefix(line) for line in lines])
+
+
+def _without_prefix(line: str) -> str:
+    line = line.rstrip()
     while match := _PREFIX.match(line):
         line = line[match.end() :]
     return line
@@ -293,7 +300,7 @@ def without_prefix(line: str) -> str:
 
 def _plain(line: str) -> str:
     """A line without the marks that launchers, groups and terminals put before it."""
-    line = without_prefix(line.rstrip())
+    line = _without_prefix(line)
     if _BOX.search(line[:3]):  # a traceback of rich
         line = _BOX.sub("", line)
         return _box_frame(line)

@@ -60,7 +60,7 @@ def _last_failure(kept: list[str]) -> list[str]:
         starts.pop()
     if starts and _is_of_starter(kept[starts[-1] :]):
         before = kept[: starts[-1]]
-        if len(starts) > 1 or find_exception(before[-_PLAIN_LINES:]):
+        if len(starts) > 1 or known_causes(before[-_PLAIN_LINES:], 1, None):
             kept = before
             starts.pop()
     if not starts:

@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from rsctl.runs.stream.diagnosis import known_causes
 from rsctl.runs.stream.failure_lines import failure_lines
 
 CHAINED = """\
@@ -204,3 +205,47 @@ def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str
     assert failure_lines([*own[1:], *header, *later]) == own[1:]  # the log is cut
     steps = [f"step {n}" for n in range(9)]
     assert failure_lines([*own, *steps, *header, *later]) == later
+
+
+STARTERS = {
+    "torchrun": [
+        "Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 269, in '
+        "launch_agent",
+        "    raise ChildFailedError(",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "train.py FAILED",
+    ],
+    "accelerate": [
+        "Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/site-packages/accelerate/commands/launch.py", line 763, in '
+        "simple_launcher",
+        "    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)",
+        "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit "
+        "status 1.",
+    ],
+    "toolkit": [
+        "sagemaker-training-toolkit ERROR    ExecuteUserScriptError:",
+        "ExitCode 1",
+        'ErrorMessage ""',
+    ],
+}
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+@pytest.mark.parametrize(
+    ("own", "code"),
+    [
+        (["[rank3]: Cuda failure 802 'system not yet initialized'"], "gpu-state"),
+        (["/usr/bin/python: No module named mpi4py"], "module"),
+        (["KeyError: 'loader-0'"], "key-missing"),
+    ],
+)
+def test_the_cause_that_stands_before_the_report_of_a_starter(
+    own: list[str], code: str, starter: str
+) -> None:
+    lines = ["step 7", *own, *STARTERS[starter]]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == [code]
+    report = ["step 7", *STARTERS[starter]]
+    assert failure_lines(report)[-3:] == STARTERS[starter][-3:]
