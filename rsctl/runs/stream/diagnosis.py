@@ -67,7 +67,8 @@ _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
     r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
-    r"|\d: E [a-z]\w{1,30}/|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)|[Aa]borted|[Mm]ismatch"
+    r"|\d: E [a-z]\w{1,30}/|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)"
+    r"|[Aa]borted|[Mm]ismatch"
 )
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
@@ -87,6 +88,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "certificate": frozenset({"clock"}),
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
+    "checkpoint-mismatch": frozenset({"sharded-tensor"}),
     "disk": frozenset({"shared-memory"}),
     "file-missing": frozenset({"file-lock"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
@@ -103,6 +105,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "slurm-launch": frozenset({"slurm-credential"}),
     "slurm-request": frozenset({"slurm-credential"}),
     "neuron-compile": frozenset({"library"}),
+    "neuron-load": frozenset({"neuron-memory"}),
     "neuron-run": frozenset({"neuron-device", "neuron-load", "neuron-memory"}),
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),

@@ -28,7 +28,8 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-memory",
-        r"_(?:pre|post)_state_dict_hook\b(?<!load_state_dict_hook)[\s\S]{0,3000}?CUDA out of memory",
+        r"_(?:pre|post)_state_dict_hook\b(?<!load_state_dict_hook)[\s\S]{0,3000}?CUDA out of "
+        r"memory",
         "the GPU ran out of memory while FSDP gathered the whole model to save it",
         "save sharded checkpoints (SHARDED_STATE_DICT, torch.distributed.checkpoint), or gather it "
         "on the CPU of one rank: FullStateDictConfig(offload_to_cpu=True, rank0_only=True)",

@@ -13,7 +13,7 @@ def cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
 SERVICE_CAUSES = (
     cause(
         "storage-denied",
-        r"does not have (storage\.(?:objects|buckets)\.\w+) access"
+        r"does not have [`\[]{0,2}(storage\.(?:objects|buckets)\.\w+)[^\n]{0,60}? (?:access|IAM)"
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
         r"|PermissionError: (?:Forbidden|Access Denied)()"
         r"|(?<!If the bucket is a )requester pays bucket()"

@@ -477,6 +477,7 @@ def test_of_several_causes_the_one_that_explains_the_others(
 
 
 MARKS = ["", "[rank1]: ", "3: ", "[1,3]<stderr>:", "[1,mpirank:3,algo-2]<stderr>:", "[default3]:"]
+RECORDS = ["2025-05-16T16:39:51.208-07:00 ", "2025-05-16T16:39:51Z ", "algo-1-57SXP_1  | "]
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -490,6 +491,42 @@ def test_a_cause_of_several_lines_below_the_marks_of_a_launcher(mark: str) -> No
     (cause,) = known_causes([f"{mark}{line}" for line in lines], 139, "SIGSEGV")
     assert cause.message.endswith(': "/app/train.py", line 7 in step')
     assert "PYTHONFAULTHANDLER" not in (cause.remedy or "")
+
+
+@pytest.mark.parametrize("mark", [*MARKS, *RECORDS])
+def test_an_exception_without_its_traceback_behind_a_mark(mark: str) -> None:
+    lines = [f"{mark}step 3", f"{mark}UnboundLocalError: local variable 'a' referenced before"]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["name-undefined"]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (
+            "OSError: /env/site-packages/bitsandbytes/libbitsandbytes_cpu.so: cannot open shared "
+            "object file: No such file or directory",
+            ["cuda-library"],
+        ),
+        (
+            'RuntimeError: nrt_load_collectives status=4 message="Allocation Failure"',
+            ["neuron-memory"],
+        ),
+        (
+            "size mismatch for a.bias: copying a param with shape torch.Size([320]) from "
+            "checkpoint, the shape in current model is torch.Size([0]).",
+            ["sharded-tensor"],
+        ),
+        (
+            "Error: Service account `a@b.c` does not have `[storage.objects.get, "
+            'storage.objects.create]` IAM permission(s) to the bucket "d".',
+            ["storage-denied"],
+        ),
+    ],
+)
+def test_a_cause_and_not_what_follows_from_it(text: str, codes: list[str]) -> None:
+    causes = known_causes(failure_lines([text]), 1, None, earlier=[text])
+    assert [cause.code for cause in causes] == codes
 
 
 @pytest.mark.parametrize(

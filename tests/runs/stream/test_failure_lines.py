@@ -210,7 +210,7 @@ def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str
 STARTERS = {
     "torchrun": [
         "Traceback (most recent call last):",
-        '  File "/opt/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 269, in '
+        '  File "/opt/python3.11/site-packages/torch/distributed/launcher/api.py", line 269, in '
         "launch_agent",
         "    raise ChildFailedError(",
         "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
