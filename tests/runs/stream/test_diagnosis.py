@@ -477,7 +477,7 @@ def test_of_several_causes_the_one_that_explains_the_others(
 
 
 MARKS = ["", "[rank1]: ", "3: ", "[1,3]<stderr>:", "[1,mpirank:3,algo-2]<stderr>:", "[default3]:"]
-RECORDS = ["2025-05-16T16:39:51.208-07:00 ", "2025-05-16T16:39:51Z ", "algo-1-57SXP_1  | "]
+RECORDS = ["2025-05-16T16:39:51.208-07:00 ", "2025-05-16T16:39:51Z ", "algo-1-57SXP_1  | ", "x4z-algo-1-0c5g8 | "]
 
 
 @pytest.mark.parametrize("mark", MARKS)
