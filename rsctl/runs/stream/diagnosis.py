@@ -73,6 +73,11 @@ _ERROR = re.compile(
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
 )
+_LOGGED = re.compile(
+    r"\b(?:ERROR|CRITICAL|FATAL)\b[^\n]{0,60}?[\]:\s|-](?=(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}Error: )"
+)
+"""What a logger puts before the text of an exception."""
+
 _NCCL_LAST_ERROR = re.compile(r"Last error:\s{0,9}\n(?:\[rank\d+\]: )?([^\n]{1,160})")
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
 _LINK = frozenset(
@@ -309,6 +314,8 @@ def _unknown(
         return [_exception(raised)]
     is_guess = known is None or known.code == "arguments"
     error = find_error_line(earlier or lines) if is_guess and not signal else None
+    if error and (logged := _LOGGED.search(error)):
+        return known_causes([error[logged.end() :]], 1, None)
     if error or known:
         return [_error(error)] if error else [known] if known else []
     ended = _causes(REPORT_CAUSES, report)[:1]

@@ -477,7 +477,9 @@ def test_of_several_causes_the_one_that_explains_the_others(
 
 
 MARKS = ["", "[rank1]: ", "3: ", "[1,3]<stderr>:", "[1,mpirank:3,algo-2]<stderr>:", "[default3]:"]
-RECORDS = ["2025-05-16T16:39:51.208-07:00 ", "2025-05-16T16:39:51Z ", "algo-1-57SXP_1  | ", "x4z-algo-1-0c5g8 | "]
+RECORDS = ["2025-05-16T16:39:51.208-07:00 ", "2025-05-16T16:39:51Z "]
+RECORDS += ["algo-1-57SXP_1  | ", "x4z-algo-1-0c5g8 | "]
+LOGGED = ["2025-01-31 12:00:01,123 - ERROR - ", "ERROR:root:", "[1,3]<stderr>:ERROR train.py:7 - "]
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -493,9 +495,9 @@ def test_a_cause_of_several_lines_below_the_marks_of_a_launcher(mark: str) -> No
     assert "PYTHONFAULTHANDLER" not in (cause.remedy or "")
 
 
-@pytest.mark.parametrize("mark", [*MARKS, *RECORDS])
+@pytest.mark.parametrize("mark", [*MARKS, *RECORDS, *LOGGED])
 def test_an_exception_without_its_traceback_behind_a_mark(mark: str) -> None:
-    lines = [f"{mark}step 3", f"{mark}UnboundLocalError: local variable 'a' referenced before"]
+    lines = ["step 3", f"{mark}UnboundLocalError: local variable 'a' referenced before"]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert [cause.code for cause in causes] == ["name-undefined"]
 
