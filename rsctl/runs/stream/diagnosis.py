@@ -85,7 +85,7 @@ _LINK = frozenset(
     | {"service-unavailable", "hub-limit"}
 )
 _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
-    "network": _LINK,
+    "network": _LINK | {"cloud-call"},
     "connection-lost": _LINK | {"network"},
     "hub-access": frozenset({"hub-write"}),
     "ray-worker": frozenset({"node-lost"}),

@@ -203,6 +203,14 @@ SERVICE_CAUSES = (
         "correct HTTPS_PROXY, HTTP_PROXY and NO_PROXY in run.env, or in the image",
     ),
     cause(
+        "cloud-call",
+        r"endpoint URL: \"https?://[\w.-]{0,120}?\b(?:s3|sts|sagemaker|logs)\."
+        r"(?![a-z]{2,3}(?:-[a-z]{2,9}){1,3}-\d\.)([\w-]{1,40})\.amazonaws\.com",
+        "AWS has no region of this name: {names}",
+        "set AWS_DEFAULT_REGION in run.env to a region, such as us-east-1, and the same in the "
+        "configuration of the script",
+    ),
+    cause(
         "network",
         r"Temporary failure in name resolution|Could not resolve host|<urlopen error (?!\[SSL)"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"

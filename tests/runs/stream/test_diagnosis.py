@@ -524,6 +524,16 @@ def test_an_exception_without_its_traceback_behind_a_mark(mark: str) -> None:
             'storage.objects.create]` IAM permission(s) to the bucket "d".',
             ["storage-denied"],
         ),
+        (
+            "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "
+            '"https://data.s3.none.amazonaws.com/a.json"',
+            ["cloud-call"],
+        ),
+        (
+            "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "
+            '"https://data.s3.us-east-1.amazonaws.com/a.json"',
+            ["network"],
+        ),
     ],
 )
 def test_a_cause_and_not_what_follows_from_it(text: str, codes: list[str]) -> None:
