@@ -224,14 +224,16 @@ def known_causes(
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
     found = _most_specific(found, exit_code)
-    is_vague = _is_vague(find_exception(lines))
+    raised = find_exception(lines)
+    is_vague = _is_vague(raised)
     if not found and is_vague:
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         found = _most_specific(found, exit_code)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
-    general = [each for each in general if is_vague or each.code != "script-failed"]
+    if not is_vague or (raised and raised.text.startswith("AssertionError")):
+        general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, earlier or lines) or _unknown(

@@ -239,6 +239,7 @@ STARTERS = {
         (["[rank3]: Cuda failure 802 'system not yet initialized'"], "gpu-state"),
         (["/usr/bin/python: No module named mpi4py"], "module"),
         (["KeyError: 'loader-0'"], "key-missing"),
+        (["  File \"/app/train.py\", line 3, in main", "    assert n", "AssertionError"], "exception"),
     ],
 )
 def test_the_cause_that_stands_before_the_report_of_a_starter(
