@@ -207,7 +207,7 @@ def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str
     assert failure_lines([*own, *steps, *header, *later]) == later
 
 
-STARTERS = {
+REPORTS = {
     "torchrun": [
         "Traceback (most recent call last):",
         '  File "/opt/python3.11/site-packages/torch/distributed/launcher/api.py", line 269, in '
@@ -232,21 +232,24 @@ STARTERS = {
 }
 
 
-@pytest.mark.parametrize("starter", STARTERS)
+@pytest.mark.parametrize("starter", REPORTS)
 @pytest.mark.parametrize(
     ("own", "code"),
     [
         (["[rank3]: Cuda failure 802 'system not yet initialized'"], "gpu-state"),
         (["/usr/bin/python: No module named mpi4py"], "module"),
         (["KeyError: 'loader-0'"], "key-missing"),
-        (["  File \"/app/train.py\", line 3, in main", "    assert n", "AssertionError"], "exception"),
+        (
+            ['  File "/app/train.py", line 3, in main', "    assert n", "AssertionError"],
+            "exception",
+        ),
     ],
 )
 def test_the_cause_that_stands_before_the_report_of_a_starter(
     own: list[str], code: str, starter: str
 ) -> None:
-    lines = ["step 7", *own, *STARTERS[starter]]
+    lines = ["step 7", *own, *REPORTS[starter]]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert [cause.code for cause in causes] == [code]
-    report = ["step 7", *STARTERS[starter]]
-    assert failure_lines(report)[-3:] == STARTERS[starter][-3:]
+    report = ["step 7", *REPORTS[starter]]
+    assert failure_lines(report)[-3:] == REPORTS[starter][-3:]
