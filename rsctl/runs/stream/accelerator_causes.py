@@ -92,7 +92,7 @@ ACCELERATOR_CAUSES = (
     ),
     cause(
         "neuron-memory",
-        r"nrt_tensor_allocate\w{0,20}[^\n]{0,40}status=[1-9]|NRT_RESOURCE\b"
+        r"nrt_tensor_allocate\w{0,20}[^\n]{0,40}status=[1-9]|nrt_\w{1,40} status=4\b|NRT_RESOURCE\b"
         r"|(?:TDRV|NRT):\w{0,40}\]?[^\n]{0,80}Failed to alloc|Not enough runtime resource to load",
         "the memory of a NeuronCore is exhausted",
         "use a smaller batch or model, tensor or pipeline parallelism, or bf16",

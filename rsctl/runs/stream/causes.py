@@ -111,18 +111,18 @@ GENERAL_CAUSES = (
         "kernel, exclude the node",
     ),
     cause(
-        "json",
-        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded|JSONDecodeError",
-        "a text that must be JSON cannot be parsed",
-        "see the lines above for its file; hyperparameters of SageMaker are JSON values, too",
-    ),
-    cause(
         "mpi-abort",
         r"MPI_ABORT was invoked on rank (\d{1,6})",
         "a rank ended the MPI job: {names}",
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
     *GENERAL_FRAMEWORK_CAUSES,
+    cause(
+        "json",
+        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded|JSONDecodeError",
+        "a text that must be JSON cannot be parsed",
+        "see the lines above for its file; hyperparameters of SageMaker are JSON values, too",
+    ),
     *GENERAL_SERVICE_CAUSES,
     *GENERAL_ACCELERATOR_CAUSES,
 )

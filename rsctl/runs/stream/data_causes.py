@@ -40,7 +40,7 @@ DATA_CAUSES = (
     ),
     cause(
         "data-types",
-        r"Arrow(?:Invalid|TypeError|NotImplementedError|CapacityError): "
+        r"Arrow(?:Invalid|TypeError|NotImplementedError|CapacityError)(?:'>)?: "
         r"(?!Not an? |Could not open|JSON parse error: (?!Column|A column|straddling)"
         r"|[^\n]{0,40}[Mm]agic"
         r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b))"

@@ -22,6 +22,7 @@ from rsctl.runs.stream.exceptions import (
     find_native_error,
     is_below_error,
     unwrapped,
+    without_marks,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
 from rsctl.runs.stream.memory_causes import (
@@ -45,11 +46,14 @@ _RETRIED = re.compile(
     r"|retryable exception: "
 )
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
-_EFFECTS = {NCCL, "mpi-call", "mpi-daemons", "pipe", "ray-worker"}
+_EFFECTS = frozenset(
+    {NCCL, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons", "pipe"}
+    | {"ray-worker"}
+)
 _VAGUE = re.compile(
     r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
-    r"|AcceleratorError|DatasetGenerationError|CancelledError"
+    r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
@@ -63,11 +67,17 @@ _ERROR = re.compile(
     r"NCCL WARN|[Ee]rror|ERROR|FATAL|CRITICAL|NVRM|[Ff]ailed|Assertion|terminate called|panicked"
     r"|[Cc]annot|[Rr]efused|[Dd]enied|[Cc]ould not|[Cc]ouldn't|[Uu]nable|not found|Not found"
     r"|No such|got completion with|[Kk]illed|application crash on|OOM|oom[_-]kill|exceeded"
-    r"|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)|[Aa]borted|[Mm]ismatch"
+    r"|\d: E [a-z]\w{1,30}/|[Dd]isconnected|[Ll]ost (?:contact|connection|communication)"
+    r"|[Aa]borted|[Mm]ismatch"
 )
 _NCCL_WARNING = re.compile(
     rf"(?:NCCL|\.(?:cu|cc|h):\d{{1,5}}) WARN (?!{HARMLESS_WARNING})([^\n]{{1,160}})"
 )
+_LOGGED = re.compile(
+    r"\b(?:ERROR|CRITICAL|FATAL)\b[^\n]{0,60}?[\]:\s|-](?=(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}Error: )"
+)
+"""What a logger puts before the text of an exception."""
+
 _NCCL_LAST_ERROR = re.compile(r"Last error:\s{0,9}\n(?:\[rank\d+\]: )?([^\n]{1,160})")
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
 _LINK = frozenset(
@@ -75,7 +85,7 @@ _LINK = frozenset(
     | {"service-unavailable", "hub-limit"}
 )
 _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
-    "network": _LINK,
+    "network": _LINK | {"cloud-call"},
     "connection-lost": _LINK | {"network"},
     "hub-access": frozenset({"hub-write"}),
     "ray-worker": frozenset({"node-lost"}),
@@ -83,6 +93,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "certificate": frozenset({"clock"}),
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
+    "checkpoint-mismatch": frozenset({"sharded-tensor"}),
     "disk": frozenset({"shared-memory"}),
     "file-missing": frozenset({"file-lock"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
@@ -99,6 +110,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "slurm-launch": frozenset({"slurm-credential"}),
     "slurm-request": frozenset({"slurm-credential"}),
     "neuron-compile": frozenset({"library"}),
+    "neuron-load": frozenset({"neuron-memory"}),
     "neuron-run": frozenset({"neuron-device", "neuron-load", "neuron-memory"}),
     "pipe": frozenset({"tracker-failed", DATA_WORKER, "memory", "shared-memory", "disk"}),
     "module": frozenset({"module-name"}),
@@ -107,6 +119,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
     "gpu-fault": frozenset({"gpu-start"}),
+    "gpu-start": frozenset({"gpu-libraries"}),
     "compile": frozenset({"gpu-binary"}),
     "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
@@ -199,7 +212,7 @@ def known_causes(
     found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
     if killer.out_of_memory and any(each.code == DATA_WORKER for each in found):
         found.insert(0, _sigkill(True, False))
-    if found and {cause.code for cause in found} <= _EFFECTS:  # the reason stands before them
+    if found and all(map(_is_effect, found)):  # the reason stands before them
         found = _causes(CAUSES, _errors_in(earlier)) or found
     found = _most_specific(found, exit_code)
     if not found or {each.code for each in found} & _MISSING:
@@ -211,17 +224,26 @@ def known_causes(
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
     found = _most_specific(found, exit_code)
-    if not found and _is_vague(find_exception(lines)):
+    raised = find_exception(lines)
+    is_vague = _is_vague(raised)
+    if not found and is_vague:
         errors = _errors_in(earlier)
         found = _causes(CAUSES, errors) or _causes(SCRIPT_CAUSES, errors)
         found = _most_specific(found, exit_code)
         texts.append(errors)
     general = next(filter(None, (_causes(GENERAL_CAUSES, text) for text in texts)), [])
+    if not is_vague or (raised and raised.text.startswith("AssertionError")):
+        general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, earlier or lines) or _unknown(
         lines, reported, earlier, signal, known
     )
+
+
+def _is_effect(cause: Finding) -> bool:
+    """Whether a cause has an earlier one; a data loader's worker that was killed says it itself."""
+    return cause.code in _EFFECTS and not cause.message.endswith(": Killed")
 
 
 def _most_specific(found: list[Finding], exit_code: int) -> list[Finding]:
@@ -294,6 +316,8 @@ def _unknown(
         return [_exception(raised)]
     is_guess = known is None or known.code == "arguments"
     error = find_error_line(earlier or lines) if is_guess and not signal else None
+    if error and (logged := _LOGGED.search(error)):
+        return known_causes([error[logged.end() :]], 1, None)
     if error or known:
         return [_error(error)] if error else [known] if known else []
     ended = _causes(REPORT_CAUSES, report)[:1]
@@ -374,12 +398,19 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 def _text(lines: Iterable[str]) -> str:
     short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
     short = [line for line in short if not _RETRIED.search(line) and not is_below_error(line)]
-    return "\n".join(unwrapped(short))
+    return "\n".join(without_marks(unwrapped(short)))
 
 
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:
     found = (known.fill(text) for known in find_known_errors(table, text))
-    return [note(cause.code, cause.summary or "", cause.remedy) for cause in found]
+    return [note(cause.code, cause.summary or "", _of_option(cause)) for cause in found]
+
+
+def _of_option(cause: KnownError) -> str | None:
+    """The remedy; what is called None has no name, as an option of the script is not set."""
+    if not (cause.summary or "").endswith(": None"):
+        return cause.remedy
+    return f"set the option that it comes from, such as in run.args; otherwise {cause.remedy}"
 
 
 def _signal_of(exit_code: int) -> str | None:

@@ -21,7 +21,9 @@ _PREFIX = re.compile(
     r"(?:\[(?:rank|default)\d{1,6}\]: ?|std(?:err|out): ?"
     r"|\[\d{1,6},(?:mpirank:)?\d{1,6}(?:,[\w-]{1,40})?\]<std(?:err|out)>: ?"
     r"|\([\w=, ]{1,60}(?:\([\w-]{1,60}\) )?pid=\d{1,9}(?:, ip=[\da-fA-F.:\[\]]{2,50})?\) ?"
-    r"|\d{1,5}: ?(?=[A-Z ]))"
+    r"|\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:?\d\d) ?"
+    r"|(?:[\w.-]{0,60}algo-\d{1,3}-\w{5}|[\w.-]{1,60}[-_]\d{1,4}) {1,9}\| ?"
+    r"|\d{1,5}: ?(?=[A-Z ]|$))"
 )
 _BOX = re.compile(r"[\u2500-\u257f]")
 _BOX_FRAME = re.compile(r" *(/[^:\n]{1,300}\.py):(\d{1,7}) in ([\w<>]{1,100})(?: |$)")
@@ -284,11 +286,23 @@ def is_complete(lines: Sequence[str]) -> bool:
     return bool(_raised(_unmarked([_plain(line[:_LONGEST_LINE]) for line in lines])))
 
 
-def _plain(line: str) -> str:
-    """A line without the marks that launchers, groups and terminals put before it."""
+def without_marks(lines: Sequence[str]) -> list[str]:
+    """The lines without the marks that launchers put before them, and loggers before a traceback's
+    lines.
+    """
+    return _unmarked([_without_prefix(line) for line in lines])
+
+
+def _without_prefix(line: str) -> str:
     line = line.rstrip()
     while match := _PREFIX.match(line):
         line = line[match.end() :]
+    return line
+
+
+def _plain(line: str) -> str:
+    """A line without the marks that launchers, groups and terminals put before it."""
+    line = _without_prefix(line)
     if _BOX.search(line[:3]):  # a traceback of rich
         line = _BOX.sub("", line)
         return _box_frame(line)

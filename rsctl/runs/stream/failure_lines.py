@@ -55,12 +55,12 @@ def failure_lines(lines: Iterable[str]) -> list[str]:
 def _last_failure(kept: list[str]) -> list[str]:
     """The last traceback of a log, otherwise its last lines."""
     starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
-    while len(starts) > 1 and (header := _beside(kept, starts)):
+    while starts and (header := _beside(kept, starts)):
         kept = kept[:header]
         starts.pop()
     if starts and _is_of_starter(kept[starts[-1] :]):
         before = kept[: starts[-1]]
-        if len(starts) > 1 or find_exception(before[-_PLAIN_LINES:]):
+        if len(starts) > 1 or known_causes(before[-_PLAIN_LINES:], 1, None):
             kept = before
             starts.pop()
     if not starts:
@@ -77,7 +77,7 @@ def _beside(kept: list[str], starts: list[int]) -> int:
     """Where a last traceback begins that Python prints as the program ends by the one before it; 0
     if it is another.
     """
-    block = kept[starts[-2] : starts[-1]]
+    block = kept[starts[-2] if len(starts) > 1 else 0 : starts[-1]]
     header = next(
         (i for i, line in enumerate(block[-_BESIDE_LINES:]) if _BESIDE.search(line)), None
     )

@@ -127,6 +127,14 @@ FRAMEWORK_CAUSES = (
         "FSDP wraps them, with use_orig_params=True; optimizers with 8-bit states need FSDP2",
     ),
     cause(
+        "fsdp",
+        r"Could not find the transformer layer class (?!to wrap)`?(\w{1,80})"
+        r"|Could not find the transformer layer class to wrap",
+        "the model has no layer of the class that FSDP shall wrap: {names}",
+        "name the class of this model's own layers, as print(model) shows it, in "
+        "fsdp_transformer_layer_cls_to_wrap: of fsdp_config, or of accelerate's configuration file",
+    ),
+    cause(
         "sharded-tensor",
         r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"

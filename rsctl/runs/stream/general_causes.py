@@ -85,12 +85,20 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "crash",
-        r"Current thread 0x\w{1,20}[^\n]{0,60}:\n(?: *<no Python frame>\n)? *File "
-        r"(\"[^\"\n]{1,200}\", line \d{1,7} in [^\n]{1,80})"
-        r"|[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
+        r"(?:Current t|Fatal Python error: Segmentation fault\n{1,2}T)hread 0x\w{1,20}"
+        r"[^\n]{0,60}:\n(?: *<no Python frame>\n)? *File "
+        r"(\"[^\"\n]{1,200}\", line \d{1,7} in [^\n]{1,80})",
+        "native code crashed, called from: {names}",
+        "install builds of the package that it calls, or of the libraries below it, that belong to "
+        "the image's torch, CUDA and Python; in a collective operation see the lines of NCCL "
+        "(NCCL_DEBUG=INFO in run.env); if it happens on one machine only, exclude that machine",
+    ),
+    cause(
+        "crash",
+        r"[Ss]egmentation fault|Caught signal 11|exitcode: -11\b|Signals\.SIGSEGV|exited on "
         r"signal 11\b"
         r"|return code = -11\b",
-        "native code crashed: {names}",
+        "native code crashed",
         "set PYTHONFAULTHANDLER=1 in run.env: the log then contains the position of the crash",
     ),
     cause(
@@ -119,6 +127,14 @@ GENERAL_FRAMEWORK_CAUSES = (
         "a file of a lock was deleted while processes used it: {names}",
         "let no other run or process delete files in that folder: give each run a cache of its own "
         "on a local disk (below /tmp), or let one rank of a node fill it before the others",
+    ),
+    cause(
+        "input-missing",
+        r"KeyError: 'SM_CHANNEL_(\w{1,80})'"
+        r"|No such file or directory: '/opt/ml/input/data/([\w.-]{1,80})/?'",
+        "the script reads an input that the job does not have: {names}",
+        "name it so in inputs of the job (lower case after SM_CHANNEL_), or let the script read "
+        "the folder of an input that the job has",
     ),
     cause(
         "file-missing",

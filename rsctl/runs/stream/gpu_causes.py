@@ -28,6 +28,14 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-memory",
+        r"_(?:pre|post)_state_dict_hook\b(?<!load_state_dict_hook)[\s\S]{0,3000}?CUDA out of "
+        r"memory",
+        "the GPU ran out of memory while FSDP gathered the whole model to save it",
+        "save sharded checkpoints (SHARDED_STATE_DICT, torch.distributed.checkpoint), or gather it "
+        "on the CPU of one rank: FullStateDictConfig(offload_to_cpu=True, rank0_only=True)",
+    ),
+    cause(
+        "gpu-memory",
         r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
         r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
         r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"

@@ -8,7 +8,7 @@ from rsctl.runs.stream.service_causes import cause
 
 _CUDA_LIBRARY = (
     r"lib(?:cudart|cublas(?:Lt)?|cudnn|cufft|curand|cusolver|cusparse(?:Lt)?|cupti|nvrtc|nvJitLink"
-    r"|nvToolsExt|nccl(?!-))(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
+    r"|nvToolsExt|nccl(?!-)|bitsandbytes)(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
 )
 
 PACKAGE_CAUSES = (
@@ -66,7 +66,7 @@ PACKAGE_CAUSES = (
         "cuda-library",
         rf"Could not load library ({_CUDA_LIBRARY})"
         rf"|({_CUDA_LIBRARY}): cannot open shared object file"
-        r"|CUDA Setup failed despite GPU being available()|CUDA SETUP: Setup Failed()",
+        r"|CUDA Setup failed despite (?:GPU|CUDA) being available()|CUDA SETUP: Setup Failed()",
         "a package was built for a CUDA library that is not installed: {names}",
         "install a build of the package for the installed CUDA, or use an image.base with the "
         "required CUDA version",

@@ -13,7 +13,7 @@ def cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
 SERVICE_CAUSES = (
     cause(
         "storage-denied",
-        r"does not have (storage\.(?:objects|buckets)\.\w+) access"
+        r"does not have [`\[]{0,2}(storage\.(?:objects|buckets)\.\w+)[^\n]{0,60}? (?:access|IAM)"
         r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
         r"|PermissionError: (?:Forbidden|Access Denied)()"
         r"|(?<!If the bucket is a )requester pays bucket()"
@@ -201,6 +201,14 @@ SERVICE_CAUSES = (
         r"ProxyError\('([^'\n]{1,100})|Tunnel connection failed: ([^\n'\"]{1,100})",
         "the proxy on the way to a server cannot be used: {names}",
         "correct HTTPS_PROXY, HTTP_PROXY and NO_PROXY in run.env, or in the image",
+    ),
+    cause(
+        "cloud-call",
+        r"endpoint URL: \"https?://[\w.-]{0,120}?\b(?:s3|sts|sagemaker|logs)\."
+        r"(?![a-z]{2,3}(?:-[a-z]{2,9}){1,3}-\d\.)([\w-]{1,40})\.amazonaws\.com",
+        "AWS has no region of this name: {names}",
+        "set AWS_DEFAULT_REGION in run.env to a region, such as us-east-1, and the same in the "
+        "configuration of the script",
     ),
     cause(
         "network",

@@ -474,3 +474,148 @@ def test_of_several_causes_the_one_that_explains_the_others(
     lines: list[str], exit_code: int, codes: list[str]
 ) -> None:
     assert [cause.code for cause in known_causes(lines, exit_code, None, earlier=lines)] == codes
+
+
+MARKS = ["", "[rank1]: ", "3: ", "[1,3]<stderr>:", "[1,mpirank:3,algo-2]<stderr>:", "[default3]:"]
+RECORDS = ["2025-05-16T16:39:51.208-07:00 ", "2025-05-16T16:39:51Z "]
+RECORDS += ["algo-1-57SXP_1  | ", "x4z-algo-1-0c5g8 | "]
+LOGGED = ["2025-01-31 12:00:01,123 - ERROR - ", "ERROR:root:", "[1,3]<stderr>:ERROR train.py:7 - "]
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_cause_of_several_lines_below_the_marks_of_a_launcher(mark: str) -> None:
+    lines = [
+        "Fatal Python error: Segmentation fault",
+        "",
+        "Current thread 0x00007f (most recent call first):",
+        '  File "/app/train.py", line 7 in step',
+    ]
+    (cause,) = known_causes([f"{mark}{line}" for line in lines], 139, "SIGSEGV")
+    assert cause.message.endswith(': "/app/train.py", line 7 in step')
+    assert "PYTHONFAULTHANDLER" not in (cause.remedy or "")
+
+
+@pytest.mark.parametrize("mark", [*MARKS, *RECORDS, *LOGGED])
+def test_an_exception_without_its_traceback_behind_a_mark(mark: str) -> None:
+    lines = ["step 3", f"{mark}UnboundLocalError: local variable 'a' referenced before"]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == ["name-undefined"]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (
+            "OSError: /env/site-packages/bitsandbytes/libbitsandbytes_cpu.so: cannot open shared "
+            "object file: No such file or directory",
+            ["cuda-library"],
+        ),
+        (
+            'RuntimeError: nrt_load_collectives status=4 message="Allocation Failure"',
+            ["neuron-memory"],
+        ),
+        (
+            "size mismatch for a.bias: copying a param with shape torch.Size([320]) from "
+            "checkpoint, the shape in current model is torch.Size([0]).",
+            ["sharded-tensor"],
+        ),
+        (
+            "Error: Service account `a@b.c` does not have `[storage.objects.get, "
+            'storage.objects.create]` IAM permission(s) to the bucket "d".',
+            ["storage-denied"],
+        ),
+        (
+            "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "
+            '"https://data.s3.none.amazonaws.com/a.json"',
+            ["cloud-call"],
+        ),
+        (
+            "botocore.exceptions.EndpointConnectionError: Could not connect to the endpoint URL: "
+            '"https://data.s3.us-east-1.amazonaws.com/a.json"',
+            ["network"],
+        ),
+    ],
+)
+def test_a_cause_and_not_what_follows_from_it(text: str, codes: list[str]) -> None:
+    causes = known_causes(failure_lines([text]), 1, None, earlier=[text])
+    assert [cause.code for cause in causes] == codes
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "codes"),
+    [
+        (
+            "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+            "insufficient shared memory (shm).",
+            "RuntimeError: DataLoader worker (pid(s) 372) exited unexpectedly",
+            ["shared-memory", "data-worker"],
+        ),
+        (
+            "2020-07-17 20:50:48.353275: E tensorflow/cuda_dnn.cc:319] Loaded runtime CuDNN "
+            "library: 7.5.1 but source was compiled with: 7.6.0.",
+            "tensorflow.UnknownError: This is probably because cuDNN failed to initialize",
+            ["gpu-libraries"],
+        ),
+        (
+            "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+            "insufficient shared memory (shm).",
+            "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. ",
+            ["data-worker"],
+        ),
+    ],
+)
+def test_the_reason_stands_before_an_exception_that_refers_to_it(
+    before: str, last: str, codes: list[str]
+) -> None:
+    lines = [
+        before,
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 3, in <module>',
+        last,
+    ]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == codes
+
+
+def test_a_name_that_is_none_comes_from_an_option_that_is_not_set() -> None:
+    (cause,) = known_causes(["OSError: Can't load config for 'None'. Make sure that:"], 1, None)
+    assert cause.code == "hub-missing"
+    assert (cause.remedy or "").startswith("set the option that it comes from, such as in run.args")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "named"),
+    [
+        ("KeyError: 'SM_CHANNEL_TRAINING'", "input-missing", "TRAINING"),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/labels/'",
+            "input-missing",
+            "labels",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: "
+            "'/opt/ml/input/data/train/a.csv'",
+            "file-missing",
+            "/opt/ml/input/data/train/a.csv",
+        ),
+        ("KeyError: 'SM_HP_LR'", "variable-unset", "SM_HP_LR"),
+    ],
+)
+def test_an_input_that_the_job_does_not_have(line: str, code: str, named: str) -> None:
+    (cause,) = known_causes([line], 1, None)
+    assert (cause.code, cause.message.rpartition(": ")[2]) == (code, named)
+
+
+def test_a_gpu_whose_memory_is_full_while_the_whole_model_is_gathered_to_save_it() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 109, in save',
+        "    state = model.state_dict()",
+        '  File "/opt/torch/distributed/fsdp/_state_dict_utils.py", line 303, in '
+        "_full_pre_state_dict_hook",
+        "    _common_unshard_pre_state_dict_hook(",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 26.30 GiB.",
+    ]
+    (cause,) = known_causes(lines, 1, None)
+    assert cause.code == "gpu-memory"
+    assert "sharded" in (cause.remedy or "")

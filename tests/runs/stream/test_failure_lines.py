@@ -8,6 +8,7 @@ import textwrap
 
 import pytest
 
+from rsctl.runs.stream.diagnosis import known_causes
 from rsctl.runs.stream.failure_lines import failure_lines
 
 CHAINED = """\
@@ -201,5 +202,54 @@ def test_an_exception_while_the_program_ends_is_not_its_failure(header: list[str
     ]
     assert failure_lines([*own, *header, *later]) == own
     assert failure_lines(["step 1", *header, *later]) == later
+    assert failure_lines([*own[1:], *header, *later]) == own[1:]  # the log is cut
     steps = [f"step {n}" for n in range(9)]
     assert failure_lines([*own, *steps, *header, *later]) == later
+
+
+REPORTS = {
+    "torchrun": [
+        "Traceback (most recent call last):",
+        '  File "/opt/python3.11/site-packages/torch/distributed/launcher/api.py", line 269, in '
+        "launch_agent",
+        "    raise ChildFailedError(",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+        "train.py FAILED",
+    ],
+    "accelerate": [
+        "Traceback (most recent call last):",
+        '  File "/opt/lib/python3.11/site-packages/accelerate/commands/launch.py", line 763, in '
+        "simple_launcher",
+        "    raise subprocess.CalledProcessError(returncode=process.returncode, cmd=cmd)",
+        "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit "
+        "status 1.",
+    ],
+    "toolkit": [
+        "sagemaker-training-toolkit ERROR    ExecuteUserScriptError:",
+        "ExitCode 1",
+        'ErrorMessage ""',
+    ],
+}
+
+
+@pytest.mark.parametrize("starter", REPORTS)
+@pytest.mark.parametrize(
+    ("own", "code"),
+    [
+        (["[rank3]: Cuda failure 802 'system not yet initialized'"], "gpu-state"),
+        (["/usr/bin/python: No module named mpi4py"], "module"),
+        (["KeyError: 'loader-0'"], "key-missing"),
+        (
+            ['  File "/app/train.py", line 3, in main', "    assert n", "AssertionError"],
+            "exception",
+        ),
+    ],
+)
+def test_the_cause_that_stands_before_the_report_of_a_starter(
+    own: list[str], code: str, starter: str
+) -> None:
+    lines = ["step 7", *own, *REPORTS[starter]]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [cause.code for cause in causes] == [code]
+    report = ["step 7", *REPORTS[starter]]
+    assert failure_lines(report)[-3:] == REPORTS[starter][-3:]
