@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
@@ -114,7 +115,7 @@ class Builder:
                 _report(event, failure, show)
 
         with temporary_file(write, "context", "copy the build's files to") as context:
-            code = run_streamed(argv, on_line, dict(self.env), context)
+            code = run_streamed(argv, on_line, {**os.environ, **dict(self.env)}, context)
         for event in progress.end(failed=code != 0):
             _report(event, failure, show)
         if code:
