@@ -126,6 +126,8 @@ class RunFolder:
         for replica in description.replicas:
             (self.path / replica / "tmp").mkdir(parents=True, exist_ok=True)
         self._description.write_bytes(msgspec.json.encode(description))
+        for file in (self.states, self.supervisor_log):  # a supervisor could not say it has none
+            file.touch(0o600)
 
     def begin(self, description: RunDescription) -> int | None:
         """Make the folder and take its lock; None if the run is supervised already.
