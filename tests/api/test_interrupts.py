@@ -166,3 +166,22 @@ def test_a_supervisor_of_an_earlier_version_is_cancelled(write_job: Write) -> No
     lock = RunFolder(run.id).path / "supervisor.lock"
     lock.write_text(f"{lock.read_text().split()[0]:<10}")
     assert run.cancel(DEADLINE_SECONDS).state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_submission_that_is_killed_is_the_end_of_its_run(
+    write_job: Write, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool
+) -> None:
+    def be_killed(submission: Any, _show: Any) -> None:
+        if is_cancelled:
+            rsctl.api.run(submission.plan.run).request_cancel()
+        raise SystemExit
+
+    monkeypatch.setattr(TARGET, "prepare", be_killed, raising=False)
+    monkeypatch.setattr(TARGET, "_cancelled", {})  # another process has asked for it
+    with pytest.raises(SystemExit):
+        rsctl.api.submit(write_job("sleep 300"))
+    TARGET._cancelled.clear()
+    [run] = rsctl.api.runs()
+    assert run.state is (JobState.CANCELLED if is_cancelled else JobState.FAILED)
+    assert run.record.reason == "rsctl was killed as it submitted the job"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -138,16 +139,17 @@ class LocalTarget:
                 store.record(known.run, event)
             return
         reason = "its supervisor was killed; rsctl has removed its remaining processes"
-        try:
+        if known.state is JobState.QUEUED:
+            reason = "rsctl was killed as it submitted the job"
+        with suppress(FileNotFoundError, msgspec.DecodeError):  # then nothing had started
             make_backend(folder, folder.description()).clean_up()
-        except (FileNotFoundError, msgspec.DecodeError):
-            reason = "it was killed before anything had started"
         remove_copies(known.run)
         recorder = Recorder(folder, store)
         for replica in known.replicas:
             if not replica.state.is_final:
                 recorder.state(JobState.CANCELLED, replica.replica, reason="removed")
-        is_cancelled = known.run in self._cancelled or known.state is JobState.CANCELLING
+        is_cancelled = known.run in self._cancelled or folder.is_cancelled()
+        is_cancelled |= known.state is JobState.CANCELLING
         state = JobState.CANCELLED if is_cancelled else JobState.FAILED
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)
         recorder.close()
