@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Union
 
@@ -32,6 +32,31 @@ def write_file(path: str | Path, content: Content, remedy: str | None = None) ->
             remedy = "free disk space, and run the command again"
         message = f"cannot write {path}: {problem.strerror}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("write", message, remedy)) from None
+
+
+def temporary_file(
+    write: Callable[[IO[bytes]], object],
+    code: str,
+    work: str,
+    remedy: str = "free disk space there",
+) -> IO[bytes]:
+    """A temporary file with the output of a function, to be read from its beginning.
+
+    Raises RsctlError: its code, and the work that cannot be done, such as "copy the files to".
+    """
+    import tempfile
+
+    try:
+        with ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile())
+            write(file)
+            file.seek(0)  # writes what is buffered; where that fails, so does closing the file
+            stack.pop_all()
+            return file
+    except OSError as problem:
+        folder = tempfile.tempdir or "a temporary folder"
+        message = f"cannot {work} {folder}: {problem}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error(code, message, remedy)) from None
 
 
 def open_regular(path: str | Path) -> IO[bytes]:

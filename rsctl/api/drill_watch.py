@@ -180,7 +180,7 @@ class RunWatch:
         try:
             self._strike = plan.strike(self._run)
         except (NotStruck, RsctlError) as problem:
-            self.seen.not_struck = str(problem)
+            self.seen.not_struck = getattr(problem, "summary", str(problem))
             return
         self.seen.strike, self.seen.effect_time = self._strike.text, now()
         self._struck_since = self._progress = monotonic()

@@ -198,7 +198,9 @@ class PreparedRun:
         except Unanswered:
             raise
         except RsctlError as problem:
-            _record_end(store, self.run_id, JobState.FAILED, problem.summary)
+            is_cancelled = problem.exit_code is ExitCode.CANCELLED
+            state = JobState.CANCELLED if is_cancelled else JobState.FAILED
+            _record_end(store, self.run_id, state, problem.summary)
             raise
 
     def _record(self, store: Store, run: RunRecord) -> None:

@@ -23,6 +23,7 @@ from rsctl.api.advice import advice_json
 from rsctl.cli import options
 from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.command import make_command
+from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.views.advice import (
     print_advice,
@@ -138,6 +139,7 @@ def command(
     if write and (sweep or job == "-"):
         context.fail("--write needs one job file and cannot be combined with --sweep")
     file = load(job, set=settings, strict=False)
+    context.with_resource(Interrupts().listening())
     profile = measure_script(file, measure_on) if measure or measure_on else None
     if sweep:
         _sweep(file, target, (run, profile), _parse_sweep(sweep), plot, svg, output)

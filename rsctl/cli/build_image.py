@@ -10,6 +10,7 @@ import typer
 from rsctl.api import ImageChange, ImageResult, PreparedImage, load, prepare_image
 from rsctl.cli import options
 from rsctl.cli.command import make_command
+from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views.build import make_build_view
 from rsctl.cli.views.build_text import format_seconds
@@ -22,6 +23,7 @@ _SHOWN = 5
 @make_command("build-image")
 @options.errors_as_json
 def command(
+    context: typer.Context,
     job: options.Job,
     target: options.Target = None,
     settings: options.Settings = [],
@@ -45,6 +47,7 @@ def command(
 
     Exit code: 0 if the image exists, whether built now or before.
     """
+    context.with_resource(Interrupts().listening())
     file = load(job, set=settings, strict=False)
     image = prepare_image(file, target, push=push, builder=builder)
     if print_only:

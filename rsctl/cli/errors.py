@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
 
+from rsctl.atomic_file import FULL
 from rsctl.cli.output import STANDARD_OUTPUT
 from rsctl.cli.show import show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error
@@ -31,8 +31,7 @@ def findings_of_error(problem: Exception, may_repeat: bool = True) -> tuple[Find
 
 
 def _unwritten(problem: OSError, may_repeat: bool) -> Finding:
-    is_full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "free disk space" if is_full else "redirect the output to another file"
+    remedy = "free disk space" if problem.errno in FULL else "redirect the output to another file"
     message = f"cannot write to {STANDARD_OUTPUT}: {problem.strerror}"
     return error("system", message, remedy + ", and run the command again" * may_repeat)
 
@@ -43,6 +42,8 @@ def _unforeseen(problem: BaseException) -> Finding:
 
         traceback.print_exception(problem)
     if isinstance(problem, OSError):
-        return error("system", str(problem), "set RSCTL_DEBUG=1 to see the traceback")
+        is_full = problem.errno in FULL
+        remedy = "free disk space" if is_full else "set RSCTL_DEBUG=1 to see the traceback"
+        return error("system", str(problem), remedy)
     message = f"rsctl failed unexpectedly: {type(problem).__name__}: {problem}"
     return error("bug", message, "report it, with the output of RSCTL_DEBUG=1")

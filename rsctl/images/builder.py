@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
+from rsctl.atomic_file import temporary_file
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.images.build_errors import FailureDetails, explain_failure, of_dockerfile
 from rsctl.images.builder_detection import detect_builder, require_local_images
@@ -113,10 +114,8 @@ class Builder:
             for event in progress.read(line):
                 _report(event, failure, show)
 
-        with tempfile.TemporaryFile() as context:
-            _write_context(write, context)
-            context.seek(0)
-            code = run_streamed(argv, on_line, dict(self.env), context)
+        with temporary_file(write, "context", "copy the build's files to") as context:
+            code = run_streamed(argv, on_line, {**os.environ, **dict(self.env)}, context)
         for event in progress.end(failed=code != 0):
             _report(event, failure, show)
         if code:
@@ -188,15 +187,6 @@ def select_builder(wanted: str = "auto") -> Builder:
     """
     name = detect_builder(wanted)
     return next(builder for builder in BUILDERS if builder.name == name)
-
-
-def _write_context(write: Callable[[IO[bytes]], None], out: IO[bytes]) -> None:
-    try:
-        write(out)
-    except OSError as problem:
-        message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
-        remedy = "free disk space there"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
 
 
 def _ignore_event(_event: BuildEvent) -> None:

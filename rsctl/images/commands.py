@@ -85,15 +85,16 @@ def run_streamed(
     try:
         process = subprocess.Popen(
             argv,
-            env={**os.environ, **(env or {})},
+            env=env,
             stdin=stdin or subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
     except OSError as problem:
-        message = f"cannot start {argv[0]}: {problem.strerror}"
-        raise RsctlError(ExitCode.ENVIRONMENT, error(argv[0], message)) from None
+        message = f"cannot run {argv[0]}: {problem.strerror}"
+        remedy = "install it, or use another builder"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy)) from None
     with process:
         try:
             for line in _lines(process.stdout.fileno() if process.stdout else -1):

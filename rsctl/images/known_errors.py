@@ -248,6 +248,14 @@ KNOWN_ERRORS = (
         "image.base",
     ),
     _spec(
+        "base",
+        r"exec: \"/bin/sh\"|executable file `/bin/sh` not found"
+        r"|rsctl-(?:launch|python): (?:command )?not found",
+        "{base} has no /bin/sh, or its PATH is without /usr/local/bin",
+        "use a base image with a shell and that PATH",
+        "image.base",
+    ),
+    _spec(
         "python",
         r"No module named '?pip\b",
         "the Python of {base} has no pip",

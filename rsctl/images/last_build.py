@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from rsctl.atomic_file import write_file
+from rsctl.findings import RsctlError
 from rsctl.images.recipe import Recipe
 from rsctl.runs.home import home, private_folder
 
@@ -39,12 +42,11 @@ def changes_since_last_build(recipe: Recipe) -> list[ImageChange] | None:
 
 
 def save_build(recipe: Recipe) -> None:
-    """Save a build that has succeeded. Raises OSError."""
+    """Save a build that has succeeded. If this fails, only the next build shows no changes."""
     path = _path(recipe)
-    private_folder(path.parent)
-    draft = path.with_suffix(".draft")
-    draft.write_bytes(msgspec.json.encode(_SavedBuild(recipe.reference, _hashes(recipe))))
-    draft.replace(path)
+    with suppress(OSError, RsctlError):
+        private_folder(path.parent)
+        write_file(path, msgspec.json.encode(_SavedBuild(recipe.reference, _hashes(recipe))))
 
 
 def _change(before: str | None, after: str | None) -> Literal["added", "removed", "changed"]:

@@ -7,6 +7,7 @@ origin.json       the job file, commit and files of the run, see `rsctl.runs.ori
 image             the reference of the image that was sent to a cloud, by digest if it has one
 requested         its modification time is when the job was last requested from a cloud
 supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
+cancelled         is there if the run was cancelled before it had a supervisor
 supervisor.log    what the supervisor itself printed; normally empty
 outcome.json      the end of the job, as a copy for which there is space on a full disk
 states.log        the states of the job and its replicas, one JSON event a line
@@ -32,7 +33,7 @@ from typing import Any, Literal, NamedTuple, Optional
 import msgspec
 
 from rsctl.atomic_file import open_regular
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.locks import holder, is_locked, try_lock, write_holder
 from rsctl.runs.stream.metrics import MetricSpec
@@ -117,6 +118,7 @@ class RunFolder:
         self._requested = self.path / "requested"
         self._image = self.path / "image"
         self._lock_path = self.path / "supervisor.lock"
+        self._cancelled = self.path / "cancelled"
 
     def create(self, description: RunDescription) -> None:
         """Make the folder and the files and folders that replicas write to. Raises OSError."""
@@ -124,6 +126,8 @@ class RunFolder:
         for replica in description.replicas:
             (self.path / replica / "tmp").mkdir(parents=True, exist_ok=True)
         self._description.write_bytes(msgspec.json.encode(description))
+        for file in (self.states, self.supervisor_log):  # a supervisor could not say it has none
+            file.touch(0o600)
 
     def begin(self, description: RunDescription) -> int | None:
         """Make the folder and take its lock; None if the run is supervised already.
@@ -199,11 +203,11 @@ class RunFolder:
             if monotonic() > deadline:
                 raise BlockingIOError
             sleep(_PROBE_SECONDS / 20)
-        self.claim(file, os.getpid())
+        write_holder(file, os.getpid(), takes_signal=False)
         return file
 
     def claim(self, lock: int, supervisor: int) -> None:
-        """Write the supervisor's process id into the lock, in one piece."""
+        """Write the process id of a supervisor, which SIGTERM cancels, into the lock."""
         write_holder(lock, supervisor)
 
     def note_watched(self) -> None:
@@ -222,9 +226,29 @@ class RunFolder:
         """Whether a supervisor lives, or a process is about to start one or to clean up."""
         return is_locked(self._lock_path)
 
-    def supervisor(self) -> int | None:
-        """The process id of the living supervisor, or None."""
-        return holder(self._lock_path)
+    def supervisor(self, is_started: bool = False) -> int | None:
+        """The process id of the living supervisor, or None.
+
+        Unless `is_started`, it may be a process that is about to start one, or that cleans up.
+        """
+        return holder(self._lock_path, is_started)
+
+    def note_cancel(self) -> None:
+        """Ask the process that is about to start a supervisor not to. Raises RsctlError."""
+        try:
+            self._cancelled.touch()
+        except OSError as problem:
+            raise unwritable(self._cancelled, problem) from None
+
+    def is_cancelled(self) -> bool:
+        """Whether another process has called `note_cancel`."""
+        return self._cancelled.exists()
+
+    def require_start(self) -> None:
+        """Raise RsctlError (cancelled) if another process has called `note_cancel`."""
+        if self.is_cancelled():
+            message = f"another process has cancelled {self.run}"
+            raise RsctlError(ExitCode.CANCELLED, note("interrupted", message))
 
 
 def unwritable(path: str | os.PathLike[str], problem: OSError) -> RsctlError:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rsctl.atomic_file import open_regular
 
 _MOST_BYTES = 100
+_NO_SIGNAL = "no-signal"
 
 
 def try_lock(path: Path) -> int | None:
@@ -40,15 +41,21 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def write_holder(lock: int, process: int) -> None:
-    """Write the process id of the lock's holder into its file, in one piece."""
-    os.pwrite(lock, f"{process:<10}".encode(), 0)
+def write_holder(lock: int, process: int, takes_signal: bool = True) -> None:
+    """Write the process id of the lock's holder, and whether SIGTERM asks it to end its work and
+    nothing else, in one piece.
+    """
+    os.pwrite(lock, f"{process:<10}{'' if takes_signal else _NO_SIGNAL:<10}".encode(), 0)
 
 
-def holder(path: Path) -> int | None:
-    """The process id in a file whose lock is held; None if it is free."""
+def holder(path: Path, takes_signal: bool = False) -> int | None:
+    """The process id in a file whose lock is held; None if it is free, or with `takes_signal` if
+    its holder must get no SIGTERM.
+    """
     if not is_locked(path):
         return None
     with open_regular(path) as file:
-        text = file.read(_MOST_BYTES).decode(errors="replace").strip()
-    return int(text) if text.isdigit() else None
+        words = file.read(_MOST_BYTES).decode(errors="replace").split()
+    if takes_signal and _NO_SIGNAL in words:
+        return None
+    return int(words[0]) if words and words[0].isdigit() else None

@@ -231,7 +231,7 @@ class Recorder:
                 write()
                 return True
             except (sqlite3.Error, OSError) as problem:
-                self._problem = str(problem)
+                self._problem = getattr(problem, "summary", str(problem))
                 self._reserve.unlink(missing_ok=True)
                 with suppress(OSError):  # standard error may be a file on the same disk
                     print(f"{now()} cannot write: {problem}", file=sys.stderr, flush=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 import re
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from rsctl.api import JobState, Run
 from rsctl.estimate.advice.calibration import UNCALIBRATED
 from rsctl.runs.store import Store
 from rsctl.targets.local import compose
@@ -82,6 +84,21 @@ def test_runs_are_fitted_and_their_target_is_calibrated(rsctl: Cli) -> None:
     assert "median error of a predicted step time: " in done.err
     (fitted,) = rsctl("advise", "--calibrate", *runs, "-o", "json").json["calibrations"]
     assert (fitted["target"], fitted["calibration"]["fitted_from"]) == ("vertex", runs)
+
+
+def test_the_end_of_a_pipeline_ends_the_measurement(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def be_ended(_run: Run) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    monkeypatch.setattr(Run, "wait", be_ended)
+    done = rsctl("advise", rsctl.write(JOB % ("0.02", "0.05")), "--measure")
+    signal.signal(signal.SIGTERM, before)
+    assert done.code == 130
+    [run] = Store().runs()
+    assert run.state is JobState.CANCELLED
 
 
 @pytest.mark.parametrize(

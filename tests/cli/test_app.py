@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -168,15 +169,17 @@ def test_a_bug_is_a_finding_not_a_traceback(
     assert rsctl("list").err.startswith("Traceback (most recent call last):\n")
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.EACCES, "set RSCTL_DEBUG=1 to see the traceback"), (errno.ENOSPC, "free disk space")],
+)
 def test_a_problem_of_the_system_is_told_in_its_words(
-    rsctl: Cli, broken: Callable[[BaseException], None]
+    rsctl: Cli, broken: Callable[[BaseException], None], number: int, remedy: str
 ) -> None:
-    broken(PermissionError(13, "Permission denied", "/x"))
+    broken(OSError(number, os.strerror(number), "/x"))
     done = rsctl("list", "--quiet")
     assert done.code == 3
-    assert done.err == (
-        "error: [Errno 13] Permission denied: '/x'\n    -> set RSCTL_DEBUG=1 to see the traceback\n"
-    )
+    assert done.err == f"error: [Errno {number}] {os.strerror(number)}: '/x'\n    -> {remedy}\n"
 
 
 def test_an_interruption_ends_with_130(rsctl: Cli, broken: Callable[[BaseException], None]) -> None:

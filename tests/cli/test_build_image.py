@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +121,29 @@ def test_the_cloud_builds_for_clouds_only(rsctl: Cli, job: str) -> None:
     )
     assert done.code == 2
     assert "target compose has no cloud service that builds images" in done.err
+
+
+DOCKER = """#!/bin/sh
+case "$*" in
+  version*) echo '{"Client": {"Version": "28.2.2"}, "Server": {"Version": "28.2.2"}}';;
+  "image inspect python:3.12-slim")
+    echo '[{"Id": "1", "Created": "", "Size": 1, "Os": "linux", "Architecture": "amd64"}]';;
+  "image inspect "*) echo "No such image" >&2; exit 1;;
+  "buildx build "*) echo "process $$"; exec sleep 600;;
+esac
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_build_ends_with_its_command(job: str, tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    argv = [sys.executable, "-m", "rsctl", "build-image", job, "-t", "compose"]
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as building:
+        assert building.stderr is not None
+        words = next(line for line in building.stderr if "process" in line).split()
+        building.send_signal(number)
+        assert building.wait() == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(words[-1]), 0)

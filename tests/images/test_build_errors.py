@@ -147,6 +147,17 @@ SPEC = [
     ),
     ("/usr/bin/python3: No module named pip", PIP, "image.base: the Python of BASE has no pip"),
     (
+        'runc create failed: unable to start container process: exec: "/bin/sh": stat /bin/sh: no '
+        "such file or directory: unknown",
+        PIP,
+        "image.base: BASE has no /bin/sh, or its PATH is without /usr/local/bin",
+    ),
+    (
+        "/bin/sh: 1: rsctl-launch: not found",
+        "RUN rsctl-launch --check --transport none --launcher once",
+        "image.base: BASE has no /bin/sh, or its PATH is without /usr/local/bin",
+    ),
+    (
         "E: Unable to locate package libaoi1\nE: Package 'g+' has no installation candidate\n"
         "E: Unable to locate package libaoi1",
         APT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from functools import partial
 
 import pytest
 
@@ -312,6 +313,19 @@ def test_a_context_that_cannot_be_written(install: Install) -> None:
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert finding.message.startswith("cannot copy the build's files to ")
     assert finding.message.endswith("No space left")
+    assert calls(folder) == ["docker image inspect base:1"]
+
+
+def test_a_context_for_which_the_disk_has_no_space(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small context is only written when its buffer is."""
+    folder = install(docker=[image()])
+    monkeypatch.setattr("tempfile.TemporaryFile", partial(open, "/dev/full", "r+b", 1 << 20))
+    with pytest.raises(RsctlError) as caught:
+        named("classic").build(Recipe(), lambda _event: None)
+    assert caught.value.summary.endswith("No space left on device")
+    assert caught.value.findings[0].remedy == "free disk space there"
     assert calls(folder) == ["docker image inspect base:1"]
 
 

@@ -32,6 +32,12 @@ def test_nothing_has_changed(recipe: Recipe) -> None:
     assert changes_since_last_build(recipe) == []
 
 
+def test_a_build_succeeds_where_it_cannot_be_saved(recipe: Recipe, home: Path) -> None:
+    home.touch()
+    save_build(recipe)
+    assert changes_since_last_build(recipe) is None
+
+
 def test_what_has_changed(recipe: Recipe, job: ReadJob, tmp_path: Path) -> None:
     save_build(recipe)
     (tmp_path / "train.py").write_text("print(1)\n")

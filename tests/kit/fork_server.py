@@ -58,7 +58,9 @@ def started(
         end = time.monotonic() + 300
         while not path.exists() and server.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
-        yield {"TORCH_FORKS": str(path), "PYTHONPATH": str(kit / "forked")}
+        # Without the folders before, a job could run by another rsctl than the tests import.
+        folders = filter(None, [str(kit / "forked"), os.environ.get("PYTHONPATH")])
+        yield {"TORCH_FORKS": str(path), "PYTHONPATH": os.pathsep.join(folders)}
     finally:
         server.communicate()
 

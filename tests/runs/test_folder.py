@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -48,6 +49,20 @@ def test_a_run_begins_once() -> None:
     again = folder.lock()
     assert folder.supervisor() == os.getpid()
     os.close(again)
+
+
+def test_a_run_without_space_for_its_files_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor without a file for its states could not record an end."""
+    folder = RunFolder("job-1")
+
+    def refuse(path: Path, _mode: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(RsctlError, match="No space left on device") as caught:
+        folder.begin(DESCRIPTION)
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    assert not folder.is_supervised()
 
 
 def test_a_check_of_the_lock_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ def findings(folder: RunFolder) -> list[Finding]:
 
 
 def refuse(*_: object) -> None:
-    raise DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
+    raise DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full", "free disk space"))
 
 
 def test_states_are_in_the_log_the_store_and_the_file_of_the_end(

@@ -117,7 +117,7 @@ class Rsctl:
         wait_until(lambda: text in self.log(run), f"{text!r} in the log of {run}")
 
     def supervisor(self, run: str) -> int:
-        return int((self.home / "runs" / run / "supervisor.lock").read_text())
+        return int((self.home / "runs" / run / "supervisor.lock").read_text().split()[0])
 
     def processes(self, run: str) -> list[int]:
         """Everything alive that belongs to a run, its supervisor not included."""

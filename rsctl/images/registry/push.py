@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.commands import run_streamed
 from rsctl.images.registry.api import DIGEST
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.known_errors import TAG_IMMUTABLE, PushError, push_error
@@ -22,7 +23,6 @@ RETRY_PAUSES = (1.0, 4.0, 15.0)
 """Seconds between attempts, give or take half. The engine itself tries a broken layer 5 times."""
 
 _LAST_LINES = 12
-_LONGEST_LINE = 1 << 14
 _PUSHED = re.compile(rf"\bdigest: ({DIGEST.pattern})\b")
 
 OnLine = Callable[[str], None]
@@ -85,39 +85,18 @@ def _push_once(
 ) -> str | None:
     last: deque[str] = deque(maxlen=_LAST_LINES)
     command.digest_file.unlink(missing_ok=True)
-    try:
-        returned = _run(command, last, login, on_line)
-    except OSError as problem:
-        message = f"cannot run {command.argv[0]}: {problem.strerror}"
-        remedy = "install it, or use another builder"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy)) from None
-    if returned:
+
+    def take(line: str | None) -> None:
+        if line is not None:
+            last.append(login.hide(line) if login else line)
+            on_line(last[-1])
+
+    if run_streamed(command.argv, take, command.env):
         raise push_error(list(last), reference, repository, login)
     if command.digest_file.exists():
         found = DIGEST.fullmatch(command.digest_file.read_text().strip())
         return found[0] if found else None
     return next((found[1] for line in reversed(last) if (found := _PUSHED.search(line))), None)
-
-
-def _run(command: PushCommand, last: deque[str], login: Login | None, on_line: OnLine) -> int:
-    """Run the push to its end; an exception or a signal here ends it too."""
-    with subprocess.Popen(
-        command.argv,
-        env=command.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    ) as process:
-        try:
-            assert process.stdout is not None  # noqa: S101 - it is a pipe
-            while raw := process.stdout.readline(_LONGEST_LINE):
-                line = raw.decode(errors="replace").rstrip()
-                last.append(login.hide(line) if login else line)
-                on_line(last[-1])
-        except BaseException:
-            process.terminate()
-            raise
-    return process.returncode
 
 
 def _same_image(program: str, reference: str, login: Login | None) -> str | None:

@@ -9,15 +9,17 @@ links reach docker unchanged by the service's own unpacking.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO
 
+from rsctl.atomic_file import temporary_file
 from rsctl.clients.storage import Upload
-from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.recipe import Recipe
 
 CONTEXT = "context.tar"
@@ -33,15 +35,9 @@ def object_name(context: Upload) -> str:
 @contextmanager
 def pack_context(recipe: Recipe) -> Iterator[Upload]:
     """The recipe's context in a temporary file. Raises RsctlError if it cannot be written."""
-    with tempfile.TemporaryFile() as out:
-        try:
-            _write_zip(recipe, out)
-        except OSError as problem:
-            message = f"cannot pack the build's files in {tempfile.gettempdir()}: {problem}"
-            remedy = "free disk space there"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
-        size = out.tell()
-        yield Upload(out, size, _digest(out))
+    write = partial(_write_zip, recipe)
+    with temporary_file(write, "context", "pack the build's files in") as out:
+        yield Upload(out, out.seek(0, os.SEEK_END), _digest(out))
 
 
 def _write_zip(recipe: Recipe, out: IO[bytes]) -> None:
@@ -50,7 +46,6 @@ def _write_zip(recipe: Recipe, out: IO[bytes]) -> None:
         _add_tar(archive, CONTEXT, lambda tar: recipe.write_context(tar, cache_mounts=False))
         if recipe.dockerfile_base:
             _add_tar(archive, BASE_CONTEXT, recipe.dockerfile_base.write_context)
-    out.seek(0, 2)
 
 
 def _add_tar(archive: zipfile.ZipFile, name: str, write: Callable[[IO[bytes]], None]) -> None:

@@ -44,6 +44,8 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
             start_new_session=True,
         )
         folder.claim(lock, supervisor.pid)
+        if folder.is_cancelled():  # before the claim: from now on a cancellation is a signal
+            supervisor.terminate()
         if supervisor.stdin:
             with suppress(BrokenPipeError), supervisor.stdin as pipe:  # its log says why it ended
                 pipe.write(msgspec.json.encode(secrets))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.images.events import Show
+from rsctl.images.events import BuildEvent, Show
 from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state, final_states, with_final_state
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable
@@ -59,7 +60,13 @@ class LocalTarget:
             return
         try:
             record()
-            self.prepare(submission, show)
+
+            def show_unless_cancelled(event: BuildEvent) -> None:
+                folder.require_start()
+                show(event)
+
+            self.prepare(submission, show_unless_cancelled)
+            folder.require_start()
             start_supervisor(folder, lock, secret_values(submission))
         finally:
             os.close(lock)  # the supervisor has its own hold on it
@@ -132,16 +139,17 @@ class LocalTarget:
                 store.record(known.run, event)
             return
         reason = "its supervisor was killed; rsctl has removed its remaining processes"
-        try:
+        if known.state is JobState.QUEUED:
+            reason = "rsctl was killed as it submitted the job"
+        with suppress(FileNotFoundError, msgspec.DecodeError):  # then nothing had started
             make_backend(folder, folder.description()).clean_up()
-        except (FileNotFoundError, msgspec.DecodeError):
-            reason = "it was killed before anything had started"
         remove_copies(known.run)
         recorder = Recorder(folder, store)
         for replica in known.replicas:
             if not replica.state.is_final:
                 recorder.state(JobState.CANCELLED, replica.replica, reason="removed")
-        is_cancelled = known.run in self._cancelled or known.state is JobState.CANCELLING
+        is_cancelled = known.run in self._cancelled or folder.is_cancelled()
+        is_cancelled |= known.state is JobState.CANCELLING
         state = JobState.CANCELLED if is_cancelled else JobState.FAILED
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)
         recorder.close()
@@ -184,12 +192,16 @@ class LocalTarget:
     def cancel(self, run: str) -> None:
         """Ask the supervisor to end the job; clean up after a run that has lost it.
 
+        A process that is about to start the supervisor may be a notebook: it gets no signal.
         A supervisor that does not react in time, as seen by a later call or by `events`, is killed,
         and its processes and files are cleaned up.
         """
         self._cancelled.setdefault(run, monotonic())
         self._escalate(run)
-        supervisor = RunFolder(run).supervisor()
+        folder = RunFolder(run)
+        if folder.supervisor(is_started=True) is None and folder.is_supervised():
+            folder.note_cancel()  # the process looks for it after its claim: this one, before
+        supervisor = folder.supervisor(is_started=True)
         if supervisor is None or not _send(supervisor, signal.SIGTERM):
             self.reconcile(run)
 
@@ -204,8 +216,8 @@ class LocalTarget:
             return
         if has_heard and waited < _END_SECONDS + _grace_of(run):
             return
-        supervisor = RunFolder(run).supervisor()
-        if supervisor is not None and supervisor != os.getpid():
+        supervisor = RunFolder(run).supervisor(is_started=True)
+        if supervisor is not None:
             _send(supervisor, signal.SIGKILL)
 
 

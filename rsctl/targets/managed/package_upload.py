@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rsctl.atomic_file import temporary_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Upload
 from rsctl.clients.storage.buckets import open_bucket
-from rsctl.findings import ExitCode, RsctlError, error, note
+from rsctl.findings import note
 from rsctl.images.events import Show
 from rsctl.images.package import FILE, Package
 from rsctl.target_info import target_info
@@ -36,11 +37,6 @@ def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> 
 
 @contextmanager
 def _packed(package: Package) -> Iterator[Upload]:
-    with tempfile.TemporaryFile() as out:
-        try:
-            package.write(out)
-        except OSError as problem:
-            message = f"cannot pack {package.key} in {tempfile.gettempdir()}: {problem}"
-            remedy = "free disk space there, and do not change the files while they are copied"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("package", message, remedy)) from None
-        yield Upload(out, out.tell(), package.digest, "application/gzip")
+    remedy = "free disk space there, and do not change the files while they are copied"
+    with temporary_file(package.write, "package", f"pack {package.key} in", remedy) as out:
+        yield Upload(out, out.seek(0, os.SEEK_END), package.digest, "application/gzip")
