@@ -119,6 +119,21 @@ def test_what_a_local_target_does_not_use_is_a_note(
     assert not [f for f in findings if f["severity"] == "error"]
 
 
+@pytest.mark.parametrize(
+    ("workers", "why"),
+    [
+        (1, "0 reducers: a single worker exchanges no gradients"),
+        (
+            2,
+            "2 reducers: as many as workers, because all links on this machine have the same speed",
+        ),
+    ],
+)
+def test_a_plan_says_how_many_reducers_auto_is(plan: Render, workers: int, why: str) -> None:
+    made = plan(f"{JOB}workers: {{count: {workers}}}\nreducers: {{count: auto}}\n")
+    assert [f["message"] for f in made["findings"] if f["path"] == "reducers.count"] == [why]
+
+
 def test_what_belongs_to_images_is_a_note_for_processes(plan: Render) -> None:
     image = "source: src, base: x, python: [numpy], apt: [git], transport: efa"
     findings = plan(JOB.replace("source: src", image))["findings"]
