@@ -133,6 +133,17 @@ def test_a_reducer_that_was_lost_before_the_workers_had_succeeded(
     ]
 
 
+def test_a_job_that_ends_with_its_chief(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    cloud.lines = [line(30, "worker-0", "loss=1")]
+    cloud.end(JobState.SUCCEEDED, ended_roles=())
+    assert reported(followed(target, run))[-4:] == [
+        "worker-0 succeeded",
+        "worker-1 cancelled (ended with the chief, result not known)",
+        "reducer-0 succeeded (stopped after the workers had ended)",
+        "job succeeded",
+    ]
+
+
 def test_a_replica_without_a_log_is_explained_by_the_cloud(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
