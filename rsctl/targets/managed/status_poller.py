@@ -104,7 +104,7 @@ class StatusPoller:
     def _reason(self, state: JobState) -> str | None:
         is_cancelled, cost = state is JobState.CANCELLED, self._cost
         if self._progress.waited_too_long and is_cancelled:
-            return f"it waited longer than limits.queue of {self._longest_wait:g} s"
+            return f"it waited longer than limits.queue of {self._longest_wait:.10g} s"
         if cost is None:
             return None
         if self._progress.cost_too_much and is_cancelled:

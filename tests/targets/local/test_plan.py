@@ -54,6 +54,38 @@ def test_every_run_that_asks_for_tls_has_a_certificate_of_its_own(
     assert secret_values(make_plan(document(text), target, "job-1")) == {}
 
 
+@pytest.mark.parametrize(
+    ("comm", "variables"),
+    [
+        ("{}", {}),
+        (
+            "{backend: gloo, bucket_mb: 64, compression: bf16}",
+            {"BACKEND": "gloo", "BUCKET_MB": "64", "COMPRESSION": "bf16"},
+        ),
+        ("{hook: 'mine:hook'}", {"HOOK": "mine:hook"}),
+        (
+            "{local_steps: 8, quorum: 2, fragments: 2, outer: {lr: 0.12345678, momentum: 0.5}}",
+            {
+                "LOCAL_STEPS": "8",
+                "QUORUM": "2",
+                "FRAGMENTS": "2",
+                "OUTER_OPTIMIZER": "nesterov",
+                "OUTER_LR": "0.12345678",
+                "OUTER_MOMENTUM": "0.5",
+            },
+        ),
+    ],
+)
+def test_each_setting_of_comm_reaches_the_ranks(
+    plan: Render, comm: str, variables: dict[str, str]
+) -> None:
+    text = JOB.replace("once", "torchrun")
+    made = plan(f"{text}workers: {{count: 3}}\nreducers: {{count: 0}}\ncomm: {comm}\n")
+    for node in made["request"]["commands"]:
+        found = {name: text for name, text in node["env"].items() if name.startswith("RSCTL_COMM_")}
+        assert found == {f"RSCTL_COMM_{name}": text for name, text in variables.items()}
+
+
 @pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])
 def test_an_unclear_wish_for_tls_is_an_error(plan: Render, target: Target) -> None:
     text = JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: perhaps}")
