@@ -135,7 +135,12 @@ def test_what_a_local_target_cannot_do_is_an_error_with_place_and_remedy(
     [
         ("workers: {machine: a2-highgpu-8g}", "workers.machine"),
         ("workers: {disk: 200GB}", "workers.disk"),
+        ("chief: {machine: a2-highgpu-8g}", "chief.machine"),
+        ("chief: {disk: 200GB}", "chief.disk"),
+        ("roles: {ps: {machine: n2-standard-8}}", "roles.ps.machine"),
+        ("roles: {ps: {disk: 200GB}}", "roles.ps.disk"),
         ("reducers: {machine: n2-standard-8}", "reducers.machine"),
+        ("reducers: {disk: 200GB}", "reducers.disk"),
         ("workers: {count: 2}\nreducers: {count: auto}", "reducers.count"),
         ("limits: {queue: 30m}", "limits.queue"),
         ("limits: {spot: true}", "limits.spot"),
