@@ -24,7 +24,7 @@ _WAITING = (JobState.QUEUED, JobState.STARTING)
 class StatusPoller:
     """Polls the status; a job that rsctl cancelled for one of its limits has expired.
 
-    `keep` stores `progress`, whose fields say why the job is to be cancelled. A cancel call that is
+    `keep` stores `progress`, whose fields say why rsctl cancels the job. A cancel call that is
     refused or gets no answer is made again with the next poll.
     """
 
