@@ -2,10 +2,11 @@
 
     python tools/mutants.py [--number 20] [--seed 1] [--jobs 2] rsctl/bench [TESTS...]
 
-It works in temporary copies of the tree. It runs the room's tests once with coverage, and then,
-for each mutant, the tests that execute the changed line, or all if it is executed at import. A
-mutant survives if these pass, or if no test executes the line. A test run that exceeds the time
-limit counts as killed.
+It works in temporary copies of the tree. It runs the room's tests once with a probe in each place
+that it will change, and then, for each mutant, the tests that reach the place. For a value that is
+made at import, these are the tests that call functions of the file, and then all. A mutant
+survives if these pass, or if no test reaches it. A test run that exceeds the time limit counts as
+killed.
 """
 
 from __future__ import annotations
@@ -22,16 +23,40 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import coverage
 import pytest
 
 _ROOT = Path(__file__).resolve().parents[1]
-_NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", "__pycache__", ".*_cache", ".hypothesis")
+_NOT_COPIED = shutil.ignore_patterns(".git", ".*venv", ".*_cache", ".hypothesis")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_PROBE = '(getattr(__import__("sys").modules.get("rsctl"), "reached", bool)({}) and ('
+"""Stands before a changeable part. It is true, also where rsctl is not installed."""
+
+_PACKAGE = Path("rsctl/__init__.py")
+_RECORDING = """
+import os
+
+test, known = None, set()
+
+
+def reached(number):
+    name = test or os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    mark = f"{{number}} {{name}}\\n"
+    if mark not in known:
+        known.add(mark)
+        try:
+            with open({!r}, "a") as file:
+                file.write(mark)
+        except OSError:
+            pass
+    return True
+"""
+"""Added to the package `rsctl` for the probes: writes which test reaches which mutant."""
+
 _BOTH_CLOUDS = [
     *("tests/targets/managed/test_real_errors.py", "tests/targets/managed/test_ends.py"),
     *("tests/targets/doctor", "tests/images/remote", "tests/estimate/costs/test_refresh.py"),
@@ -74,7 +99,8 @@ class Mutant:
     start: int
     end: int
     text: str
-    lines: range
+    is_called: bool
+    """Whether it is executed by calls, and not at import."""
 
     def applied(self) -> bytes:
         """The file's content with the change."""
@@ -132,19 +158,14 @@ def _skipped(node: ast.AST, field: str, value: ast.AST) -> bool:
     )
 
 
-def _nodes(node: ast.AST, lines: range) -> Iterator[tuple[ast.AST, range]]:
-    """The nodes below one that may be changed, with the lines of their statement's own part."""
-    yield node, lines
+def _nodes(node: ast.AST, is_called: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """The nodes below one that may be changed, and whether each is in the body of a function."""
+    yield node, is_called
     for field, value in ast.iter_fields(node):
+        within = is_called or (field == "body" and isinstance(node, _FUNCTIONS))
         for child in value if isinstance(value, list) else [value]:
-            if not isinstance(child, ast.AST) or _skipped(node, field, child):
-                continue
-            of_child = lines
-            if isinstance(child, ast.stmt):
-                body = getattr(child, "body", None)
-                end = max(child.lineno, body[0].lineno - 1) if body else child.end_lineno
-                of_child = range(child.lineno, (end or child.lineno) + 1)
-            yield from _nodes(child, of_child)
+            if isinstance(child, ast.AST) and not _skipped(node, field, child):
+                yield from _nodes(child, within)
 
 
 def mutants_of(path: Path) -> list[Mutant]:
@@ -159,37 +180,37 @@ def mutants_of(path: Path) -> list[Mutant]:
             starts[part.lineno - 1] + part.col_offset,
             starts[(part.end_lineno or 1) - 1] + (part.end_col_offset or 0),
             text,
-            lines,
+            is_called,
         )
-        for node, lines in _nodes(ast.parse(source), range(1, 2))
+        for node, is_called in _nodes(ast.parse(source), False)
         for part, text in _replacements(node)
     ]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """As a plug-in of the run with coverage: what is executed from here on is this test's."""
-    if current := coverage.Coverage.current():
-        current.switch_context(item.nodeid)
+    """As a plug-in of the run with probes: what is reached from here on is this test's."""
+    vars(sys.modules["rsctl"])["test"] = item.nodeid
     return (yield)
 
 
-def _copied_tree(folder: Path) -> Path:
-    shutil.copytree(_ROOT, folder, ignore=_NOT_COPIED, symlinks=True)
+def _copied_tree(source: Path, folder: Path) -> Path:
+    shutil.copytree(source, folder, ignore=_NOT_COPIED, symlinks=True)
     for environment in _ROOT.glob(".*venv"):
         (folder / environment.name).symlink_to(environment)
     return folder
 
 
-def _pytest(tree: Path, arguments: list[str], limit_s: float, **variables: str) -> int | None:
+def _pytest(tree: Path, arguments: list[str], limit_s: float, keeps_bytecode: bool) -> int | None:
     """The exit status of pytest in a copy of the tree, or None where the time limit ended it."""
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "" if keeps_bytecode else "1"}
     command = [sys.executable, "-m", "pytest", "-x", *arguments]
-    paths = {"PYTHONPATH": f"{tree}:{tree / 'tools'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = {"PYTHONPATH": f"{tree}:{tree / 'tools'}"}
     with open(tree / "pytest.out", "w") as output:
         process = subprocess.Popen(
             command,
             cwd=tree,
-            env=os.environ | paths | variables,
+            env=os.environ | paths | bytecode,
             stdout=output,
             stderr=output,
             start_new_session=True,
@@ -202,39 +223,47 @@ def _pytest(tree: Path, arguments: list[str], limit_s: float, **variables: str) 
             return None
 
 
-def _tests_of_lines(
-    tree: Path, room: str, tests: list[str], data: Path, jobs: int
-) -> dict[str, dict[int, set[str]]]:
-    """For each file of the room, which tests execute which line; "" stands for an import."""
-    settings = tree.parent / "settings.ini"
-    settings.write_text(
-        f"[run]\nsource = {tree / room}\ndata_file = {data}\nparallel = true\n"
-        "context = ${PYTEST_CURRENT_TEST-}\n"
-        "disable_warnings = no-data-collected, module-not-measured\n"
-    )
-    if not data.exists():
-        arguments = ["-p", "mutants", "-n", str(jobs), *tests]
-        status = _pytest(tree, arguments, 3600, COVERAGE_PROCESS_START=str(settings))
-        if status:
-            sys.exit(
-                "The room's tests fail without a change:\n" + (tree / "pytest.out").read_text()
-            )
-        coverage.Coverage(config_file=str(settings)).combine(strict=True)
-    measured = coverage.CoverageData(str(data))
-    measured.read()
-    return {
-        file[file.rindex(f"/{room}/") + 1 :]: {
-            line: {_test_of(context) for context in contexts}
-            for line, contexts in measured.contexts_by_lineno(file).items()
-        }
-        for file in measured.measured_files()
+def _with_probes(path: Path, mutants: Mapping[int, Mutant]) -> bytes:
+    """A file that reports when it reaches one of the mutants, by their numbers."""
+    probes = {
+        (part.start, part.end, number)
+        for number, mutant in mutants.items()
+        if mutant.path == path
+        for part in ([mutant] if mutant.is_called else mutants_of(path))
+        if part.is_called
     }
+    inserted = [(end, 0, 0, "))") for _, end, _ in probes]
+    inserted += [(start, 1, -end, _PROBE.format(number)) for start, end, number in probes]
+    source, at, parts = (_ROOT / path).read_bytes(), 0, []
+    for place, _, _, text in sorted(inserted):
+        parts += [source[at:place], text.encode()]
+        at = place
+    return b"".join([*parts, source[at:]])
 
 
-def _test_of(context: str) -> str:
-    """The test of a coverage context; after a `|` stands what the process switched to."""
-    started, switched, test = context.rpartition("|tests/")
-    return (f"tests/{test}" if switched else started + test).split(" (")[0]
+def _tests_of_mutants(
+    tree: Path, tests: list[str], mutants: Mapping[int, Mutant], jobs: int
+) -> dict[int, set[str]]:
+    """The tests that reach each mutant, by its number. Keeps the bytecode in the copy of the tree:
+    without it, each command that a test runs would take a second more."""
+    marks = tree.parent / "marks"
+    marks.touch()
+    changed = {mutant.path: _with_probes(mutant.path, mutants) for mutant in mutants.values()}
+    changed[_PACKAGE] = changed.get(_PACKAGE, (_ROOT / _PACKAGE).read_bytes())
+    changed[_PACKAGE] += _RECORDING.format(str(marks)).encode()
+    for path, content in changed.items():
+        (tree / path).write_bytes(content)
+    # Tests wait more than they compute.
+    arguments = ["-p", "mutants", "-n", str(2 * jobs), "--dist", "loadfile", *tests]
+    if _pytest(tree, arguments, 3600, True):
+        sys.exit("The room's tests fail without a change:\n" + (tree / "pytest.out").read_text())
+    for path in changed:
+        shutil.copy2(_ROOT / path, tree / path)
+    found: dict[int, set[str]] = {number: set() for number in mutants}
+    for line in marks.read_text().splitlines():
+        number, _, test = line.partition(" ")
+        found[int(number)].add(test)
+    return found
 
 
 def main() -> None:
@@ -254,7 +283,6 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=float, default=300, help="seconds for the tests of a mutant"
     )
-    parser.add_argument("--data", type=Path, help="keep the coverage here, and use it if it exists")
     options = parser.parse_args()
     room = options.room.rstrip("/")
     also = [
@@ -264,33 +292,30 @@ def main() -> None:
     files = sorted((_ROOT / room).rglob("*.py")) or [_ROOT / room]
     every = [mutant for file in files for mutant in mutants_of(file.relative_to(_ROOT))]
     chosen = random.Random(options.seed).sample(every, min(options.number, len(every)))  # noqa: S311
+    numbered = dict(enumerate(chosen, 1))
     with tempfile.TemporaryDirectory(prefix="rsctl-mutants-") as scratch:
-        data = (options.data or Path(scratch, "coverage")).resolve()
+        first_tree = _copied_tree(_ROOT, Path(scratch, "0"))
+        reaching = _tests_of_mutants(first_tree, tests, numbered, options.jobs)
         trees: queue.Queue[Path] = queue.Queue()
-        for number in range(options.jobs):
-            trees.put(_copied_tree(Path(scratch, str(number))))
-        of_lines = _tests_of_lines(Path(scratch, "0"), room, tests, data, options.jobs)
-        sizes = Counter(
-            test for lines in of_lines.values() for line in lines.values() for test in line
-        )
+        trees.put(first_tree)
+        for number in range(1, options.jobs):
+            trees.put(_copied_tree(first_tree, Path(scratch, str(number))))
+        reached = Counter(test for names in reaching.values() for test in names)
 
-        def tried(mutant: Mutant) -> str:
-            lines = of_lines.get(str(mutant.path), {})
-            names = set().union(*(lines.get(number, set()) for number in mutant.lines))
-            if not names:
-                return "survived, not executed"
-            at_import = "" in names  # any test may tell, most likely one of the same file
-            if at_import:
-                names = set().union(*lines.values())
-            names.discard("")
-            first = sorted(names, key=lambda name: sizes[name])
+        def tried(number: int) -> str:
+            mutant, names = numbered[number], reaching[number]
+            if mutant.is_called and not names:
+                return "survived, not reached"
+            first = sorted(names - {""}, key=lambda name: reached[name])
             tree = trees.get()
             try:
                 (tree / mutant.path).write_bytes(mutant.applied())
-                status = _pytest(tree, ["--timeout", "120", *(first or tests)], options.limit)
+                status = 0
+                if first:
+                    status = _pytest(tree, ["--timeout", "120", *first], options.limit, False)
                 # 4, 5: it found no test of such a name
-                if status in (4, 5) or (status == 0 and at_import and first):
-                    status = _pytest(tree, tests, 4 * options.limit)
+                if status in (4, 5) or (status == 0 and not (first and mutant.is_called)):
+                    status = _pytest(tree, tests, 4 * options.limit, False)
             finally:
                 shutil.copy2(_ROOT / mutant.path, tree / mutant.path)
                 trees.put(tree)
@@ -298,7 +323,7 @@ def main() -> None:
 
         results = []
         with ThreadPoolExecutor(options.jobs) as pool:
-            for mutant, result in zip(chosen, pool.map(tried, chosen), strict=True):
+            for mutant, result in zip(chosen, pool.map(tried, numbered), strict=True):
                 print(f"{result:24} {mutant}", flush=True)
                 results.append(result)
     killed = sum(result.startswith("killed") for result in results)

@@ -158,7 +158,7 @@ def _record(
         recorder.state(state, worker, mark.code, why, mark.time)
     reason, ended = None, max(mark.time for mark in end.ended.values())
     if end.state is JobState.EXPIRED:
-        reason = f"limits.timeout of {limit:g} s" if limit else "its time limit"
+        reason = f"limits.timeout of {limit:.10g} s" if limit else "its time limit"
     elif end.state is JobState.FAILED:
         own = [m for m in end.ended.values() if m.code and m.why is None] or end.ended.values()
         unreported = [Failure(replica=m.replica, time=m.time, exit_code=m.code) for m in own]

@@ -79,7 +79,7 @@ def stall_env(job: Job) -> dict[str, Optional[str]]:
     """The variables of a node for `limits.stall` and `comm.debug`, without defaults."""
     env: dict[str, Optional[str]] = {}
     if job.limits.stall is not None:
-        env[STALL_SECONDS] = f"{float(job.limits.stall):g}"
+        env[STALL_SECONDS] = f"{float(job.limits.stall):.15g}"
     if job.comm.debug == "off":
         env[INSPECT] = "off"
     return env

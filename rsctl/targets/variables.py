@@ -86,8 +86,8 @@ def _local_steps_env(comm: Comm) -> dict[str, Optional[str]]:
         **quorum,
         "RSCTL_COMM_LOCAL_STEPS": str(comm.local_steps),
         "RSCTL_COMM_OUTER_OPTIMIZER": comm.outer.optimizer,
-        "RSCTL_COMM_OUTER_LR": f"{comm.outer.lr:g}",
-        "RSCTL_COMM_OUTER_MOMENTUM": f"{comm.outer.momentum:g}",
+        "RSCTL_COMM_OUTER_LR": f"{comm.outer.lr:.15g}",
+        "RSCTL_COMM_OUTER_MOMENTUM": f"{comm.outer.momentum:.15g}",
         "RSCTL_COMM_FRAGMENTS": str(comm.fragments),
     }
 
@@ -102,8 +102,8 @@ def grace_env(job: Job, stop_after: Optional[float] = None) -> dict[str, Optiona
         return {}
     from rsctl.node.soft_stop import GRACE, STOP_AFTER
 
-    env: dict[str, Optional[str]] = {GRACE: f"{float(job.limits.grace):g}"}
-    return env if stop_after is None else {**env, STOP_AFTER: f"{stop_after:g}"}
+    env: dict[str, Optional[str]] = {GRACE: f"{float(job.limits.grace):.15g}"}
+    return env if stop_after is None else {**env, STOP_AFTER: f"{stop_after:.15g}"}
 
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:

@@ -189,7 +189,7 @@ def _number(
     except ValueError:
         value = math.nan
     if not lowest <= value <= highest or value == math.inf:
-        most = "" if highest == math.inf else f" and at most {highest:g}"
+        most = "" if highest == math.inf else f" and at most {highest:.10g}"
         raise _invalid(f"{name} must be a number of at least {lowest:g}{most}, not {text!r}")
     return value
 

@@ -179,8 +179,6 @@ def run(request: Request) -> None:
         sys.stdout.reconfigure(line_buffering=True)  # ranks are started with -u
     os.environ.clear()
     os.environ.update(request["environ"])
-    if "coverage" in sys.modules:  # of tools/mutants.py
-        _count_for(os.environ.get("PYTEST_CURRENT_TEST", ""))
     os.chdir(request["folder"])
     sys.argv = request["start"]
     script = sys.argv[0]
@@ -198,12 +196,6 @@ def run(request: Request) -> None:
     else:
         # Its globals live to the end of the interpreter, as those of a script of its own.
         globals()["_script"] = runpy.run_path(script, run_name="__main__")
-
-
-def _count_for(test: str) -> None:
-    """What this child executes is this test's, not that of the test which started the server."""
-    if current := sys.modules["coverage"].Coverage.current():
-        current.switch_context(test)
 
 
 def _open(request: Request) -> list[int]:

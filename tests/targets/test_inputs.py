@@ -291,6 +291,7 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
         **{"input.train.files": 3, "input.train.bytes": 24},
         **{"input.all.files": 3, "input.all.bytes": 24},
     }
+    assert {"input.train.seconds", "input.all.seconds"} < metrics.keys()
     assert {statistics["count"] for statistics in metrics.values()} == {1}
     [warned] = [e["message"] for e in done.events if e["type"] == "finding"]
     assert warned == "'out' is skipped: it is neither a file nor a link to a file in this folder"

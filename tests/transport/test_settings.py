@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rsctl.transport import TransportError, WorkerSettings
@@ -33,11 +35,56 @@ def test_a_worker_reads_its_place() -> None:
     ]
 
 
-def test_bandwidths_give_the_links() -> None:
-    links = WorkerSettings.from_env(
-        _ENVIRON | {"RSCTL_NET_BANDWIDTH": "1e9", "RSCTL_REDUCER_BANDWIDTH": "1e9,2e9,5e8"}
-    ).links
-    assert [round(bandwidth / links.worker, 6) for bandwidth in links.reducers] == [1, 2, 0.5]
+def test_each_variable_is_a_setting() -> None:
+    more = {
+        "RSCTL_EPOCH": "5",
+        "TORCHELASTIC_RESTART_COUNT": "2",
+        "RSCTL_PEERS": "a:1,b:2",
+        "RSCTL_TRANSPORT_BIND": "10.0.0.1",
+        "RSCTL_NET_BANDWIDTH": "1e9",
+        "RSCTL_TRANSPORT_MTU": "9000",
+        "RSCTL_TRANSPORT_FRAME": "8192",
+        "RSCTL_TRANSPORT_WINDOW": "3",
+        "RSCTL_TRANSPORT_FLOWS": "64",
+        "RSCTL_TRANSPORT_SILENCE": "0.5",
+        "RSCTL_TRANSPORT_TIMEOUT": "60",
+        "RSCTL_TRANSPORT_PATIENCE": "0",
+        "RSCTL_TRANSPORT_CORE": "off",
+        "RSCTL_TRANSPORT_CONGESTION": "reno",
+    }
+    known = WorkerSettings.from_env(_ENVIRON)
+    assert WorkerSettings.from_env(_ENVIRON | more) == replace(
+        known,
+        epoch=5,
+        peers=(("a", 1), ("b", 2)),
+        bind="10.0.0.1",
+        bandwidth=1e9,
+        mtu=9000,
+        frame=8192,
+        window=3,
+        flows=64,
+        silence=0.5,
+        timeout=60,
+        patience=0,
+        core=False,
+        congestion="reno",
+    )
+    assert WorkerSettings.from_env(_ENVIRON | dict.fromkeys(more, "")) == known
+
+
+@pytest.mark.parametrize("text", ["", "0", "false", "OFF", " no "])
+def test_tls_that_is_not_wanted(text: str) -> None:
+    assert WorkerSettings.from_env(_ENVIRON | {"RSCTL_TRANSPORT_TLS": text}).tls is None
+
+
+@pytest.mark.parametrize(
+    ("reducers", "parts"),
+    [("1e9,2e9,5e8", [1, 2, 0.5]), ("2e9", [2, 2, 2]), ("", [1, 1, 1]), ("2e9,0,0", [2, 1, 1])],
+)
+def test_bandwidths_give_the_links(reducers: str, parts: list[float]) -> None:
+    given = {"RSCTL_NET_BANDWIDTH": "1e9", "RSCTL_REDUCER_BANDWIDTH": reducers}
+    links = WorkerSettings.from_env(_ENVIRON | given).links
+    assert [round(bandwidth / links.worker, 6) for bandwidth in links.reducers] == parts
 
 
 @pytest.mark.parametrize(
@@ -61,8 +108,15 @@ def test_bandwidths_give_the_links() -> None:
         ),
         (
             {"RSCTL_TRANSPORT_FRAME": "12"},
-            "RSCTL_TRANSPORT_FRAME must be a number of at least 4096 and at most 1.04858e+06, "
-            "not '12'",
+            "RSCTL_TRANSPORT_FRAME must be a number of at least 4096 and at most 1048576, not '12'",
+        ),
+        (
+            {"RSCTL_EPOCH": "4294967296"},
+            "RSCTL_EPOCH must be a number of at least 0 and at most 4294967295, not '4294967296'",
+        ),
+        (
+            {"RSCTL_TRANSPORT_SILENCE": "inf"},
+            "RSCTL_TRANSPORT_SILENCE must be a number of at least 0.1, not 'inf'",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import unescape
 
 import pytest
@@ -19,15 +20,19 @@ STATES = (JobState.SUCCEEDED, JobState.EXPIRED, JobState.QUEUED)
 @pytest.fixture
 def benches() -> Store:
     """Benches of three states in turn, the newest first in the list."""
+    return stored([STATES[number % 3] for number in range(COUNT)])
+
+
+def stored(states: Iterable[JobState]) -> Store:
     store = Store()
-    for number in range(COUNT):
+    for number, state in enumerate(states):
         bench = BenchRecord(
             bench=f"bench-{number:03}",
             name="odd" if number % 2 else "even",
             target="process",
             definition=str(number),
             created=f"2026-01-31T12:00:00.{number:06}Z",
-            state=STATES[number % 3],
+            state=state,
             repeat=1,
             cells=[{}],
             spec={},
@@ -87,6 +92,17 @@ def test_a_filter_chooses_benches_by_words_and_state(benches: Store) -> None:
     none = str(bench_list(benches, Query("EVEN bench-01", "cancelled")))
     assert "No bench matches" in none
     assert "Pages of the list" not in none
+
+
+def test_each_state_is_under_one_of_the_links() -> None:
+    page = str(bench_list(stored(JobState), Query()))
+    assert re.findall(r"<span[^>]*>(\w+)</span><b>(\d+)</b></a>", page) == [
+        ("all", "8"),
+        ("running", "4"),
+        ("failed", "2"),
+        ("succeeded", "1"),
+        ("cancelled", "1"),
+    ]
 
 
 def test_an_empty_list_says_how_one_begins() -> None:

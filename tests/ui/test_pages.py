@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import dedent
 from typing import Any
 
@@ -402,6 +403,18 @@ def test_a_page_that_may_be_out_of_date_says_why(make_run: Make) -> None:
         '<div class="warning">\n<p>\n<strong>This page may be out of date</strong>\n</p>\n<ul>\n'
         "<li>no &lt;answer&gt; → wait</li>\n</ul>\n</div>"
     )
+
+
+def test_each_chart_has_its_place(make_run: Make) -> None:
+    """The page's script draws a chart where its number is."""
+    made: MadeRun = make_run()
+    for second in range(3, 9):
+        for metric in ("loss", "accuracy"):
+            made.metric(second, metric, 1 / second, step=second)
+    view = shown(made)
+    places = re.findall(r'<div class="plot" data-plot="(\d+)">', "".join(view.parts.values()))
+    assert sorted(map(int, places)) == list(range(len(view.plots)))
+    assert len(view.plots) >= 2
 
 
 def test_each_replica_is_a_tile(make_run: Make) -> None:

@@ -119,7 +119,7 @@ class ReplicaExits:
         """The attempt's end, after all have ended; records which failed because others ended."""
         if self.stop_state is JobState.EXPIRED:
             return AttemptOutcome(
-                JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s"
+                JobState.EXPIRED, f"limits.timeout of {self._description.timeout:.10g} s"
             )
         if self.stop_state:
             return AttemptOutcome(self.stop_state)

@@ -158,7 +158,9 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
     """Findings on how gradients travel."""
     reducers = reducer_count(job)
     if job.reducers.count == "auto":
-        why = "as many as workers, because all links on this machine have the same speed"
+        why = "a single worker exchanges no gradients"
+        if reducers:
+            why = "as many as workers, because all links on this machine have the same speed"
         yield note("reducers", f"{reducers} reducers: {why}", None, "reducers.count")
     yield from tls_findings(job, bool(reducers))
     yield from rank_findings(job, share.ranks[0], share.ranks[-1], bool(reducers))

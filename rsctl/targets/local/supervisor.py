@@ -168,8 +168,10 @@ class Supervisor:
         self._recorder.flush_if_due()
 
     def _wait_seconds(self) -> float:
-        times = [t - monotonic() for t in (self._deadline, self._kill_at) if t is not None]
-        return max(0.0, min([_TICK_SECONDS, *times]))
+        """The time until the next clock that has not been checked yet."""
+        time = monotonic()
+        clocks = [t - time for t in (self._deadline, self._kill_at) if t is not None and t > time]
+        return min([_TICK_SECONDS, *clocks])
 
     def _scan(self, replica: ReplicaProcess, lines: bytes) -> None:
         """Record the data in new lines of a replica, and whether the disk had no space for them."""

@@ -1,4 +1,4 @@
-"""Counts a job's attempts, records why each ended, and ends a job that has had too many.
+"""Counts a job's attempts, records why each ended, and notes when there are too many.
 
 Not every service reports how often it has restarted a job. So attempts are counted by their signs:
 the service's own count if there is one, a job that is starting after it ran, and the first line
@@ -6,6 +6,8 @@ that `rsctl-launch` prints in each container.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,7 +19,7 @@ from rsctl.runs.stream.causes import LOST_PEER
 from rsctl.runs.stream.events import Attempt, Failure, LogEvent
 from rsctl.runs.stream.metrics import structured
 from rsctl.targets.managed.progress import CollectorProgress
-from rsctl.targets.managed.service import CloudJob, JobStatus
+from rsctl.targets.managed.service import JobStatus
 
 _BEING_STARTED = (JobState.QUEUED, JobState.STARTING)
 _PREEMPTION_SIGNALS = ("SIGTERM", "SIGKILL")
@@ -26,19 +28,26 @@ _AGAIN_ON_SPOT = "nothing in it had failed; spot machines may have been preempte
 
 
 class AttemptTracker:
-    """Keeps the attempts of a job in `progress`, and cancels it beyond its limit of restarts."""
+    """Keeps the attempts of a job in `progress`, and notes there that they are beyond its limit.
+
+    `poll_now` is called to have the job cancelled for it.
+    """
 
     def __init__(
-        self, folder: RunFolder, job: CloudJob, progress: CollectorProgress, recorder: Recorder
+        self,
+        folder: RunFolder,
+        progress: CollectorProgress,
+        recorder: Recorder,
+        poll_now: Callable[[], None],
     ) -> None:
-        self._folder, self._job = folder, job
+        self._folder, self._poll_now = folder, poll_now
         self._progress, self._recorder = progress, recorder
         self._limit = _restart_limit(folder)
         self._restarted: str | None = None
         recorder.attempt = progress.before + progress.attempt
 
     def count(self, status: JobStatus) -> JobStatus:
-        """The status with the number of its attempt. Raises Unreachable and RsctlError."""
+        """The status with the number of its attempt."""
         progress, self._restarted = self._progress, status.restarted
         if progress.state is JobState.RUNNING and status.state in _BEING_STARTED:
             progress.restarts += 1
@@ -99,14 +108,14 @@ class AttemptTracker:
         return self._limit is not None and self._limit.is_spot
 
     def _end_if_too_many(self) -> None:
-        """Cancel the job, once; by its next state it has failed."""
+        """Have the job cancelled; by its next state it has failed."""
         progress, limit = self._progress, self._limit
         if limit is None or progress.restarted_too_often:
             return
         counted = [attempt for attempt in progress.attempts if attempt.failure or not self._is_spot]
         if len(counted) > limit.most:
-            self._job.cancel()
             progress.restarted_too_often = True
+            self._poll_now()
             finding = warning("restarts", _too_often(limit), "find out why the attempts failed")
             self._recorder.finding(finding)
 

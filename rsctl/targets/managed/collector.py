@@ -57,7 +57,7 @@ class Collector:
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
         self._poller = StatusPoller(folder, job, self._progress, run, self._keep)
-        self._attempts = AttemptTracker(folder, job, self._progress, self._recorder)
+        self._attempts = AttemptTracker(folder, self._progress, self._recorder, self.poll_now)
         self._status: JobStatus | None = None
         self._end_here: PlacementEnd | None = None
         self._metrics: list[MetricEvent] = []
@@ -81,7 +81,7 @@ class Collector:
             self._attempts,
             self._report,
             self._status_timer.expire,
-            StallCollector(kept_description(folder), self._report, self._poller.end_early),
+            StallCollector(kept_description(folder), self._report, self._end_early),
         )
 
     @property
@@ -280,6 +280,13 @@ class Collector:
         if has_lines:
             self._keep()
         return has_lines
+
+    def _end_early(self, reason: str) -> None:
+        """Let the next step cancel the job for a stall or a rule of `watch`: not this one, whose
+        lines are stored only in part.
+        """
+        self._progress.ended_early = reason
+        self.poll_now()
 
     def _report(self, finding: Finding, replica: str | None = None) -> None:
         if self._progress.is_new(finding):

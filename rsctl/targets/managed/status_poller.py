@@ -1,8 +1,9 @@
-"""Polls a job's status, and cancels a job beyond its limit of waiting for capacity or of cost."""
+"""Polls a job's status, and cancels a job that is beyond one of its limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from rsctl.estimate.costs.limit import dollars
 from rsctl.findings import JobState
 from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
 from rsctl.runs.records import RunRecord
+from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import now, parse_time, seconds_between
 from rsctl.targets.managed.progress import CollectorProgress
 from rsctl.targets.managed.service import CloudJob, JobStatus
@@ -22,7 +24,8 @@ _WAITING = (JobState.QUEUED, JobState.STARTING)
 class StatusPoller:
     """Polls the status; a job that rsctl cancelled for one of its limits has expired.
 
-    `keep` stores `progress`.
+    `keep` stores `progress`, whose fields say why rsctl cancels the job. A cancel call that is
+    refused or gets no answer is made again with the next poll.
     """
 
     def __init__(
@@ -46,13 +49,19 @@ class StatusPoller:
         if not status.state.is_final:
             self._limit_wait(status)
             self._limit_cost(status)
+            self._cancel_if_limited(status)
         return self._with_limits(status)
 
-    def end_early(self, reason: str) -> None:
-        """Cancel the job for a stall or a rule of `watch`. Raises Unreachable and RsctlError."""
-        self._progress.ended_early = reason
-        self._keep()  # if this process is killed, the next one knows why
+    def _cancel_if_limited(self, status: JobStatus) -> None:
+        progress = self._progress
+        is_limited = progress.waited_too_long or progress.cost_too_much
+        is_limited = is_limited or progress.restarted_too_often or bool(progress.ended_early)
+        if not is_limited or self._is_cancelled or status.state is JobState.CANCELLING:
+            return
+        with suppress(DiskFull):
+            self._keep()  # if this process is killed, the next one knows why
         self._job.cancel()
+        self._is_cancelled = True
 
     def _limit_wait(self, status: JobStatus) -> None:
         progress = self._progress
@@ -62,11 +71,8 @@ class StatusPoller:
         progress.waiting_since = progress.waiting_since or stamped(status.time)
         waited = seconds_between(progress.waiting_since, now())
         limit = self._longest_wait
-        if limit is not None and waited > limit and not self._is_cancelled:
+        if limit is not None and waited > limit:
             progress.waited_too_long = True
-            self._keep()  # if this process is killed, the next one knows why
-            self._job.cancel()
-            self._is_cancelled = True
 
     def _limit_cost(self, status: JobStatus) -> None:
         """All time since it began to be billed counts: it may keep its machines in a restart."""
@@ -74,11 +80,10 @@ class StatusPoller:
         if status.state is JobState.RUNNING:
             progress.running_since = progress.running_since or stamped(status.time)
         since = status.started or progress.running_since
-        if self._cost is None or since is None or progress.cost_too_much:
+        if self._cost is None or since is None:
             return
         spent = self._spent_before + _spent(self._cost, stamped(since))
         if spent > self._cost.dollars:
-            self._job.cancel()
             progress.cost_too_much = True
 
     def _with_limits(self, status: JobStatus) -> JobStatus:
@@ -99,7 +104,7 @@ class StatusPoller:
     def _reason(self, state: JobState) -> str | None:
         is_cancelled, cost = state is JobState.CANCELLED, self._cost
         if self._progress.waited_too_long and is_cancelled:
-            return f"it waited longer than limits.queue of {self._longest_wait:g} s"
+            return f"it waited longer than limits.queue of {self._longest_wait:.10g} s"
         if cost is None:
             return None
         if self._progress.cost_too_much and is_cancelled:

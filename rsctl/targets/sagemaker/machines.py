@@ -209,16 +209,12 @@ def _count(
             "is "
         )
         return 0, [error("reducers", message + "unknown", "set a number", path)]
-    if advised := _advised(job, worker, machine):
-        message = f"{advised.reducers} reducers on {machine.name}: {advised.why}"
-        return advised.reducers, [note("reducers", message, None, path)]
     needed = reducers_for(job.workers.count, worker.gbps, machine.gbps)
+    why = f"{job.workers.count} workers x {worker.gbps:g} Gbit/s / {machine.gbps:g} Gbit/s"
+    if advised := _advised(job, worker, machine):
+        needed, why = advised.reducers, advised.why
     noun = "reducer" if needed == 1 else "reducers"
-    message = (
-        f"{needed} {noun} on {machine.name}: {job.workers.count} workers x {worker.gbps:g} "
-        f"Gbit/s / {machine.gbps:g} Gbit/s"
-    )
-    return needed, [note("reducers", message, None, path)]
+    return needed, [note("reducers", f"{needed} {noun} on {machine.name}: {why}", None, path)]
 
 
 def _advised(job: Job, worker: Machine, machine: Machine) -> Automatic | None:

@@ -54,6 +54,38 @@ def test_every_run_that_asks_for_tls_has_a_certificate_of_its_own(
     assert secret_values(make_plan(document(text), target, "job-1")) == {}
 
 
+@pytest.mark.parametrize(
+    ("comm", "variables"),
+    [
+        ("{}", {}),
+        (
+            "{backend: gloo, bucket_mb: 64, compression: bf16}",
+            {"BACKEND": "gloo", "BUCKET_MB": "64", "COMPRESSION": "bf16"},
+        ),
+        ("{hook: 'mine:hook'}", {"HOOK": "mine:hook"}),
+        (
+            "{local_steps: 8, quorum: 2, fragments: 2, outer: {lr: 0.12345678, momentum: 0.5}}",
+            {
+                "LOCAL_STEPS": "8",
+                "QUORUM": "2",
+                "FRAGMENTS": "2",
+                "OUTER_OPTIMIZER": "nesterov",
+                "OUTER_LR": "0.12345678",
+                "OUTER_MOMENTUM": "0.5",
+            },
+        ),
+    ],
+)
+def test_each_setting_of_comm_reaches_the_ranks(
+    plan: Render, comm: str, variables: dict[str, str]
+) -> None:
+    text = JOB.replace("once", "torchrun")
+    made = plan(f"{text}workers: {{count: 3}}\nreducers: {{count: 0}}\ncomm: {comm}\n")
+    for node in made["request"]["commands"]:
+        found = {name: text for name, text in node["env"].items() if name.startswith("RSCTL_COMM_")}
+        assert found == {f"RSCTL_COMM_{name}": text for name, text in variables.items()}
+
+
 @pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])
 def test_an_unclear_wish_for_tls_is_an_error(plan: Render, target: Target) -> None:
     text = JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: perhaps}")
@@ -103,7 +135,12 @@ def test_what_a_local_target_cannot_do_is_an_error_with_place_and_remedy(
     [
         ("workers: {machine: a2-highgpu-8g}", "workers.machine"),
         ("workers: {disk: 200GB}", "workers.disk"),
+        ("chief: {machine: a2-highgpu-8g}", "chief.machine"),
+        ("chief: {disk: 200GB}", "chief.disk"),
+        ("roles: {ps: {machine: n2-standard-8}}", "roles.ps.machine"),
+        ("roles: {ps: {disk: 200GB}}", "roles.ps.disk"),
         ("reducers: {machine: n2-standard-8}", "reducers.machine"),
+        ("reducers: {disk: 200GB}", "reducers.disk"),
         ("workers: {count: 2}\nreducers: {count: auto}", "reducers.count"),
         ("limits: {queue: 30m}", "limits.queue"),
         ("limits: {spot: true}", "limits.spot"),
@@ -117,6 +154,21 @@ def test_what_a_local_target_does_not_use_is_a_note(
     found = [(f["severity"], f["path"]) for f in findings if f["severity"] != "note" or f["path"]]
     assert ("note", path) in found
     assert not [f for f in findings if f["severity"] == "error"]
+
+
+@pytest.mark.parametrize(
+    ("workers", "why"),
+    [
+        (1, "0 reducers: a single worker exchanges no gradients"),
+        (
+            2,
+            "2 reducers: as many as workers, because all links on this machine have the same speed",
+        ),
+    ],
+)
+def test_a_plan_says_how_many_reducers_auto_is(plan: Render, workers: int, why: str) -> None:
+    made = plan(f"{JOB}workers: {{count: {workers}}}\nreducers: {{count: auto}}\n")
+    assert [f["message"] for f in made["findings"] if f["path"] == "reducers.count"] == [why]
 
 
 def test_what_belongs_to_images_is_a_note_for_processes(plan: Render) -> None:

@@ -239,10 +239,19 @@ def test_restarts_in_the_words_of_the_other_key(rsctl: Rsctl) -> None:
 
 
 def test_the_time_limit(rsctl: Rsctl) -> None:
-    job = rsctl.write_job(bash="trap '' TERM; sleep 600", limits={"timeout": "2s", "grace": "1s"})
+    """The supervisor waits for the end without using its processor, here in ticks of 10 ms."""
+    script = (
+        "ticks() { echo $(($(cut -d' ' -f14,15 --output-delimiter=+ /proc/$PPID/stat))); }\n"
+        "trap 'ended=$(ticks); sleep 0.5; echo used $(($(ticks) - ended))' TERM\n"
+        "sleep 600 & wait; sleep 600"
+    )
+    run = {"command": ["bash", "-c", script], "launcher": "none"}
+    job = rsctl.write_job(run=run, limits={"timeout": "2s", "grace": "1s"})
     done = rsctl("submit", job, "-o", "json")
     assert done.exit_code == 6
     assert (done.result["state"], done.result["exit_code"]) == ("expired", 6)
+    [used] = [event["text"] for event in done.events if event.get("text", "").startswith("used")]
+    assert int(used.split()[1]) < 5
     [worker] = rsctl.status(done.result["run"])["replicas"]
     assert worker["reason"] == "stopped: the job was expired, and killed 1 s later"
     assert rsctl.processes(done.result["run"]) == []

@@ -12,12 +12,13 @@ import pytest
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.node.structured_lines import lock_of
 from rsctl.runs.final_state import with_final_state
-from rsctl.runs.folder import CostLimit, RunFolder
+from rsctl.runs.folder import CostLimit, RestartLimit, RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import Failure, FindingEvent, LogEvent, UnnamedFailure, now
 from rsctl.runs.stream.journal import JournalCopy
-from rsctl.targets.managed.service import JobStatus
+from rsctl.runs.watch_rules import WatchSpec
+from rsctl.targets.managed.service import JobStatus, Unreachable
 from rsctl.targets.sagemaker.job_address import JobAddress as SageMakerAddress
 from rsctl.targets.sagemaker.status import status_of as sagemaker_status
 from rsctl.targets.vertex.job_address import JobAddress as VertexAddress
@@ -128,6 +129,17 @@ def test_a_reducer_that_was_lost_before_the_workers_had_succeeded(
         "worker-0 succeeded",
         "worker-1 succeeded",
         "reducer-0 failed (the workers continued without it)",
+        "job succeeded",
+    ]
+
+
+def test_a_job_that_ends_with_its_chief(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    cloud.lines = [line(30, "worker-0", "loss=1")]
+    cloud.end(JobState.SUCCEEDED, ended_roles=())
+    assert reported(followed(target, run))[-4:] == [
+        "worker-0 succeeded",
+        "worker-1 cancelled (ended with the chief, result not known)",
+        "reducer-0 succeeded (stopped after the workers had ended)",
         "job succeeded",
     ]
 
@@ -352,6 +364,73 @@ def test_the_time_before_a_restart_costs_too(
     assert cloud.cancelled
 
 
+class LossyCloud(FakeCloud):
+    """Its first cancel call, or the answer to it, is lost."""
+
+    def __init__(self, is_answer: bool) -> None:
+        super().__init__()
+        self.is_answer = is_answer
+
+    def call(self, name: str) -> None:
+        super().call(name)
+        assert len(self.calls) < 1000
+        if name == "cancel":
+            is_first = self.calls.count("cancel") == 1
+            if self.is_answer or not is_first:
+                self.end(JobState.CANCELLED)
+            if is_first:
+                raise Unreachable("the cloud gives no answer")
+
+
+STALL = '{"rsctl": "stall", "number": 1, "ranks": 0, "quiet": 11, "idle": 11, "trains": true}'
+
+
+@pytest.mark.parametrize("is_answer", [True, False])
+@pytest.mark.parametrize(
+    ("limit", "state", "lines", "end"),
+    [
+        ({"queue": 60.0}, JobState.QUEUED, {}, "expired (it waited longer than limits.queue"),
+        (
+            {"cost": CostLimit(dollars=5.0, per_hour=360.0, ends_at_limit=False)},
+            *(JobState.RUNNING, {}, "expired (it has reached its limits.cost of 5.00 USD"),
+        ),
+        (
+            {"restarts": RestartLimit(0, is_spot=False)},
+            *(JobState.RUNNING, {1: NODE, 9: NODE}, "failed (it was restarted more often than"),
+        ),
+        (
+            {"stall": 10, "on_stall": "fail"},
+            *(JobState.RUNNING, {1: STALL}, "failed (ended by rsctl: it had stalled: "),
+        ),
+        (
+            {"watch": {"high": WatchSpec(metric="loss", above="5", fails=True)}},
+            *(
+                JobState.RUNNING,
+                {1: "loss=9", 2: "loss=8"},
+                "failed (ended by rsctl: loss is 9, above 5",
+            ),
+        ),
+    ],
+)
+def test_a_limit_ends_a_job_although_a_cancel_call_or_its_answer_is_lost(
+    run: str,
+    limit: dict[str, Any],
+    state: JobState,
+    lines: dict[int, str],
+    end: str,
+    is_answer: bool,
+) -> None:
+    folder, cloud = RunFolder(run), LossyCloud(is_answer)
+    folder.create(msgspec.structs.replace(folder.description(), **limit))
+    cloud.status = JobStatus(state=state, time=at(0))
+    workers = ("worker-0", "worker-1")
+    cloud.lines = [line(second, name, lines[second]) for second in lines for name in workers]
+    events = reported(followed(FakeTarget(cloud), run))
+    assert [words for words in events if words.startswith(f"job {end}")]
+    values = [metric.value for _, metric in Store().metrics(run)]
+    assert values == [float(text[5:]) for text in lines.values() if "loss" in text for _ in workers]
+
+
 def test_a_user_cancels_a_job_with_a_limit(cloud: FakeCloud, target: FakeTarget, dear: str) -> None:
     cloud.end(JobState.CANCELLED)
     assert reported(followed(target, dear))[-1] == "job cancelled"
@@ -451,6 +530,19 @@ def test_a_full_disk_does_not_hide_how_a_job_ended(
     # With space again, the rest is collected.
     assert "10 worker-0: loss=1" in reported(followed(target, run))
     assert stored(run).state is state
+
+
+def test_a_full_disk_does_not_let_a_job_run_beyond_its_limit(
+    cloud: FakeCloud, target: FakeTarget, dear: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_store(*_: object) -> None:
+        raise DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
+
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep", full_store)
+        target.poll(dear)
+    assert cloud.cancelled
 
 
 def test_a_job_that_ended_before_it_was_seen_to_run_has_its_start(

@@ -35,6 +35,10 @@ def test_sagemaker_signals_two_minutes_before_it_kills(tmp_path: Path) -> None:
         "RSCTL_GRACE_SECONDS": "300",
         "RSCTL_STOP_AFTER_SECONDS": "3420",
     }
+    assert told(sagemaker, tmp_path, {"timeout": "28d", "grace": "137s"}) == {
+        "RSCTL_GRACE_SECONDS": "137",
+        "RSCTL_STOP_AFTER_SECONDS": "2419183",
+    }
 
 
 @pytest.mark.parametrize(

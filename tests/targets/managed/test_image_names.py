@@ -128,6 +128,16 @@ def test_images_of_aws(
     assert all(expected and expected in text for text in found)
 
 
+def test_an_image_for_gpus_on_a_machine_with_trainium(tmp_path: Path) -> None:
+    image = f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker"
+    workers = {"count": 1, "machine": "ml.trn1.2xlarge"}
+    found = image_errors(on_sagemaker(tmp_path, {"image": {"uri": image}, "workers": workers}))
+    assert found == [
+        f"error image.uri: {image} is for GPUs according to its name, but ml.trn1.2xlarge has "
+        "AWS's Trainium -> use the framework's image for AWS's Trainium"
+    ]
+
+
 @pytest.mark.parametrize(
     ("image", "accelerator", "expected"),
     [

@@ -209,9 +209,10 @@ class Busy(FakeCloud):
             self.lines.append(LogEvent(now(), "worker-0", str(len(self.lines)), "stdout", "more"))
 
 
-def test_the_log_of_a_job_that_prints_without_a_pause(run: str) -> None:
+@pytest.mark.parametrize("kind", [FakeCloud, Busy])
+def test_the_log_of_a_job_that_goes_on(run: str, kind: type[FakeCloud]) -> None:
     """`rsctl logs` shows what the job had printed when it was called, and ends."""
-    cloud = Busy()
+    cloud = kind()
     cloud.status = JobStatus(state=JobState.RUNNING, time=at(0))
     cloud.lines = [line(second, "worker-0", f"line {second}") for second in range(1, 11)]
     batches = FakeTarget(cloud).events(run, {}, follow=False)

@@ -33,6 +33,10 @@ NOTES = {
         reducers("auto", 8, **{"reducers": {"count": "auto", "machine": "ml.c5n.18xlarge"}}),
         ["note reducers.count: 4 reducers on ml.c5n.18xlarge: 8 workers x 40 Gbit/s / 100 Gbit/s"],
     ),
+    "auto for two": (
+        reducers("auto", 2, **{"reducers": {"count": "auto", "machine": "ml.c5n.18xlarge"}}),
+        ["note reducers.count: 1 reducer on ml.c5n.18xlarge: 2 workers x 40 Gbit/s / 100 Gbit/s"],
+    ),
     "reducers that may be lost": (
         reducers(2, comm={"on_reducer_loss": "fallback"}, checkpoints="s3://bucket/c"),
         [

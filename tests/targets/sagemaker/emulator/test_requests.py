@@ -359,7 +359,8 @@ def test_a_job_is_updated_by_its_state(account: Account, behaviour: Behaviour) -
         assert refused(update, **wanted)[0] == "ValidationException"
     nodes = account.start("k")
     for wanted in (debug, profile, pool):
-        update(**{**wanted, "TrainingJobName": "k"})
+        answer = update(**{**wanted, "TrainingJobName": "k"})
+        assert answer["TrainingJobArn"] == account.describe("k")["TrainingJobArn"]
     assert account.describe("k")["RemoteDebugConfig"] == {"EnableRemoteDebug": True}
     assert account.describe("k")["ProfilerConfig"] == {"DisableProfiler": True}
     nodes.exit("algo-1")
