@@ -12,7 +12,7 @@ from rsctl.findings import ExitCode, RsctlError
 from rsctl.job.yaml_tree import Position
 
 MAX_BYTES = 1 << 20
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LINE_END = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _FOREIGN_BOMS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),

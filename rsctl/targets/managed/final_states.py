@@ -11,7 +11,6 @@ from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.log_failures import log_failures
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.stream.diagnosis import causes_in
 from rsctl.runs.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.hosts import replica_on
@@ -86,6 +85,8 @@ def _record_cause(status: JobStatus, first: Failure | None, recorder: Recorder) 
     if first is not None:
         recorder.failure(_with_reason(first, status.reason))
     elif status.state is JobState.FAILED and status.reason and not status.findings:
+        from rsctl.runs.stream.diagnosis import causes_in
+
         for cause in causes_in(status.reason.splitlines()):
             recorder.finding(cause)
 
