@@ -52,19 +52,20 @@ import datetime, sys, torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-def main(rank, init_method):
-    soon = datetime.timedelta(seconds=15)
-    dist.init_process_group("gloo", init_method, soon, rank=rank, world_size=2)
-    ranks = torch.tensor(1.0 + rank)
-    dist.all_reduce(ranks)
-    sys.stdout.write(f"sum {ranks.item():g}\\n")
-    dist.destroy_process_group()
+def main(rank, init_methods):
+    for init_method in init_methods:
+        soon = datetime.timedelta(seconds=15)
+        dist.init_process_group("gloo", init_method, soon, rank=rank, world_size=2)
+        ranks = torch.tensor(1.0 + rank)
+        dist.all_reduce(ranks)
+        sys.stdout.write(f"{init_method[:3]} sum {ranks.item():g}\\n")
+        dist.destroy_process_group()
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")
     sys.stdout.write(f"world {dist.get_world_size()}\\n")
     dist.destroy_process_group()
-    mp.spawn(main, args=(sys.argv[1],), nprocs=2)
+    mp.spawn(main, args=(sys.argv[1:],), nprocs=2)
 """
 
 
@@ -172,16 +173,16 @@ def test_only_whoever_stops_a_node_limits_how_long_that_takes(
 DOLLARS = ["a$$b", "$$$", "x$$", "$local_rank", "${local_rank}", "$${local_rank}", "$x", "$"]
 
 
-@pytest.mark.parametrize("init_method", ["env://", "tcp://127.0.0.1:{port}"])
 def test_a_rank_that_is_alone_may_start_ranks_itself(
-    forked: Launch, script: Script, free_port: int, init_method: str
+    forked: Launch, script: Script, free_port: int
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         own = server.getsockname()[1]
-    meeting = init_method.format(port=own)
-    node = forked("--python", "--", script(SPAWN), meeting, RSCTL_PORT=str(free_port))
+    meetings = ["env://", f"tcp://127.0.0.1:{own}"]
+    node = forked("--python", "--", script(SPAWN), *meetings, RSCTL_PORT=str(free_port))
     assert node.wait() == 0
-    assert sorted(node.out.splitlines()) == ["sum 3", "sum 3", "world 1"]
+    sums = ["env sum 3", "env sum 3", "tcp sum 3", "tcp sum 3"]
+    assert sorted(node.out.splitlines()) == [*sums, "world 1"]
 
 
 def test_arguments_arrive_as_written(forked: Launch, script: Script, free_port: int) -> None:
