@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import os
 import resource
 import signal
@@ -95,7 +93,6 @@ def main() -> int:
     from rsctl.targets.local.input_copies import remove_copies
     from rsctl.targets.local.supervisor import Supervisor
 
-    atexit.register(gc.freeze)  # see rsctl/node/launch.py
     run, lock = sys.argv[1], int(sys.argv[2])
     folder = RunFolder(run)
     os.set_inheritable(lock, False)
