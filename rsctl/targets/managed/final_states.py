@@ -9,7 +9,6 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.log_failures import log_failures
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
@@ -76,6 +75,8 @@ def _failures(
         *(_with_reason(failure, status.reason) for failure in status.failed),
     ]
     if not failures and status.unnamed:
+        from rsctl.runs.log_failures import log_failures
+
         return log_failures(folder, replica_names(pools), status.unnamed)
     return failures
 
