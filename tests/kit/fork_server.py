@@ -32,14 +32,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 Request = dict[str, Any]
+_code: list[int | None] = []
 
 
 @contextmanager
@@ -199,23 +199,35 @@ def run(request: Request) -> None:
         globals()["_script"] = runpy.run_path(script, run_name="__main__")
 
 
-def be(program: Callable[[], None]) -> NoReturn:
-    """Run a program and end as an interpreter does, but without freeing what it has imported: that
-    copies 160 MB of torch, which takes each copy of the server 0.35 s of processor.
-    """
-    code = 0
+def be(program: Callable[[], None]) -> None:
+    """Run a program to its end, for which `end_without_freeing` was called before the imports."""
+    code: int | None = 1
     try:
         program()
+        code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        if isinstance(ended.code, str):
-            print(ended.code, file=sys.stderr)
-    except Exception:  # noqa: BLE001 - as an interpreter reports it
-        sys.excepthook(*sys.exc_info())
-        code = 1
-    threads: Any = threading
-    threads._shutdown()
-    atexit._run_exitfuncs()
+        raise
+    except KeyboardInterrupt:
+        code = None  # the interpreter ends by the signal
+        raise
+    finally:
+        _code.append(code)
+
+
+def end_without_freeing() -> None:
+    """Have this process and its copies end as interpreters do, but without freeing what they have
+    imported: that copies 160 MB of torch, which takes each copy 0.35 s of processor.
+
+    Exit handlers run in the reverse order, so that this one is the last.
+    """
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    code = _code[0] if _code else None
+    if code is None:
+        return
     globals().pop("_script", None)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # whoever reads has ended, or the script closed it
@@ -236,6 +248,7 @@ def _open(request: Request) -> list[int]:
 
 
 if __name__ == "__main__":
+    end_without_freeing()
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # each child does it, see `run`
     import torch._dynamo
     import torch.distributed.elastic
