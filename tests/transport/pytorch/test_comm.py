@@ -189,7 +189,7 @@ def test_pytorch_finds_the_backend_by_its_name(in_interpreter: Callable[..., Any
 
 @pytest.mark.parametrize("asked", ["rsctl", "gloo"])
 def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
-    alone: Callable[..., Any], asked: str
+    in_interpreter: Callable[..., Any], asked: str
 ) -> None:
     from torch.distributed import distributed_c10d as c10d
 
@@ -199,7 +199,7 @@ def test_torchcomms_in_place_of_the_backend_is_told_before_the_start(
         f"dist.init_process_group({asked!r})\nprint(dist.get_backend())"
     )
     comm = {"RSCTL_COMM_BACKEND": "rsctl"}
-    ended = alone(program, **comm, TORCH_DISTRIBUTED_USE_TORCHCOMMS="1")
+    ended = in_interpreter(program, **comm, TORCH_DISTRIBUTED_USE_TORCHCOMMS="1")
     has_torchcomms = hasattr(c10d, "_TORCHCOMM_AVAILABLE")
     if not has_torchcomms or hasattr(c10d, "_torchcomms_handles_backend"):
         assert (ended.code, ended.out) == (0, "rsctl\n"), ended.err
