@@ -75,22 +75,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return (yield)
 
 
-@pytest.fixture(autouse=True)
-def default_signals() -> None:
-    """Signals are handled as in a fresh process, whatever started pytest or a test left behind."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Signals are handled as in a fresh process, whatever started pytest or a test left behind.
+    Sessions of boto3 share what they read, and emulators of Google Cloud their keys.
+
+    Not in fixtures, which cost each test more.
+    """
     for number, handler in _HANDLERS.items():
         signal.signal(number, handler)
-
-
-@pytest.fixture(autouse=True)
-def botocore_data() -> None:
-    """Sessions of boto3 share what they read."""
     share_botocore_data()
-
-
-@pytest.fixture(autouse=True)
-def google_keys() -> None:
-    """Emulators of Google Cloud and their clients share keys with those of other tests."""
     share_google_keys()
 
 

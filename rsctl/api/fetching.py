@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,7 +13,6 @@ from rsctl.api.results import result_locations
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import Finding, RsctlError
-from rsctl.runs.fetch.fetch import Fetched, FetchProgress, FetchSelection, fetch
 from rsctl.runs.fetch.locations import ResultLocation, locations_of, region_of
 from rsctl.runs.fetch.sources import DownloadSource
 from rsctl.runs.home import is_rehearsed
@@ -21,11 +21,14 @@ from rsctl.target_info import import_object
 from rsctl.targets import get
 from rsctl.targets.managed.endpoints import endpoints_of
 
+if TYPE_CHECKING:  # `has_checkpoints`, at the end of each submission, does without
+    from rsctl.runs.fetch.fetch import Fetched, FetchProgress, FetchSelection
+
 
 def fetch_results(
     run: RunRecord,
-    path: str | os.PathLike[str] | None = None,
-    choice: FetchSelection = FetchSelection(),  # noqa: B008 - it cannot change
+    path: str | os.PathLike[str] | None,
+    choice: FetchSelection,
     show: Callable[[FetchProgress], object] = bool,
 ) -> Fetched:
     """Download the results of a run so far into a folder, by default one of its name.
@@ -33,6 +36,8 @@ def fetch_results(
     Files that already exist are not fetched again, and an interrupted download continues. Errors of
     single files are among the findings; raises RsctlError if the download cannot continue.
     """
+    from rsctl.runs.fetch.fetch import fetch
+
     endpoints = endpoints_of(run.run)
     outdated = _collect_log(run) if "logs" in choice.kinds else []
     locations = _locations(run, result_locations(run), endpoints)

@@ -10,10 +10,6 @@ from typing import IO, Any
 
 import msgspec
 
-from rsctl.bench.baseline import Baseline
-from rsctl.bench.formats.trackers import as_file
-from rsctl.bench.history import HistoryRecord
-
 _LARGEST = 64 << 20
 _OPENMETRICS = re.compile(rb"# TYPE rsctl_.*\n# EOF\n", re.DOTALL)
 _RUNS = re.compile(r"\d+ runs of ")
@@ -40,11 +36,16 @@ def _decoded(data: bytes) -> Any:
 
 
 def _is_record(value: Any) -> bool:
+    from rsctl.bench.history import HistoryRecord
+
     return isinstance(value, dict) and value.keys() == set(HistoryRecord.__struct_fields__)
 
 
 def _is_document(value: Any, data: bytes) -> bool:
     """Whether it is a baseline, or a report with exactly the layout of `as_file`."""
+    from rsctl.bench.baseline import Baseline  # few submissions have a file to compare
+    from rsctl.bench.formats.trackers import as_file
+
     if isinstance(value, dict) and value.keys() == set(Baseline.__struct_fields__):
         return True
     if not value or as_file(value) != data:

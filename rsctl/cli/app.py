@@ -119,7 +119,7 @@ def main() -> None:
     _prepare_output()
     code = run(sys.argv[1:])
     _settle_output()
-    gc.disable()  # nor at exit
+    gc.freeze()  # an exit looks for garbage even where collection is disabled
     sys.exit(code)
 
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from rsctl.node.errors import USAGE, LaunchError
 from rsctl.node.platforms import LOCAL
@@ -23,8 +23,7 @@ REMEDY = "rsctl sets it; do not set it in run.env or in the image."
 """For a variable of rsctl's own that makes no sense."""
 
 
-@dataclass(frozen=True)
-class Cluster:
+class Cluster(NamedTuple):
     """The nodes of a job, and which of them this one is.
 
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
@@ -37,15 +36,15 @@ class Cluster:
     """
 
     role: str
-    index: int
+    index: int  # type: ignore[assignment]  # and not that of a tuple
     workers: tuple[str, ...]
     reducers: tuple[str, ...]
     interface: str | None
     port: int
     reducer_ports: tuple[int, ...] = ()
     platform: str = LOCAL
-    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    role_hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    roles: Mapping[str, tuple[str, ...]] = {}
+    role_hosts: Mapping[str, tuple[str, ...]] = {}
 
     @property
     def replica(self) -> str:

@@ -11,11 +11,15 @@ import argparse
 import os
 import tempfile
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from rsctl.node import copies, shards
+from rsctl.node import shards
 from rsctl.node.cluster import Cluster
 from rsctl.node.errors import USAGE, LaunchError
 from rsctl.node.structured_lines import emit
+
+if TYPE_CHECKING:
+    from rsctl.node.copies import Copied
 
 _LOCAL_RANK = "{local_rank}"
 _SHOWN = 3
@@ -34,7 +38,9 @@ def provide(
     for name, source in (given.split("=", 1) for given in options.copy):
         changed[_variable(name)] = _copied(name, source, cluster, environ)
     for name in options.count:
-        _emit(name, copies.count(_value(name, environ)))
+        from rsctl.node.copies import count  # few jobs count or copy
+
+        _emit(name, count(_value(name, environ)))
     for name in options.shards:
         changed[f"{_variable(name)}_SHARDS"] = _listed(name, cluster, options.processes, changed)
     return changed
@@ -58,6 +64,8 @@ def _is_list(variable: str) -> bool:
 
 def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]) -> str:
     """Where an input is copied to."""
+    from rsctl.node.copies import CopyRequest, copy
+
     target = _below_root(_value(name, environ), environ)
     source = _below_root(source, environ)
     names, folder, here = None, source, target
@@ -67,7 +75,7 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     base = os.path.dirname(here) if names is None else here
     marker = os.path.join(os.path.dirname(base), f".{name}.complete")
     print(f"rsctl: copying {name} from {source} to {target}", flush=True)
-    copied = copies.copy(copies.CopyRequest(name, folder, here, marker, names))
+    copied = copy(CopyRequest(name, folder, here, marker, names))
     if copied is None:
         print(f"rsctl: {name} exists from an earlier start", flush=True)
     else:
@@ -75,7 +83,7 @@ def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]
     return target
 
 
-def _report(name: str, copied: copies.Copied) -> None:
+def _report(name: str, copied: Copied) -> None:
     if copied.left_out:
         examples = ", ".join(repr(path[:80]) for path in copied.left_out[:_SHOWN])
         message = (

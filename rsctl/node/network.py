@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import struct
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.platforms import LOCAL
@@ -46,7 +44,7 @@ def with_interface(cluster: Cluster) -> Cluster:
     if cluster.platform == LOCAL or cluster.interface is not None:
         return cluster
     others = [host for host in cluster.hosts if host != cluster.own_host]
-    return replace(cluster, interface=interface_towards(others))
+    return cluster._replace(interface=interface_towards(others))
 
 
 def interface_names() -> list[str]:
@@ -80,6 +78,8 @@ def interface_towards(hosts: Iterable[str]) -> str | None:
 
 def is_loopback(host: str) -> bool:
     """Whether this is an address of the loopback, written as one."""
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

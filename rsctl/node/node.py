@@ -9,10 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from rsctl.node import (
     awaited_roles,
@@ -37,8 +36,6 @@ from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.health.settings import CHECKS
 from rsctl.node.kept_node import KeptNode
 from rsctl.node.left_behind import left_behind_finding
-from rsctl.node.mpi.chief import HeldNodes
-from rsctl.node.mpi.starter import run_for_chief
 from rsctl.node.network import is_loopback, named_interface, with_interface
 from rsctl.node.peers import wait_at_barrier, wait_for_listeners, wait_for_names
 from rsctl.node.platforms import LOCAL, read_cluster
@@ -53,6 +50,9 @@ from rsctl.node.telemetry import start_telemetry
 from rsctl.node.threads import stop_signals_blocked
 from rsctl.node.traffic_control import NetworkLimits, limit_network
 from rsctl.node.versions import VersionReport
+
+if TYPE_CHECKING:
+    from rsctl.node.mpi.chief import HeldNodes
 
 _TELEMETRY_SECONDS = 10
 
@@ -140,13 +140,15 @@ def _run(
     job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
     began = time.time()
     if not job.argv:
+        from rsctl.node.mpi.starter import run_for_chief
+
         with stop_signals_blocked():
             start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
         code = run_for_chief(cluster, job.environ)
         profiling.report_profiles(environ, _profiled_ranks(cluster, options), began)
         return code
-    job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
-    nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
+    job = job._replace(environ={**job.environ, **debug_environment(job.environ)})
+    nodes = _held_nodes(cluster, options, environ)
     awaited = awaited_roles.start_server(cluster, environ)
     code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds, kept=kept)
     if nodes is not None:
@@ -165,7 +167,7 @@ def _runner(recheck: Recheck | None, telemetry_seconds: float) -> slots.Run:
         cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str], stop: SoftStop
     ) -> int:
         job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
-        job = replace(job, environ={**job.environ, **debug_environment(job.environ)})
+        job = job._replace(environ={**job.environ, **debug_environment(job.environ)})
         return _run_command(job, cluster, recheck, options, environ, telemetry_seconds, stop)
 
     return run
@@ -328,9 +330,15 @@ def _start(
     return child
 
 
-def _starts_others(cluster: Cluster, options: argparse.Namespace) -> bool:
-    """Whether this node's mpirun starts the ranks of other nodes."""
-    return cluster.role == "worker" and options.launcher == "mpi" and len(cluster.workers) > 1
+def _held_nodes(
+    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
+) -> HeldNodes | None:
+    """The other nodes whose ranks this node's mpirun starts; None if there are none."""
+    if cluster.role != "worker" or options.launcher != "mpi" or len(cluster.workers) < 2:
+        return None
+    from rsctl.node.mpi.chief import HeldNodes
+
+    return HeldNodes(cluster, environ)
 
 
 def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
@@ -339,7 +347,7 @@ def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
     A reducer that knows its interface does not wait: workers connect to it. On clouds, nodes start
     minutes apart, longer than scripts wait for reducers.
     """
-    named = replace(cluster, interface=named_interface(cluster))
+    named = cluster._replace(interface=named_interface(cluster))
     if named.platform != LOCAL and named.role == "reducer" and named.interface is not None:
         return named
     timeout = environment.peer_timeout(cluster, environ)

@@ -6,21 +6,19 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import rsctl_start
 from rsctl.node import binding, rank
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
 from rsctl.node.errors import ENVIRONMENT, LaunchError
-from rsctl.node.mpi import mpirun
 from rsctl.node.network import is_loopback
 from rsctl.node.platforms import LOCAL, platform
 from rsctl.node.roles import tf_config, without_ranks
 
 
-@dataclass(frozen=True)
-class ProcessSpec:
+class ProcessSpec(NamedTuple):
     """A program to run: its arguments and its whole environment."""
 
     argv: list[str]
@@ -34,7 +32,9 @@ def require_modules(cluster: Cluster, launcher: str, environ: Mapping[str, str])
     elif cluster.role != "worker":
         return
     elif launcher == "mpi":
-        mpirun.require_mpirun(environ)
+        from rsctl.node.mpi.mpirun import require_mpirun
+
+        require_mpirun(environ)
     elif launcher == "torchrun":
         _require_torch()
         if cluster.reducers or any(name.startswith("RSCTL_COMM_") for name in environ):
@@ -146,6 +146,8 @@ def mpi(
     The file with the nodes is in the environment as RSCTL_HOSTFILE. Other workers have the same
     environment for MPI's daemon, and start nothing by themselves.
     """
+    from rsctl.node.mpi import mpirun
+
     defaults = {**_threads(cluster, processes), **_with_defaults(cluster, environ)}
     defaults = mpirun.with_settings(cluster, defaults)
     defaults |= {"MASTER_ADDR": cluster.master_address, "MASTER_PORT": str(cluster.port)}

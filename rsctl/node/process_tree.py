@@ -10,8 +10,8 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TextIO
+from io import FileIO
+from typing import NamedTuple
 
 from rsctl.node.rank import prctl
 
@@ -20,8 +20,7 @@ _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """One process: CPU time of it and of the children it has reaped, in clock ticks; its memory.
 
     `state` is the kernel's letter, such as R for one that runs or could run.
@@ -87,12 +86,12 @@ def _all_processes() -> list[Process]:
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if entry.isdecimal():
             with suppress(OSError), _open_stat(entry) as stat:  # It may go while we look.
-                processes.append(parse_stat(stat.read()))
+                processes.append(parse_stat(stat.read().decode(errors="replace")))
     return processes
 
 
-def _open_stat(pid: str) -> TextIO:
-    return open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace")
+def _open_stat(pid: str) -> FileIO:
+    return FileIO(f"/proc/{pid}/stat")  # without the buffers and layers of `open`
 
 
 def _below(roots: Iterable[int], processes: list[Process]) -> list[Process]:

@@ -5,14 +5,10 @@ A profile that fails never fails the job: each missing profile is a finding.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 
-from rsctl.node.folded_stacks import summarize_stacks
 from rsctl.node.rank_profiler import (
     STEPS,
     TOOL,
@@ -114,6 +110,8 @@ def _log_lines(environ: Mapping[str, str], rank: int) -> list[str]:
 
 
 def _report(environ: Mapping[str, str], rank: int) -> None:
+    import subprocess
+
     path = file_of(environ, rank)
     try:
         is_py_spy = environ[TOOL] == "py-spy"
@@ -131,6 +129,8 @@ def _report(environ: Mapping[str, str], rank: int) -> None:
 
 
 def _read_stacks(path: str) -> Profile:
+    from rsctl.node.folded_stacks import summarize_stacks
+
     found = summarize_stacks(path)
     return found.top, round(found.communication, 4)
 
@@ -140,6 +140,10 @@ def _stats(environ: Mapping[str, str], path: str) -> Profile:
 
     Raises OSError, ValueError and SubprocessError.
     """
+    import csv
+    import io
+    import subprocess
+
     command = [find_tool(environ) or "nsys", "stats", "--report", "cuda_gpu_kern_sum"]
     command += ["--format", "csv", "--force-export=true", path]
     done = subprocess.run(command, capture_output=True, timeout=_STATS_SECONDS, check=True)

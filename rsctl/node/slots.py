@@ -25,7 +25,6 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import count, takewhile
 from typing import NamedTuple, Optional
 
@@ -130,7 +129,7 @@ def run_slots(
         _enter(os.path.join(home, chosen.folder or ""))
         own = _environ_of(chosen, slot, environ, options.launcher, start.epoch)
         stop = SlotStop(own, options.stop_signal, slots.seconds, lambda: meeting.must_end)
-        code = run(replace(cluster, port=start.port), _options_of(chosen, options), own, stop)
+        code = run(cluster._replace(port=start.port), _options_of(chosen, options), own, stop)
         exit_report.remove_failure(environ)
         if stop.is_from_outside:
             return 128 + signal.SIGTERM

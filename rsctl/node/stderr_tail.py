@@ -31,7 +31,7 @@ LOST_PEER = (
 """Texts of a failure that follows from another node's."""
 
 _NOISE = re.compile(r'(\[rank\d+\]: ?)?\[?[IW]\d{4} |\s*\{\s*"rsctl"\s*:')
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x20-\x7e\xa0-\U0010ffff]")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f-\x9f]")
 
 
 class StderrTail:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from rsctl.node.nvml import Nvml
 from rsctl.node.process_tree import tree
@@ -17,8 +17,7 @@ _FIRST_SECONDS = 2.0
 _THREAD = "rsctl-telemetry"
 
 
-@dataclass(frozen=True)
-class Traffic:
+class Traffic(NamedTuple):
     """Bytes that an interface has received and sent."""
 
     received: int

@@ -7,7 +7,7 @@ interface, so what arrives is sent through a second one, an ifb, and shaped as i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rsctl.node.errors import CONFIGURATION, LaunchError
 from rsctl.node.settings import number
@@ -28,8 +28,7 @@ _QUEUE_SECONDS = 0.1
 _DELAYED_PACKETS = 100_000
 
 
-@dataclass(frozen=True)
-class NetworkLimits:
+class NetworkLimits(NamedTuple):
     """The limits of a node's network: bit/s in each direction, seconds of delay on sending.
 
     0 means no limit.

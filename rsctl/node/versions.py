@@ -8,16 +8,21 @@ packages, from the driver's own library, or from NCCL's file.
 from __future__ import annotations
 
 import os
-import platform
+import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rsctl import __version__
 from rsctl.node.clocks import cpu_clock
 from rsctl.node.nvml import Nvml
 from rsctl.node.structured_lines import emit
 
-_NCCL_PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
+if TYPE_CHECKING:
+    from rsctl.node.check.nccl import Torch
+
+_NCCL_PACKAGE = "nvidia_nccl_cu"
 _TIMEOUT_SECONDS = 5.0
 _CPU_INFO = "/proc/cpuinfo"
 _CPU_NAMES = ("model name", "Model", "Hardware")
@@ -44,44 +49,46 @@ class VersionReport:
 def versions(environ: Mapping[str, str]) -> dict[str, str]:
     """All that is known, as texts."""
     gpus = Nvml.load()
-    torch = _installed(["torch"])
+    from rsctl.node.check.nccl import find_torch
+
+    torch = find_torch()
     found = {
         "rsctl_version": __version__,
-        "python": platform.python_version(),
-        "torch": torch,
-        "nccl": _installed(_NCCL_PACKAGES) or _nccl_of(torch, environ),
+        "python": sys.version.split()[0],
+        "torch": torch.version if torch else None,
+        "nccl": _packaged_nccl() or _nccl_of(torch, environ),
         "driver": gpus.driver() if gpus else None,
         "gpu": _counted(gpus.names()) if gpus else None,
         "gpu_clock": _joined(gpus.highest_clocks()) if gpus else None,
         "cpu": _cpu(),
         "cores": str(_cores()),
         "clock": cpu_clock(),
-        "kernel": platform.release(),
+        "kernel": os.uname().release,
     }
     return {name: value for name, value in found.items() if value}
 
 
-def _installed(packages: Iterable[str]) -> str | None:
-    """The version of the first of these packages that is installed."""
-    from importlib.metadata import PackageNotFoundError, version
+def _packaged_nccl() -> str | None:
+    """The version of the NCCL that pip has installed, the one of the latest CUDA.
 
-    for package in packages:
-        try:
-            return version(package)
-        except (PackageNotFoundError, ValueError, OSError):
-            continue
-    return None
+    importlib.metadata would cost each launch 25 ms of processor time.
+    """
+    found = []
+    for folder in sys.path:
+        with suppress(OSError):
+            found += [name for name in os.listdir(folder) if name.startswith(_NCCL_PACKAGE)]
+    return max(found, default="").removesuffix(".dist-info").partition("-")[2] or None
 
 
-def _nccl_of(torch: str | None, environ: Mapping[str, str]) -> str | None:
+def _nccl_of(torch: Torch | None, environ: Mapping[str, str]) -> str | None:
     """The version in the file of the NCCL that torch uses: a torch of conda has it built in."""
     if torch is None:
         return None
     from rsctl.node.check.loader import Loader
-    from rsctl.node.check.nccl import find_nccl, find_torch
+    from rsctl.node.check.nccl import find_nccl
 
     try:
-        nccl = find_nccl(find_torch(), Loader(environ))
+        nccl = find_nccl(torch, Loader(environ))
     except (OSError, ValueError, ImportError):
         return None
     return nccl.version if nccl else None
@@ -113,4 +120,4 @@ def _cpu() -> str | None:
                     return value.strip()
     except OSError:
         pass
-    return platform.processor() or platform.machine() or None
+    return os.uname().machine or None

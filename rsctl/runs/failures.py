@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import msgspec
 from msgspec.structs import replace
@@ -17,14 +17,14 @@ from rsctl.job.source_roots import find_module
 from rsctl.runs.early_ends import RankRecord, early_end, rank_record
 from rsctl.runs.findings import NO_CAUSES
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.stream.causes import LOST_PEER
-from rsctl.runs.stream.diagnosis import Killer, known_causes
+from rsctl.runs.stream.ends import LOST_PEER, Killer
 from rsctl.runs.stream.events import Failure, LogEvent, parse_time, seconds_between
-from rsctl.runs.stream.failure_lines import failure_lines, has_traceback
 from rsctl.runs.stream.journal import tail_lines
 from rsctl.runs.stream.metrics import structured
-from rsctl.runs.stream.origins import Origin, find_origin
 from rsctl.runs.stream.sanitize import sanitize_line
+
+if TYPE_CHECKING:  # and where a job has failed: their patterns take 25 ms to compile
+    from rsctl.runs.stream.origins import Origin
 
 _TAIL = 400
 _MOST_REPORTED = 40
@@ -204,6 +204,8 @@ def first_failure(
     own = [f for f in ordered if (f.replica, f.rank) == (left.replica, left.rank)]
     if own:  # it left by its own failure, and ended slowly
         return _explained(own[0], folder, known.get(left.replica, Killer()), replica_on)
+    from rsctl.runs.stream.failure_lines import failure_lines
+
     return replace(left, lines=failure_lines(line.text for line in _tail(folder, left)[0]))
 
 
@@ -246,6 +248,9 @@ def _seconds_apart(first: Failure, second: Failure) -> float:
 def _explained(
     failure: Failure, folder: RunFolder, killer: Killer, replica_on: Callable[[str], str | None]
 ) -> Failure:
+    from rsctl.runs.stream.diagnosis import known_causes
+    from rsctl.runs.stream.failure_lines import failure_lines, has_traceback
+
     tail, kills = _tail(folder, failure)
     if killer.out_of_memory is None and kills is not None:
         killer = killer._replace(out_of_memory=kills > 0)
@@ -266,6 +271,8 @@ def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:
     """A launcher's lines about the failed process, if the process did not report the failure
     itself.
     """
+    from rsctl.runs.stream.origins import Origin, find_origin
+
     if failure.rank is not None or failure.signal is not None:
         return Origin()
     return find_origin("\n".join(line.text[:_LONGEST] for line in tail))

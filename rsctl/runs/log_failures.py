@@ -17,7 +17,6 @@ from typing import NamedTuple, Optional
 
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.stream.events import Failure, LogEvent, UnnamedFailure
-from rsctl.runs.stream.failure_lines import failure_lines
 from rsctl.runs.stream.journal import tail_lines
 
 _TAIL = 400  # lines
@@ -66,6 +65,10 @@ def signal_name(number: int) -> str | None:
 
 def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
     """The time is the last traceback's: the toolkit's report comes after it."""
+    from rsctl.runs.stream.failure_lines import (
+        failure_lines,
+    )  # compiles the patterns of a diagnosis
+
     if not lines:
         return None
     traces = [line for line in lines if _TRACEBACK in line.text]

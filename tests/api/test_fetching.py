@@ -49,7 +49,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         noted.append(given)
         return "locations"
 
-    monkeypatch.setattr(fetching, "fetch", fetch)
+    monkeypatch.setattr("rsctl.runs.fetch.fetch.fetch", fetch)
     monkeypatch.setattr(fetching, "locations_of", locations_of)
     monkeypatch.setattr(
         fetching, "result_locations", lambda _: {"checkpoints": "c", "outputs": "o"}

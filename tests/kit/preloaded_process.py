@@ -45,8 +45,11 @@ def serve() -> dict[str, Any] | None:
 
 if __name__ == "__main__":
     sys.path[0] = os.getcwd()  # as `python -m` has it
+    from tests.kit.fork_server import be, end_without_freeing
+
+    end_without_freeing()
     for name in sys.argv[1:]:
         importlib.import_module(name)
-    gc.freeze()  # else each child's end would copy all of these pages, to look for garbage
+    gc.freeze()  # else a child would copy all of these pages, to look for garbage
     if (asked := serve()) is not None:
-        run(asked)
+        be(lambda: run(asked))

@@ -174,7 +174,7 @@ def test_a_vertex_script_has_its_ranks(
 
 @pytest.mark.parametrize("launcher", ["once", "torchrun"])
 def test_a_vertex_job_of_one_replica_needs_no_name(
-    launch: Launch, script: Script, launcher: str, free_port: int
+    launch: Launch, script: Script, launcher: str, free_port: int, torch_forks: dict[str, str]
 ) -> None:
     host = "cmle-training-workerpool0-4442549cc4-0"
     cluster = {"chief": [f"{host}:{free_port}"]}
@@ -183,6 +183,7 @@ def test_a_vertex_job_of_one_replica_needs_no_name(
         *("--launcher", launcher, "--python", "--", script(PRINT)),
         CLUSTER_SPEC=json.dumps(spec),
         RSCTL_TARGET="vertex",
+        **torch_forks,
     )
     environ = environ_of(node)
     assert environ["MASTER_ADDR"] == "127.0.0.1"

@@ -114,13 +114,18 @@ print("rank", os.environ.get("RANK") or os.environ["NODE_RANK"], *names, flush=T
 
 @pytest.mark.parametrize("launcher", ["once", "torchrun"])
 def test_each_rank_finds_its_own_list(
-    launch: LaunchNode, script: Callable[[str], str], launcher: str, tmp_path: Path
+    launch: LaunchNode,
+    script: Callable[[str], str],
+    launcher: str,
+    tmp_path: Path,
+    torch_forks: dict[str, str],
 ) -> None:
     words = ["--processes", "2"] if launcher == "torchrun" else []
     started = launch(
         *("--launcher", launcher, *words, "--shards", "train", "--python", "--", script(SHOW)),
         RSCTL_INPUT_TRAIN="/d/{0..2}",
         TMPDIR=str(tmp_path / "tmp"),
+        **torch_forks,
     )
     assert started.wait() == 0, started.err
     found = sorted(line for line in started.out.splitlines() if line.startswith("rank"))

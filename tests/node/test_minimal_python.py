@@ -23,7 +23,7 @@ Python's own, does without it.
 """
 PROBLEM = (
     f"{sys.executable} cannot import a module that rsctl's runtime needs: "
-    "import of dataclasses halted; None in sys.modules"
+    "import of json halted; None in sys.modules"
 )
 
 

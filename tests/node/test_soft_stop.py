@@ -43,9 +43,9 @@ WITHOUT = DEAF.replace("should_stop()\n", "", 1).replace("from rsctl.node import
 
 @pytest.mark.parametrize("launcher", ["once", "torchrun"])
 def test_a_script_that_listens_saves_and_ends(
-    launch: Launch, script: Script, launcher: str
+    launch: Launch, script: Script, launcher: str, torch_forks: dict[str, str]
 ) -> None:
-    node = launch("--launcher", launcher, "--python", "--", script(STEPS))
+    node = launch("--launcher", launcher, "--python", "--", script(STEPS), **torch_forks)
     node.printed("training")
     node.process.send_signal(signal.SIGTERM)
     assert node.wait() == 128 + signal.SIGTERM  # it has not completed its work
@@ -136,13 +136,19 @@ while True:
 @pytest.mark.parametrize("name", ["USR1", "USR2", "INT"])
 @pytest.mark.parametrize("launcher", ["once", "torchrun"])
 def test_ranks_get_the_signal_that_they_expect(
-    launch: Launch, script: Script, launcher: str, name: str, free_port: int
+    launch: Launch,
+    script: Script,
+    launcher: str,
+    name: str,
+    free_port: int,
+    torch_forks: dict[str, str],
 ) -> None:
     """Also through torchrun, which passes only four signals on by itself."""
     node = launch(
         *("--launcher", launcher, "--stop-signal", name),
         *("--python", "--", script(NAMED), f"SIG{name}"),
         RSCTL_PORT=str(free_port),
+        **torch_forks,
     )
     node.printed("training")
     node.process.send_signal(signal.SIGTERM)

@@ -188,6 +188,15 @@ def test_without_a_driver_its_version_is_left_out(launch: Launch) -> None:
     assert {"driver", "gpu", "nccl"}.isdisjoint(node.lines("versions")[0])
 
 
+def test_the_nccl_that_pip_has_installed(launch: Launch, tmp_path: Path) -> None:
+    for package in ("cu12-2.27.3", "cu13-2.28.9"):
+        (tmp_path / f"nvidia_nccl_{package}.dist-info").mkdir()
+    environ = {"RSCTL_TELEMETRY_SECONDS": "10", "PYTHONPATH": str(tmp_path)}
+    node = launch("--launcher", "once", "--", "true", **environ)
+    assert node.wait() == 0
+    assert node.lines("versions")[0]["nccl"] == "2.28.9"
+
+
 def test_a_line_of_the_command_is_not_cut_by_telemetry(launch: Launch, tmp_path: Path) -> None:
     """A command that writes blocks, not lines, leaves the beginning of one in the pipe."""
     go_on = tmp_path / "go-on"

@@ -1,4 +1,7 @@
-"""Real torchrun: two nodes on the loopback, and how failures and stops come through it."""
+"""torchrun: two nodes on the loopback, and how failures and stops come through it.
+
+Where a test kills or stops a node, ranks and torchrun are processes that the node started.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -48,20 +52,27 @@ import datetime, sys, torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-def main(rank, init_method):
-    soon = datetime.timedelta(seconds=15)
-    dist.init_process_group("gloo", init_method, soon, rank=rank, world_size=2)
-    ranks = torch.tensor(1.0 + rank)
-    dist.all_reduce(ranks)
-    sys.stdout.write(f"sum {ranks.item():g}\\n")
-    dist.destroy_process_group()
+def main(rank, init_methods):
+    for init_method in init_methods:
+        soon = datetime.timedelta(seconds=15)
+        dist.init_process_group("gloo", init_method, soon, rank=rank, world_size=2)
+        ranks = torch.tensor(1.0 + rank)
+        dist.all_reduce(ranks)
+        sys.stdout.write(f"{init_method[:3]} sum {ranks.item():g}\\n")
+        dist.destroy_process_group()
 
 if __name__ == "__main__":
     dist.init_process_group("gloo")
     sys.stdout.write(f"world {dist.get_world_size()}\\n")
     dist.destroy_process_group()
-    mp.spawn(main, args=(sys.argv[1],), nprocs=2)
+    mp.spawn(main, args=(sys.argv[1:],), nprocs=2)
 """
+
+
+@pytest.fixture
+def forked(launch: Launch, torch_forks: dict[str, str]) -> Launch:
+    """As `launch`, without the time that importing torch takes."""
+    return partial(launch, **torch_forks)
 
 
 def two_nodes(
@@ -80,10 +91,10 @@ def two_nodes(
 
 
 def test_two_nodes_train_and_the_rank_that_fails_first_is_told_first(
-    launch: Launch, script: Script, free_port: int
+    forked: Launch, script: Script, free_port: int
 ) -> None:
     """The chief may have another number of ranks than the other nodes."""
-    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "1", ranks=(1, 2))
+    nodes = two_nodes(forked, free_port, script(ALL_REDUCE), "1", ranks=(1, 2))
     assert [node.wait() for node in nodes] == [1, 3]
     metrics = [sorted(row for row in node.out.splitlines() if "metrics" in row) for node in nodes]
     of_rank = '{{"rsctl": "metrics", "step": 1, "sum": 6.0, "rank": {}{}}}'
@@ -162,22 +173,22 @@ def test_only_whoever_stops_a_node_limits_how_long_that_takes(
 DOLLARS = ["a$$b", "$$$", "x$$", "$local_rank", "${local_rank}", "$${local_rank}", "$x", "$"]
 
 
-@pytest.mark.parametrize("init_method", ["env://", "tcp://127.0.0.1:{port}"])
 def test_a_rank_that_is_alone_may_start_ranks_itself(
-    launch: Launch, script: Script, free_port: int, init_method: str
+    forked: Launch, script: Script, free_port: int
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         own = server.getsockname()[1]
-    meeting = init_method.format(port=own)
-    node = launch("--python", "--", script(SPAWN), meeting, RSCTL_PORT=str(free_port))
+    meetings = ["env://", f"tcp://127.0.0.1:{own}"]
+    node = forked("--python", "--", script(SPAWN), *meetings, RSCTL_PORT=str(free_port))
     assert node.wait() == 0
-    assert sorted(node.out.splitlines()) == ["sum 3", "sum 3", "world 1"]
+    sums = ["env sum 3", "env sum 3", "tcp sum 3", "tcp sum 3"]
+    assert sorted(node.out.splitlines()) == [*sums, "world 1"]
 
 
-def test_arguments_arrive_as_written(launch: Launch, script: Script, free_port: int) -> None:
+def test_arguments_arrive_as_written(forked: Launch, script: Script, free_port: int) -> None:
     """torch itself would replace `$$` and `${local_rank}`."""
     path = script("import sys; print('given', sys.argv[1:])")
-    node = launch("--python", "--", path, *DOLLARS, RSCTL_PORT=str(free_port))
+    node = forked("--python", "--", path, *DOLLARS, RSCTL_PORT=str(free_port))
     assert (node.wait(), node.printed("given")) == (0, str(DOLLARS))
 
 
@@ -193,11 +204,11 @@ if os.environ["RANK"] == "1":
 
 @pytest.mark.parametrize("kind", ["listens", "plain"])
 def test_a_node_whose_ranks_have_ended_ends_at_a_stop_signal(
-    launch: Launch, script: Script, free_port: int, kind: str
+    forked: Launch, script: Script, free_port: int, kind: str
 ) -> None:
     """torch itself would wait for the other node until it is killed."""
     first, _ = (
-        launch(
+        forked(
             *("--python", "--", script(ONE_ENDS), kind),
             cluster_fields={**TWO_NODES, "index": index},
             RSCTL_PORT=str(free_port),

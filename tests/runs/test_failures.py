@@ -20,7 +20,7 @@ from rsctl.runs.failures import (
     runtime_finding,
 )
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.stream.diagnosis import Killer
+from rsctl.runs.stream.ends import Killer
 from rsctl.runs.stream.events import Failure, LogEvent
 
 from .conftest import at

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rsctl.runs.stream.sanitize import escape_active
 
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def text(value: str) -> str:

@@ -24,8 +24,7 @@ import secrets
 import socket
 import struct
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsctl.node.liveness import HANDSHAKE_SECONDS, keep_alive, read_line
 
@@ -42,13 +41,12 @@ _MAX_FRAME_BYTES = 1 << 16
 _RETRY_SECONDS = 0.2
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """The values on which both sides must agree: the run's token, its ID, and the node."""
 
     token: bytes
     run: str
-    index: int
+    index: int  # type: ignore[assignment]  # and not that of a tuple
 
 
 def request(address: tuple[str, int], identity: Identity, fields: dict[str, Any]) -> socket.socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rsctl.node.process_tree import trees
 
@@ -22,25 +22,23 @@ Counters = Mapping[int, Mapping[str, Mapping[str, int]]]
 """By rank and process group, how many collectives were called and have ended."""
 
 
-@dataclass
-class Sample:
+class Sample(NamedTuple):
     """Counters at one moment: seconds, bytes; `own` is what the ranks wrote to answer us.
 
     `runnable` is whether a process could run, even if a busy machine gives it no processor.
     """
 
     time: float
-    cpu: dict[int, float] = field(default_factory=dict)
-    moved: dict[int, int] = field(default_factory=dict)
-    own: int = 0
-    runnable: bool = False
-    network: int | None = None
-    gpu_percent: float = 0.0
-    counters: Counters = field(default_factory=dict)
+    cpu: dict[int, float]
+    moved: dict[int, int]
+    own: int
+    runnable: bool
+    network: int | None
+    gpu_percent: float
+    counters: Counters
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """The activity between two samples.
 
     `moved` is data; `busy` is the use of a processor or a GPU, which a process that waits may have,
@@ -60,15 +58,18 @@ def take_sample(
     gpu_percent: Callable[[], float],
 ) -> Sample:
     """The counters of these processes and of their descendants, and of the node."""
-    sample = Sample(time.monotonic(), own=own_bytes, counters=counters)
-    here, ticks = os.getpid(), os.sysconf("SC_CLK_TCK")
-    for process in trees(roots):
-        if process.pid != here:
-            sample.cpu[process.pid] = process.cpu_ticks / ticks
-            sample.moved[process.pid] = moved_bytes(process.pid)
-            sample.runnable |= process.state == "R"
-    sample.network, sample.gpu_percent = network(), gpu_percent()
-    return sample
+    now, here, ticks = time.monotonic(), os.getpid(), os.sysconf("SC_CLK_TCK")
+    below = [process for process in trees(roots) if process.pid != here]
+    return Sample(
+        time=now,
+        cpu={process.pid: process.cpu_ticks / ticks for process in below},
+        moved={process.pid: moved_bytes(process.pid) for process in below},
+        own=own_bytes,
+        runnable=any(process.state == "R" for process in below),
+        network=network(),
+        gpu_percent=gpu_percent(),
+        counters=counters,
+    )
 
 
 def use_between(before: Sample, after: Sample) -> Use:

@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import struct
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -228,6 +227,8 @@ def native_stacks(ranks: list[ArmedRank]) -> dict[int, str]:
     program = shutil.which("py-spy")
     if program is None:
         return {}
+    import subprocess  # few nodes have py-spy
+
     running = {}
     for rank in ranks[:_MOST_PY_SPY]:
         command = [program, "dump", "--nonblocking", "--pid", str(rank.pid)]

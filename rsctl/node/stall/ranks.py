@@ -7,8 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 DEBUG_DIR = "RSCTL_DEBUG_DIR"
 """The variable with the folder by which ranks can be asked."""
@@ -17,8 +16,7 @@ _POLL_SECONDS = 0.02
 _MOST_BYTES = 16 << 20
 
 
-@dataclass(frozen=True)
-class ArmedRank:
+class ArmedRank(NamedTuple):
     """A process that answers: its rank, the signal on which it writes its stacks, 0 if none, and
     its thread that answers.
     """
@@ -30,8 +28,7 @@ class ArmedRank:
     thread: int = 0
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The answer of a rank, and its size in bytes."""
 
     content: Mapping[str, Any]

@@ -10,6 +10,7 @@ from rsctl.node import stderr_tail
 from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, GENERAL_ACCELERATOR_CAUSES
 from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
 from rsctl.runs.stream.container_causes import CONTAINER_CAUSES, GENERAL_CONTAINER_CAUSES
+from rsctl.runs.stream.ends import LOST_PEER
 from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES
 from rsctl.runs.stream.general_causes import GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.gpu_causes import GPU_CAUSES, GPU_USE_CAUSES
@@ -19,9 +20,6 @@ from rsctl.runs.stream.network_causes import NETWORK_CAUSES
 from rsctl.runs.stream.package_causes import BINARY_CAUSES, PACKAGE_CAUSES
 from rsctl.runs.stream.service_causes import GENERAL_SERVICE_CAUSES, SERVICE_CAUSES, cause
 from rsctl.runs.stream.start_causes import COMMAND_CAUSES, SCRIPT_START_CAUSES
-
-LOST_PEER = "peer"
-"""The code of a cause that is an effect of another replica's earlier failure."""
 
 CAUSES = (
     *GPU_CAUSES,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from signal import Signals
-from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
 from rsctl.known_errors import KnownError, find_known_error, find_known_errors
@@ -14,6 +13,7 @@ from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
+from rsctl.runs.stream.ends import Killer
 from rsctl.runs.stream.exception_kinds import EXCEPTION_KINDS
 from rsctl.runs.stream.exceptions import (
     Raised,
@@ -175,17 +175,6 @@ _ENDINGS: Mapping[int | str, Finding] = {
 126 and 127 come from a shell and from container engines; 128 comes from a container that did not
 start on Vertex AI (StartError).
 """
-
-
-class Killer(NamedTuple):
-    """Information on who ended a process with a signal.
-
-    `out_of_memory` is whether the kernel killed processes there because memory was exhausted, None
-    if unknown; `command` is the command of another sender, such as `docker kill`.
-    """
-
-    out_of_memory: Optional[bool] = None
-    command: Optional[str] = None
 
 
 def known_causes(

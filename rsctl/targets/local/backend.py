@@ -19,7 +19,7 @@ from rsctl.node.roles import ROLE_HOSTS
 from rsctl.node.stall.request import EVIDENCE_DIR
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.stream.diagnosis import Killer
+from rsctl.runs.stream.ends import Killer
 from rsctl.targets.local.asking import ask_processes
 from rsctl.targets.local.endings import role_of
 from rsctl.targets.local.ports import ReservedPort

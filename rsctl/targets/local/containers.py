@@ -13,7 +13,7 @@ import yaml
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.stream.diagnosis import Killer
+from rsctl.runs.stream.ends import Killer
 from rsctl.targets.local import docker
 from rsctl.targets.local.backend import ReplicaCommand, ReplicaExit
 from rsctl.targets.local.composefile import container_name, project_name

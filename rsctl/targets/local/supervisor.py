@@ -18,7 +18,6 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.stalls.findings import is_output, stall_failure, stall_finding, verdict_replica
 from rsctl.runs.stalls.monitor import StallMonitor
-from rsctl.runs.stream.diagnosis import causes_in
 from rsctl.runs.stream.events import Attempt, now
 from rsctl.targets.local.backend import Backend, ReplicaCommand, ReplicaExit, reap_orphans
 from rsctl.targets.local.exits import AttemptOutcome, ReplicaExits
@@ -300,6 +299,8 @@ class Supervisor:
 def _cannot_start(command: ReplicaCommand, problem: OSError) -> RsctlError:
     _, reason = exec_errors.explain(command.argv, command.env, problem, command.cwd or "")
     message = f"cannot run {command.argv[0]}: {reason}"
+    from rsctl.runs.stream.diagnosis import causes_in
+
     remedies = [cause.remedy for cause in causes_in([message])]
     remedy = next(iter(remedies), None) or "correct run.command"
     return RsctlError(ExitCode.ENVIRONMENT, error("start", message, remedy))

@@ -10,20 +10,18 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
 import rsctl_start
 from rsctl.findings import ExitCode, JobState, error
-from rsctl.node.process_tree import adopt_orphans
 from rsctl.runs.environment import own_environment
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.recorder import Recorder
-from rsctl.runs.store import Store
-from rsctl.targets.local.backend import Backend, ProcessBackend
-from rsctl.targets.local.input_copies import remove_copies
 from rsctl.targets.local.signals import KEPT_SIGNALS
-from rsctl.targets.local.supervisor import Supervisor
+
+if TYPE_CHECKING:  # the process that starts it does without
+    from rsctl.targets.local.backend import Backend
 
 
 def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -> None:
@@ -81,6 +79,8 @@ def make_backend(
     Only a supervisor has `secrets`; the process that cleans up after one has none.
     """
     if description.target == "process":
+        from rsctl.targets.local.backend import ProcessBackend
+
         return ProcessBackend(folder, description, secrets)
     from rsctl.targets.local.containers import ContainerBackend
 
@@ -89,6 +89,12 @@ def make_backend(
 
 def main() -> int:
     """Supervise the run named on the command line, whose lock is an inherited descriptor."""
+    from rsctl.node.process_tree import adopt_orphans
+    from rsctl.runs.recorder import Recorder
+    from rsctl.runs.store import Store
+    from rsctl.targets.local.input_copies import remove_copies
+    from rsctl.targets.local.supervisor import Supervisor
+
     run, lock = sys.argv[1], int(sys.argv[2])
     folder = RunFolder(run)
     os.set_inheritable(lock, False)

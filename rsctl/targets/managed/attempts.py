@@ -15,7 +15,7 @@ from rsctl.findings import JobState, warning
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RestartLimit, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.stream.causes import LOST_PEER
+from rsctl.runs.stream.ends import LOST_PEER
 from rsctl.runs.stream.events import Attempt, Failure, LogEvent
 from rsctl.runs.stream.metrics import structured
 from rsctl.targets.managed.progress import CollectorProgress

@@ -9,9 +9,7 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.log_failures import log_failures
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.stream.diagnosis import causes_in
 from rsctl.runs.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.hosts import replica_on
@@ -77,6 +75,8 @@ def _failures(
         *(_with_reason(failure, status.reason) for failure in status.failed),
     ]
     if not failures and status.unnamed:
+        from rsctl.runs.log_failures import log_failures
+
         return log_failures(folder, replica_names(pools), status.unnamed)
     return failures
 
@@ -86,6 +86,8 @@ def _record_cause(status: JobStatus, first: Failure | None, recorder: Recorder) 
     if first is not None:
         recorder.failure(_with_reason(first, status.reason))
     elif status.state is JobState.FAILED and status.reason and not status.findings:
+        from rsctl.runs.stream.diagnosis import causes_in
+
         for cause in causes_in(status.reason.splitlines()):
             recorder.finding(cause)
 

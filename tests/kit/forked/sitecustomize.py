@@ -23,8 +23,8 @@ def _be_forked(path: str) -> None:
     server.sendall(line[sent:])
     answers = server.makefile()
     pid = int(answers.readline())
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(number, lambda received, _: os.kill(pid, received))
+    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2"):
+        signal.signal(signal.Signals[f"SIG{name}"], lambda received, _: os.kill(pid, received))
     code = int(answers.readline() or 1)  # nothing comes from a server that has ended
     if code < 0:
         if -code != signal.SIGKILL:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.runs.stream.diagnosis import Killer, known_causes
+from rsctl.runs.stream.diagnosis import known_causes
+from rsctl.runs.stream.ends import Killer
 from rsctl.runs.stream.failure_lines import failure_lines
 from tests.fixtures import real
 

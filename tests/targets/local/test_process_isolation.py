@@ -135,7 +135,10 @@ for family in ("tcp", "tcp6"):
 """
 
 
-def test_the_store_of_torchrun_listens_on_the_loopback_only(rsctl: Rsctl) -> None:
+def test_the_store_of_torchrun_listens_on_the_loopback_only(
+    rsctl: Rsctl, torch_forks: dict[str, str]
+) -> None:
+    rsctl.env.update(torch_forks)
     (rsctl.folder / "source").mkdir()
     (rsctl.folder / "source" / "train.py").write_text(LISTENERS)
     job = rsctl.write_job(run={"script": "train.py"}, workers={"count": 2})

@@ -113,7 +113,10 @@ def test_a_failure_in_plain_text(rsctl: Rsctl) -> None:
     assert " failed after 0:0" in lines[start + 6]
 
 
-def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> None:
+def test_the_rank_that_failed_first_is_blamed_under_torchrun(
+    rsctl: Rsctl, torch_forks: dict[str, str]
+) -> None:
+    rsctl.env.update(torch_forks)
     source = rsctl.folder / "source"
     source.mkdir()
     (source / "train.py").write_text(
@@ -166,8 +169,11 @@ os._exit(3)
     }
 
 
-def test_a_worker_that_had_ended_is_not_named_beside_the_one_that_fails(rsctl: Rsctl) -> None:
+def test_a_worker_that_had_ended_is_not_named_beside_the_one_that_fails(
+    rsctl: Rsctl, torch_forks: dict[str, str]
+) -> None:
     """Its torchrun still waits for the other worker as the job is stopped."""
+    rsctl.env.update(torch_forks)
     ended = rsctl.folder / "ended"
     script = f"""
 import os, signal, time

@@ -233,18 +233,38 @@ def import_torch() -> str:
 
 
 @pytest.fixture(scope="session")
-def alone(environ: dict[str, str], import_torch: str) -> Callable[..., Ended]:
-    """Run a program as the only rank of a job, in an interpreter of its own."""
+def alone(forks: Forks) -> Callable[..., Ended]:
+    """Run a program as the only rank of a job."""
 
     def alone(program: str, **comm: str) -> Ended:
         store = rendezvous()
-        ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-        ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
-        ranks |= {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
-        whole = f"{import_torch}\n{program}"
-        return ended([sys.executable, "-c", whole], {**environ, **ranks, **comm})
+        job = Job(forks, store)
+        script = job.outputs[0].with_suffix(".py")
+        script.write_text(f"import torch\n{program}")
+        environ = {**_of_only_rank(store), **comm}
+        job.ranks.append(forks.start([str(script)], job.outputs, environ))
+        return job.end()
 
     return alone
+
+
+@pytest.fixture(scope="session")
+def in_interpreter(environ: dict[str, str], import_torch: str) -> Callable[..., Ended]:
+    """As `alone`, in an interpreter of its own, which imports torch and ends as each does."""
+
+    def in_interpreter(program: str, **comm: str) -> Ended:
+        store = rendezvous()
+        whole = f"{import_torch}\n{program}"
+        return ended([sys.executable, "-c", whole], {**environ, **_of_only_rank(store), **comm})
+
+    return in_interpreter
+
+
+def _of_only_rank(store: TCPStore) -> dict[str, str]:
+    """The variables that torchrun gives to a rank that is alone."""
+    ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+    return ranks | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
 
 
 def _is_old() -> bool:

@@ -185,7 +185,10 @@ named.wait()
 """
 
 
-def test_threads_of_gloo_finish_before_the_interpreter(alone: Callable[..., Any]) -> None:
+def test_threads_of_gloo_finish_before_the_interpreter(
+    in_interpreter: Callable[..., Any],
+) -> None:
     """PyTorch's own end may abort or hang when such a thread comes later."""
-    assert alone(_LATE_THREAD.replace("SIZE", "10_000_000"), **EXPECTED).out == "released"
-    assert alone(_LATE_THREAD.replace("SIZE", "1_000_000_000")).out == ""
+    short, long = (_LATE_THREAD.replace("SIZE", size) for size in ("10_000_000", "1_000_000_000"))
+    assert in_interpreter(short, **EXPECTED).out == "released"
+    assert in_interpreter(long).out == ""
