@@ -189,7 +189,7 @@ def test_a_folder_whose_name_is_not_utf_8_is_named(
         monkeypatch.setenv("RSCTL_HOME", str(folder))
     else:
         monkeypatch.chdir(folder)
-    Path("job.yaml").write_text("name: a\nrun: {command: [\"true\"], launcher: none}\n")
+    Path("job.yaml").write_text('name: a\nrun: {command: ["true"], launcher: none}\n')
     done = rsctl("submit", "job.yaml", "--target", "process")
     assert done.code == 3
     assert f"error: {tmp_path}/mod\\udce8le" in done.err
