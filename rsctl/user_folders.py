@@ -17,6 +17,12 @@ def configuration_folder() -> Path:
     return _chosen("RSCTL_CONFIG") or _of_platform("config", "XDG_CONFIG_HOME", ".config")
 
 
+def home_folder() -> Path:
+    """The user's home; the root for a user who has none, as Docker sets it for an unknown user."""
+    found = os.path.expanduser("~")
+    return Path("/" if found == "~" else found)
+
+
 def _chosen(variable: str) -> Path | None:
     chosen = os.environ.get(variable)
     return Path(os.path.expanduser(chosen)).absolute() if chosen else None
@@ -24,7 +30,7 @@ def _chosen(variable: str) -> Path | None:
 
 def _of_platform(kind: str, variable: str, below_home: str) -> Path:
     if sys.platform == "linux":  # as in platformdirs, whose import would cost each plan 5 ms
-        return Path(os.environ.get(variable, "").strip() or Path.home() / below_home) / "rsctl"
+        return Path(os.environ.get(variable, "").strip() or home_folder() / below_home) / "rsctl"
     import platformdirs
 
     find = platformdirs.user_data_dir if kind == "data" else platformdirs.user_config_dir

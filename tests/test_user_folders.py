@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pwd
 from pathlib import Path
 
 import platformdirs
 import pytest
 
+from rsctl.images.registry.stored_logins import docker_config
 from rsctl.user_folders import configuration_folder, data_folder
 
 
@@ -26,3 +28,20 @@ def test_the_users_own_choice_comes_first(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("RSCTL_CONFIG", "prices")
     assert data_folder() == Path.home() / "runs"
     assert configuration_folder() == Path.cwd() / "prices"
+
+
+def test_a_user_without_a_home_has_the_root_as_in_a_container(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A store there cannot be written, and that error names RSCTL_HOME as the remedy."""
+
+    def unknown(user: int) -> None:
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "RSCTL_HOME", "RSCTL_CONFIG", "XDG_DATA_HOME", "DOCKER_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    assert data_folder() == Path("/.local/share/rsctl")
+    assert configuration_folder() == Path("/.config/rsctl")
+    assert docker_config() == Path("/.docker")

@@ -6,6 +6,7 @@ The command line checks its options itself, with the same limits.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from numbers import Real
@@ -76,7 +77,7 @@ def moment(name: str, value: datetime | str) -> str:
     """
     try:
         if isinstance(value, str):
-            time = _ago(value) or datetime.fromisoformat(value.replace("Z", "+00:00"))
+            time = _ago(value) or datetime.fromisoformat(_as_python_3_10_reads(value))
             time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
         else:
             time = value
@@ -84,6 +85,13 @@ def moment(name: str, value: datetime | str) -> str:
     except (ValueError, OverflowError, AttributeError):
         why = "is neither a duration such as 10m nor a time such as 2026-01-31T12:00:00Z"
         raise wrong(name, value, why, "give a datetime, a time or a duration") from None
+
+
+def _as_python_3_10_reads(text: str) -> str:
+    """A time with six digits of a fraction, and without the letter Z."""
+    return re.sub(r"(?<=\.)\d+", lambda found: found[0][:6].ljust(6, "0"), text).replace(
+        "Z", "+00:00"
+    )
 
 
 def _ago(text: str) -> datetime | None:

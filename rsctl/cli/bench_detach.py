@@ -12,6 +12,7 @@ from rsctl.api import Bench
 from rsctl.cli.show import print_message
 from rsctl.cli.views.bench import print_result
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.environment import OwnProcess
 
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05
@@ -35,7 +36,7 @@ def detach_bench(
     arguments += ["--fail-fast"] if fail_fast else []
     arguments += record.rehearsal
     with bench.driver_log.open("ab") as log:
-        driver = subprocess.Popen(
+        driver = OwnProcess(
             arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     if not bench.is_driven:
@@ -52,7 +53,7 @@ def detach_bench(
     return int(ExitCode.SUCCEEDED)
 
 
-def _wait_for(driver: subprocess.Popen[bytes], bench: Bench) -> None:
+def _wait_for(driver: OwnProcess, bench: Bench) -> None:
     """Wait until the driver has the bench; a driver that exits immediately may have had nothing to
     do.
     """

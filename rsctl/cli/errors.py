@@ -45,5 +45,10 @@ def _unforeseen(problem: BaseException) -> Finding:
         is_full = problem.errno in FULL
         remedy = "free disk space" if is_full else "set RSCTL_DEBUG=1 to see the traceback"
         return error("system", str(problem), remedy)
+    if isinstance(problem, UnicodeEncodeError):
+        shown = problem.object.encode(errors="backslashreplace").decode()
+        message = f"{shown} cannot be written as {problem.encoding}"
+        remedy = "use a path that is valid UTF-8, and a locale of UTF-8 such as LC_ALL=C.UTF-8"
+        return error("system", message, remedy)
     message = f"rsctl failed unexpectedly: {type(problem).__name__}: {problem}"
     return error("bug", message, "report it, with the output of RSCTL_DEBUG=1")

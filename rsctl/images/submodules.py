@@ -19,8 +19,9 @@ class EmptySubmodules:
 
     def reason(self, folder: Path) -> str | None:
         """Why a folder is without content; None if it has some, or is not a submodule."""
-        if any(os.scandir(folder)):
-            return None
+        with os.scandir(folder) as entries:
+            if any(entries):
+                return None
         try:
             folder = folder.resolve()
             found = find_repository(folder.parent)

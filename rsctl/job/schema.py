@@ -10,6 +10,7 @@ where the file is what `rsctl schema` prints; it is also checked in. What the sc
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -91,7 +92,7 @@ def text() -> str:
 def _struct(struct: type[msgspec.Struct], definitions: dict[str, Any]) -> dict[str, Any]:
     fields = fields_of(struct).values()
     schema = {
-        "description": struct.__doc__,
+        "description": cleandoc(struct.__doc__ or ""),  # as Python 3.13 keeps it by itself
         "type": "object",
         "properties": {field.name: _property(field, definitions) for field in fields},
         "additionalProperties": False,

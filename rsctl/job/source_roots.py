@@ -9,6 +9,7 @@ with the names of other projects.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -105,11 +106,7 @@ def _in_pyproject(text: str) -> Iterator[object]:
     """Roots in the settings of build backends: setuptools, Poetry, Hatch, PDM, uv and Maturin."""
     if not text:
         return
-    try:
-        tomllib: Any = import_module("tomllib")  # from Python 3.11 on
-    except ImportError:
-        yield from re.findall(r'^\s*where\s*=\s*\[\s*["\']([\w./-]+)["\']', text, re.M)
-        return
+    tomllib: Any = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         tool = _table(tomllib.loads(text), "tool")
     except (ValueError, RecursionError):

@@ -16,12 +16,14 @@ def left_behind_finding(replica: str, command: Iterable[str]) -> dict[str, objec
     """A warning of descendants of this process that run a script which the command names, as when
     it has put one into the background. None if there are none.
 
-    Helpers that outlive a script for a moment, such as trackers of resources, run other scripts.
+    Helpers that outlive a script for a moment, such as trackers of resources, run other scripts;
+    multiprocessing's fork server names the script from Python 3.14 on.
     """
     scripts = set(_SCRIPT.findall(" ".join(command)))
     below = [process.pid for process in tree(os.getpid()) if process.state != "Z"]
     lines = [_command_line(pid) for pid in below if pid != os.getpid()]
-    left = [line for line in lines if scripts.intersection(_SCRIPT.findall(line))]
+    programs = [line for line in lines if "from multiprocessing." not in line]
+    left = [line for line in programs if scripts.intersection(_SCRIPT.findall(line))]
     if not left:
         return None
     named = ", ".join(sorted({line[:100] for line in left})[:_MOST_NAMED])

@@ -5,6 +5,7 @@ job.
 from __future__ import annotations
 
 import os
+import subprocess
 
 from rsctl.runs.home import home
 
@@ -40,3 +41,11 @@ def own_environment() -> dict[str, str]:
         if name in _SETTINGS or not belongs_to_contract(name)
     }
     return {**inherited, "RSCTL_HOME": str(home())}
+
+
+class OwnProcess(subprocess.Popen[bytes]):
+    """A process of rsctl that may outlive this one, of which Popen warns otherwise."""
+
+    def __del__(self) -> None:
+        """Leave the process running; this one reaps it if both continue."""
+        super().__del__(_warn=lambda *_, **__: None)  # type: ignore[call-arg]

@@ -182,6 +182,26 @@ def test_a_problem_of_the_system_is_told_in_its_words(
     assert done.err == f"error: [Errno {number}] {os.strerror(number)}: '/x'\n    -> {remedy}\n"
 
 
+@pytest.mark.parametrize("where", ["source", "RSCTL_HOME"])
+def test_a_folder_whose_name_is_not_utf_8_is_named(
+    rsctl: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    folder = tmp_path / os.fsdecode(b"mod\xe8le")
+    folder.mkdir()
+    if where == "RSCTL_HOME":
+        monkeypatch.setenv("RSCTL_HOME", str(folder))
+    else:
+        monkeypatch.chdir(folder)
+    Path("job.yaml").write_text('name: a\nrun: {command: ["true"], launcher: none}\n')
+    done = rsctl("submit", "job.yaml", "--target", "process")
+    assert done.code == 3
+    assert f"error: {tmp_path}/mod\\udce8le" in done.err
+    assert done.err.endswith(
+        " cannot be written as utf-8\n"
+        "    -> use a path that is valid UTF-8, and a locale of UTF-8 such as LC_ALL=C.UTF-8\n"
+    )
+
+
 def test_an_interruption_ends_with_130(rsctl: Cli, broken: Callable[[BaseException], None]) -> None:
     broken(KeyboardInterrupt())
     assert rsctl("list").code == 130

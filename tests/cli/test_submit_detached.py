@@ -137,3 +137,13 @@ def test_an_error_once_the_job_is_accepted_is_no_refusal(
     result = done.events[-1]
     assert (result["run"], result["exit_code"]) == (run, 9)
     assert result["state"] in ("queued", "starting", "running")
+
+
+def test_nothing_that_a_command_leaves_is_a_warning_of_python(rsctl: Cli) -> None:
+    """Such as the supervisor, which outlives the command."""
+    (rsctl.folder / "data" / "train").mkdir(parents=True)
+    rsctl.write("", "train.py")
+    name = rsctl.write("name: job\ntarget: process\nrun: {script: train.py, launcher: once}\n")
+    for command in (["submit"], ["bench", "run", "--detach"], ["bench", "run", "--new"]):
+        done = rsctl.process(*command, "-q", name, PYTHONWARNINGS="error")
+        assert (done.code, done.err) == (0, "")

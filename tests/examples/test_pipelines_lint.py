@@ -121,5 +121,8 @@ def test_the_workflow_of_this_repository_runs_what_ci_runs() -> None:
         "tests": "bash .ci/run",
         "coverage": "bash .ci/coverage",
         "torch-versions": 'bash .ci/torch-versions "$TORCH"',
+        "python-versions": "bash .ci/python-versions python3",
     }
     assert jobs["tests"]["env"]["CI"] == "true"
+    oldest = jobs["python-versions"]["strategy"]["matrix"]["python"][0]
+    assert f'requires-python = ">={oldest}"' in (TOP / "pyproject.toml").read_text()

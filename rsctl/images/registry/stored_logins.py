@@ -14,6 +14,7 @@ from typing import Any
 
 from rsctl.images.registry.credentials import IDENTITY_TOKEN, Login
 from rsctl.images.registry.names import DOCKER_HUB, ImageRepository
+from rsctl.user_folders import home_folder
 
 _HUB_KEY = "https://index.docker.io/v1/"
 _HELPER = re.compile("[A-Za-z0-9._-]+")
@@ -23,7 +24,7 @@ _LARGEST = 1 << 20
 
 def docker_config() -> Path:
     """The folder of docker's configuration."""
-    return Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    return Path(os.environ.get("DOCKER_CONFIG") or home_folder() / ".docker")
 
 
 def stored_login(repository: ImageRepository) -> Login | None:
@@ -41,7 +42,7 @@ def _configurations() -> Iterator[dict[str, Any]]:
     """The files of docker, then of podman, each in the order in which it reads them."""
     yield _decoded(os.environ.get("DOCKER_AUTH_CONFIG", ""))
     runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or home_folder() / ".config")
     podman = Path(runtime) / "containers" / "auth.json"
     yield _read(docker_config() / "config.json")
     yield _read(Path(os.environ.get("REGISTRY_AUTH_FILE") or podman))

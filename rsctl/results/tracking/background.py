@@ -23,7 +23,7 @@ from rsctl.results.tracking.cursor import (
     unfinished,
 )
 from rsctl.results.tracking.sender import is_sent
-from rsctl.runs.environment import own_environment
+from rsctl.runs.environment import OwnProcess, own_environment
 from rsctl.runs.locks import is_locked
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
@@ -110,7 +110,7 @@ def _unsent(messages: Mapping[str, str]) -> list[str]:
 
 def _start(arguments: list[str], log: Path) -> Process:
     with log.open("ab") as output:
-        return subprocess.Popen(
+        return OwnProcess(
             [*rsctl_start.command("rsctl.results.tracking.process"), *arguments],
             env={**_DEFAULTS, **own_environment()},
             stdin=subprocess.DEVNULL,

@@ -30,7 +30,8 @@ def process_command(run: str, replica: str, command: list[str]) -> NodeCommand |
 def _started(pid: int) -> int:
     """When a process started, in ticks since the boot: field 22 of proc(5)."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[19])
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return int(text.rpartition(") ")[2].split()[19])
     return 0
 
 

@@ -33,7 +33,7 @@ def rank_processes(run: str) -> list[RankProcess]:
             rank = variables.get("RANK") or variables.get("NODE_RANK", "")  # with launcher once
             if rank.isdigit() and not _is_wrapper(pid):
                 replica = variables.get("RSCTL_REPLICA", "")
-                parent = parse_stat(Path(f"/proc/{pid}/stat").read_text()).parent
+                parent = parse_stat(Path(f"/proc/{pid}/stat").read_text(errors="replace")).parent
                 found[pid] = RankProcess(int(rank), replica, pid), parent
     first = [rank for rank, parent in found.values()
              if parent not in found or found[parent][0].rank != rank.rank]  # fmt: skip

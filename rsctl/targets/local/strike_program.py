@@ -31,7 +31,7 @@ def environ(pid: int) -> dict[str, str]:
 
 def parent(pid: int) -> int:
     """The parent of a process. Raises OSError."""
-    with open(f"/proc/{pid}/stat") as file:
+    with open(f"/proc/{pid}/stat", errors="replace") as file:
         return int(file.read().rpartition(") ")[2].split()[1])
 
 
@@ -118,7 +118,7 @@ def kill(pids: list[int]) -> list[int]:
 def state(pid: int) -> str:
     """The letter of proc(5) for a process's state; X if it has ended."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", errors="replace") as file:
             return file.read().rpartition(") ")[2].split()[0]
     except OSError:
         return "X"

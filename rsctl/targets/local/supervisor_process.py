@@ -16,7 +16,7 @@ import msgspec
 
 import rsctl_start
 from rsctl.findings import ExitCode, JobState, error
-from rsctl.runs.environment import own_environment
+from rsctl.runs.environment import OwnProcess, own_environment
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.targets.local.signals import KEPT_SIGNALS
 
@@ -31,7 +31,7 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
     them. They are variables of the job, so they are never part of the supervisor's own environment.
     """
     with folder.supervisor_log.open("ab") as log, _cancels_kept():
-        supervisor = subprocess.Popen(
+        supervisor = OwnProcess(
             [*rsctl_start.command("rsctl.targets.local.supervisor_process"), folder.run, str(lock)],
             env=own_environment(),
             stdin=subprocess.PIPE,

@@ -56,7 +56,7 @@ def _is_busy() -> bool:
     threads: list[tuple[str, str, bool]] = []
     for stat in glob.glob("/proc/self/task/*/stat"):
         try:
-            number, _, rest = pathlib.Path(stat).read_text().partition(" (")
+            number, _, rest = pathlib.Path(stat).read_text(errors="replace").partition(" (")
         except OSError:
             continue  # It has just ended.
         name, _, state = rest.rpartition(") ")

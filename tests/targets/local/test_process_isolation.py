@@ -13,6 +13,12 @@ from tests.kit.polling import wait_until
 
 from ..conftest import Rsctl
 
+FORK_SERVER = (
+    'from multiprocessing.forkserver import main; {"main_path": "train.py"}; '
+    "import time; time.sleep(600)"
+)
+"""The one of Python 3.14 names the script, and ends a moment after it."""
+
 ESCAPE = """\
 import os, sys
 def escape():
@@ -98,6 +104,7 @@ def test_a_child_that_left_group_and_environment_ends_with_the_job(
         ("nohup python train.py > log 2>&1 &", True),
         ("python train.py & kill -KILL $!; wait", False),
         ("sleep 600 &", False),
+        (f"python -c '{FORK_SERVER}' &", False),
     ],
 )
 def test_a_training_in_the_background_is_not_done_without_a_word(

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import rsctl_start
 from rsctl.targets.local import strike_program
+from rsctl.targets.local.rank_processes import RankProcess, rank_processes
 from rsctl.targets.local.strikes import NotStruck, nodes_of
 from tests.kit.polling import wait_until
 
@@ -68,6 +70,20 @@ def test_a_node_that_is_lost(started: list[subprocess.Popen[bytes]]) -> None:
     for strike in (node.kill, node.freeze, node.ask):
         with pytest.raises(NotStruck, match="reducer-0 had no running process"):
             strike()
+
+
+def test_a_process_whose_name_the_kernel_cuts_within_a_letter(
+    started: list[subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel keeps 15 bytes of a program's name."""
+    program = tmp_path / "entraînement-é"
+    program.symlink_to("/bin/cat")
+    monkeypatch.setenv("RANK", "0")
+    process = start([str(program)], started)
+    assert rank_processes(RUN) == [RankProcess(0, "reducer-0", process.pid)]
+    node = nodes_of(RUN, in_containers=False)["reducer-0"]
+    assert node.kill_ranks().text == "SIGKILL to rank of reducer-0"
+    assert process.wait(10) == -9
 
 
 def test_a_frozen_node_thaws(started: list[subprocess.Popen[bytes]]) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 import rsctl_start
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.environment import own_environment
+from rsctl.runs.environment import OwnProcess, own_environment
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.targets.managed.rehearsal.buckets import make_bucket
@@ -39,7 +39,7 @@ def start(run: str, rehearsal: EmulatorSettings) -> None:
     except OSError as problem:
         raise _not_started(f"cannot write {problem.filename}: {problem.strerror}") from None
     with log:
-        process = subprocess.Popen(
+        process = OwnProcess(
             [*rsctl_start.command("rsctl.targets.managed.rehearsal.emulator_process"), run],
             env=own_environment(),
             stdin=subprocess.DEVNULL,
@@ -52,7 +52,7 @@ def start(run: str, rehearsal: EmulatorSettings) -> None:
         raise _not_started(_last_line(folder / "emulator.log"))
 
 
-def _is_ready(process: subprocess.Popen[bytes]) -> bool:
+def _is_ready(process: OwnProcess) -> bool:
     """Wait until the emulator answers or has ended; whether it answers."""
     try:
         answer = process.stdout.readline() if process.stdout else b""

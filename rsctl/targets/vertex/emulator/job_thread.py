@@ -52,7 +52,7 @@ class CustomJobThread(JobThread):
     ) -> None:
         super().__init__(f"vertex-{context.job_id}")
         self._record = record
-        self._context = context
+        self._job_context = context
         self._stand_in = stand_in
         self._runner = runner
         self._behaviour = behaviour
@@ -76,7 +76,7 @@ class CustomJobThread(JobThread):
             held.append((text, time))
             return
         self._release(node)
-        self._log_store.write(self._context.job_id, self._tasks[node], stream, text, time)
+        self._log_store.write(self._job_context.job_id, self._tasks[node], stream, text, time)
         if text.startswith(TELEMETRY):
             self._take_telemetry(node, text, time)
 
@@ -100,7 +100,7 @@ class CustomJobThread(JobThread):
     def _release(self, node: str) -> None:
         """Pass on what was held back, as the engine's words on a node that did not start."""
         for text, at in self._held.get(node) or ():
-            self._log_store.write(self._context.job_id, self._tasks[node], "stderr", text, at)
+            self._log_store.write(self._job_context.job_id, self._tasks[node], "stderr", text, at)
         self._held[node] = None
 
     def run(self) -> None:
@@ -145,10 +145,10 @@ class CustomJobThread(JobThread):
     def _create_replicas(self) -> ReplicaSet | Outcome:
         self._enter("JOB_STATE_PENDING", "Waiting for job to be provisioned.")
         try:
-            nodes = self._runner.nodes(self._context.job_id, self)
+            nodes = self._runner.nodes(self._job_context.job_id, self)
         except (RsctlError, OSError) as problem:
             return outcomes.not_started("workerpool0-0", problem)
-        found = replicas(self._context, self._spec, nodes, self._stand_in)
+        found = replicas(self._job_context, self._spec, nodes, self._stand_in)
         self._tasks = {replica.name: replica.task for replica in found}
         replica_set = ReplicaSet(nodes, found, self._runner, self._behaviour)
         self._sampler = UsageSampler(
@@ -181,9 +181,9 @@ class CustomJobThread(JobThread):
         give_up = time.monotonic() + (wait or _NEVER)
         if not self.events.wait(self._behaviour.deadline(self._behaviour.provision)):
             return outcomes.CANCELLED
-        while self._behaviour.is_out_of_stock(self._context.region, self._record.machines):
+        while self._behaviour.is_out_of_stock(self._job_context.region, self._record.machines):
             if self._retries.strategy != "FLEX_START" or time.monotonic() > give_up:
-                return outcomes.stocked_out(self._context.region)
+                return outcomes.stocked_out(self._job_context.region)
             if not self.events.wait(time.monotonic() + _POLL_SECONDS):
                 return outcomes.CANCELLED
         return None
@@ -202,7 +202,7 @@ class CustomJobThread(JobThread):
             if event is None and time.monotonic() >= preempt_at:
                 event, preempt_at = Preempt(None), _NEVER
             if event is not None:
-                outcome = self._handle(event, replica_set)
+                outcome = self._handle_event(event, replica_set)
             elif time.monotonic() >= self._deadline:
                 outcome = outcomes.timed_out(self._scheduling.get("timeout", _DEFAULT_TIMEOUT))
             else:
@@ -216,7 +216,7 @@ class CustomJobThread(JobThread):
             self._deadline = time.monotonic() + seconds(timeout)
         self._enter("JOB_STATE_RUNNING", "Job is running.")
 
-    def _handle(self, event: Event, replica_set: ReplicaSet) -> Outcome | None:
+    def _handle_event(self, event: Event, replica_set: ReplicaSet) -> Outcome | None:
         if isinstance(event, Cancel):
             return outcomes.CANCELLED
         if isinstance(event, Preempt):
@@ -232,7 +232,7 @@ class CustomJobThread(JobThread):
         if self._retries.strategy != "SPOT":
             return outcomes.LOST
         self._log(f"The machine of {replica.task} was preempted.", "WARNING")
-        return outcomes.stocked_out(self._context.region)._replace(kind="lost")
+        return outcomes.stocked_out(self._job_context.region)._replace(kind="lost")
 
     def _replica_exited(
         self, replica: EmulatedReplica, code: int, replica_set: ReplicaSet
@@ -241,7 +241,7 @@ class CustomJobThread(JobThread):
         if code == 0:
             return outcomes.SUCCEEDED if replica.is_chief else None
         if isinstance(code, NotStarted):
-            logs = outcomes.logs_url(self._context.number, self._context.job_id)
+            logs = outcomes.logs_url(self._job_context.number, self._job_context.job_id)
             return outcomes.start_error(replica.task, code.message, logs)
         again = self._retries.after_exit(replica.task, code)
         message = f"Replica {replica.task} exited with status {code}; "
@@ -251,7 +251,7 @@ class CustomJobThread(JobThread):
             return None
         if again == "job":
             return Outcome("restart", 13, message + "the job restarts.")
-        context = self._context
+        context = self._job_context
         tail = self._log_store.errors(context.job_id, replica.task, _TAIL_LINES)
         logs = outcomes.logs_url(context.number, context.job_id)
         return outcomes.exited(replica.task, code, tail, logs)
@@ -283,7 +283,7 @@ class CustomJobThread(JobThread):
 
     def _log(self, text: str, severity: str = "INFO", state: str = "") -> None:
         label = state.removeprefix("JOB_STATE_")
-        self._log_store.write_service_entry(self._context.job_id, text, severity, label)
+        self._log_store.write_service_entry(self._job_context.job_id, text, severity, label)
 
     def _enter(self, state: str, text: str, severity: str = "INFO") -> None:
         self._log(text, severity, state)
