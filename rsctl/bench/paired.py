@@ -14,20 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
 from statistics import median
 from typing import NamedTuple, Optional
 
 from rsctl.bench.exchanges import p_within
 from rsctl.bench.sides import Sides
-from rsctl.bench.stats import (
-    LEVEL,
-    TOLERANCE,
-    by_baseline,
-    by_both,
-    mean,
-    stdev,
-)
+from rsctl.bench.stats import by_baseline, by_both, interval_of, mean, stdev
 
 
 class PairedCell(NamedTuple):
@@ -99,11 +91,7 @@ def interval(cells: Sequence[PairedCell], is_relative: bool = True) -> tuple[flo
     the blocks of Mann and Whitney's U. Three repetitions are the fewest.
     """
     blocks = _for_effect(cells, is_relative)
-    found = sorted(_differences(blocks))
-    left_out = _left_out(tuple(sorted(len(block.baseline) for block in blocks)))
-    if left_out is None or not all(map(math.isfinite, found)):
-        return None
-    return found[left_out], found[-1 - left_out]
+    return interval_of(_differences(blocks), blocks)
 
 
 def p_lower(blocks: Blocks) -> float:
@@ -154,41 +142,3 @@ def _differences(blocks: Blocks) -> list[float]:
 
 def _exchanges(block: Sides) -> int:
     return math.comb(2 * len(block.candidate), len(block.candidate))
-
-
-@lru_cache(maxsize=256)
-def _left_out(sizes: tuple[int, ...]) -> int | None:
-    """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`.
-
-    The number of exchanges with a sum of U is the coefficient of the product of the blocks'
-    Gaussian binomials.
-    """
-    counts = [1]
-    for size in sizes:
-        counts = _product(counts, _distribution_of_u(size))
-    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + TOLERANCE)
-    total, left_out = 0, -1
-    while total + counts[left_out + 1] <= allowed:
-        left_out += 1
-        total += counts[left_out]
-    return left_out if left_out >= 0 else None
-
-
-def _distribution_of_u(size: int) -> list[int]:
-    """How many exchanges of `size` runs a side have each value of Mann and Whitney's U."""
-    most = size * size
-    counts = [1] + [0] * most
-    for i in range(1, size + 1):
-        for u in range(most, size + i - 1, -1):
-            counts[u] -= counts[u - size - i]
-        for u in range(i, most + 1):
-            counts[u] += counts[u - i]
-    return counts
-
-
-def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    found = [0] * (len(one) + len(other) - 1)
-    for i, a in enumerate(one):
-        for j, b in enumerate(other):
-            found[i + j] += a * b
-    return found
