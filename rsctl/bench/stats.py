@@ -188,9 +188,9 @@ def detectable(
     return max(floor, bound) + _NORMAL.inv_cdf(power) * error
 
 
-def excludable(spread: float, runs: tuple[int, int], alpha: float, power: float = 0.8) -> float:
-    """The smallest floor at which an unchanged program passes with probability `power`."""
-    bound = student_t(1 - alpha, max(2, sum(runs) - 2)) + _NORMAL.inv_cdf(power)
+def excludable(spread: float, runs: tuple[int, int], alpha: float) -> float:
+    """The smallest floor at which an unchanged program passes in 80 % of cases."""
+    bound = student_t(1 - alpha, max(2, sum(runs) - 2)) + _NORMAL.inv_cdf(0.8)
     return bound * standard_error(spread, runs)
 
 
