@@ -24,6 +24,7 @@ LEVEL = 0.90
 """The level of intervals: each of their ends is a one-sided bound of 95 %."""
 
 _TOLERANCE = 1e-9
+_POWER = 0.8
 _NORMAL = NormalDist()
 
 
@@ -173,10 +174,8 @@ def stdev(values: Sequence[float]) -> float:
     return _stdev([value / size for value in values]) * size
 
 
-def detectable(
-    spread: float, runs: tuple[int, int], floor: float, alpha: float, power: float = 0.8
-) -> float | None:
-    """The smallest true regression that is found with probability `power`.
+def detectable(spread: float, runs: tuple[int, int], floor: float, alpha: float) -> float | None:
+    """The smallest true regression that is found in 80 % of cases.
 
     `spread` is the standard deviation of a run in the unit of `floor`, `runs` their number in the
     baseline and the candidate. None if so few can never reach `alpha`.
@@ -185,12 +184,12 @@ def detectable(
         return None
     error = standard_error(spread, runs)
     bound = student_t(1 - alpha, sum(runs) - 2) * error
-    return max(floor, bound) + _NORMAL.inv_cdf(power) * error
+    return max(floor, bound) + _NORMAL.inv_cdf(_POWER) * error
 
 
 def excludable(spread: float, runs: tuple[int, int], alpha: float) -> float:
     """The smallest floor at which an unchanged program passes in 80 % of cases."""
-    bound = student_t(1 - alpha, max(2, sum(runs) - 2)) + _NORMAL.inv_cdf(0.8)
+    bound = student_t(1 - alpha, max(2, sum(runs) - 2)) + _NORMAL.inv_cdf(_POWER)
     return bound * standard_error(spread, runs)
 
 

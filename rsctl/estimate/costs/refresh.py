@@ -24,9 +24,7 @@ class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):
     findings: list[Finding] = []
 
 
-def refresh_prices(
-    targets: Iterable[str] | None = None, endpoints: Endpoints | None = None
-) -> RefreshedPrices:
+def refresh_prices(targets: Iterable[str] | None = None) -> RefreshedPrices:
     """Fetch the price lists of targets, by default of all, of which credentials are here.
 
     What cannot be fetched is a finding.
@@ -41,7 +39,7 @@ def refresh_prices(
             continue
         try:
             fetch = import_object(files.price_list)
-            tables[info.name] = fetch(endpoints or Endpoints.of_environment())
+            tables[info.name] = fetch(Endpoints.of_environment())
         except RsctlError as problem:
             problems.append(problem)
     findings = [finding for problem in problems for finding in problem.findings]
