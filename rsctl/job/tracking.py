@@ -55,10 +55,9 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mlflow: Annotated[
         Optional[MlflowUri],
         Meta(
-            description="An MLflow server. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME "
-            "and MLFLOW_TRACKING_PASSWORD, come from your environment; the "
-            "experiment has the job's name unless MLFLOW_EXPERIMENT_NAME is set. "
-            "Needs the extra mlflow."
+            description="An MLflow server. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
+            "MLFLOW_TRACKING_PASSWORD, come from your environment; the experiment has the job's "
+            "name unless MLFLOW_EXPERIMENT_NAME is set. Needs the extra mlflow."
         ),
     ] = None
     wandb: Annotated[
