@@ -54,10 +54,8 @@ def command(
             "-o",
             metavar="FILE|DIR",
             rich_help_panel=OUTPUT,
-            help=(
-                "The destination: a file for one table or for JSON, otherwise a folder. "
-                "Default: standard output, except for parquet."
-            ),
+            help="The destination: a file for one table or for JSON, otherwise a folder. Default: "
+            "standard output, except for parquet.",
         ),
     ] = None,
 ) -> int:
