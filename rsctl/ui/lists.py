@@ -170,12 +170,7 @@ def _run_row(store: Store, run: RunSummary, trial: Markup | None) -> Markup:
     more = join([about, " · ", trial]) if trial else about
     return element(
         "li",
-        element(
-            "label",
-            element("input", type="checkbox", data_compare=run.run),
-            class_="pick",
-            title="Compare this run",
-        ),
+        _pick(run.run, "run"),
         _name(f"/run/{quote(run.run, safe='')}", run.run, more),
         state_mark(run.state.value),
         element("span", *metrics, class_="values"),
@@ -188,17 +183,17 @@ def _bench_row(bench: BenchRecord) -> Markup:
     text = f"{counted(len(bench.cells), 'cell')} on {bench.target}"
     return element(
         "li",
-        element(
-            "label",
-            element("input", type="checkbox", data_compare=bench.bench),
-            class_="pick",
-            title="Compare this bench",
-        ),
+        _pick(bench.bench, "bench"),
         _name(f"/bench/{quote(bench.bench, safe='')}", bench.bench, text),
         state_mark(bench.state.value),
         element("span", element("b", f"{done(bench)} of {total}"), " runs", class_="values"),
         _time(bench.created, bench.ended),
     )
+
+
+def _pick(name: str, kind: str) -> Markup:
+    box = element("input", type="checkbox", data_compare=name)
+    return element("label", box, class_="pick", title=f"Compare this {kind}")
 
 
 def _name(link: str, name: str, more: Child) -> Markup:
