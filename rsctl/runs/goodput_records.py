@@ -11,15 +11,7 @@ import msgspec
 from rsctl.runs.cost import run_cost
 from rsctl.runs.findings import RESTART_IN_PLACE
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.goodput import (
-    NEW_STEPS,
-    NO_STEPS,
-    Evidence,
-    Interval,
-    Step,
-    Wait,
-    break_down,
-)
+from rsctl.runs.goodput import NEW_STEPS, NO_STEPS, Evidence, Interval, Step, Wait, break_down
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store

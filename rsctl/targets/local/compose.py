@@ -14,12 +14,7 @@ from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
 from rsctl.targets.chief import chief_job
 from rsctl.targets.inputs import planned
 from rsctl.targets.local import docker, rendering
-from rsctl.targets.local.composefile import (
-    common_env,
-    compose_file,
-    limits_of,
-    mounted_results,
-)
+from rsctl.targets.local.composefile import common_env, compose_file, limits_of, mounted_results
 from rsctl.targets.local.info import COMPOSE
 from rsctl.targets.local.inputs import disk_findings, input_plans
 from rsctl.targets.local.oversubscription import oversubscription

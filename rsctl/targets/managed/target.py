@@ -17,13 +17,7 @@ from rsctl.findings import RsctlError
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
 from rsctl.runs.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo
-from rsctl.targets.base import (
-    Placeholder,
-    Plan,
-    Submission,
-    metric_specs,
-    replica_names,
-)
+from rsctl.targets.base import Placeholder, Plan, Submission, metric_specs, replica_names
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import CloudJob, JobService, cancel_job
