@@ -19,7 +19,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.bench.exchanges import p_within
 from rsctl.bench.sides import Sides
-from rsctl.bench.stats import by_baseline, by_both, interval_of, mean, stdev
+from rsctl.bench.stats import by_baseline, by_both, interval_of, mean, pooled_spread
 
 
 class PairedCell(NamedTuple):
@@ -101,7 +101,8 @@ def p_lower(blocks: Blocks) -> float:
 
 def smallest_p(blocks: Blocks) -> float:
     """The least one-sided p that these blocks can reach: one exchange out of all."""
-    return 1 / math.prod(_exchanges(block) for block in blocks)
+    sizes = [len(block.candidate) for block in blocks]
+    return 1 / math.prod(math.comb(2 * size, size) for size in sizes)
 
 
 def smallest_p_of(repetitions: int) -> float:
@@ -113,12 +114,7 @@ def smallest_p_of(repetitions: int) -> float:
 
 def spread(cells: Sequence[PairedCell], is_relative: bool) -> float | None:
     """Standard deviation of a run within its block, in the unit of `effect`; None if unknown."""
-    blocks = _for_effect(cells, is_relative)
-    groups = [side for block in blocks for side in block if len(side) > 1]
-    degrees = sum(len(group) - 1 for group in groups)
-    if not degrees or not all(math.isfinite(value) for group in groups for value in group):
-        return None
-    return math.hypot(*(stdev(g) * math.sqrt((len(g) - 1) / degrees) for g in groups))
+    return pooled_spread([side for block in _for_effect(cells, is_relative) for side in block])
 
 
 def for_test(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
@@ -138,7 +134,3 @@ def _mean_of_row(row: Iterable[Optional[float]], scales: Sequence[float]) -> flo
 
 def _differences(blocks: Blocks) -> list[float]:
     return [after - before for b in blocks for after in b.candidate for before in b.baseline]
-
-
-def _exchanges(block: Sides) -> int:
-    return math.comb(2 * len(block.candidate), len(block.candidate))

@@ -96,7 +96,7 @@ def _list(
     named = [
         item for key, item in known.items() if _matches(query.text, key, item.name, item.target)
     ]
-    groups = [_group(item.state.value) for item in named]
+    groups = [_GROUPS.get(item.state.value, item.state.value) for item in named]
     chosen = [i for i, g in zip(named, groups, strict=True) if query.state in ("", g)]
     pages = max(1, -(-len(chosen) // ROWS))
     number = min(query.page, pages)
@@ -115,10 +115,6 @@ def _matches(text: str, *names: str) -> bool:
     words = text.lower().split()
     whole = " ".join(names).lower()
     return all(word in whole for word in words)
-
-
-def _group(state: str) -> str:
-    return _GROUPS.get(state, state)
 
 
 def _nothing(title: str, text: str) -> Markup:

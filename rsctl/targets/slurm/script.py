@@ -8,7 +8,7 @@ the cluster without any other file; a plan shows a line in its place.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Optional
 
@@ -83,14 +83,11 @@ def _head(
     yield f'RSCTL_AWAITED="{" ".join(awaited)}"'
     yield f'RSCTL_STOPPED="{" ".join(s.name for s in steps if s.name not in awaited)}"'
     yield "# NAME ROLE FIRST COMPONENT SKIPPED-NODES NODES TASKS"
-    yield f'RSCTL_STEPS="{_newline(_step_line(step) for step in steps)}"'
+    lines = "\n".join(map(_step_line, steps))
+    yield f'RSCTL_STEPS="{lines}"'
     if image is not None:
         yield f"RSCTL_IMAGE={shlex.quote(image)}"
     yield from _exports(common_env(job, run))
-
-
-def _newline(lines: Iterable[str]) -> str:
-    return "\n".join(lines)
 
 
 def _step_line(step: Step) -> str:
@@ -145,7 +142,7 @@ def _step_function(
     if step.role == "worker":
         words += ['"${RSCTL_HYPERPOD[@]}"'] if options.auto_resume else []
         words += [shlex.quote(option) for option in options.srun]
-    if step.role == "reducer" and step.nodes and _has_gpus(job):
+    if step.role == "reducer" and step.nodes and job.workers.accelerator is not None:
         words.append("--gres=none")
     yield ""
     yield f"step_{step.name}() {{ # ROLE FIRST OPTION..."
@@ -156,10 +153,6 @@ def _step_function(
     yield f'    exec {" ".join(words)} "${{@:3}}" {task} \\'
     yield f'        "$RSCTL_FOLDER/package/source" -- {_command(step, python)}'
     yield "}"
-
-
-def _has_gpus(job: Job) -> bool:
-    return job.workers.accelerator is not None
 
 
 def _all_secrets(job: Job) -> set[str]:
