@@ -13,13 +13,13 @@ anything, and finds less (`python -m benchmarks.gate` has the figures).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from statistics import median
 from typing import NamedTuple, Optional
 
 from rsctl.bench.exchanges import p_within
 from rsctl.bench.sides import Sides
-from rsctl.bench.stats import by_baseline, by_both, interval_of, mean, pooled_spread
+from rsctl.bench.stats import by_baseline, by_both, interval_of, mean_of_row, pooled_spread
 
 
 class PairedCell(NamedTuple):
@@ -69,8 +69,8 @@ def combine_pairs(
         if None in before or None in after:
             continue
         block = blocks.setdefault(tuple(cell.blocks[repetition] for cell in cells), ([], []))
-        block[0].append(_mean_of_row(before, scales))
-        block[1].append(_mean_of_row(after, scales))
+        block[0].append(mean_of_row(before, scales))
+        block[1].append(mean_of_row(after, scales))
     return [Sides(*block) for block in blocks.values()]
 
 
@@ -124,12 +124,6 @@ def for_test(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
 
 def _for_effect(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
     return combine_pairs(cells, by_baseline if is_relative else None)
-
-
-def _mean_of_row(row: Iterable[Optional[float]], scales: Sequence[float]) -> float:
-    pairs = zip(row, scales, strict=True)
-    values = [v / scale if scale else math.inf for v, scale in pairs if v is not None]
-    return mean(values) if all(map(math.isfinite, values)) else math.inf
 
 
 def _differences(blocks: Blocks) -> list[float]:

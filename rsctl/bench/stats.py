@@ -58,7 +58,7 @@ def combine(cells: Sequence[CellSides], scale: Callable[[Sides], float] | None) 
     sides = []
     for side in (0, 1):
         rows = zip_longest(*(cell[side] for cell in cells))
-        sides.append([_mean_of_row(row, scales) for row in rows if None not in row])
+        sides.append([mean_of_row(row, scales) for row in rows if None not in row])
     return Sides(*sides)
 
 
@@ -225,7 +225,8 @@ def _scaled(sides: Sides, scale: Callable[[Sides], float] | None) -> Sides:
     return Sides(*([_divide(value, size) for value in side] for side in sides))
 
 
-def _mean_of_row(row: Sequence[Optional[float]], scales: Sequence[float]) -> float:
+def mean_of_row(row: Sequence[Optional[float]], scales: Sequence[float]) -> float:
+    """The mean over the cells of one repetition; infinite where a scale is zero."""
     pairs = zip(row, scales, strict=True)
     values = [_divide(value, scale) for value, scale in pairs if value is not None]
     return mean(values) if all(map(math.isfinite, values)) else math.inf
