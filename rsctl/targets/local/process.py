@@ -170,7 +170,6 @@ class ProcessTarget(LocalTarget):
         """See Enterable. The command ends with the run, as all that has its variables does."""
         from rsctl.targets.local.enter import process_command
 
-        del is_terminal
         return process_command(run, replica, command or [os.environ.get("SHELL") or "sh"])
 
     def _missing_profiler(self, job: Job) -> Finding | None:

@@ -70,7 +70,6 @@ class LocalTarget:
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Do nothing: there are no containers."""
-        del submission, show
         return None
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
@@ -174,7 +173,6 @@ class LocalTarget:
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """None: the results are in folders."""
-        del url, plan
         return {}
 
     def tail(self, run: str, lines: int) -> Cursor:

@@ -52,7 +52,6 @@ class ManagedTarget:
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
         """The number of restarts after which rsctl ends a job; None if the service counts."""
-        del submission
         return None
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:

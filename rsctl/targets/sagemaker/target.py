@@ -123,7 +123,6 @@ class SageMakerTarget(ManagedTarget):
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.pages."""
-        del plan
         from rsctl.targets.sagemaker.pages import pages_of  # which a plan does not need
 
         return pages_of(url)

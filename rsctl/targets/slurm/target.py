@@ -131,7 +131,6 @@ class SlurmTarget(ManagedTarget):
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """Slurm has no pages."""
-        del url, plan
         return {}
 
 

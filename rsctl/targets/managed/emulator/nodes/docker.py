@@ -122,7 +122,6 @@ class DockerNodes:
 
     def port(self, name: str, wanted: int) -> int:
         """The port that is wanted: every container has its own."""
-        del name
         return wanted
 
     def start(self, node: Node) -> None:
