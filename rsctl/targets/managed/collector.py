@@ -51,7 +51,7 @@ class Collector:
     def __init__(
         self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord, contact: Contact
     ) -> None:
-        self._folder, self._store, self._job, self._run = folder, store, job, run
+        self._folder, self._store, self._run = folder, store, run
         self._progress = kept_progress(store, run.run) or CollectorProgress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         _cut(folder, self._progress.sizes.get(STATES, 0))
