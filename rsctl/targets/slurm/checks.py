@@ -177,21 +177,10 @@ def _accelerator_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
 def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
     image = job.image
     if options.container == "none":
-        given = {
-            "uri": image.uri,
-            "base": image.base,
-            "dockerfile": image.dockerfile,
-            "env": image.env,
-            "run": image.run,
-            "python": image.python,
-            "apt": image.apt,
-            "transport": image.transport != "auto",
-            "repository": image.repository,
-            "platform": image.platform,
-        }
+        names = ("uri", "base", "dockerfile", "env", "run", "python", "apt", "transport")
         remedy = "set targets.slurm.container, or prepare the environment in targets.slurm.setup"
-        for name, value in given.items():
-            if value:
+        for name in (*names, "repository", "platform"):
+            if getattr(image, name) and (name, image.transport) != ("transport", "auto"):
                 message = "target slurm uses this only with targets.slurm.container"
                 yield note("unused", message, remedy, f"image.{name}")
     elif not (image.uri or image.base or image.dockerfile):
