@@ -40,9 +40,27 @@ class BenchObserver(Protocol):
         """Time has passed: some ten times a second."""
 
 
-class NullObserver(BenchObserver):
+class NullObserver:
     """Shows nothing."""
+
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
+        """See BenchObserver."""
 
     def building(self) -> AbstractContextManager[Show]:
         """See BenchObserver."""
         return nullcontext(lambda _event: None)
+
+    def submitted(self, trial: Trial) -> None:
+        """See BenchObserver."""
+
+    def events(self, trial: Trial, events: list[Event]) -> None:
+        """See BenchObserver."""
+
+    def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
+        """See BenchObserver."""
+
+    def finding(self, finding: Finding) -> None:
+        """See BenchObserver."""
+
+    def tick(self, bench: BenchRecord) -> None:
+        """See BenchObserver."""
