@@ -41,15 +41,16 @@ def rates(
     kind: Any,
     wait: Callable[[], object],
     size: int = _SIZE,
+    copied: int = _COPY_BYTES,
 ) -> dict[str, float]:
     """The rates of a device; `wait` returns when it has done all that it was given."""
     one = torch.ones(size, size, device=device, dtype=kind)
     product = torch.empty_like(one)
-    source = torch.zeros(_COPY_BYTES, device=device, dtype=torch.uint8)
+    source = torch.zeros(copied, device=device, dtype=torch.uint8)
     target = torch.empty_like(source)
     products = _rate(lambda: torch.mm(one, one, out=product), wait)
     copies = _rate(lambda: target.copy_(source), wait)
-    return {"matmul_tflops": products * 2 * size**3 / 1e12, "copy_gbs": copies * _COPY_BYTES / 1e9}
+    return {"matmul_tflops": products * 2 * size**3 / 1e12, "copy_gbs": copies * copied / 1e9}
 
 
 def _rate(work: Callable[[], object], wait: Callable[[], object]) -> float:
