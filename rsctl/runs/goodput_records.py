@@ -117,10 +117,8 @@ def _times(findings: Iterable[FindingEvent], code: str) -> list[int]:
 def _stalls(run: str, times: list[int]) -> list[Interval]:
     if not times:
         return []
-    try:
-        limit = RunFolder(run).description().stall
-    except (OSError, msgspec.MsgspecError):
-        limit = 0.0
+    description = RunFolder(run).known_description()
+    limit = description.stall if description else 0.0
     return [Interval(time - round(limit * SECOND), time) for time in times]
 
 

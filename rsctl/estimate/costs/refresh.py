@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import read_json, write_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.estimate.catalog.price_tables import REFRESHED
@@ -53,10 +53,7 @@ def refresh_prices(targets: Iterable[str] | None = None) -> RefreshedPrices:
 
 def _write(path: Path, tables: dict[str, PriceTable]) -> None:
     """Beside those of other targets that are there; a file that cannot be read is replaced."""
-    try:
-        kept = msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
-    except (OSError, msgspec.DecodeError):
-        kept = {}
+    kept = read_json(path, dict[str, list[PriceTable]]) or {}
     kept |= {target: [table] for target, table in tables.items()}
     write_file(
         path, msgspec.json.encode(kept), "set RSCTL_CONFIG to a folder that you can write to"

@@ -208,10 +208,8 @@ class LocalTarget:
 
 
 def _grace_of(run: str) -> float:
-    try:
-        return RunFolder(run).description().grace_seconds
-    except (OSError, msgspec.DecodeError):
-        return 0.0
+    description = RunFolder(run).known_description()
+    return description.grace_seconds if description else 0.0
 
 
 def _send(process: int, number: signal.Signals) -> bool:

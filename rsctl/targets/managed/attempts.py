@@ -33,7 +33,8 @@ class AttemptTracker:
     ) -> None:
         self._folder, self._job = folder, job
         self._progress, self._recorder = progress, recorder
-        self._limit = _restart_limit(folder)
+        description = folder.known_description()
+        self._limit = description.restarts if description else None
         self._restarted: str | None = None
         recorder.attempt = progress.before + progress.attempt
 
@@ -129,11 +130,3 @@ def _too_often(limit: RestartLimit) -> str:
     return (
         f"it was restarted more often than the limit of {limit.most} {times} allows: ended by rsctl"
     )
-
-
-def _restart_limit(folder: RunFolder) -> RestartLimit | None:
-    """None if the service may restart the job as it likes."""
-    try:
-        return folder.description().restarts
-    except (OSError, msgspec.DecodeError):
-        return None

@@ -35,7 +35,7 @@ from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import CollectorProgress, kept_progress
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.stall_collector import StallCollector
-from rsctl.targets.managed.status_poller import StatusPoller, kept_description, stamped
+from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
 _REPORTED_AFTER = 3
 _VISIBLE_AFTER = 60.0
@@ -81,7 +81,7 @@ class Collector:
             self._attempts,
             self._report,
             self._status_timer.expire,
-            StallCollector(kept_description(folder), self._report, self._poller.end_early),
+            StallCollector(folder.known_description(), self._report, self._poller.end_early),
         )
 
     @property
