@@ -145,6 +145,13 @@ class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         None
     )
 
+    @property
+    def ranks(self) -> int:
+        """The ranks on each node."""
+        if self.processes != "auto":
+            return self.processes
+        return self.accelerator.ranks_per_node if self.accelerator else 1
+
 
 class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The CPU nodes that each sum one block of the gradient."""

@@ -13,9 +13,9 @@ from rsctl.targets.slurm.directives import grace_of
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.payload import size_findings
-from rsctl.targets.slurm.pools import Allocation, pool_findings, reducer_count
+from rsctl.targets.slurm.pools import Allocation, pool_findings
 from rsctl.targets.stalls import cloud_stall_findings
-from rsctl.targets.variables import comm_env, tls_findings
+from rsctl.targets.variables import comm_env, reducer_count, tls_findings
 
 _MONTH = 30 * 86400.0
 

@@ -20,6 +20,7 @@ from rsctl.targets.slurm.environment import common_env, step_env
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
 from rsctl.targets.slurm.pools import Allocation, Step
+from rsctl.targets.variables import secrets_of
 
 PACKAGE = "@package-sha256:{digest}@"
 """The line of a plan's script in the place of the package."""
@@ -156,7 +157,6 @@ def _step_function(
 
 
 def _all_secrets(job: Job) -> set[str]:
-    from rsctl.targets.slurm.environment import secrets_of
 
     return set(secrets_of(job))
 
