@@ -98,7 +98,7 @@ class Count(int):
         return cls(_scaled(text, cls.pattern, _COUNTS, cls.expected))
 
 
-class _Text(str):
+class FormedText(str):
     """Text of one form."""
 
     expected: ClassVar[str]
@@ -118,7 +118,7 @@ Trainium2 are 4 logical ones. Source: AWS Neuron's documentation; with 16 chips 
 aws/sagemaker-training-toolkit, environment.py, `num_neurons`."""
 
 
-class Accelerator(_Text):
+class Accelerator(FormedText):
     """GPUs of one node, written `a100-40gb:8`; without a count it is one."""
 
     expected: ClassVar[str] = "an accelerator and its count on each node, such as a100-40gb:8"
@@ -249,7 +249,7 @@ class Regression(str):
         return float(self[:-1]) / 100 if self.is_relative else float(self)
 
 
-class Bound(_Text):
+class Bound(FormedText):
     """A bound of a metric: a number, or a part of the metric's own median so far."""
 
     expected: ClassVar[str] = "a number such as 0.5, or a part such as 80% of its median"
@@ -309,7 +309,7 @@ class LocalPath(str):
         return cls(_absolute(text, base))
 
 
-class RelativePath(_Text):
+class RelativePath(FormedText):
     """A file inside the source folder; it stays as written."""
 
     expected: ClassVar[str] = "a path inside image.source, such as train.py"
@@ -327,7 +327,7 @@ URL_REMEDY = 'set an environment variable to the URL, and write url: "${NAME}" w
 """The remedy for a URL in a job file that belongs in the environment."""
 
 
-class EnvReference(_Text):
+class EnvReference(FormedText):
     """A variable of the environment, as `${NAME}`. rsctl keeps the name; it never reads the value
     into the job.
     """
