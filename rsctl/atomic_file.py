@@ -8,13 +8,16 @@ import stat
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Union
+from typing import IO, TypeVar, Union
+
+import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """The errors of a write for which there is no space, by the disk, a quota or a limit."""
 
+T = TypeVar("T")
 Content = Union[bytes, Callable[[IO[bytes]], object]]
 
 
@@ -69,6 +72,15 @@ def open_regular(path: str | Path) -> IO[bytes]:
         return open(descriptor, "rb")
     os.close(descriptor)
     raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """The content of a JSON file; None if there is none, or none that can be read."""
+    try:
+        with open_regular(path) as file:
+            return msgspec.json.decode(file.read(), type=kind)
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return None
 
 
 def _write(path: Path, content: Content) -> None:

@@ -15,13 +15,7 @@ from rsctl.findings import RsctlError
 from rsctl.job.installed_targets import complete_job
 from rsctl.job.types import fields_of
 from rsctl.node.platforms import PLATFORMS
-from rsctl.target_info import (
-    BUILT_IN,
-    has_target,
-    import_object,
-    target_info,
-    target_names,
-)
+from rsctl.target_info import BUILT_IN, has_target, import_object, target_info, target_names
 from rsctl.targets import get
 
 ROOT = Path(__file__).parents[1]

@@ -13,11 +13,7 @@ from rsctl.api.calibration import calibration_of
 from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
 from rsctl.estimate.advice.calibration import Calibration
-from rsctl.estimate.advice.communication import (
-    Communication,
-    exchange_alone,
-    sharded_communication,
-)
+from rsctl.estimate.advice.communication import Communication, exchange_alone, sharded_communication
 from rsctl.estimate.advice.profile import DTYPE_BYTES, Profile
 from rsctl.estimate.advice.recommendation import Advice, make_advice
 from rsctl.estimate.advice.situation import Situation

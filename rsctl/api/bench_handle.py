@@ -17,14 +17,7 @@ from rsctl.bench.formats.html import html_table
 from rsctl.bench.paired_results import own_results
 from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.results import Results
-from rsctl.bench.summary import (
-    CellStatistic,
-    CellSummary,
-    counts,
-    done,
-    format_cell,
-    summarize,
-)
+from rsctl.bench.summary import CellStatistic, CellSummary, counts, done, format_cell, summarize
 from rsctl.findings import ExitCode, JobState
 from rsctl.job.tracking import NOTIFY
 from rsctl.runs.store import Store

@@ -275,10 +275,7 @@ def prepare_bisect(
         remedy = "give --good REF, or --history WHERE, whose last step for the worse is searched"
         finding = error("bisect", "the good commit is unknown", remedy)
         raise RsctlError(ExitCode.USAGE, finding)
-    if not rules.floors:
-        remedy = "give --max-regression METRIC=5%, or set gate.max_regression in the job file"
-        finding = error("bisect", "no metric has an allowed regression", remedy)
-        raise RsctlError(ExitCode.USAGE, finding)
+    rules.require_floors("bisect")
     floors = rules.floors.of(metrics or list(rules.floors))
     if not floors:
         message = f"{', '.join(metrics or [])} has no allowed regression"

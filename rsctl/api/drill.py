@@ -11,13 +11,7 @@ from typing import Optional, Union
 import msgspec
 from msgspec.structs import replace as with_fields
 
-from rsctl.api.drill_faults import (
-    Fault,
-    Situation,
-    behaviour_of,
-    chosen_faults,
-    obstacle,
-)
+from rsctl.api.drill_faults import Fault, Situation, behaviour_of, chosen_faults, obstacle
 from rsctl.api.drill_reference import make_reference, step_to_strike
 from rsctl.api.drill_strike import is_out_of_stock, strike
 from rsctl.api.drill_verdict import FaultResult, Reference, judge

@@ -144,10 +144,7 @@ def prepare_gate(
         )
         finding = error("baseline", "there is no baseline to compare with", remedy)
         raise RsctlError(ExitCode.USAGE, finding)
-    if not rules.floors:
-        remedy = "give --max-regression METRIC=5%, or set gate.max_regression in the job file"
-        finding = error("gate", "no metric has an allowed regression", remedy)
-        raise RsctlError(ExitCode.USAGE, finding)
+    rules.require_floors("gate")
     folder = candidate.folder if rules.is_from_file else "."
     baseline = results_of(rules.baseline, folder=folder, on_outdated=on_outdated)
     require_measured(baseline)

@@ -119,10 +119,7 @@ def prepare_pairs(
 
     Without `against` the candidate is a paired bench of the store.
     """
-    if not rules.floors:
-        remedy = "give --max-regression METRIC=5%, or set gate.max_regression in the job file"
-        finding = error("gate", "no metric has an allowed regression", remedy)
-        raise RsctlError(ExitCode.USAGE, finding)
+    rules.require_floors("gate")
     if against is None:
         return PreparedPairs(candidate, rules, None, None)
     if candidate.prepared is None:

@@ -29,14 +29,7 @@ from rsctl.runs.placements import first_request
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import StateEvent, now
-from rsctl.targets.base import (
-    Plan,
-    Submission,
-    Target,
-    Unanswered,
-    new_run,
-    replica_names,
-)
+from rsctl.targets.base import Plan, Submission, Target, Unanswered, new_run, replica_names
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 
 OnProgress = Callable[[BuildEvent], None]

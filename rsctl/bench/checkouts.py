@@ -25,12 +25,7 @@ from typing import NamedTuple
 from rsctl.bench.git_files import commit_name
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.context import BuildContext, copy_entries, source_entries
-from rsctl.images.git_checkout import (
-    CheckoutError,
-    entries_of,
-    make_repository,
-    write_entries,
-)
+from rsctl.images.git_checkout import CheckoutError, entries_of, make_repository, write_entries
 from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
 from rsctl.job.git_location import REF
 from rsctl.runs.home import home, private_folder

@@ -15,12 +15,7 @@ import msgspec
 
 from rsctl.bench.checks import MetricCheck, UndecidedCheck, conclude, fill, make_cases
 from rsctl.bench.differences import Difference
-from rsctl.bench.fingerprint import (
-    Cell,
-    refusals,
-    shown_differences,
-    with_repetitions,
-)
+from rsctl.bench.fingerprint import Cell, refusals, shown_differences, with_repetitions
 from rsctl.bench.formats.html import html_table
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.records import Against, worst_exit_code

@@ -11,7 +11,7 @@ import msgspec
 from rsctl.bench.fingerprint import Cell
 from rsctl.bench.history import History, describe_cell, known_metrics, short_commit
 from rsctl.bench.results import cell_label
-from rsctl.bench.steps import ALPHA, SHORTEST, find_steps, middle
+from rsctl.bench.steps import SHORTEST, find_steps, middle
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.suggestions import close_match
 from rsctl.runs.stream.formatting import format_change
@@ -127,9 +127,7 @@ class HistorySeries(msgspec.Struct, kw_only=True):
         return self.points[since:][-most:]
 
 
-def make_series(
-    history: History, alpha: float = ALPHA, most: int | None = None
-) -> list[HistorySeries]:
+def make_series(history: History, most: int | None = None) -> list[HistorySeries]:
     """All series of a history with their steps, those of one metric and cell after one another.
 
     With `most` only that many commits at the end of each.
@@ -169,7 +167,7 @@ def make_series(
     ordered = [series for group in groups.values() for series in group]
     for series in ordered:
         series.points = series.points[-most:] if most else series.points
-        series.steps = _steps(series, alpha)
+        series.steps = _steps(series)
     return ordered
 
 
@@ -218,10 +216,10 @@ def _text(value: Any) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-def _steps(series: HistorySeries, alpha: float) -> list[FoundStep]:
+def _steps(series: HistorySeries) -> list[FoundStep]:
     points = series.points
     found = []
-    for step in find_steps([point.value for point in points], alpha):
+    for step in find_steps([point.value for point in points]):
         worse = {"max": step.after < step.before, "min": step.after > step.before}
         found.append(
             FoundStep(

@@ -13,21 +13,13 @@ anything, and finds less (`python -m benchmarks.gate` has the figures).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Sequence
 from statistics import median
 from typing import NamedTuple, Optional
 
 from rsctl.bench.exchanges import p_within
 from rsctl.bench.sides import Sides
-from rsctl.bench.stats import (
-    LEVEL,
-    TOLERANCE,
-    by_baseline,
-    by_both,
-    mean,
-    stdev,
-)
+from rsctl.bench.stats import by_baseline, by_both, interval_of, mean_of_row, pooled_spread
 
 
 class PairedCell(NamedTuple):
@@ -77,8 +69,8 @@ def combine_pairs(
         if None in before or None in after:
             continue
         block = blocks.setdefault(tuple(cell.blocks[repetition] for cell in cells), ([], []))
-        block[0].append(_mean_of_row(before, scales))
-        block[1].append(_mean_of_row(after, scales))
+        block[0].append(mean_of_row(before, scales))
+        block[1].append(mean_of_row(after, scales))
     return [Sides(*block) for block in blocks.values()]
 
 
@@ -99,11 +91,7 @@ def interval(cells: Sequence[PairedCell], is_relative: bool = True) -> tuple[flo
     the blocks of Mann and Whitney's U. Three repetitions are the fewest.
     """
     blocks = _for_effect(cells, is_relative)
-    found = sorted(_differences(blocks))
-    left_out = _left_out(tuple(sorted(len(block.baseline) for block in blocks)))
-    if left_out is None or not all(map(math.isfinite, found)):
-        return None
-    return found[left_out], found[-1 - left_out]
+    return interval_of(_differences(blocks), blocks)
 
 
 def p_lower(blocks: Blocks) -> float:
@@ -113,7 +101,8 @@ def p_lower(blocks: Blocks) -> float:
 
 def smallest_p(blocks: Blocks) -> float:
     """The least one-sided p that these blocks can reach: one exchange out of all."""
-    return 1 / math.prod(_exchanges(block) for block in blocks)
+    sizes = [len(block.candidate) for block in blocks]
+    return 1 / math.prod(math.comb(2 * size, size) for size in sizes)
 
 
 def smallest_p_of(repetitions: int) -> float:
@@ -125,12 +114,7 @@ def smallest_p_of(repetitions: int) -> float:
 
 def spread(cells: Sequence[PairedCell], is_relative: bool) -> float | None:
     """Standard deviation of a run within its block, in the unit of `effect`; None if unknown."""
-    blocks = _for_effect(cells, is_relative)
-    groups = [side for block in blocks for side in block if len(side) > 1]
-    degrees = sum(len(group) - 1 for group in groups)
-    if not degrees or not all(math.isfinite(value) for group in groups for value in group):
-        return None
-    return math.hypot(*(stdev(g) * math.sqrt((len(g) - 1) / degrees) for g in groups))
+    return pooled_spread([side for block in _for_effect(cells, is_relative) for side in block])
 
 
 def for_test(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
@@ -142,53 +126,5 @@ def _for_effect(cells: Sequence[PairedCell], is_relative: bool) -> list[Sides]:
     return combine_pairs(cells, by_baseline if is_relative else None)
 
 
-def _mean_of_row(row: Iterable[Optional[float]], scales: Sequence[float]) -> float:
-    pairs = zip(row, scales, strict=True)
-    values = [v / scale if scale else math.inf for v, scale in pairs if v is not None]
-    return mean(values) if all(map(math.isfinite, values)) else math.inf
-
-
 def _differences(blocks: Blocks) -> list[float]:
     return [after - before for b in blocks for after in b.candidate for before in b.baseline]
-
-
-def _exchanges(block: Sides) -> int:
-    return math.comb(2 * len(block.candidate), len(block.candidate))
-
-
-@lru_cache(maxsize=256)
-def _left_out(sizes: tuple[int, ...]) -> int | None:
-    """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`.
-
-    The number of exchanges with a sum of U is the coefficient of the product of the blocks'
-    Gaussian binomials.
-    """
-    counts = [1]
-    for size in sizes:
-        counts = _product(counts, _distribution_of_u(size))
-    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + TOLERANCE)
-    total, left_out = 0, -1
-    while total + counts[left_out + 1] <= allowed:
-        left_out += 1
-        total += counts[left_out]
-    return left_out if left_out >= 0 else None
-
-
-def _distribution_of_u(size: int) -> list[int]:
-    """How many exchanges of `size` runs a side have each value of Mann and Whitney's U."""
-    most = size * size
-    counts = [1] + [0] * most
-    for i in range(1, size + 1):
-        for u in range(most, size + i - 1, -1):
-            counts[u] -= counts[u - size - i]
-        for u in range(i, most + 1):
-            counts[u] += counts[u - i]
-    return counts
-
-
-def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    found = [0] * (len(one) + len(other) - 1)
-    for i, a in enumerate(one):
-        for j, b in enumerate(other):
-            found[i + j] += a * b
-    return found

@@ -12,13 +12,7 @@ from statistics import median
 from typing import Optional
 
 from rsctl.bench import paired
-from rsctl.bench.checks import (
-    MetricCheck,
-    UndecidedCheck,
-    across_cells,
-    case_of,
-    new_check,
-)
+from rsctl.bench.checks import MetricCheck, UndecidedCheck, across_cells, case_of, new_check
 from rsctl.bench.fingerprint import Cell, refusals
 from rsctl.bench.floors import floor_of
 from rsctl.bench.gate import Gate, judge, judge_again, make_gate, require_goals

@@ -123,13 +123,13 @@ class BenchRecord(msgspec.Struct, kw_only=True):
         by_attempt = sorted(self.trials, key=lambda trial: trial.key)
         return {trial.slot: trial for trial in by_attempt}
 
-    def runs_of(self, cell: int, succeeded: bool = True) -> list[str]:
-        """The run of each repetition of a cell, in their order; only those that succeeded, or all.
+    def runs_of(self, cell: int) -> list[str]:
+        """The run of each repetition of a cell that succeeded, in their order.
 
         Only what succeeded has samples that mean anything.
         """
         mine = [trial for trial in self.latest().values() if trial.cell == cell]
-        return [t.run for t in mine if not succeeded or t.state is JobState.SUCCEEDED]
+        return [trial.run for trial in mine if trial.state is JobState.SUCCEEDED]
 
     @property
     def all_runs(self) -> set[str]:

@@ -10,14 +10,7 @@ from typing import Any, Literal, NamedTuple, Optional, TypeVar
 import msgspec
 
 from rsctl.bench.curves import Curve, curve_parts
-from rsctl.bench.fingerprint import (
-    Cell,
-    CellPrint,
-    Fingerprint,
-    definitions,
-    merged,
-    run_print,
-)
+from rsctl.bench.fingerprint import Cell, CellPrint, Fingerprint, definitions, merged, run_print
 from rsctl.bench.phases import seconds_between
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.samples import Sample, samples, samples_and_curves

@@ -39,6 +39,13 @@ class GateRules(msgspec.Struct, kw_only=True):
         """
         return ALPHA / self.looks
 
+    def require_floors(self, code: str) -> None:
+        """Raise RsctlError, with a finding of this code, if no metric has an allowed regression."""
+        if not self.floors:
+            remedy = "give --max-regression METRIC=5%, or set gate.max_regression in the job file"
+            message = "no metric has an allowed regression"
+            raise RsctlError(ExitCode.USAGE, error(code, message, remedy))
+
 
 def rules_of(
     block: Mapping[str, Any],

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import zip_longest
 from statistics import NormalDist, median
 from statistics import fmean as _fmean
@@ -23,7 +23,8 @@ from rsctl.bench.sides import Sides
 LEVEL = 0.90
 """The level of intervals: each of their ends is a one-sided bound of 95 %."""
 
-TOLERANCE = 1e-9
+_TOLERANCE = 1e-9
+_POWER = 0.8
 _NORMAL = NormalDist()
 
 
@@ -57,7 +58,7 @@ def combine(cells: Sequence[CellSides], scale: Callable[[Sides], float] | None) 
     sides = []
     for side in (0, 1):
         rows = zip_longest(*(cell[side] for cell in cells))
-        sides.append([_mean_of_row(row, scales) for row in rows if None not in row])
+        sides.append([mean_of_row(row, scales) for row in rows if None not in row])
     return Sides(*sides)
 
 
@@ -103,11 +104,21 @@ def interval(cells: Sequence[CellSides], is_relative: bool = True) -> tuple[floa
     shift. 3+3 runs are the fewest of equal numbers.
     """
     sides = _for_effect(cells, is_relative)
-    differences = sorted(_differences(sides))
-    left_out = _left_out(len(sides.baseline), len(sides.candidate))
+    return interval_of(_differences(sides), [sides])
+
+
+def interval_of(
+    differences: Sequence[float], blocks: Sequence[Sides]
+) -> tuple[float, float] | None:
+    """The 90 % interval of the median of the differences within blocks, exchanged only there.
+
+    The number of positive differences is then the sum of one U of each block.
+    """
+    left_out = _left_out(tuple(sorted((len(b.baseline), len(b.candidate)) for b in blocks)))
     if left_out is None or not all(map(math.isfinite, differences)):
         return None
-    return differences[left_out], differences[-1 - left_out]
+    ordered = sorted(differences)
+    return ordered[left_out], ordered[-1 - left_out]
 
 
 def p_lower(sides: Sides) -> float:
@@ -163,10 +174,8 @@ def stdev(values: Sequence[float]) -> float:
     return _stdev([value / size for value in values]) * size
 
 
-def detectable(
-    spread: float, runs: tuple[int, int], floor: float, alpha: float, power: float = 0.8
-) -> float | None:
-    """The smallest true regression that is found with probability `power`.
+def detectable(spread: float, runs: tuple[int, int], floor: float, alpha: float) -> float | None:
+    """The smallest true regression that is found in 80 % of cases.
 
     `spread` is the standard deviation of a run in the unit of `floor`, `runs` their number in the
     baseline and the candidate. None if so few can never reach `alpha`.
@@ -175,12 +184,12 @@ def detectable(
         return None
     error = standard_error(spread, runs)
     bound = student_t(1 - alpha, sum(runs) - 2) * error
-    return max(floor, bound) + _NORMAL.inv_cdf(power) * error
+    return max(floor, bound) + _NORMAL.inv_cdf(_POWER) * error
 
 
-def excludable(spread: float, runs: tuple[int, int], alpha: float, power: float = 0.8) -> float:
-    """The smallest floor at which an unchanged program passes with probability `power`."""
-    bound = student_t(1 - alpha, max(2, sum(runs) - 2)) + _NORMAL.inv_cdf(power)
+def excludable(spread: float, runs: tuple[int, int], alpha: float) -> float:
+    """The smallest floor at which an unchanged program passes in 80 % of cases."""
+    bound = student_t(1 - alpha, max(2, sum(runs) - 2)) + _NORMAL.inv_cdf(_POWER)
     return bound * standard_error(spread, runs)
 
 
@@ -216,7 +225,8 @@ def _scaled(sides: Sides, scale: Callable[[Sides], float] | None) -> Sides:
     return Sides(*([_divide(value, size) for value in side] for side in sides))
 
 
-def _mean_of_row(row: Sequence[Optional[float]], scales: Sequence[float]) -> float:
+def mean_of_row(row: Sequence[Optional[float]], scales: Sequence[float]) -> float:
+    """The mean over the cells of one repetition; infinite where a scale is zero."""
     pairs = zip(row, scales, strict=True)
     values = [_divide(value, scale) for value, scale in pairs if value is not None]
     return mean(values) if all(map(math.isfinite, values)) else math.inf
@@ -235,8 +245,7 @@ def _size(values: Sequence[float]) -> float:
     return max(map(abs, values)) or 1.0
 
 
-@lru_cache(maxsize=256)
-def counts_of_u(before: int, after: int) -> list[int]:
+def _counts_of_u(before: int, after: int) -> list[int]:
     """By u, the number of exchanges in which Mann and Whitney's U is u.
 
     They are the coefficients of the Gaussian binomial, multiplied out here factor by factor.
@@ -251,10 +260,20 @@ def counts_of_u(before: int, after: int) -> list[int]:
     return counts
 
 
-def _left_out(before: int, after: int) -> int | None:
+def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """The coefficients of the product of two polynomials."""
+    found = [0] * (len(one) + len(other) - 1)
+    for i, left in enumerate(one):
+        for j, right in enumerate(other):
+            found[i + j] += left * right
+    return found
+
+
+@lru_cache(maxsize=256)
+def _left_out(sizes: tuple[tuple[int, int], ...]) -> int | None:
     """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`."""
-    counts = counts_of_u(before, after)
-    allowed = (1 - LEVEL) / 2 * math.comb(before + after, after) * (1 + TOLERANCE)
+    counts = reduce(_product, (_counts_of_u(*size) for size in sizes), [1])
+    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + _TOLERANCE)
     total, left_out = 0, -1
     while total + counts[left_out + 1] <= allowed:
         left_out += 1

@@ -86,18 +86,17 @@ class Step(NamedTuple):
         return 1 - self.p
 
 
-def find_steps(values: Sequence[float], alpha: float = ALPHA) -> list[Step]:
-    """The steps in finite values in their order; a series without any has one found with `alpha`.
+def find_steps(values: Sequence[float]) -> list[Step]:
+    """The steps in finite values in their order; a series without any has one found with `ALPHA`.
 
     Each step has at least three values on either side.
     """
     if len(values) < SHORTEST:
         return []
     scaled = _scaled(values)
-    margin = _TAIL * math.log(ALPHA / alpha)
     level, steps = running_median(scaled), list[int]()
     for _ in range(_ROUNDS):
-        fit = _Fit(limited_to_level(scaled, level), _FINEST, margin)
+        fit = _Fit(limited_to_level(scaled, level))
         found = fit.best(steps)
         level = _levels(scaled, found)
         if found == steps:
@@ -205,15 +204,14 @@ def _levels(values: Sequence[float], steps: Sequence[int]) -> list[float]:
 class _Fit:
     """The likelihood of sets of steps, from running sums of the values."""
 
-    def __init__(self, values: Sequence[float], finest: float, margin: float) -> None:
+    def __init__(self, values: Sequence[float]) -> None:
         center = middle(values)
         self._values = [value - center for value in values]
         self._count = len(values)
-        self._margin = margin
         self._sums = [0.0, *accumulate(self._values)]
         self._squares = [0.0, *accumulate(v * v for v in self._values)]
         self._lags = [0.0, 0.0, *accumulate(a * b for a, b in pairwise(self._values))]
-        self._least = self._count * finest * finest
+        self._least = self._count * _FINEST * _FINEST
 
     def cost(self, steps: Sequence[int]) -> float:
         """Twice the negative log-likelihood, and the penalties of the steps."""
@@ -251,7 +249,7 @@ class _Fit:
     def margin_of(self, steps: Sequence[int], index: int) -> float:
         """By how much the cost is greater without a step than what `ALPHA` allows."""
         without = [*steps[:index], *steps[index + 1 :]]
-        return self.cost(without) - self.cost(steps) + self._margin
+        return self.cost(without) - self.cost(steps)
 
     def range_of(self, steps: Sequence[int], index: int) -> tuple[int, int]:
         """The least and greatest position that a step may have, given the others."""
@@ -318,6 +316,5 @@ class _Fit:
             + PENALTY_BY_PHI * phi
             + PENALTY_BY_LOG * math.log(self._count)
             + PENALTY_BY_SHORT / self._count
-            + self._margin
         )
         return PENALTY_OF_FIRST + len(steps) * each

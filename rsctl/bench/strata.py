@@ -11,19 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 from statistics import median
 from typing import Optional
 
 from rsctl.bench.exchanges import p_within
 from rsctl.bench.sides import Sides
-from rsctl.bench.stats import (
-    LEVEL,
-    TOLERANCE,
-    CellSides,
-    by_baseline,
-    counts_of_u,
-)
+from rsctl.bench.stats import CellSides, by_baseline, interval_of
 
 Machines = Sequence[Optional[str]]
 """The machine of each repetition of one side; None if it is unknown."""
@@ -52,16 +45,7 @@ def stratified_interval(strata: Sequence[Sides], is_relative: bool) -> tuple[flo
 
     Without a change the number of positive differences is the sum of one U of each stratum.
     """
-    differences = sorted(_differences(strata, is_relative))
-    counts = reduce(_product, (counts_of_u(*map(len, sides)) for sides in strata), [1])
-    allowed = (1 - LEVEL) / 2 * sum(counts) * (1 + TOLERANCE)
-    total, left_out = 0, -1
-    while total + counts[left_out + 1] <= allowed:
-        left_out += 1
-        total += counts[left_out]
-    if left_out < 0 or not all(map(math.isfinite, differences)):
-        return None
-    return differences[left_out], differences[-1 - left_out]
+    return interval_of(_differences(strata, is_relative), strata)
 
 
 def stratified_p(strata: Sequence[Sides]) -> float:
@@ -118,12 +102,3 @@ def _scaled(sides: Sides) -> Sides:
     largest = max(map(abs, pool)) or 1.0
     size = abs(math.fsum(value / largest for value in pool) / len(pool)) * largest or largest
     return Sides(*([value / size for value in side] for side in sides))
-
-
-def _product(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """The coefficients of the product of two polynomials."""
-    made = [0] * (len(one) + len(other) - 1)
-    for i, left in enumerate(one):
-        for j, right in enumerate(other):
-            made[i + j] += left * right
-    return made

@@ -25,12 +25,7 @@ from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.command import make_command
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message
-from rsctl.cli.views.advice import (
-    print_advice,
-    print_communication,
-    print_sweep,
-    sweep_json,
-)
+from rsctl.cli.views.advice import print_advice, print_communication, print_sweep, sweep_json
 from rsctl.cli.views.advice_charts import advice_chart, plot_lines, sweep_chart
 from rsctl.cli.views.calibration import print_fitted
 from rsctl.estimate.advice.profile import Profile

@@ -24,11 +24,7 @@ _POLL_SECONDS = 0.1
 
 
 def _parse_cloud(name: str) -> str:
-    """Parse a target that has an emulator. Raises typer.BadParameter."""
-    names = emulated_clouds()
-    if name not in names:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
-    return name
+    return options.parse_choice(name, emulated_clouds())
 
 
 def _complete_clouds(incomplete: str) -> list[str]:
@@ -47,17 +43,7 @@ def command(
             help="vertex or sagemaker.",
         ),
     ],
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=0,
-            max=65535,
-            show_default="a free port",
-            help="The port to listen on, on loopback only.",
-        ),
-    ] = 0,
+    port: options.Port = 0,
     runner: Annotated[
         options.Runner,
         typer.Option(

@@ -14,6 +14,7 @@ import typer
 from rsctl.api import Bench, Store
 from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.options import parse_choice
 from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode
@@ -22,10 +23,7 @@ from rsctl.results.export.tables import TABLES, ExportSource, Table, make_table,
 
 
 def _parse_table(name: str) -> str:
-    """Parse one of TABLES. Raises typer.BadParameter."""
-    if name not in TABLES:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, TABLES))}.")
-    return name
+    return parse_choice(name, TABLES)
 
 
 @make_command("export")
@@ -54,10 +52,8 @@ def command(
             "-o",
             metavar="FILE|DIR",
             rich_help_panel=OUTPUT,
-            help=(
-                "The destination: a file for one table or for JSON, otherwise a folder. "
-                "Default: standard output, except for parquet."
-            ),
+            help="The destination: a file for one table or for JSON, otherwise a folder. Default: "
+            "standard output, except for parquet.",
         ),
     ] = None,
 ) -> int:

@@ -49,10 +49,8 @@ _Source = Annotated[
     str,
     typer.Argument(
         metavar="BENCH|JOB",
-        help=(
-            "A bench's ID, a unique prefix of it, or @last; or a job file, whose remaining "
-            "cells are run first."
-        ),
+        help="A bench's ID, a unique prefix of it, or @last; or a job file, whose remaining cells "
+        "are run first.",
     ),
 ]
 _Repeat = Annotated[
@@ -84,10 +82,8 @@ _Against = Annotated[
         "-a",
         metavar="REF|JOB",
         rich_help_panel=_DECISION,
-        help=(
-            "Run a git ref or another job file in turn with JOB, and compare their pairs. The "
-            "working tree is the candidate."
-        ),
+        help="Run a git ref or another job file in turn with JOB, and compare their pairs. The "
+        "working tree is the candidate.",
     ),
 ]
 _MaxRegression = Annotated[
@@ -96,10 +92,8 @@ _MaxRegression = Annotated[
         "--max-regression",
         metavar="METRIC=5%",
         rich_help_panel=_DECISION,
-        help=(
-            "The allowed regression of a metric: a percentage, or an amount in its unit; of some "
-            "cells: METRIC[KEY=VALUE]=8%. curve.METRIC is its whole curve. Repeatable."
-        ),
+        help="The allowed regression of a metric: a percentage, or an amount in its unit; of some "
+        "cells: METRIC[KEY=VALUE]=8%. curve.METRIC is its whole curve. Repeatable.",
     ),
 ]
 _Confirm = Annotated[
@@ -130,10 +124,8 @@ _AllowInconclusive = Annotated[
     typer.Option(
         "--allow-inconclusive",
         rich_help_panel=_DECISION,
-        help=(
-            "Exit with 0 if the result is inconclusive; not if a run failed or diverged, or the "
-            "baseline does not match."
-        ),
+        help="Exit with 0 if the result is inconclusive; not if a run failed or diverged, or the "
+        "baseline does not match.",
     ),
 ]
 _UpdateBaseline = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import Annotated, Any, Literal, Optional
 
@@ -126,6 +126,13 @@ def parse_duration(text: str) -> Any:
     return _parse_unit(text, Duration.parse)
 
 
+def parse_choice(name: str, names: Collection[str]) -> str:
+    """Parse one of some names. Raises typer.BadParameter."""
+    if name not in names:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
+    return name
+
+
 def _parse_unit(text: str, parse: Callable[[str], Any]) -> Any:
     try:
         return parse(text)
@@ -238,6 +245,17 @@ MetricNames = Annotated[
 ]
 Runner = Literal["auto", "docker", "process"]
 """The runner of an emulated cloud's nodes."""
+Port = Annotated[
+    int,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=0,
+        max=65535,
+        show_default="a free port",
+        help="The port to listen on, on loopback only.",
+    ),
+]
 Limit = Annotated[
     int,
     typer.Option("--limit", "-n", metavar="N", min=0, help="Maximum number to list; 0 lists all."),

@@ -34,10 +34,8 @@ Behaviour = Annotated[
         "--behaviour",
         metavar="NAME=VALUE",
         rich_help_panel=_REHEARSAL,
-        help=(
-            "Behavior of the cloud, such as preemptions=1; docs/reference/behaviours.md lists all. "
-            "Repeatable."
-        ),
+        help="Behavior of the cloud, such as preemptions=1; docs/reference/behaviours.md lists "
+        "all. Repeatable.",
     ),
 ]
 

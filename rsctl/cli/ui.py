@@ -12,6 +12,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.open import is_desktop
@@ -24,17 +25,7 @@ _POLL_SECONDS = 0.1
 
 @make_command("ui")
 def command(
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=0,
-            max=65535,
-            show_default="a free port",
-            help="The port to listen on, on loopback only.",
-        ),
-    ] = 0,
+    port: options.Port = 0,
     token_file: Annotated[
         Optional[Path],
         typer.Option(

@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
 
-from rsctl.clients.errors import (
-    AWS_LOGIN,
-    NO_CREDENTIALS,
-    NoAnswer,
-    no_answer,
-)
+from rsctl.clients.errors import AWS_LOGIN, NO_CREDENTIALS, NoAnswer, no_answer
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.known_errors import KnownError, find_known_error
 

@@ -158,13 +158,9 @@ def _numbers(version: str) -> tuple[int, int]:
 
 def _missing_podman() -> Finding | None:
     if shutil.which("podman") is None:
-        return _no_podman()
+        return error("builder", "the podman command is not installed", "install Podman or Docker")
     done = run_command(["podman", "info", "--format", "{{.Version.Version}}"])
     if done.returncode == 0:
         return None
     remedy = "check that `podman info` works for your user"
     return error("engine", f"podman does not work here: {last_line(done)}", remedy)
-
-
-def _no_podman() -> Finding:
-    return error("builder", "the podman command is not installed", "install Podman or Docker")

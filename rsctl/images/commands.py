@@ -23,10 +23,7 @@ _MAX_LINE = 16384  # bytes; longer lines are cut, because a build's output is un
 
 
 def run_command(
-    argv: list[str],
-    env: Mapping[str, str] | None = None,
-    seconds: float | None = _ANSWER_SECONDS,
-    stdin: str | None = None,
+    argv: list[str], seconds: float | None = _ANSWER_SECONDS, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command, which reads `stdin`, and keep its output. Never raises for its failure.
 
@@ -35,7 +32,6 @@ def run_command(
     try:
         return subprocess.run(
             argv,
-            env=env,
             input=stdin or "",
             capture_output=True,
             text=True,

@@ -24,14 +24,12 @@ class EngineImage(msgspec.Struct, frozen=True):
     """An image that the engine has.
 
     `size` is in bytes, `created` a time of RFC 3339; the layers end with the newest.
-    `repo_digests` are names of the form REPOSITORY@sha256:..., there once it was pushed or pulled.
     """
 
     id: str
     size: int
     created: str
     layers: list[Layer]
-    repo_digests: list[str]
 
 
 class BaseImage(msgspec.Struct, frozen=True):
@@ -53,7 +51,6 @@ class _Inspected(msgspec.Struct):
     Size: int
     Os: str
     Architecture: str
-    RepoDigests: Optional[list[str]] = None
     Config: Optional[_Config] = None
 
 
@@ -63,8 +60,7 @@ def find_image(program: str, reference: str) -> EngineImage | None:
     if found is None:
         return None
     layers = list(_layers(program, found.Id))
-    digests = found.RepoDigests or []
-    return EngineImage(found.Id, found.Size, found.Created, layers[::-1], sorted(digests))
+    return EngineImage(found.Id, found.Size, found.Created, layers[::-1])
 
 
 def find_base(program: str, reference: str) -> BaseImage | None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import read_json, write_file
 from rsctl.findings import RsctlError
 from rsctl.images.recipe import Recipe
 from rsctl.runs.home import home, private_folder
@@ -29,7 +29,7 @@ class _SavedBuild(msgspec.Struct):
 
 def changes_since_last_build(recipe: Recipe) -> list[ImageChange] | None:
     """The differences from the last build of this name here; None if there was none."""
-    last = _read(_path(recipe))
+    last = read_json(_path(recipe), _SavedBuild)
     if last is None:
         return None
     now = _hashes(recipe)
@@ -67,11 +67,3 @@ def _hashes(recipe: Recipe) -> dict[str, str]:
 
 def _path(recipe: Recipe) -> Path:
     return home() / "images" / f"{recipe.name}.json"
-
-
-def _read(path: Path) -> _SavedBuild | None:
-    """The record; None if there is none, or none that can be read."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_SavedBuild)
-    except (OSError, msgspec.DecodeError, ValueError):
-        return None

@@ -13,17 +13,10 @@ TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_", "RSCTL_RECORD_STEPS")
 """The prefixes of rsctl's variables that the user may set."""
 
 RESERVED_ENV = frozenset(
-    [
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "GROUP_RANK",
-        "NODE_RANK",
-        "NNODES",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    ]
+    {
+        *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK"),
+        *("NODE_RANK", "NNODES", "MASTER_ADDR", "MASTER_PORT"),
+    }
 )
 
 

@@ -61,12 +61,11 @@ _MEGATRON = {
         "False",
     ),
     **_table(
-        "num_micro_batches sequence_parallelism "
-        "decoder_last_pipeline_num_layers recompute_activations use_distributed_optimizer "
-        "recompute_granularity recompute_method recompute_num_layers attention_backend "
-        "expert_model_parallel_size context_parallel_size attention_dropout hidden_dropout "
-        "attention_softmax_in_fp32 expert_tensor_parallel_size calculate_per_token_loss "
-        "use_rotary_position_embeddings",
+        "num_micro_batches sequence_parallelism decoder_last_pipeline_num_layers "
+        "recompute_activations use_distributed_optimizer recompute_granularity recompute_method "
+        "recompute_num_layers attention_backend expert_model_parallel_size context_parallel_size "
+        "attention_dropout hidden_dropout attention_softmax_in_fp32 expert_tensor_parallel_size "
+        "calculate_per_token_loss use_rotary_position_embeddings",
         "megatron_lm_",
     ),
 }

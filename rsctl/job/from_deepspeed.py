@@ -16,8 +16,7 @@ _SPEC = spec(
     none="module no_local_rank no_ssh no_ssh_check force_multi save_pid bind_cores_to_rank "
     "no_python",
     one="num_nodes num_gpus num_accelerators include exclude hostfile master_port master_addr "
-    "node_rank launcher launcher_args ssh_port comment account enable_each_rank_log "
-    "bind_core_list",
+    "node_rank launcher launcher_args ssh_port comment account enable_each_rank_log bind_core_list",
 )
 _OURS = (
     *("master_port", "master_addr", "node_rank", "launcher", "launcher_args", "ssh_port"),

@@ -43,8 +43,7 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         list[str],
         Meta(
             description="Shell commands to run before packages are installed, each as a separate "
-            "RUN, for example to repair an apt key. Write $${VAR} for a shell "
-            "variable in braces."
+            "RUN, for example to repair an apt key. Write $${VAR} for a shell variable in braces."
         ),
     ] = field(default_factory=list)
     python: Annotated[
@@ -59,9 +58,8 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[LocalPath],
         Meta(
             description="The folder that becomes /app, relative to this file. Default: '.'. With "
-            "`uri` it is packed with rsctl's runtime and delivered through the "
-            "staging bucket of a cloud, for which the image needs Python 3.10 or "
-            "newer; then there is no default."
+            "`uri` it is packed with rsctl's runtime and delivered through the staging bucket of "
+            "a cloud, for which the image needs Python 3.10 or newer; then there is no default."
         ),
     ] = None
     transport: Annotated[

@@ -44,19 +44,17 @@ class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uri: Annotated[
         Union[Location, LocationPerTarget],
         Meta(
-            description="gs://BUCKET/PATH, s3://BUCKET/PATH or a local path; one for all "
-            "targets, or one for each. Write shards as a range: "
-            "gs://BUCKET/train-{000..127}.tar."
+            description="gs://BUCKET/PATH, s3://BUCKET/PATH or a local path; one for all targets, "
+            "or one for each. Write shards as a range: gs://BUCKET/train-{000..127}.tar."
         ),
     ]
     mode: Annotated[
         Optional[InputMode],
         Meta(
             description="mount: read in place, as files. copy: copied to the node's disk before "
-            "the start, once for all restarts. stream: read sequentially, by "
-            "SageMaker (FastFile, or Pipe by targets.sagemaker.channels), or by the "
-            "script, which opens the URLs of its shards. Default: mount; on "
-            "SageMaker, the value in targets.sagemaker."
+            "the start, once for all restarts. stream: read sequentially, by SageMaker (FastFile, "
+            "or Pipe by targets.sagemaker.channels), or by the script, which opens the URLs of "
+            "its shards. Default: mount; on SageMaker, the value in targets.sagemaker."
         ),
     ] = None
 

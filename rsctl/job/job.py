@@ -67,46 +67,35 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     package: Annotated[
         Optional[Location],
         Meta(
-            description=(
-                "A Python package for a vendor's prebuilt container (image.uri), which "
-                "installs it and runs the module once on each node; the container has "
-                "nothing of rsctl. A folder with pyproject.toml or setup.py, or "
-                "gs://BUCKET/PATH.tar.gz, s3://BUCKET/PATH.tar.gz. On SageMaker also a "
-                "folder with a script."
-            )
+            description="A Python package for a vendor's prebuilt container (image.uri), which "
+            "installs it and runs the module once on each node; the container has nothing of "
+            "rsctl. A folder with pyproject.toml or setup.py, or gs://BUCKET/PATH.tar.gz, "
+            "s3://BUCKET/PATH.tar.gz. On SageMaker also a folder with a script."
         ),
     ] = None
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str]],
         Meta(
-            description=(
-                "Arguments: a list, or a mapping in which `epochs: 3` becomes `--epochs "
-                "3`, `flag: true` becomes `--flag` and `flag: false` is omitted. rsctl "
-                "replaces {outputs}, {checkpoints} and {inputs.NAME} with the run's "
-                "folders."
-            )
+            description="Arguments: a list, or a mapping in which `epochs: 3` becomes `--epochs "
+            "3`, `flag: true` becomes `--flag` and `flag: false` is omitted. rsctl replaces "
+            "{outputs}, {checkpoints} and {inputs.NAME} with the run's folders."
         ),
     ] = field(default_factory=list)
     env: Annotated[
         dict[Name, EnvValue],
         Meta(
-            description=(
-                "Environment variables. A value that contains ${VAR} from your "
-                "environment is treated as a secret: rsctl passes it on and never saves "
-                "it."
-            )
+            description="Environment variables. A value that contains ${VAR} from your "
+            "environment is treated as a secret: rsctl passes it on and never saves it."
         ),
     ] = field(default_factory=dict)
     launcher: Annotated[
         Literal["torchrun", "mpi", "once", "none"],
         Meta(
-            description=(
-                "torchrun: one process for each rank. mpi: the same with Open MPI's "
-                "mpirun, which the image must have (image.apt: [openmpi-bin]). once: run "
-                "the command once on each node. none: nothing of rsctl in the container; "
-                "command and args are passed unchanged. With `package`, use none, or "
-                "the container's own torchrun or mpirun on SageMaker."
-            )
+            description="torchrun: one process for each rank. mpi: the same with Open MPI's "
+            "mpirun, which the image must have (image.apt: [openmpi-bin]). once: run the command "
+            "once on each node. none: nothing of rsctl in the container; command and args are "
+            "passed unchanged. With `package`, use none, or the container's own torchrun or "
+            "mpirun on SageMaker."
         ),
     ] = "torchrun"
 
@@ -142,10 +131,8 @@ class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     machine: Annotated[
         Union[Word, Annotated[list[Word], Meta(min_length=1)], MachinesPerTarget, None],
         Meta(
-            description=(
-                "Machine type, one for each target, or several for a cloud: rsctl tries "
-                "them in order until one has capacity. Default: the smallest that fits."
-            )
+            description="Machine type, one for each target, or several for a cloud: rsctl tries "
+            "them in order until one has capacity. Default: the smallest that fits."
         ),
     ] = None
     processes: Annotated[
@@ -158,6 +145,13 @@ class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         None
     )
 
+    @property
+    def ranks(self) -> int:
+        """The ranks on each node."""
+        if self.processes != "auto":
+            return self.processes
+        return self.accelerator.ranks_per_node if self.accelerator else 1
+
 
 class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The CPU nodes that each sum one block of the gradient."""
@@ -165,9 +159,8 @@ class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=0, le=10_000)]],
         Meta(
-            description=(
-                "Number of reducers. 0: none. auto: calculated from the bandwidth of the machines."
-            )
+            description="Number of reducers. 0: none. auto: calculated from the bandwidth of the "
+            "machines."
         ),
     ] = 0
     machine: Annotated[
@@ -203,40 +196,32 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restarts: Annotated[
         Union[Literal["platform", "never"], Annotated[int, Meta(ge=0, le=100)], None],
         Meta(
-            description=(
-                "How failed replicas restart. platform: the target's default, however "
-                "many restarts that allows; never; or a maximum number of restarts of "
-                "the whole job. Default: as in `retries`."
-            )
+            description="How failed replicas restart. platform: the target's default, however "
+            "many restarts that allows; never; or a maximum number of restarts of the whole job. "
+            "Default: as in `retries`."
         ),
     ] = None
     grace: Annotated[
         Optional[Annotated[Duration, Meta(gt=0)]],
         Meta(
-            description=(
-                "The time that the ranks have to save their state before they are killed, such "
-                "as 2m: after a cancellation, and before limits.timeout. Scripts learn of it by "
-                "rsctl.node.should_stop(), or by SIGTERM. Default: the target's own, which is "
-                "30s on process and compose."
-            )
+            description="The time that the ranks have to save their state before they are killed, "
+            "such as 2m: after a cancellation, and before limits.timeout. Scripts learn of it by "
+            "rsctl.node.should_stop(), or by SIGTERM. Default: the target's own, which is 30s on "
+            "process and compose."
         ),
     ] = None
     stop_signal: Annotated[
         Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"],
         Meta(
-            description=(
-                "The signal by which ranks that do not call rsctl.node.should_stop() are asked "
-                "to end."
-            )
+            description="The signal by which ranks that do not call rsctl.node.should_stop() are "
+            "asked to end."
         ),
     ] = "TERM"
     restarts_in_place: Annotated[
         int,
         Meta(
-            description=(
-                "How often torchrun starts the ranks of all nodes again after a failure, on the "
-                "same nodes and without a new job. After that, `retries` apply."
-            ),
+            description="How often torchrun starts the ranks of all nodes again after a failure, "
+            "on the same nodes and without a new job. After that, `retries` apply.",
             ge=0,
             le=100,
         ),
@@ -244,42 +229,34 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep: Annotated[
         Optional[Annotated[Duration, Meta(ge=1)]],
         Meta(
-            description=(
-                "How long a node stays after its command has failed, such as 10m, so that you can "
-                "look into it by `rsctl shell` and `rsctl exec`. The job runs, and costs, until "
-                "then or until `rsctl cancel`; limits.timeout still ends it."
-            )
+            description="How long a node stays after its command has failed, such as 10m, so that "
+            "you can look into it by `rsctl shell` and `rsctl exec`. The job runs, and costs, "
+            "until then or until `rsctl cancel`; limits.timeout still ends it."
         ),
     ] = None
     spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
     cost: Annotated[
         Optional[Money],
         Meta(
-            description=(
-                "The maximum cost of the job, such as 50 USD, by the prices of its "
-                "machines. rsctl refuses a plan whose limits.timeout allows a higher "
-                "cost; without a timeout, it ends the job when this cost is reached."
-            )
+            description="The maximum cost of the job, such as 50 USD, by the prices of its "
+            "machines. rsctl refuses a plan whose limits.timeout allows a higher cost; without a "
+            "timeout, it ends the job when this cost is reached."
         ),
     ] = None
 
     stall: Annotated[
         Union[Literal[0], Duration, None],
         Meta(
-            description=(
-                "How long a job may make no progress before rsctl reports a stall, with the rank "
-                "that the others wait for. Progress is a log line, a metric, a collective, or "
-                "data that is read or written. 0: never. Default: 10m."
-            )
+            description="How long a job may make no progress before rsctl reports a stall, with "
+            "the rank that the others wait for. Progress is a log line, a metric, a collective, "
+            "or data that is read or written. 0: never. Default: 10m."
         ),
     ] = None
     on_stall: Annotated[
         Literal["notify", "fail", "restart"],
         Meta(
-            description=(
-                "The reaction to a stall. notify: a finding only. fail: end the job. restart: end "
-                "the attempt, and restart the job if limits.retries allows it."
-            )
+            description="The reaction to a stall. notify: a finding only. fail: end the job. "
+            "restart: end the attempt, and restart the job if limits.retries allows it."
         ),
     ] = "notify"
 
@@ -299,10 +276,9 @@ class BenchBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pack: Annotated[
         bool,
         Meta(
-            description=(
-                "Run all repetitions one after the other on the same nodes, inside one job: one "
-                "start of machines for the bench. limits.timeout is the limit of each repetition."
-            )
+            description="Run all repetitions one after the other on the same nodes, inside one "
+            "job: one start of machines for the bench. limits.timeout is the limit of each "
+            "repetition."
         ),
     ] = False
 
@@ -313,9 +289,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description=(
-                "Name of the job: a-z, 0-9 and '-', at most 40 characters, starting with a letter."
-            ),
+            description="Name of the job: a-z, 0-9 and '-', at most 40 characters, starting with "
+            "a letter.",
             pattern=JOB_NAME,
         ),
     ]
@@ -332,11 +307,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chief: Annotated[
         Chief,
         Meta(
-            description=(
-                "Settings of the first worker, which has rank 0, that differ from those "
-                "of the "
-                "others."
-            )
+            description="Settings of the first worker, which has rank 0, that differ from those "
+            "of the others."
         ),
     ] = field(default_factory=Chief)
     reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
@@ -345,10 +317,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     roles: Annotated[
         dict[RoleName, Role],
         Meta(
-            description=(
-                "Additional nodes by the name of their role, such as `ps` or "
-                "`evaluator`. Every replica gets all addresses in RSCTL_ROLE_HOSTS."
-            )
+            description="Additional nodes by the name of their role, such as `ps` or `evaluator`. "
+            "Every replica gets all addresses in RSCTL_ROLE_HOSTS."
         ),
     ] = field(default_factory=dict)
     comm: Annotated[Comm, Meta(description="How the job exchanges gradients.")] = field(
@@ -357,11 +327,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inputs: Annotated[
         dict[Name, Union[Location, Input]],
         Meta(
-            description=(
-                "Data to read: a location, or {uri, mode}; the script gets the path of "
-                "`train` in RSCTL_INPUT_TRAIN, and the shards of a rank in "
-                "RSCTL_INPUT_TRAIN_SHARDS."
-            )
+            description="Data to read: a location, or {uri, mode}; the script gets the path of "
+            "`train` in RSCTL_INPUT_TRAIN, and the shards of a rank in RSCTL_INPUT_TRAIN_SHARDS."
         ),
     ] = field(default_factory=dict)
     outputs: Annotated[
@@ -371,10 +338,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checkpoints: Annotated[
         Optional[Location],
         Meta(
-            description=(
-                "The location of checkpoints; RSCTL_CHECKPOINT_DIR in the script. It is "
-                "kept across retries and preemption."
-            )
+            description="The location of checkpoints; RSCTL_CHECKPOINT_DIR in the script. It is "
+            "kept across retries and preemption."
         ),
     ] = None
     metrics: Annotated[
@@ -400,10 +365,8 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     matrix: Annotated[
         dict[str, list[Any]],
         Meta(
-            description=(
-                "Benchmark cells: the product of these lists of values for key paths "
-                "(`workers.count: [2, 4]`), without `exclude`, plus `include`."
-            )
+            description="Benchmark cells: the product of these lists of values for key paths "
+            "(`workers.count: [2, 4]`), without `exclude`, plus `include`."
         ),
     ] = field(default_factory=dict)
     bench: Annotated[

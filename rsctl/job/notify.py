@@ -28,10 +28,8 @@ class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: Annotated[
         Annotated[list[NotifyEvent], Meta(min_length=1)],
         Meta(
-            description=(
-                "failed: the run failed, or a limit ended it. stalled: it makes no progress for "
-                "limits.stall. succeeded: the run succeeded. regressed: rsctl gate found a "
-                "regression. Default: failed, stalled, regressed."
-            )
+            description="failed: the run failed, or a limit ended it. stalled: it makes no "
+            "progress for limits.stall. succeeded: the run succeeded. regressed: rsctl gate found "
+            "a regression. Default: failed, stalled, regressed."
         ),
     ] = field(default_factory=lambda: list(DEFAULT_EVENTS))

@@ -88,19 +88,12 @@ def check_own_launcher(job: Job) -> Iterator[Finding]:
         yield error(_CODE, problems[0], remedy, f"run.{key}")
 
 
-def _ranks(job: Job) -> int:
-    """The ranks on each node."""
-    if job.workers.processes != "auto":
-        return job.workers.processes
-    return job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
-
-
 def _check_spawn(job: Job) -> Iterator[Finding]:
     """A warning for a script that starts ranks itself in a job of several ranks.
 
     torchrun alone starts the store of PyTorch's processes, and tells each rank so.
     """
-    run, is_alone = job.run, job.workers.count * _ranks(job) == 1
+    run, is_alone = job.run, job.workers.count * job.workers.ranks == 1
     if run.script is None or run.launcher != "torchrun" or is_alone:
         return
     text = _script_text(job.image.source or ".", run.script) or ""
@@ -116,7 +109,7 @@ def _problem(
     job: Job, script: str, words: Sequence[str], at: int, name: str, launcher: _Launcher
 ) -> str:
     """Why a launcher does not work; empty if it may."""
-    ranks = _ranks(job)
+    ranks = job.workers.ranks
     shown = f"{name} in {script}" if script else name
     starter = job.run.launcher
     if starter in ("torchrun", "mpi") and ranks > 1:

@@ -38,11 +38,9 @@ class ProfileBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool: Annotated[
         Literal["torch", "py-spy", "nsys"],
         Meta(
-            description=(
-                "torch: PyTorch's profiler, for operations. py-spy: samples of Python functions, "
-                "for any Python script. nsys: NVIDIA Nsight Systems, for kernels and CUDA calls. "
-                "The image must have py-spy or nsys."
-            )
+            description="torch: PyTorch's profiler, for operations. py-spy: samples of Python "
+            "functions, for any Python script. nsys: NVIDIA Nsight Systems, for kernels and CUDA "
+            "calls. The image must have py-spy or nsys."
         ),
     ]
     ranks: Annotated[
@@ -52,11 +50,9 @@ class ProfileBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: Annotated[
         Optional[StepRange],
         Meta(
-            description=(
-                "The first and the last step of the profile, such as 10..20, counted from 1 by "
-                "the steps of the script's first torch.optim optimizer. Default: 10..20 with "
-                "torch, the whole run with py-spy and nsys."
-            )
+            description="The first and the last step of the profile, such as 10..20, counted from "
+            "1 by the steps of the script's first torch.optim optimizer. Default: 10..20 with "
+            "torch, the whole run with py-spy and nsys."
         ),
     ] = None
 

@@ -28,8 +28,7 @@ class Chief(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Union[Literal["none"], Accelerator, None],
         Meta(
             description="NAME:COUNT, or none for a chief without accelerators. Default: as the "
-            "other "
-            "workers."
+            "other workers."
         ),
     ] = None
     args: Annotated[

@@ -1,29 +1,21 @@
 """The spec's `tracking:` list: the services that a run's parameters, metrics and result go to."""
 
-import re
 from typing import Annotated, Any, ClassVar, Optional
 
 import msgspec
 from msgspec import Meta
 
-from rsctl.job.units import Location
+from rsctl.job.units import FormedText, Location
 
 
-class MlflowUri(str):
+class MlflowUri(FormedText):
     """Where an MLflow server answers: `https://…`, `http://…`, or `databricks`."""
 
     expected: ClassVar[str] = "https://HOST or databricks"
     pattern: ClassVar[str] = r"^https?://[^/\s]+(/\S*)?$|^databricks(://\S+)?$"
 
-    @classmethod
-    def parse(cls, text: str) -> "MlflowUri":
-        """Raises ValueError."""
-        if not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
-        return cls(text)
 
-
-class WandbLocation(str):
+class WandbLocation(FormedText):
     """A project of Weights & Biases: `ENTITY/PROJECT`, or below the address of its server."""
 
     prefix: ClassVar[str] = "ENTITY/"  # which a project alone lacks
@@ -31,13 +23,6 @@ class WandbLocation(str):
     pattern: ClassVar[str] = (
         r"^(https?://[^/\s?#]+(/[\w.~-]+)*/)?[A-Za-z0-9_.-]+/[^/\\#?%:\s]{1,128}$"
     )
-
-    @classmethod
-    def parse(cls, text: str) -> "WandbLocation":
-        """Raises ValueError."""
-        if not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
-        return cls(text)
 
 
 class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,10 +40,9 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mlflow: Annotated[
         Optional[MlflowUri],
         Meta(
-            description="An MLflow server. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME "
-            "and MLFLOW_TRACKING_PASSWORD, come from your environment; the "
-            "experiment has the job's name unless MLFLOW_EXPERIMENT_NAME is set. "
-            "Needs the extra mlflow."
+            description="An MLflow server. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
+            "MLFLOW_TRACKING_PASSWORD, come from your environment; the experiment has the job's "
+            "name unless MLFLOW_EXPERIMENT_NAME is set. Needs the extra mlflow."
         ),
     ] = None
     wandb: Annotated[

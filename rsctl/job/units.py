@@ -11,7 +11,10 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "ms": 1e-3, "us": 1e-6}
 _BYTES = {"GB": 10**9, "GiB": 2**30, "MB": 10**6, "MiB": 2**20}
@@ -95,24 +98,31 @@ class Count(int):
         return cls(_scaled(text, cls.pattern, _COUNTS, cls.expected))
 
 
+class FormedText(str):
+    """Text of one form."""
+
+    expected: ClassVar[str]
+    pattern: ClassVar[str]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError if the text has a different form."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text)
+
+
 _NEURON_CORES = {"trainium": 2, "trainium2": 4}
 """The NeuronCores of a chip of AWS's, as its runtime shows them to processes: 8 physical cores of
 Trainium2 are 4 logical ones. Source: AWS Neuron's documentation; with 16 chips they are the 64 of
 aws/sagemaker-training-toolkit, environment.py, `num_neurons`."""
 
 
-class Accelerator(str):
+class Accelerator(FormedText):
     """GPUs of one node, written `a100-40gb:8`; without a count it is one."""
 
     expected: ClassVar[str] = "an accelerator and its count on each node, such as a100-40gb:8"
     pattern: ClassVar[str] = r"^[a-z][a-z0-9-]{0,39}(:[1-9][0-9]?)?$"
-
-    @classmethod
-    def parse(cls, text: str) -> Accelerator:
-        """Raises ValueError if the text names no accelerator."""
-        if not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
-        return cls(text)
 
     @property
     def type(self) -> str:
@@ -239,7 +249,7 @@ class Regression(str):
         return float(self[:-1]) / 100 if self.is_relative else float(self)
 
 
-class Bound(str):
+class Bound(FormedText):
     """A bound of a metric: a number, or a part of the metric's own median so far."""
 
     expected: ClassVar[str] = "a number such as 0.5, or a part such as 80% of its median"
@@ -247,13 +257,6 @@ class Bound(str):
         r"^([-+]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,3})?"
         r"|[0-9]{1,9}(\.[0-9]{1,9})? ?% of its median)$"
     )
-
-    @classmethod
-    def parse(cls, text: str) -> Bound:
-        """Raises ValueError if the text is neither."""
-        if len(text) > 100 or not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
-        return cls(text)
 
     @property
     def part(self) -> float | None:
@@ -306,18 +309,11 @@ class LocalPath(str):
         return cls(_absolute(text, base))
 
 
-class RelativePath(str):
+class RelativePath(FormedText):
     """A file inside the source folder; it stays as written."""
 
     expected: ClassVar[str] = "a path inside image.source, such as train.py"
     pattern: ClassVar[str] = r"^(?!(.*/)?\.\.(/|$))[^/-].*$"
-
-    @classmethod
-    def parse(cls, text: str) -> RelativePath:
-        """Raises ValueError if the path is absolute or leaves the folder."""
-        if not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
-        return cls(text)
 
 
 class EnvValue(str):
@@ -331,20 +327,13 @@ URL_REMEDY = 'set an environment variable to the URL, and write url: "${NAME}" w
 """The remedy for a URL in a job file that belongs in the environment."""
 
 
-class EnvReference(str):
+class EnvReference(FormedText):
     """A variable of the environment, as `${NAME}`. rsctl keeps the name; it never reads the value
     into the job.
     """
 
     expected: ClassVar[str] = "an environment variable, as ${NAME}"
     pattern: ClassVar[str] = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
-
-    @classmethod
-    def parse(cls, text: str) -> EnvReference:
-        """Raises ValueError."""
-        if not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
-        return cls(text)
 
     @property
     def variable(self) -> str:

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.errors import ENVIRONMENT, LaunchError
-from rsctl.node.listener import own_address
+from rsctl.node.listener import cannot_listen, own_address
 from rsctl.node.liveness import liveness_port
 from rsctl.node.liveness_client import LivenessClient
 from rsctl.node.liveness_server import LivenessServer, WorkerLiveness
@@ -57,12 +56,8 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> AwaitedRoles |
             return AwaitedRoles(cluster, nodes, environ)
     except OSError as error:
         port = liveness_port(PORT)
-        raise LaunchError(
-            ENVIRONMENT,
-            "watch-address",
-            f"cannot listen on port {port}, where roles report that they are alive: {error}",
-            "Find out what else listens there, and remove it from the image.",
-        ) from error
+        what_for = ", where roles report that they are alive"
+        raise cannot_listen("watch-address", port, what_for, error) from error
 
 
 def end_client(client: LivenessClient, cluster: Cluster, environ: Mapping[str, str]) -> int:

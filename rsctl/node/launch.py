@@ -81,10 +81,8 @@ def _make_parser() -> argparse.ArgumentParser:
         "--launcher",
         choices=("torchrun", "mpi", "once"),
         default="torchrun",
-        help=(
-            "torchrun and mpi start the command once for each rank; once starts it once "
-            "on each node"
-        ),
+        help="torchrun and mpi start the command once for each rank; once starts it once on each "
+        "node",
     )
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="ranks on each node")
     parser.add_argument(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rsctl.node.cluster import Cluster
+from rsctl.node.errors import ENVIRONMENT, LaunchError
 from rsctl.node.network import address_of, is_loopback
 
 Address = tuple[str, int]
@@ -25,6 +26,16 @@ def own_address(cluster: Cluster) -> str:
     if cluster.interface is None or is_loopback(cluster.own_host):
         return cluster.own_host
     return address_of(cluster.interface)
+
+
+def cannot_listen(code: str, port: int, what_for: str, problem: OSError) -> LaunchError:
+    """The error for a port of this node that something else uses."""
+    return LaunchError(
+        ENVIRONMENT,
+        code,
+        f"cannot listen on port {port}{what_for}: {problem}",
+        "Find out what else listens there, and remove it from the image.",
+    )
 
 
 class Listener:

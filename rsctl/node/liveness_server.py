@@ -17,8 +17,7 @@ from contextlib import suppress
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.errors import ENVIRONMENT, LaunchError
-from rsctl.node.listener import Address, Listener, own_address
+from rsctl.node.listener import Address, Listener, cannot_listen, own_address
 from rsctl.node.liveness import (
     BYE,
     GREETING,
@@ -53,12 +52,8 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer
         with stop_signals_blocked():
             return LivenessServer((own_address(cluster), port), workers, run, token, _stop)
     except OSError as error:
-        raise LaunchError(
-            ENVIRONMENT,
-            "watch-address",
-            f"cannot listen on port {port}, where workers report that they are alive: {error}",
-            "Find out what else listens there, and remove it from the image.",
-        ) from error
+        what_for = ", where workers report that they are alive"
+        raise cannot_listen("watch-address", port, what_for, error) from error
 
 
 def _stop() -> None:

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.errors import ENVIRONMENT, TEMPORARY, USAGE, LaunchError
-from rsctl.node.listener import Listener, own_address
+from rsctl.node.errors import TEMPORARY, USAGE, LaunchError
+from rsctl.node.listener import Listener, cannot_listen, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.rank import STOP_SIGNALS
 from rsctl.node.threads import stop_signals_blocked
@@ -111,9 +111,8 @@ class Meeting:
                 lambda sock, known: self._serve(sock, known, identity),
             )
         except OSError as error:
-            message = f"cannot listen on port {self._cluster.port}, where nodes meet: {error}"
-            remedy = "Find out what else listens there, and remove it from the image."
-            raise LaunchError(ENVIRONMENT, "slots-address", message, remedy) from error
+            port = self._cluster.port
+            raise cannot_listen("slots-address", port, ", where nodes meet", error) from error
 
     def _serve(
         self, sock: socket.socket, known: Callable[[], None], identity: protocol.Identity

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import read_json, write_file
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.profile import Profile
 from rsctl.job.job import Job
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 def saved_calibration(target: str) -> Calibration | None:
     """The fitted constants of a target, None if there are none or the file cannot be read."""
-    return _read(_folder("calibrations") / f"{target}.json", Calibration)
+    return read_json(_folder("calibrations") / f"{target}.json", Calibration)
 
 
 def save_calibration(target: str, calibration: Calibration) -> Path:
@@ -29,7 +29,7 @@ def save_calibration(target: str, calibration: Calibration) -> Path:
 
 def saved_profile(job: Job) -> Profile | None:
     """The measured profile of the script of a job with these arguments, None if there is none."""
-    return _read(_folder("profiles") / f"{_script_digest(job)}.json", Profile)
+    return read_json(_folder("profiles") / f"{_script_digest(job)}.json", Profile)
 
 
 def save_profile(job: Job, profile: Profile) -> Path:
@@ -39,13 +39,6 @@ def save_profile(job: Job, profile: Profile) -> Path:
 
 def _folder(name: str) -> Path:
     return home() / name
-
-
-def _read(path: Path, kind: type[T]) -> T | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 def _write(path: Path, content: object) -> Path:

@@ -13,20 +13,14 @@ import os
 import signal
 from contextlib import suppress
 
-import msgspec
-
-from rsctl.atomic_file import open_regular
+from rsctl.atomic_file import read_json
 from rsctl.runs.home import run_directory
 from rsctl.runs.locks import holder
 
 
 def environment_of(run: str) -> dict[str, str] | None:
     """The variables by which clients find a rehearsed run's emulator; None for other runs."""
-    try:
-        with open_regular(run_directory(run) / "emulator.json") as file:
-            return msgspec.json.decode(file.read(), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
-        return None
+    return read_json(run_directory(run) / "emulator.json", dict[str, str])
 
 
 def is_alive(run: str) -> bool:

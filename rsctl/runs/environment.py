@@ -11,16 +11,10 @@ from rsctl.runs.home import home
 
 _SETTINGS = frozenset({"RSCTL_HOME", "RSCTL_CLOUD_PACE", "RSCTL_DEBUG"})
 _CONTRACT = frozenset(
-    [
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "NODE_RANK",
-        "NNODES",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    ]
+    {
+        *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES"),
+        *("MASTER_ADDR", "MASTER_PORT"),
+    }
 )
 
 

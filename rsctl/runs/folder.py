@@ -32,7 +32,7 @@ from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
 
-from rsctl.atomic_file import open_regular
+from rsctl.atomic_file import open_regular, read_json
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.locks import holder, is_locked, try_lock, write_holder
@@ -179,6 +179,10 @@ class RunFolder:
         """The run description. Raises OSError or msgspec.DecodeError."""
         with open_regular(self._description) as file:
             return msgspec.json.decode(file.read(), type=RunDescription)
+
+    def known_description(self) -> RunDescription | None:
+        """The run description; None for a job that was submitted elsewhere, or a damaged file."""
+        return read_json(self._description, RunDescription)
 
     def replicas(self) -> list[str]:
         """The replicas of the run, or the replicas with a log."""

@@ -11,15 +11,7 @@ import msgspec
 from rsctl.runs.cost import run_cost
 from rsctl.runs.findings import RESTART_IN_PLACE
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.goodput import (
-    NEW_STEPS,
-    NO_STEPS,
-    Evidence,
-    Interval,
-    Step,
-    Wait,
-    break_down,
-)
+from rsctl.runs.goodput import NEW_STEPS, NO_STEPS, Evidence, Interval, Step, Wait, break_down
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
@@ -125,10 +117,8 @@ def _times(findings: Iterable[FindingEvent], code: str) -> list[int]:
 def _stalls(run: str, times: list[int]) -> list[Interval]:
     if not times:
         return []
-    try:
-        limit = RunFolder(run).description().stall
-    except (OSError, msgspec.MsgspecError):
-        limit = 0.0
+    description = RunFolder(run).known_description()
+    limit = description.stall if description else 0.0
     return [Interval(time - round(limit * SECOND), time) for time in times]
 
 

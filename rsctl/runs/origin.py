@@ -9,7 +9,7 @@ from typing import Optional
 
 import msgspec
 
-from rsctl.atomic_file import open_regular, write_file
+from rsctl.atomic_file import read_json, write_file
 from rsctl.runs.home import run_directory
 
 _FILE = "origin.json"
@@ -36,8 +36,4 @@ def keep_origin(run: str, origin: Origin) -> None:
 
 def origin_of(run: str) -> Origin | None:
     """The origin of a run; None if it is not recorded, or cannot be read."""
-    try:
-        with open_regular(run_directory(run) / _FILE) as file:
-            return msgspec.json.decode(file.read(), type=Origin)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return read_json(run_directory(run) / _FILE, Origin)

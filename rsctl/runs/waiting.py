@@ -85,7 +85,5 @@ def _has_machines(run: RunRecord) -> bool:
 
 def _limit(run: str) -> float | None:
     """`limits.queue` in seconds, where there is one."""
-    try:
-        return RunFolder(run).description().queue
-    except (OSError, msgspec.MsgspecError):  # the run has just been recorded, or was removed
-        return None
+    description = RunFolder(run).known_description()  # None if it was just recorded, or removed
+    return description.queue if description else None

@@ -11,13 +11,7 @@ import msgspec
 
 from rsctl.findings import Finding, error, warning
 from rsctl.job.units import Bound
-from rsctl.runs.stream.events import (
-    ENDED_EXIT_CODE,
-    WATCH,
-    Failure,
-    MetricEvent,
-    seconds_between,
-)
+from rsctl.runs.stream.events import ENDED_EXIT_CODE, WATCH, Failure, MetricEvent, seconds_between
 from rsctl.runs.stream.formatting import format_duration, format_number
 
 _KEPT_VALUES = 501

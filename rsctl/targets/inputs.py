@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Optional, Union
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.job.input_checks import missing_files
@@ -68,6 +69,27 @@ def last_part(location: str) -> str:
 def copied_path(given: GivenInput) -> str:
     """The path to which rsctl-launch copies an input on the clouds."""
     return f"{COPIES}/{given.name}/{last_part(given.location)}"
+
+
+def mounted_input(given: GivenInput, path: str, by: str, copied_from: str) -> InputPlan:
+    """An input that all nodes see at a path. rsctl-launch makes a copy from there: that needs
+    neither credentials nor a client in the image.
+    """
+    location = str(given.location)
+    plan = InputPlan(
+        name=given.name,
+        mode=given.mode or "mount",
+        location=location,
+        path=path,
+        by=by,
+        shards=shard_count(given),
+    )
+    if given.mode == "copy":
+        who = f"rsctl-launch, from {copied_from}"
+        return replace(plan, path=copied_path(given), by=who, source=path)
+    if given.mode == "stream":
+        return replace(plan, path=location, by="the script, which opens URLs")
+    return plan
 
 
 def input_env(inputs: Iterable[InputPlan]) -> dict[str, Optional[str]]:

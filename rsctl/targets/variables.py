@@ -150,6 +150,22 @@ def _tls_setting(job: Job) -> str:
     return str(job.run.env.get(TLS_VARIABLE, ""))
 
 
+def reducer_count(job: Job) -> int:
+    """The size of the reducer pool. `auto` is one for each worker.
+
+    All nodes here have links of one speed, and a pool is not the bottleneck if together it has as
+    much bandwidth as the workers. A worker alone exchanges nothing.
+    """
+    if job.reducers.count != "auto":
+        return job.reducers.count
+    return job.workers.count if job.workers.count > 1 else 0
+
+
+def secrets_of(job: Job) -> tuple[str, ...]:
+    """The variables whose values travel outside the request, with `reducer_count` reducers."""
+    return secret_names(job, bool(reducer_count(job)))
+
+
 def secret_names(job: Job, has_reducers: bool) -> tuple[str, ...]:
     """The variables whose values a plan leaves out: the spec's, and the run's for its reducers."""
     of_reducers = reducers_env(job, has_reducers)

@@ -96,7 +96,7 @@ def _list(
     named = [
         item for key, item in known.items() if _matches(query.text, key, item.name, item.target)
     ]
-    groups = [_group(item.state.value) for item in named]
+    groups = [_GROUPS.get(item.state.value, item.state.value) for item in named]
     chosen = [i for i, g in zip(named, groups, strict=True) if query.state in ("", g)]
     pages = max(1, -(-len(chosen) // ROWS))
     number = min(query.page, pages)
@@ -115,10 +115,6 @@ def _matches(text: str, *names: str) -> bool:
     words = text.lower().split()
     whole = " ".join(names).lower()
     return all(word in whole for word in words)
-
-
-def _group(state: str) -> str:
-    return _GROUPS.get(state, state)
 
 
 def _nothing(title: str, text: str) -> Markup:
@@ -170,12 +166,7 @@ def _run_row(store: Store, run: RunSummary, trial: Markup | None) -> Markup:
     more = join([about, " · ", trial]) if trial else about
     return element(
         "li",
-        element(
-            "label",
-            element("input", type="checkbox", data_compare=run.run),
-            class_="pick",
-            title="Compare this run",
-        ),
+        _pick(run.run, "run"),
         _name(f"/run/{quote(run.run, safe='')}", run.run, more),
         state_mark(run.state.value),
         element("span", *metrics, class_="values"),
@@ -188,17 +179,17 @@ def _bench_row(bench: BenchRecord) -> Markup:
     text = f"{counted(len(bench.cells), 'cell')} on {bench.target}"
     return element(
         "li",
-        element(
-            "label",
-            element("input", type="checkbox", data_compare=bench.bench),
-            class_="pick",
-            title="Compare this bench",
-        ),
+        _pick(bench.bench, "bench"),
         _name(f"/bench/{quote(bench.bench, safe='')}", bench.bench, text),
         state_mark(bench.state.value),
         element("span", element("b", f"{done(bench)} of {total}"), " runs", class_="values"),
         _time(bench.created, bench.ended),
     )
+
+
+def _pick(name: str, kind: str) -> Markup:
+    box = element("input", type="checkbox", data_compare=name)
+    return element("label", box, class_="pick", title=f"Compare this {kind}")
 
 
 def _name(link: str, name: str, more: Child) -> Markup:

@@ -48,9 +48,9 @@ def page(
     return f"<!doctype html>\n{element('html', element('head', head), body, lang='en')}\n"
 
 
-def part(name: str, *children: Child, class_: str | None = None) -> Markup:
+def part(name: str, *children: Child) -> Markup:
     """A place whose content the stream replaces."""
-    return element("div", *children, id=f"part-{name}", class_=class_)
+    return element("div", *children, id=f"part-{name}")
 
 
 def address(path: str, parameters: Mapping[str, str | list[str]]) -> str:

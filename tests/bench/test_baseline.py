@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.bench.baseline import (
-    encode_baseline,
-    make_baseline,
-    read_baseline,
-    write_baseline,
-)
+from rsctl.bench.baseline import encode_baseline, make_baseline, read_baseline, write_baseline
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.results import CellRuns, Results, Series

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.bench.commits import (
-    clean_commit,
-    commits_between,
-    resolve_commit,
-)
+from rsctl.bench.commits import clean_commit, commits_between, resolve_commit
 from rsctl.findings import RsctlError
 from tests.bench.test_git_files import git
 

@@ -15,15 +15,7 @@ from rsctl.bench.cancel import cancel_bench
 from rsctl.bench.packed import slot_of
 from rsctl.bench.paired_results import paired_results
 from rsctl.bench.prepare import prepare
-from rsctl.bench.records import (
-    BASELINE,
-    CANDIDATE,
-    SIDE,
-    Against,
-    Benches,
-    BenchRecord,
-    Trial,
-)
+from rsctl.bench.records import BASELINE, CANDIDATE, SIDE, Against, Benches, BenchRecord, Trial
 from rsctl.bench.results import bench_results
 from rsctl.bench.run import run_bench
 from rsctl.bench.samples import samples

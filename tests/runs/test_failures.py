@@ -12,13 +12,7 @@ import msgspec
 import pytest
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import (
-    ExitReports,
-    believable,
-    exit_report,
-    first_failure,
-    runtime_finding,
-)
+from rsctl.runs.failures import ExitReports, believable, exit_report, first_failure, runtime_finding
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.stream.ends import Killer
 from rsctl.runs.stream.events import Failure, LogEvent

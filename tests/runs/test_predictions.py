@@ -14,12 +14,7 @@ from rsctl.estimate.advice.profile import GradientBucket, Profile
 from rsctl.estimate.advice.step import ExchangeSettings
 from rsctl.job.job import Image, Job, RunBlock, Workers
 from rsctl.job.units import Accelerator
-from rsctl.runs.calibrations import (
-    save_calibration,
-    save_profile,
-    saved_calibration,
-    saved_profile,
-)
+from rsctl.runs.calibrations import save_calibration, save_profile, saved_calibration, saved_profile
 from rsctl.runs.predictions import (
     RunPrediction,
     errors_of,

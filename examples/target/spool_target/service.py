@@ -14,13 +14,7 @@ from typing import Any
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.stream.events import Failure, LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.service import (
-    NOT_FOUND,
-    Fact,
-    JobDescription,
-    JobStatus,
-    Measured,
-)
+from rsctl.targets.managed.service import NOT_FOUND, Fact, JobDescription, JobStatus, Measured
 
 _SCHEME = "spool://"
 _WORKER = "worker-0"

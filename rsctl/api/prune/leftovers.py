@@ -14,12 +14,7 @@ from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord
 from rsctl.runs import emulator
 from rsctl.runs.disk_use import disk_use
-from rsctl.runs.forget import (
-    RESULTS,
-    folders_without_run,
-    leftover_results,
-    unfinished_removals,
-)
+from rsctl.runs.forget import RESULTS, folders_without_run, leftover_results, unfinished_removals
 from rsctl.runs.home import home, is_rehearsed, run_directory
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now, seconds_between

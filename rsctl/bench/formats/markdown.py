@@ -99,14 +99,8 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 
 _GATE_HEAD = (
-    "verdict",
-    "metric",
-    "baseline median",
-    "median now",
-    "effect, 90 % interval",
-    "allowed",
-    "p",
-    "why",
+    *("verdict", "metric", "baseline median", "median now", "effect, 90 % interval"),
+    *("allowed", "p", "why"),
 )
 
 

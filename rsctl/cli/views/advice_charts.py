@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-
-import plotille
 import typer
 
 from rsctl.api import Advice, SweptAdvice
-from rsctl.cli.output import in_color
-from rsctl.cli.views.plot import COLORS, MARKERS, format_tick, round_limits
+from rsctl.cli.views.plot import TICK, line_style, new_figure, round_limits
 from rsctl.estimate.advice.options import pools_by_machine
 from rsctl.results.report.charts import ChartLine, LineChart
 
 _HEIGHT = 12
-_MARGIN = 24
-_TICK = 10
 
 
 def advice_chart(advice: Advice) -> LineChart:
@@ -59,21 +52,14 @@ def sweep_chart(swept: SweptAdvice) -> LineChart:
 
 def plot_lines(chart: LineChart) -> None:
     """The chart in the terminal."""
-    figure = plotille.Figure()
-    figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // _TICK) * _TICK
-    figure.height = _HEIGHT
-    figure.with_colors = in_color(sys.stdout)
-    figure.x_label, figure.y_label = chart.x, "s"
-    figure.register_label_formatter(float, format_tick)
+    figure = new_figure(chart.x, "s", _HEIGHT)
     lines = [*chart.lines, *([chart.reference] if chart.reference else [])]
     points = [point for line in lines for point in line.points]
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    figure.set_x_limits(*round_limits(min(xs), max(xs), figure.width // _TICK))
+    figure.set_x_limits(*round_limits(min(xs), max(xs), figure.width // TICK))
     figure.set_y_limits(*round_limits(0.0, max(ys), _HEIGHT))
     for index, line in enumerate(lines):
-        style = {"lc": COLORS[index % len(COLORS)]}
-        if not figure.with_colors:
-            style = {"marker": MARKERS[index]} if len(lines) > 1 else {}
+        style = line_style(index, len(lines), figure.with_colors)
         x, y = zip(*line.points, strict=True)
         figure.plot(x, y, label=line.label, **style)
     typer.echo(f"\n{chart.title}\n{figure.show(legend=len(lines) > 1)}")

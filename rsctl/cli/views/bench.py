@@ -60,7 +60,6 @@ class JsonBenchView:
 
     def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """Do nothing: this view prints nothing before the first event."""
-        del todo, is_driven
         self._bench = bench
 
     building = staticmethod(show_build)
@@ -74,7 +73,6 @@ class JsonBenchView:
 
     def ended(self, trial: Trial, run: RunRecord | None, samples: Mapping[str, Sample]) -> None:
         """Print the remaining metrics and the result of a run."""
-        del samples
         feed = self._feed(trial)
         self._feeds.pop(trial.run)
         exit_code = trial.exit_code if trial.exit_code is not None else 0

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sys
 from collections.abc import Sequence
 from itertools import count
 
-import plotille
 import typer
 
 from rsctl.api import FoundStep, HistorySeries, HistoryView, Recorded, short_commit
-from rsctl.cli.output import in_color
 from rsctl.cli.show import print_message
-from rsctl.cli.views.plot import format_tick, round_limits
+from rsctl.cli.views.plot import TICK, new_figure, round_limits
 from rsctl.cli.views.table import write_table
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEIGHT = 10
-_MARGIN = 24
-_TICK = 10
 _MOST_CHARTS = 12
 _MOST_VALUE = 1e300  # plotille's own arithmetic overflows beyond
 _HEAD = ("METRIC", "CELL", "CONDITION", "COMMITS", "LATEST", "LEVEL", "STEPS")
@@ -98,19 +92,14 @@ def _step_row(step: FoundStep, unit: str | None) -> Sequence[str]:
 
 def _chart(series: HistorySeries) -> str:
     """The medians of the commits as dots, and the levels between steps as lines."""
-    figure = plotille.Figure()
-    figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // _TICK) * _TICK
-    figure.height = _HEIGHT
-    figure.with_colors = in_color(sys.stdout)
-    figure.x_label, figure.y_label = "commit", sanitize_line(series.unit or "")
-    figure.register_label_formatter(float, format_tick)
+    figure = new_figure("commit", sanitize_line(series.unit or ""), _HEIGHT)
     points = [
         (float(index), point.value)
         for index, point in enumerate(series.points)
         if abs(point.value) < _MOST_VALUE
     ]
     xs, ys = [x for x, _ in points], [y for _, y in points]
-    figure.set_x_limits(0.0, _last_tick(int(max(xs)), figure.width // _TICK))
+    figure.set_x_limits(0.0, _last_tick(int(max(xs)), figure.width // TICK))
     # plotille leaves out a dot that is exactly on the upper limit.
     highest = math.nextafter(max(ys), math.inf)
     figure.set_y_limits(*round_limits(min(ys), highest, _HEIGHT))

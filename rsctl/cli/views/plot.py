@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import plotille
 import typer
@@ -20,7 +21,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEIGHT = 12
 _MARGIN = 24  # columns that the labels of the axes take
-_TICK = 10  # columns between two ticks of the x axis; on the y axis each row has one
+TICK = 10  # columns between two ticks of the x axis; on the y axis each row has one
 _DOTS = 2  # columns of dots in a character
 _ROUNDING = 1e-9  # of an axis: less than that is an error of the arithmetic
 _MOST_VALUES = 8
@@ -29,6 +30,17 @@ _MAX_VALUE = 1e300  # plotille's own arithmetic overflows beyond
 MARKERS = "abcdefghijklmnopqrstuvwxyz"
 Point = tuple[float, float]
 COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+
+
+def new_figure(x: str, y: str, height: int) -> Any:
+    """An empty chart as wide as the terminal, with the names of its axes."""
+    figure = plotille.Figure()
+    figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // TICK) * TICK
+    figure.height = height
+    figure.with_colors = in_color(sys.stdout)
+    figure.x_label, figure.y_label = x, y
+    figure.register_label_formatter(float, format_tick)
+    return figure
 
 
 def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]) -> None:
@@ -79,29 +91,23 @@ def _draw(events: list[MetricEvent], unit: str | None) -> str:
         point = (_position(event, start, by_step), event.value)
         lines.setdefault(event.replica, []).append(point)
 
-    figure = plotille.Figure()
-    figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // _TICK) * _TICK
-    figure.height = _HEIGHT
-    figure.with_colors = in_color(sys.stdout)
-    figure.x_label = "step" if by_step else "seconds"
-    figure.y_label = unit or ""
-    figure.register_label_formatter(float, format_tick)
+    figure = new_figure("step" if by_step else "seconds", unit or "", _HEIGHT)
     positions = [x for points in lines.values() for x, _ in points]
     values = [event.value for event in events]
-    low, high = round_limits(min(0.0, *positions), max(positions), figure.width // _TICK)
+    low, high = round_limits(min(0.0, *positions), max(positions), figure.width // TICK)
     figure.set_x_limits(low, high)
     figure.set_y_limits(*round_limits(min(values), max(values), _HEIGHT))
 
     replicas = sorted(lines, key=replica_order)
     for index, replica in enumerate(replicas):
         x, y = zip(*thinned(lines[replica], low, high, figure.width * _DOTS), strict=True)
-        style = _style(index, len(replicas), figure.with_colors)
+        style = line_style(index, len(replicas), figure.with_colors)
         figure.plot(x, y, label=sanitize_line(replica), **style)
     chart = str(figure.show(legend=len(replicas) > 1))
     return f"{chart if unit else chart.replace('()', '  ', 1)}\n"
 
 
-def _style(index: int, count: int, with_colors: bool) -> dict[str, str]:
+def line_style(index: int, count: int, with_colors: bool) -> dict[str, str]:
     """The style that distinguishes one of several lines: a colour, or a letter without colours."""
     if with_colors:
         return {"lc": COLORS[index % len(COLORS)]}

@@ -21,12 +21,7 @@ _MD5 = re.compile(r"[0-9a-f]{32}")
 _DIRECTORY_BUCKET = "--x-s3"  # whose ETags are not digests
 _ENCRYPTIONS_WITH_MD5 = (None, "AES256")
 _NOT_WRITTEN = (
-    "PreconditionFailed",
-    "412",
-    "ConditionalRequestConflict",
-    "409",
-    "NoSuchKey",
-    "404",
+    *("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"),
 )
 _CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404", "InvalidRange", "416")
 

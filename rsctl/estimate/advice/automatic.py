@@ -38,7 +38,7 @@ def automatic_reducers(
     cluster = ModelledCluster(
         workers=job.workers.count,
         worker_bits=bits * 1e9,
-        ranks=_ranks(job),
+        ranks=job.workers.ranks,
         worker_cores=worker.vcpus,
         inside=interconnect_of(job, accelerator),
     )
@@ -65,12 +65,6 @@ def _profile(job: Job) -> Profile | None:
     if model is None or not model.parameters or not model.step_seconds:
         return None
     return profile_of_model(model)
-
-
-def _ranks(job: Job) -> int:
-    if job.workers.processes != "auto":
-        return job.workers.processes
-    return job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
 
 
 def _best(situation: Situation, profile: Profile) -> Automatic:

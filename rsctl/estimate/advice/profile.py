@@ -77,9 +77,7 @@ def profile_of_model(model: Model) -> Profile:
     return even_profile(model.parameters * DTYPE_BYTES[model.dtype], model.step_seconds)
 
 
-def even_profile(
-    gradient_bytes: int, step_seconds: float, data_seconds: float = 0.0, source: str = "spec"
-) -> Profile:
+def even_profile(gradient_bytes: int, step_seconds: float, data_seconds: float = 0.0) -> Profile:
     """A profile whose gradients become ready evenly over the backward pass."""
     computing = step_seconds - data_seconds
     begin, backward = step_seconds - BACKWARD_PART * computing, BACKWARD_PART * computing
@@ -94,7 +92,7 @@ def even_profile(
         step_seconds=step_seconds,
         buckets=pieces,
         data_seconds=data_seconds,
-        source=source,
+        source="spec",
         assumed=(
             "gradients become ready evenly over the backward pass",
             "the backward pass is the last two thirds of the computation",

@@ -51,8 +51,7 @@ def check_python(job: Job) -> Iterator[Finding]:
             f"{found.needed} or newer",
             "take an image with a newer Python, such as "
             "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/guides/vertex-ai.md names "
-            "others), or use "
-            "launcher none",
+            "others), or use launcher none",
             "image.uri" if job.image.uri else "image.base",
         )
 

@@ -58,7 +58,6 @@ def _version(path: Path) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=4)
 def _read_own(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable]]:
-    del version
     from rsctl.estimate.catalog.own_prices import read_own_prices  # which few plans need
 
     return {target: [table] for target, table in read_own_prices(str(path)).items()}
@@ -66,7 +65,6 @@ def _read_own(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable
 
 @lru_cache(maxsize=4)
 def _read_refreshed(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable]]:
-    del version
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
     except (OSError, msgspec.DecodeError) as problem:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import read_json, write_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.estimate.catalog.price_table import PriceTable
 from rsctl.estimate.catalog.price_tables import REFRESHED
@@ -24,9 +24,7 @@ class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):
     findings: list[Finding] = []
 
 
-def refresh_prices(
-    targets: Iterable[str] | None = None, endpoints: Endpoints | None = None
-) -> RefreshedPrices:
+def refresh_prices(targets: Iterable[str] | None = None) -> RefreshedPrices:
     """Fetch the price lists of targets, by default of all, of which credentials are here.
 
     What cannot be fetched is a finding.
@@ -41,7 +39,7 @@ def refresh_prices(
             continue
         try:
             fetch = import_object(files.price_list)
-            tables[info.name] = fetch(endpoints or Endpoints.of_environment())
+            tables[info.name] = fetch(Endpoints.of_environment())
         except RsctlError as problem:
             problems.append(problem)
     findings = [finding for problem in problems for finding in problem.findings]
@@ -55,10 +53,7 @@ def refresh_prices(
 
 def _write(path: Path, tables: dict[str, PriceTable]) -> None:
     """Beside those of other targets that are there; a file that cannot be read is replaced."""
-    try:
-        kept = msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
-    except (OSError, msgspec.DecodeError):
-        kept = {}
+    kept = read_json(path, dict[str, list[PriceTable]]) or {}
     kept |= {target: [table] for target, table in tables.items()}
     write_file(
         path, msgspec.json.encode(kept), "set RSCTL_CONFIG to a folder that you can write to"

@@ -13,29 +13,26 @@ from rsctl.images.registry.names import ImageRepository, parse_reference, parse_
 from rsctl.target_info import all_targets, import_object
 
 
-def login_for(repository: str, endpoints: Endpoints | None = None) -> Login | None:
+def login_for(repository: str) -> Login | None:
     """The credentials for a push to `HOST/PATH`; None to use docker's stored ones.
 
     That applies to registries outside the clouds, and if cloud credentials are missing but docker
     has its own login, as after `gcloud auth configure-docker`. A login is valid for one hour
     (Google) or twelve hours (Amazon): make it immediately before the push, not before a long build.
-    `endpoints` are the environment's if they are left out; so they are in the functions below.
 
     Raises RsctlError: environment (no credentials, expired ones, no network), refused (a
     permission is missing), usage (not a repository's name).
     """
     parsed = parse_repository(repository)
     try:
-        return _cloud_login(parsed, endpoints or Endpoints.of_environment())
+        return _cloud_login(parsed)
     except RsctlError as problem:
         if problem.findings[0].code == NO_CREDENTIALS and _stored_login(parsed):
             return None
         raise
 
 
-def find_pushed(
-    reference: str, login: Login | None, endpoints: Endpoints | None = None
-) -> str | None:
+def find_pushed(reference: str, login: Login | None) -> str | None:
     """The digest of `REPOSITORY:TAG` if the registry has it, without pulling anything.
 
     `login` is the result of `login_for`; with None, docker's stored login is looked up. Raises
@@ -44,16 +41,13 @@ def find_pushed(
     repository, tag = parse_reference(reference)
     client = _client_of(repository)
     if login and client:
-        where = endpoints or Endpoints.of_environment()
-        return client.find_digest(repository, tag, login, where)
+        return client.find_digest(repository, tag, login, Endpoints.of_environment())
     from rsctl.images.registry import api
 
     return api.find_digest(repository, tag, login or _stored_login(repository))
 
 
-def ensure_repository(
-    repository: str, login: Login | None, endpoints: Endpoints | None = None
-) -> None:
+def ensure_repository(repository: str, login: Login | None) -> None:
     """See that the repository `HOST/PATH` exists, so that a push can succeed.
 
     A repository of ECR is created. One of Artifact Registry is not: if it is missing, the finding
@@ -62,12 +56,12 @@ def ensure_repository(
     parsed = parse_repository(repository)
     client = _client_of(parsed)
     if login and client:
-        client.ensure_repository(parsed, login, endpoints or Endpoints.of_environment())
+        client.ensure_repository(parsed, login, Endpoints.of_environment())
 
 
-def _cloud_login(repository: ImageRepository, endpoints: Endpoints) -> Login | None:
+def _cloud_login(repository: ImageRepository) -> Login | None:
     client = _client_of(repository)
-    return client.log_in(repository, endpoints) if client else None
+    return client.log_in(repository, Endpoints.of_environment()) if client else None
 
 
 def _client_of(repository: ImageRepository) -> RegistryClient | None:

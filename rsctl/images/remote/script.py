@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from rsctl.images.recipe import Recipe
 
-CACHE_TAG = "rsctl-cache"
-"""The tag that BuildKit finds the layers of the last build under."""
-
 SCRIPT = """\
 # Arguments: the base, its platform or nothing, the image, its repository, push or keep, and
 # docker build's own. Pushing leaves the digest in the file rsctl-digest.

@@ -25,7 +25,7 @@ from rsctl.node.health.chief import Address, Member, Members, Send, lead
 from rsctl.node.health.measurer import LIMIT_SECONDS, Measurer
 from rsctl.node.health.rules import UNHEALTHY, NodeProblem
 from rsctl.node.health.settings import Checks, read_checks
-from rsctl.node.listener import Listener, own_address
+from rsctl.node.listener import Listener, cannot_listen, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.network import is_loopback
 from rsctl.node.platforms import platform
@@ -201,12 +201,8 @@ def _listen(
         with stop_signals_blocked():
             return Listener((own_address(cluster), port), serve)
     except OSError as error:
-        raise LaunchError(
-            ENVIRONMENT,
-            "checks-address",
-            f"cannot listen on port {port} for the checks of the nodes: {error}",
-            "Find out what else listens there, and remove it from the image.",
-        ) from error
+        what_for = " for the checks of the nodes"
+        raise cannot_listen("checks-address", port, what_for, error) from error
 
 
 def _join(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 _SECONDS = 0.15
@@ -25,7 +26,7 @@ def gpu_rates() -> dict[str, float]:
         for index in range(torch.cuda.device_count()):
             device = torch.device("cuda", index)
             half = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-            wait = _waiter(torch, device)
+            wait = partial(torch.cuda.synchronize, device)
             for name, value in rates(torch, device, half, wait).items():
                 readings[f"cuda{index}.{name}"] = value
             torch.cuda.empty_cache()
@@ -63,7 +64,3 @@ def _rate(work: Callable[[], object], wait: Callable[[], object]) -> float:
         wait()
         done += 4
     return done / passed
-
-
-def _waiter(torch: Any, device: Any) -> Callable[[], object]:
-    return lambda: torch.cuda.synchronize(device)

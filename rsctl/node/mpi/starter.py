@@ -16,8 +16,8 @@ from typing import IO
 from rsctl.node import process_tree
 from rsctl.node.cluster import Cluster
 from rsctl.node.environment import peer_timeout
-from rsctl.node.errors import ENVIRONMENT, TEMPORARY, LaunchError
-from rsctl.node.listener import Listener, own_address
+from rsctl.node.errors import TEMPORARY, LaunchError
+from rsctl.node.listener import Listener, cannot_listen, own_address
 from rsctl.node.mpi import protocol
 from rsctl.node.mpi.mpirun import require_token
 from rsctl.node.platforms import LOCAL
@@ -52,12 +52,8 @@ class Starter:
             with stop_signals_blocked():
                 Listener((own_address(cluster), cluster.port), self._serve)
         except OSError as error:
-            raise LaunchError(
-                ENVIRONMENT,
-                "starter-address",
-                f"cannot listen on port {cluster.port}, where the chief starts MPI: {error}",
-                "Find out what else listens there, and remove it from the image.",
-            ) from error
+            what_for = ", where the chief starts MPI"
+            raise cannot_listen("starter-address", cluster.port, what_for, error) from error
 
     def wait(self, timeout: float) -> int | None:
         """Wait for the chief, `timeout` seconds at most, and for its end.

@@ -31,29 +31,23 @@ class Platform:
 
     def arguments(self, given: Sequence[str], environ: Mapping[str, str]) -> list[str]:
         """The arguments of rsctl-launch, or those that they refer to. Raises LaunchError."""
-        del environ
         return list(given)
 
     def defaults(self, cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables for what the node starts, unless they are set. Raises LaunchError."""
-        del cluster, environ
         return {}
 
     def settings(self, cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         """Variables for what the node starts, in the place of those that are set."""
-        del cluster, environ
         return {}
 
     def failure_file(self, environ: Mapping[str, str]) -> str | None:
         """Where the platform reads why a node has failed; None if nowhere."""
-        del environ
         return None
 
     def stops_with_workers(self, role: str, environ: Mapping[str, str]) -> bool:
         """Whether a node of a role is stopped when the workers have ended."""
-        del role, environ
         return False
 
     def report_unhealthy(self, cluster: Cluster, environ: Mapping[str, str]) -> None:
         """Tell the platform that this node has failed the job's checks, where it wants to know."""
-        del cluster, environ

@@ -14,14 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from rsctl.node.process_tree import tree
-from rsctl.node.stall.ranks import (
-    Answer,
-    ArmedRank,
-    ask,
-    main_stack_of,
-    wakeups,
-    write_stacks,
-)
+from rsctl.node.stall.ranks import Answer, ArmedRank, ask, main_stack_of, wakeups, write_stacks
 from rsctl.node.stall.request import EVIDENCE_DIR
 
 RAS_ADDRESS = "NCCL_RAS_ADDR"

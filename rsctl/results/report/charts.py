@@ -46,6 +46,11 @@ class Bar(NamedTuple):
     high: float | None = None
 
 
+def effect_bar(label: str, effect: float | None, interval: tuple[float, float] | None) -> Bar:
+    """The bar of an effect and its interval, in percent."""
+    return Bar(label, 100 * (effect or 0.0), *(100 * end for end in interval or ()))
+
+
 class Span(NamedTuple):
     """A stretch of time in seconds; `kind` names its colour and stands in the legend."""
 

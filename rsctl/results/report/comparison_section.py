@@ -9,7 +9,7 @@ from rsctl.bench.gate import evaluate
 from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import Floor
 from rsctl.findings import RsctlError
-from rsctl.results.report.charts import Bar, Chart, IntervalChart, counted
+from rsctl.results.report.charts import Chart, IntervalChart, counted, effect_bar
 from rsctl.results.report.html import NONE, Child, details, element, facts, items, paragraph, table
 from rsctl.results.report.page import Page
 
@@ -115,12 +115,7 @@ def _charts(metrics: Sequence[Compared]) -> list[Chart]:
     for name in dict.fromkeys(m.name for m in metrics):
         known = [m for m in metrics if m.name == name and m.effect is not None]
         bars = [
-            Bar(
-                _cell(m) if _cell(m) != NONE else name,
-                100 * (m.effect or 0.0),
-                *((100 * m.interval[0], 100 * m.interval[1]) if m.interval else ()),
-            )
-            for m in known
+            effect_bar(_cell(m) if _cell(m) != NONE else name, m.effect, m.interval) for m in known
         ]
         if any(side.n > 1 for m in known for side in m.sides):  # one run a side shows nothing
             goal = next((m.goal for m in metrics if m.name == name and m.goal), None)

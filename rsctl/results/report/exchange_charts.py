@@ -66,9 +66,8 @@ def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator
                 Bar("the minimum that the links allow with these reducers", travel.wire_seconds),
                 Bar("model: a ring of the workers with the same delays", travel.ring_seconds),
             ],
-            note="The ring is a model: 2 (n - 1) / n of the bytes over each of n links "
-            "(Patarasuk and Yuan 2009), plus the measured time that is not spent on the "
-            "wire.",
+            note="The ring is a model: 2 (n - 1) / n of the bytes over each of n links (Patarasuk "
+            "and Yuan 2009), plus the measured time that is not spent on the wire.",
         )
     stalled = latest.get("node.transport.stalled_seconds", {})
     for title, found in (

@@ -12,7 +12,7 @@ from rsctl.runs.stream.events import Failure
 FAILURE_LINES = 40
 
 
-def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
+def failure_part(run: RunRecord) -> Markup | None:
     """The replica that failed first, how, its last lines, known causes, and the later failures."""
     failure = run.first_failure
     if failure is None:
@@ -28,7 +28,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
             "div",
             paragraph(element("strong", headline(failure, run))),
             *causes,
-            preformatted(failure.lines[-lines:]) if failure.lines else None,
+            preformatted(failure.lines[-FAILURE_LINES:]) if failure.lines else None,
             paragraph(f"As a result, these failed: {victims}") if victims else None,
             class_="failure",
         ),

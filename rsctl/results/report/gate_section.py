@@ -12,7 +12,14 @@ from rsctl.bench.differences import Difference
 from rsctl.bench.formats.text import HEAD, check_row
 from rsctl.bench.results import cell_label
 from rsctl.job.gate_checks import metric_of
-from rsctl.results.report.charts import Bar, Chart, ChartLine, IntervalChart, LineChart, counted
+from rsctl.results.report.charts import (
+    Chart,
+    ChartLine,
+    IntervalChart,
+    LineChart,
+    counted,
+    effect_bar,
+)
 from rsctl.results.report.html import Child, details, facts, items, paragraph, table
 from rsctl.results.report.page import Page
 
@@ -74,10 +81,8 @@ def _charts(checks: Sequence[MetricCheck]) -> list[Chart]:
     for name in dict.fromkeys(check.metric for check in checks):
         known = [c for c in checks if c.metric == name and c.is_relative and c.effect is not None]
         bars = [
-            Bar(
-                "all cells" if c.cell is None else cell_label(c.cell) or name,
-                100 * (c.effect or 0.0),
-                *((100 * c.interval[0], 100 * c.interval[1]) if c.interval else ()),
+            effect_bar(
+                "all cells" if c.cell is None else cell_label(c.cell) or name, c.effect, c.interval
             )
             for c in known
         ]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rsctl.atomic_file import write_file
+from rsctl.atomic_file import read_json, write_file
 from rsctl.bench.decision import decision_about
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Benches, BenchRecord
@@ -55,10 +55,7 @@ def receivers_of(spec: Mapping[str, Any], event: NotifyEvent) -> list[str]:
 
 def bench_messages(bench: str, subject: Subject) -> dict[str, str]:
     """The results of the messages about a bench, by receiver and by what they are about."""
-    try:
-        return msgspec.json.decode(_file(bench, subject).read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.DecodeError):
-        return {}
+    return read_json(_file(bench, subject), dict[str, str]) or {}
 
 
 def _record(bench: str) -> BenchRecord | None:

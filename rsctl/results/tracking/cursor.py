@@ -15,6 +15,7 @@ from typing import Any, Optional
 
 import msgspec
 
+from rsctl.atomic_file import read_json
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
@@ -47,10 +48,7 @@ class CursorFile:
 
     def read(self) -> Cursor:
         """The cursor; a new one if there is none, or it is damaged."""
-        try:
-            return msgspec.json.decode(self.path.read_bytes(), type=Cursor)
-        except (OSError, msgspec.DecodeError):
-            return Cursor()
+        return read_json(self.path, Cursor) or Cursor()
 
     def write(self, cursor: Cursor) -> None:
         """Replace it. Raises OSError."""

@@ -195,7 +195,7 @@ def _tasks(
     source, system = location.source, context.directory.file_system()
     if location.archive is not None:
         found = source.find(location.archive)
-        path = f"{location.folder}{_suffix(location.archive)}"
+        path = location.folder + location.archive[location.archive.index(".") :]
         return [Task(path, source, found)] if found else [], {}
     listed: dict[str, StoredObject] = {
         found.name: found for found in source.files() if not _is_of_others(found.name, location)
@@ -213,10 +213,6 @@ def _tasks(
     chosen = {name: path for name, path in below.items() if links.chooses(choice.has, path)}
     tasks = [Task(path, source, listed[name]) for name, path in chosen.items()]
     return tasks, links.to(chosen.values())
-
-
-def _suffix(archive: str) -> str:
-    return archive[archive.index(".") :]
 
 
 def _is_of_others(name: str, location: ResultLocation) -> bool:

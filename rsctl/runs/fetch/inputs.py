@@ -9,12 +9,11 @@ from itertools import chain
 from pathlib import Path
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.storage import ObjectUrl, StoredObject
-from rsctl.clients.storage.buckets import open_bucket
+from rsctl.clients.storage import StoredObject
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.node import shards
-from rsctl.runs.fetch.locations import ResultLocation
-from rsctl.runs.fetch.sources import BucketSource, DownloadSource, FileSource, FolderSource
+from rsctl.runs.fetch.locations import ResultLocation, open_location
+from rsctl.runs.fetch.sources import DownloadSource, FileSource, FolderSource
 
 _FEW = 16
 """Files that are looked up by name, because their folder may have many others."""
@@ -27,7 +26,7 @@ def input_location(name: str, location: str, endpoints: Endpoints) -> ResultLoca
     """
     if shards.has_range(location):
         folder, pattern = shards.split_folder(location)
-        source = _folder(folder, endpoints)
+        source = open_location(folder, endpoints)
         return ResultLocation("inputs", name, ShardSource(source, shards.expand(pattern)))
     source, own_folder = _whole(location, endpoints)
     return ResultLocation("inputs", f"{name}/{own_folder}" if own_folder else name, source)
@@ -41,24 +40,16 @@ def _whole(location: str, endpoints: Endpoints) -> tuple[DownloadSource, str]:
             return FolderSource(path), path.name
         return FileSource(path.parent, {path.name: path.name}), ""
     parent, _, last = location.rstrip("/").rpartition("/")
-    files = _folder(location.rstrip("/"), endpoints)
+    files = open_location(location.rstrip("/"), endpoints)
     first = next(files.files(), None)
     if first is not None:
         return files, last
     if location.count("/") > 2 and not location.endswith("/"):
-        single = ShardSource(_folder(parent, endpoints), [last])
+        single = ShardSource(open_location(parent, endpoints), [last])
         if single.find(last) is not None:
             return single, ""
     finding = error("input", f"{location} does not exist", "correct inputs")
     raise RsctlError(ExitCode.REFUSED, finding)
-
-
-def _folder(location: str, endpoints: Endpoints) -> DownloadSource:
-    if "://" not in location:
-        return FolderSource(Path(location))
-    name = ObjectUrl.parse(location).name.strip("/")
-    bucket = open_bucket(location, endpoints)
-    return BucketSource(bucket, location, f"{name}/" if name else "")
 
 
 class ShardSource:

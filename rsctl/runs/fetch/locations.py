@@ -51,7 +51,7 @@ def locations_of(
         if source_of is not None and "://" not in parent:
             source = source_of(parent)
         else:
-            source = _open(parent, endpoints, region)
+            source = open_location(parent, endpoints, region)
         others = () if archive else tuple(_below(location, results))
         found.append(ResultLocation(kind, folder, source, archive, others))
     return [*found, ResultLocation("logs", "logs", _logs(run))]
@@ -72,7 +72,8 @@ def _split_archive(location: str) -> tuple[str, str | None]:
     return parent, name
 
 
-def _open(location: str, endpoints: Endpoints, region: str | None) -> DownloadSource:
+def open_location(location: str, endpoints: Endpoints, region: str | None = None) -> DownloadSource:
+    """The files of a folder, or below a prefix of a bucket."""
     if "://" not in location:
         return FolderSource(Path(location))
     name = ObjectUrl.parse(location).name.strip("/")

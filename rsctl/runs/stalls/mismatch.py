@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from rsctl.runs.stalls.job_view import JobView, numbers, of_group
 from rsctl.runs.stalls.reports import Collective
-from rsctl.runs.stalls.verdict_type import Verdict
+from rsctl.runs.stalls.verdict_type import Verdict, blaming
 
 
 def find_mismatch(job: JobView) -> Verdict | None:
@@ -64,13 +64,8 @@ def _odd_ranks(
             f"{numbers(rest)} called {calls[rest[0]].describe()} "
             f"(collective {number}{of_group(name)}){at}"
         )
-    return Verdict(
-        kind="mismatch",
-        message=message,
-        guilty=tuple(odd),
-        replicas=job.replicas(odd),
-        waiting=tuple(r for r in sorted(job.ranks) if r not in odd),
-    )
+    waiting = [rank for rank in sorted(job.ranks) if rank not in odd]
+    return blaming(job, "mismatch", message, odd, waiting)
 
 
 def _skipped(

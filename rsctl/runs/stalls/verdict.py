@@ -35,7 +35,7 @@ from rsctl.runs.stalls.job_view import (
 )
 from rsctl.runs.stalls.mismatch import find_mismatch
 from rsctl.runs.stalls.reports import NodeReport, RankReport
-from rsctl.runs.stalls.verdict_type import Verdict
+from rsctl.runs.stalls.verdict_type import Verdict, blaming
 
 _FEWEST_NODES = 3  # of two nodes that do not reach each other, either may have lost its network
 _FEWEST_RANKS = 3
@@ -148,13 +148,7 @@ def _missing(job: JobView, found: _Waits, guilty: list[int]) -> Verdict:
         f"{job.named(guilty)} {verb} not called {what}, for which {numbers(waiting)} "
         f"{conjugated(waiting, 'wait')}{job.doing(guilty)}"
     )
-    return Verdict(
-        kind="missing",
-        message=message,
-        guilty=tuple(guilty),
-        replicas=job.replicas(guilty),
-        waiting=tuple(waiting),
-    )
+    return blaming(job, "missing", message, guilty, waiting)
 
 
 def _circle(job: JobView, edges: Mapping[int, set[int]]) -> Verdict:
@@ -185,13 +179,7 @@ def _circle(job: JobView, edges: Mapping[int, set[int]]) -> Verdict:
     message = (
         f"{job.named(odd)} {_in(_waits_in(job, odd[0]), odd)}{job.at(odd)}; {'; '.join(others[:3])}"
     )
-    return Verdict(
-        kind="mismatch",
-        message=message,
-        guilty=tuple(odd),
-        replicas=job.replicas(odd),
-        waiting=tuple(sorted(set(edges) - set(odd))),
-    )
+    return blaming(job, "mismatch", message, odd, sorted(set(edges) - set(odd)))
 
 
 def _in(what: str, ranks: list[int]) -> str:
@@ -230,13 +218,7 @@ def _by_stacks(job: JobView) -> Verdict | None:
         f"{job.named(others)} {conjugated(others, 'do')} not join the others: {numbers(waiting)} "
         f"{conjugated(waiting, 'wait')}{where}{job.doing(others)}"
     )
-    return Verdict(
-        kind="missing",
-        message=message,
-        guilty=tuple(others),
-        replicas=job.replicas(others),
-        waiting=tuple(waiting),
-    )
+    return blaming(job, "missing", message, others, waiting)
 
 
 def _has_called_all(job: JobView, rank: int) -> bool:
@@ -261,13 +243,7 @@ def _silent(job: JobView) -> Verdict | None:
 def _silent_ranks(job: JobView, silent: list[int], waiting: list[int]) -> Verdict:
     doing = job.doing(silent)
     message = f"{job.named(silent)} {conjugated(silent, 'do')} not answer{doing}"
-    return Verdict(
-        kind="silent",
-        message=message + _who_waits(job, waiting),
-        guilty=tuple(silent),
-        replicas=job.replicas(silent),
-        waiting=tuple(waiting),
-    )
+    return blaming(job, "silent", message + _who_waits(job, waiting), silent, waiting)
 
 
 def _unproven(job: JobView, silent: list[int], waiting: list[int]) -> Verdict:
@@ -312,9 +288,7 @@ def _not_ended(job: JobView) -> Verdict | None:
     if not guilty or any(report.at or pending_calls(report) for report in others):
         return None
     message = f"{job.named(guilty)} {conjugated(guilty, 'do')} not end: {job.at_exit(guilty)}"
-    return Verdict(
-        kind="exit", message=message, guilty=tuple(guilty), replicas=job.replicas(guilty)
-    )
+    return blaming(job, "exit", message, guilty)
 
 
 def _beyond_ranks(job: JobView) -> Verdict | None:

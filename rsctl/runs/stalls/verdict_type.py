@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import msgspec
+
+from rsctl.runs.stalls.job_view import JobView
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,3 +29,16 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def names_someone(self) -> bool:
         """Whether it names a rank or a node."""
         return bool(self.guilty or self.replicas)
+
+
+def blaming(
+    job: JobView, kind: str, message: str, guilty: Sequence[int], waiting: Iterable[int] = ()
+) -> Verdict:
+    """A verdict on ranks, with the nodes that they are on."""
+    return Verdict(
+        kind=kind,
+        message=message,
+        guilty=tuple(guilty),
+        replicas=job.replicas(guilty),
+        waiting=tuple(waiting),
+    )

@@ -25,12 +25,7 @@ from rsctl.runs.stream.exceptions import (
     without_marks,
 )
 from rsctl.runs.stream.gpu_causes import NCCL
-from rsctl.runs.stream.memory_causes import (
-    DATA_WORKER,
-    LESS_MEMORY,
-    NO_ACCESS,
-    NO_ACCESS_REMEDY,
-)
+from rsctl.runs.stream.memory_causes import DATA_WORKER, LESS_MEMORY, NO_ACCESS, NO_ACCESS_REMEDY
 from rsctl.runs.stream.nccl_kinds import NCCL_KINDS
 from rsctl.runs.stream.script_causes import SCRIPT_CAUSES
 

@@ -164,7 +164,7 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
         chain = chain[: group + 2]
     last, first = chain[-1], chain[0]
     text = last.text
-    if first.text != last.text and _kind(first.text) not in text:
+    if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
     position = next((each.position for each in reversed(chain) if each.position), None)
     return Raised(text, position, raiser=last.raiser, advice=last.advice)
@@ -439,10 +439,6 @@ def _from_error_file(text: str) -> list[Raised]:
         return []
     inner = _raised(str(stack).splitlines())
     return inner or [Raised(_short(str(message)), None)]
-
-
-def _kind(text: str) -> str:
-    return text.partition(":")[0]
 
 
 def _short(text: str) -> str:

@@ -16,24 +16,10 @@ _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
 _BAR_SECONDS = 5.0
 _HIDDEN = frozenset(
     {
-        "node",
-        "telemetry",
-        "redraws",
-        "exit",
-        "ending",
-        "left",
-        "lost",
-        "exits",
-        "kept",
-        "slots",
-        "slot",
-        "finding",
-        "versions",
-        "steps",
-        "stall",
-        "rank",
+        *("node", "telemetry", "redraws", "exit", "ending", "left", "lost", "exits"),
+        *("kept", "slots", "slot", "finding", "versions", "steps", "stall", "rank"),
     }
-)  # shown otherwise
+)
 
 
 class LineFormat:

@@ -14,17 +14,13 @@ from rsctl.targets.base import ImagePlan, NodeCommand, Plan, Submission
 from rsctl.targets.chief import chief_job
 from rsctl.targets.inputs import planned
 from rsctl.targets.local import docker, rendering
-from rsctl.targets.local.composefile import (
-    common_env,
-    compose_file,
-    limits_of,
-    mounted_results,
-)
+from rsctl.targets.local.composefile import common_env, compose_file, limits_of, mounted_results
 from rsctl.targets.local.info import COMPOSE
 from rsctl.targets.local.inputs import disk_findings, input_plans
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget, make_open_folder, make_run_folders
 from rsctl.targets.planned_image import plan_image
+from rsctl.targets.variables import secrets_of
 
 
 class ComposeTarget(LocalTarget):
@@ -54,7 +50,7 @@ class ComposeTarget(LocalTarget):
             return Submission(self._plan(job, run, share, nothing, findings), job)
         image = plan_image(job, self.info.name)
         plan = self._plan(job, run, share, image.plan, [*findings, *image.findings])
-        return Submission(plan, job, image.recipe, secrets=rendering.secrets_of(job))
+        return Submission(plan, job, image.recipe, secrets=secrets_of(job))
 
     def _too_many(self, job: Job, share: rendering.Share) -> Iterator[Finding]:
         pools = rendering.pools(job, share)

@@ -17,6 +17,7 @@ from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.local import rendering
 from rsctl.targets.local.inputs import binds, input_plans
 from rsctl.targets.roles import role_job
+from rsctl.targets.variables import reducer_count
 
 NETWORK = "cluster"
 _INSIDE = "/rsctl"
@@ -45,7 +46,7 @@ def compose_file(
     }
     services |= {
         f"reducer-{index}": _reducer(job, run, image, share, index)
-        for index in range(rendering.reducer_count(job))
+        for index in range(reducer_count(job))
     }
     services |= {
         f"{name}-{index}": _of_role(job, run, image, share, name, index)

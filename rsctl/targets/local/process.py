@@ -36,6 +36,7 @@ from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.source_copy import copy_source, working_directory
 from rsctl.targets.local.target import LocalTarget
 from rsctl.targets.roles import role_job
+from rsctl.targets.variables import reducer_count, secrets_of
 
 
 class ProcessTarget(LocalTarget):
@@ -48,10 +49,7 @@ class ProcessTarget(LocalTarget):
         share = rendering.share_out(job, self.host.gpus, self.host.cpus)
         commands = [
             *(self._worker(job, run, index, share) for index in range(job.workers.count)),
-            *(
-                self._reducer(job, run, index, share)
-                for index in range(rendering.reducer_count(job))
-            ),
+            *(self._reducer(job, run, index, share) for index in range(reducer_count(job))),
             *(
                 self._of_role(job, run, name, index, share)
                 for name, role in job.roles.items()
@@ -62,9 +60,7 @@ class ProcessTarget(LocalTarget):
         plan = Plan(
             run=run,
             target=self.info.name,
-            image=ImagePlan(
-                tag=None, transport="rsctl" if rendering.reducer_count(job) else "none"
-            ),
+            image=ImagePlan(tag=None, transport="rsctl" if reducer_count(job) else "none"),
             pools=pools,
             world_size=world_size,
             env=_script_env(chief_job(job), run, share),
@@ -81,7 +77,7 @@ class ProcessTarget(LocalTarget):
             ],
             inputs=planned(input_plans(job, run, self.info.name)),
         )
-        return Submission(plan, job, secrets=rendering.secrets_of(job))
+        return Submission(plan, job, secrets=secrets_of(job))
 
     def _worker(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
         replica_job = worker_job(job, index)
@@ -130,7 +126,7 @@ class ProcessTarget(LocalTarget):
 
     def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
         workers = ["127.0.0.1"] * job.workers.count
-        reducers = ["127.0.0.1"] * rendering.reducer_count(job)
+        reducers = ["127.0.0.1"] * reducer_count(job)
         env = rendering.identity_env(job, run, self.info.name, role, f"{role}-{index}")
         roles = {
             name: ["127.0.0.1"] * job.roles[name].count for name in rendering.launched_roles(job)
@@ -170,7 +166,6 @@ class ProcessTarget(LocalTarget):
         """See Enterable. The command ends with the run, as all that has its variables does."""
         from rsctl.targets.local.enter import process_command
 
-        del is_terminal
         return process_command(run, replica, command or [os.environ.get("SHELL") or "sh"])
 
     def _missing_profiler(self, job: Job) -> Finding | None:

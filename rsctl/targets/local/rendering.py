@@ -19,8 +19,8 @@ from rsctl.targets.stalls import stall_env, stall_findings
 from rsctl.targets.variables import (
     comm_env,
     grace_env,
+    reducer_count,
     reducers_env,
-    secret_names,
     tls_findings,
     user_env,
 )
@@ -114,17 +114,6 @@ def _too_few(
         has = f"each node gets {each}" if each else "the job runs on the CPU"
         message = f"this machine has too few GPUs for {who} of {wanted}: {has}{ranks}"
         yield note("gpus", message, remedy, path)
-
-
-def reducer_count(job: Job) -> int:
-    """The size of the reducer pool. `auto` is one for each worker.
-
-    All nodes here have links of one speed, and a pool is not the bottleneck if together it has as
-    much bandwidth as the workers. A worker alone exchanges nothing.
-    """
-    if job.reducers.count != "auto":
-        return job.reducers.count
-    return job.workers.count if job.workers.count > 1 else 0
 
 
 def supervision(job: Job) -> dict[str, Any]:
@@ -243,11 +232,6 @@ def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     comm = comm_env(job, bool(reducer_count(job)))
     watched = {**stall_env(job), **profile_env(job), **checks_env(job)}
     return {**threads, **user_env(job), **comm, **watched, **grace_env(job)}
-
-
-def secrets_of(job: Job) -> tuple[str, ...]:
-    """The variables whose values travel outside the request."""
-    return secret_names(job, bool(reducer_count(job)))
 
 
 def reducer_env(job: Job) -> dict[str, Optional[str]]:

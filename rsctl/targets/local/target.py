@@ -77,7 +77,6 @@ class LocalTarget:
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Do nothing: there are no containers."""
-        del submission, show
         return None
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
@@ -182,7 +181,6 @@ class LocalTarget:
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """None: the results are in folders."""
-        del url, plan
         return {}
 
     def tail(self, run: str, lines: int) -> Cursor:
@@ -222,10 +220,8 @@ class LocalTarget:
 
 
 def _grace_of(run: str) -> float:
-    try:
-        return RunFolder(run).description().grace_seconds
-    except (OSError, msgspec.DecodeError):
-        return 0.0
+    description = RunFolder(run).known_description()
+    return description.grace_seconds if description else 0.0
 
 
 def _send(process: int, number: signal.Signals) -> bool:

@@ -42,7 +42,8 @@ class AttemptTracker:
     ) -> None:
         self._folder, self._poll_now = folder, poll_now
         self._progress, self._recorder = progress, recorder
-        self._limit = _restart_limit(folder)
+        description = folder.known_description()
+        self._limit = description.restarts if description else None
         self._restarted: str | None = None
         recorder.attempt = progress.before + progress.attempt
 
@@ -138,11 +139,3 @@ def _too_often(limit: RestartLimit) -> str:
     return (
         f"it was restarted more often than the limit of {limit.most} {times} allows: ended by rsctl"
     )
-
-
-def _restart_limit(folder: RunFolder) -> RestartLimit | None:
-    """None if the service may restart the job as it likes."""
-    try:
-        return folder.description().restarts
-    except (OSError, msgspec.DecodeError):
-        return None

@@ -35,7 +35,7 @@ from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import CollectorProgress, kept_progress
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.stall_collector import StallCollector
-from rsctl.targets.managed.status_poller import StatusPoller, kept_description, stamped
+from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
 _REPORTED_AFTER = 3
 _VISIBLE_AFTER = 60.0
@@ -51,7 +51,7 @@ class Collector:
     def __init__(
         self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord, contact: Contact
     ) -> None:
-        self._folder, self._store, self._job, self._run = folder, store, job, run
+        self._folder, self._store, self._run = folder, store, run
         self._progress = kept_progress(store, run.run) or CollectorProgress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         _cut(folder, self._progress.sizes.get(STATES, 0))
@@ -81,7 +81,7 @@ class Collector:
             self._attempts,
             self._report,
             self._status_timer.expire,
-            StallCollector(kept_description(folder), self._report, self._end_early),
+            StallCollector(folder.known_description(), self._report, self._end_early),
         )
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from time import monotonic
 
 _REFUSED_SECONDS, _REFUSED_TIMES = 30.0, 3
@@ -16,8 +15,8 @@ class Contact:
     a minute. A cloud that gives no answer is asked for ten minutes.
     """
 
-    def __init__(self, time_scale: float, clock: Callable[[], float] = monotonic) -> None:
-        self._time_scale, self._clock = time_scale, clock
+    def __init__(self, time_scale: float) -> None:
+        self._time_scale = time_scale
         self._since: float | None = None
         self._times = 0
 
@@ -40,12 +39,12 @@ class Contact:
         """Record a call without a state as its answer."""
         self._times += 1
         if self._since is None:
-            self._since = self._clock()
+            self._since = monotonic()
 
     def restored(self) -> None:
         """Record an answer."""
         self._since, self._times = None, 0
 
     def _has_lasted(self, seconds: float, times: int) -> bool:
-        lasted = 0.0 if self._since is None else self._clock() - self._since
+        lasted = 0.0 if self._since is None else monotonic() - self._since
         return self._times >= times and lasted >= seconds * self._time_scale

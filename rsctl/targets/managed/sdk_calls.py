@@ -44,7 +44,7 @@ def execute(value: Any, functions: Mapping[str, Any]) -> Any:
     return value
 
 
-def python_code(value: Any, indent: int = 0) -> str:
+def python_code(value: Any) -> str:
     """The value as Python, on one line if it fits and is simple, otherwise one item per line.
 
     Raises ValueError for names that `invalid_names` finds: printed unchanged, they would be
@@ -52,7 +52,7 @@ def python_code(value: Any, indent: int = 0) -> str:
     """
     if wrong := next(invalid_names(value), None):
         raise ValueError(f"{wrong} is not a valid name in Python")
-    return _python_code(value, indent)
+    return _python_code(value, 0)
 
 
 def invalid_names(value: Any) -> Iterator[str]:

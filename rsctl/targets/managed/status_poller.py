@@ -37,7 +37,7 @@ class StatusPoller:
         keep: Callable[[], None],
     ) -> None:
         self._job, self._progress, self._keep = job, progress, keep
-        description = kept_description(folder)
+        description = folder.known_description()
         self._cost = _cost_limit(description, run)
         self._spent_before = sum(placement.dollars or 0.0 for placement in run.placements)
         self._longest_wait = description.queue if description else None
@@ -132,11 +132,3 @@ def _cost_limit(description: RunDescription | None, run: RunRecord) -> CostLimit
     limit = description.cost if description else None
     here = run.plan.get("cost", {}).get("per_hour") if run.placements else None
     return limit if limit is None or here is None else replace(limit, per_hour=float(here))
-
-
-def kept_description(folder: RunFolder) -> RunDescription | None:
-    """The description of a run; None for a job that was submitted elsewhere."""
-    try:
-        return folder.description()
-    except (OSError, msgspec.DecodeError):
-        return None

@@ -17,13 +17,7 @@ from rsctl.findings import RsctlError
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
 from rsctl.runs.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo
-from rsctl.targets.base import (
-    Placeholder,
-    Plan,
-    Submission,
-    metric_specs,
-    replica_names,
-)
+from rsctl.targets.base import Placeholder, Plan, Submission, metric_specs, replica_names
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import CloudJob, JobService, cancel_job
@@ -58,7 +52,6 @@ class ManagedTarget:
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
         """The number of restarts after which rsctl ends a job; None if the service counts."""
-        del submission
         return None
 
     def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:

@@ -22,14 +22,7 @@ def container_arguments(job: Job) -> ContainerArguments:
         return ContainerArguments(script_arguments(job), {})
     chief = chief_job(job)
     inputs = input_plans(job)
-    own = {CHIEF: launch_arguments(chief, ranks_of(chief), job.chief.env, inputs)}
+    own = {CHIEF: launch_arguments(chief, chief.workers.ranks, job.chief.env, inputs)}
     for name, role in job.roles.items():
         own[name] = launch_arguments(role_job(job, name), 1, role.env, inputs)
-    return encode_arguments(launch_arguments(job, ranks_of(job), inputs=inputs), own)
-
-
-def ranks_of(job: Job) -> int:
-    """Ranks on each node."""
-    if job.workers.processes != "auto":
-        return job.workers.processes
-    return job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
+    return encode_arguments(launch_arguments(job, job.workers.ranks, inputs=inputs), own)

@@ -16,7 +16,6 @@ from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.image_names import image_name_findings
 from rsctl.targets.reducer_loss import reducer_loss_findings
 from rsctl.targets.sagemaker.account import uri_repository
-from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.neuron import neuron_findings
 from rsctl.targets.sagemaker.options import sagemaker_options
@@ -50,7 +49,7 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     if len(resolved.groups) > 1:
         yield from _group_findings(job)
     if resolved.chief:
-        ranks = ranks_of(chief_job(job)), ranks_of(job)
+        ranks = chief_job(job).workers.ranks, job.workers.ranks
         yield from rank_findings(job, *ranks, bool(resolved.reducers))
         yield from gpu_findings(job)
     yield from neuron_findings(resolved)

@@ -20,7 +20,6 @@ from rsctl.findings import Finding, error
 from rsctl.job.job import Job
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
-from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.channels import WORKERS
 from rsctl.targets.sagemaker.options import sagemaker_options
 from rsctl.targets.sagemaker.toolkit import starts_smddp
@@ -75,7 +74,7 @@ def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
     return {
         **of_groups,
         "sagemaker_mpi_enabled": True,
-        "sagemaker_mpi_num_of_processes_per_host": ranks_of(job),
+        "sagemaker_mpi_num_of_processes_per_host": job.workers.ranks,
         "sagemaker_mpi_custom_mpi_options": "",
     }
 

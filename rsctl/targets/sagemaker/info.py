@@ -35,9 +35,8 @@ INFO = TargetInfo(
     ),
     tries_machines={
         "instance_preferences": "keep one of the two: SageMaker tries instance_preferences "
-        "itself, in one job and only if there is no capacity; rsctl "
-        "tries the list of machines one job after the other, also if a "
-        "quota is too small"
+        "itself, in one job and only if there is no capacity; rsctl tries the list of machines "
+        "one job after the other, also if a quota is too small"
     },
     catalog=CatalogInfo(
         machines="rsctl.targets.sagemaker:machines.yaml",

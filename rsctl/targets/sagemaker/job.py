@@ -91,7 +91,6 @@ class SageMakerJob:
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
         """See CloudJob.facts."""
-        del measured
         guessed = self._hosts.guessed() if self._hosts else {}
         names = ", ".join(f"{host} as {replica}" for host, replica in guessed.items())
         text = f"{names}: the log does not show which replica it belongs to"

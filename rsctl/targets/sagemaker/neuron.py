@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, error
-from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
 
 _SMALL = "ml.trn1.2xlarge"
@@ -33,7 +32,7 @@ def neuron_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         yield error("neuron", message, remedy, "workers.count")
     if not any(name in _LARGE for name in names):
         return
-    ranks, total = ranks_of(job), ranks_of(job) * workers
+    ranks, total = job.workers.ranks, job.workers.ranks * workers
     if total % _CORES == 0 or total in _RANKS:
         return
     message = f"{total} ranks ({workers} x {ranks}) cannot form a group on Trainium: the "

@@ -186,9 +186,8 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics_time_series: Annotated[
         Optional[bool],
         Meta(
-            description="Whether CloudWatch's metrics are kept as time series for SageMaker's "
-            "own Experiments; estimators for PyTorch request it. Default: "
-            "SageMaker's default."
+            description="Whether CloudWatch's metrics are kept as time series for SageMaker's own "
+            "Experiments; estimators for PyTorch request it. Default: SageMaker's default."
         ),
     ] = None
     infra_check: Annotated[

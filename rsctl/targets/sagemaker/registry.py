@@ -95,7 +95,6 @@ class EcrClient:
         self, repository: ImageRepository, login: Login, endpoints: Endpoints
     ) -> None:
         """Create it in ECR if it does not exist; ECR Public refuses the push."""
-        del login
         ensure_repository(repository, endpoints)
 
 
@@ -107,7 +106,6 @@ def _registry(repository: ImageRepository, endpoints: Endpoints) -> Aws:
     ecr = repository.ecr
 
     def find_known(code: str, message: str) -> KnownError | None:
-        del message
         if code not in ACCESS_DENIED:
             return None
         push = remedies_for(repository).ask_to_push

@@ -30,7 +30,6 @@ from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
-from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.channels import CHIEF
 from rsctl.targets.sagemaker.checks import job_findings
 from rsctl.targets.sagemaker.comm_checks import comm_findings
@@ -123,7 +122,6 @@ class SageMakerTarget(ManagedTarget):
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.pages."""
-        del plan
         from rsctl.targets.sagemaker.pages import pages_of  # which a plan does not need
 
         return pages_of(url)
@@ -227,8 +225,8 @@ def _ranks(body: dict[str, Any], job: Job, pools: list[Pool]) -> list[int]:
     """The ranks on each node of the pools of workers, the first ones."""
     if job.run.package is not None:
         return [toolkit_ranks(job, body, pool) for pool in pools if pool.role == "worker"]
-    workers = ranks_in(decode_arguments(body)) or ranks_of(job)
-    chief = ranks_in(decode_arguments(body, CHIEF)) or ranks_of(chief_job(job))
+    workers = ranks_in(decode_arguments(body)) or job.workers.ranks
+    chief = ranks_in(decode_arguments(body, CHIEF)) or chief_job(job).workers.ranks
     return [chief, workers] if sum(pool.role == "worker" for pool in pools) > 1 else [workers]
 
 

@@ -21,7 +21,6 @@ from rsctl.findings import Finding, warning
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
 from rsctl.targets.base import Pool
-from rsctl.targets.sagemaker.arguments import ranks_of
 
 _PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
 _OTHERS = ("tensorflow", "mxnet", "chainer", "scikit-learn", "xgboost")
@@ -43,7 +42,7 @@ def counts_devices(job: Job) -> bool:
 def toolkit_ranks(job: Job, body: Mapping[str, Any], workers: Pool) -> int:
     """The ranks that a request with a package starts on each node of a pool."""
     if job.run.launcher == "none":
-        return ranks_of(job)
+        return job.workers.ranks
     if job.run.launcher == "torchrun" and _has_other_framework(job):
         return 1
     if given := _number(body.get("HyperParameters", {}).get(_PROCESSES)):

@@ -13,9 +13,9 @@ from rsctl.targets.slurm.directives import grace_of
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.payload import size_findings
-from rsctl.targets.slurm.pools import Allocation, pool_findings, reducer_count
+from rsctl.targets.slurm.pools import Allocation, pool_findings
 from rsctl.targets.stalls import cloud_stall_findings
-from rsctl.targets.variables import comm_env, tls_findings
+from rsctl.targets.variables import comm_env, reducer_count, tls_findings
 
 _MONTH = 30 * 86400.0
 
@@ -41,56 +41,14 @@ _BATCH_KEYS: Mapping[str, str] = {
 """Options of sbatch that a key sets."""
 
 _BATCH_OWN = frozenset(
-    [
-        "batch",
-        "comment",
-        "D",
-        "chdir",
-        "e",
-        "error",
-        "export",
-        "export-file",
-        "H",
-        "hold",
-        "het-group",
-        "i",
-        "input",
-        "J",
-        "job-name",
-        "k",
-        "no-kill",
-        "kill-on-invalid-dep",
-        "mpi",
-        "n",
-        "ntasks",
-        "ntasks-per-node",
-        "ntasks-per-gpu",
-        "ntasks-per-socket",
-        "o",
-        "output",
-        "open-mode",
-        "parsable",
-        "Q",
-        "quiet",
-        "test-only",
-        "uid",
-        "gid",
-        "v",
-        "verbose",
-        "V",
-        "version",
-        "W",
-        "wait",
-        "wrap",
-        "h",
-        "help",
-        "usage",
-        "get-user-env",
-        "propagate",
-        "ignore-pbs",
-        "M",
-        "clusters",
-    ]
+    {
+        *("batch", "comment", "D", "chdir", "e", "error", "export", "export-file", "H"),
+        *("hold", "het-group", "i", "input", "J", "job-name", "k", "no-kill"),
+        *("kill-on-invalid-dep", "mpi", "n", "ntasks", "ntasks-per-node", "ntasks-per-gpu"),
+        *("ntasks-per-socket", "o", "output", "open-mode", "parsable", "Q", "quiet"),
+        *("test-only", "uid", "gid", "v", "verbose", "V", "version", "W", "wait", "wrap"),
+        *("h", "help", "usage", "get-user-env", "propagate", "ignore-pbs", "M", "clusters"),
+    }
 )
 """Options of sbatch that rsctl needs for itself, or by which it would not find the job again."""
 
@@ -101,69 +59,16 @@ _NO_ARRAY = (
 )
 
 _STEP_OWN = frozenset(
-    [
-        "label",
-        "l",
-        "n",
-        "ntasks",
-        "N",
-        "nodes",
-        "w",
-        "nodelist",
-        "x",
-        "exclude",
-        "o",
-        "output",
-        "e",
-        "error",
-        "i",
-        "input",
-        "u",
-        "unbuffered",
-        "K",
-        "kill-on-bad-exit",
-        "het-group",
-        "overlap",
-        "J",
-        "job-name",
-        "jobid",
-        "s",
-        "overcommit",
-        "multi-prog",
-        "D",
-        "chdir",
-        "export",
-        "container",
-        "container-image",
-        "container-mounts",
-        "container-name",
-        "container-workdir",
-        "no-shell",
-        "pty",
-        "r",
-        "relative",
-        "t",
-        "time",
-        "m",
-        "distribution",
-        "ntasks-per-node",
-        "auto-resume",
-        "bcast",
-        "T",
-        "threads",
-        "task-prolog",
-        "X",
-        "disable-status",
-        "Z",
-        "no-allocate",
-        "test-only",
-        "p",
-        "partition",
-        "A",
-        "account",
-        "q",
-        "qos",
-    ]
+    {
+        *("label", "l", "n", "ntasks", "N", "nodes", "w", "nodelist", "x", "exclude", "o"),
+        *("output", "e", "error", "i", "input", "u", "unbuffered", "K", "kill-on-bad-exit"),
+        *("het-group", "overlap", "J", "job-name", "jobid", "s", "overcommit"),
+        *("multi-prog", "D", "chdir", "export", "container", "container-image"),
+        *("container-mounts", "container-name", "container-workdir", "no-shell", "pty"),
+        *("r", "relative", "t", "time", "m", "distribution", "ntasks-per-node"),
+        *("auto-resume", "bcast", "T", "threads", "task-prolog", "X", "disable-status"),
+        *("Z", "no-allocate", "test-only", "p", "partition", "A", "account", "q", "qos"),
+    }
 )
 """Options of srun that rsctl sets, or that would start the tasks otherwise than it expects."""
 
@@ -272,21 +177,10 @@ def _accelerator_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
 def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
     image = job.image
     if options.container == "none":
-        given = {
-            "uri": image.uri,
-            "base": image.base,
-            "dockerfile": image.dockerfile,
-            "env": image.env,
-            "run": image.run,
-            "python": image.python,
-            "apt": image.apt,
-            "transport": image.transport != "auto",
-            "repository": image.repository,
-            "platform": image.platform,
-        }
+        names = ("uri", "base", "dockerfile", "env", "run", "python", "apt", "transport")
         remedy = "set targets.slurm.container, or prepare the environment in targets.slurm.setup"
-        for name, value in given.items():
-            if value:
+        for name in (*names, "repository", "platform"):
+            if getattr(image, name) and (name, image.transport) != ("transport", "auto"):
                 message = "target slurm uses this only with targets.slurm.container"
                 yield note("unused", message, remedy, f"image.{name}")
     elif not (image.uri or image.base or image.dockerfile):

@@ -30,18 +30,8 @@ _LONGEST_FOLDER = 48
 """ssh adds 41 characters, and 17 more while it makes the socket, whose path can have 107."""
 
 _KEPT = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LD_LIBRARY_PATH",
-    "LOGNAME",
-    "MODULEPATH",
-    "PATH",
-    "SHELL",
-    "SLURM_CONF",
-    "TMPDIR",
-    "TZ",
-    "USER",
+    *("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "MODULEPATH", "PATH"),
+    *("SHELL", "SLURM_CONF", "TMPDIR", "TZ", "USER"),
 )
 """The variables of rsctl's environment that the local commands get. A SBATCH_PARTITION, say, would
 override the script's options."""

@@ -10,9 +10,15 @@ from rsctl.targets.node_checks import checks_env
 from rsctl.targets.profiles import profile_env
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
-from rsctl.targets.slurm.pools import Step, reducer_count
+from rsctl.targets.slurm.pools import Step
 from rsctl.targets.stalls import stall_env
-from rsctl.targets.variables import comm_env, grace_env, reducers_env, secret_names, user_env
+from rsctl.targets.variables import (
+    comm_env,
+    grace_env,
+    reducer_count,
+    reducers_env,
+    user_env,
+)
 
 
 def folder_of(job: Job, run: str) -> str:
@@ -50,8 +56,3 @@ def step_env(job: Job, step: Step) -> dict[str, Optional[str]]:
 def plan_env(job: Job, run: str, step: Step) -> dict[str, Optional[str]]:
     """The variables of the chief, as a plan shows them."""
     return {**common_env(job, run), **step_env(job, step)}
-
-
-def secrets_of(job: Job) -> tuple[str, ...]:
-    """The variables whose values go to the environment of the batch script."""
-    return secret_names(job, bool(reducer_count(job)))

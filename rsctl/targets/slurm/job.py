@@ -62,24 +62,20 @@ class SlurmJob:
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> SlurmLog:
         """See CloudJob."""
-        del pools, created
         return SlurmLog(self._cluster, self._address.folder, cursor)
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
         """Slurm measures nothing that its accounting does not."""
-        del after, pools
         return []
 
     def notice(self, line: LogEvent) -> Finding | None:
         """A line of the log has no facts about Slurm."""
-        del line
         return None
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
         """See CloudJob."""
-        del measured, plan, noticed
         return []
 
     def cancel(self) -> None:

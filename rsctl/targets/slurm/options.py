@@ -32,41 +32,33 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connection: Annotated[
         str,
         Meta(
-            description=(
-                "How rsctl reaches the cluster. local: the commands sbatch, squeue, scontrol and "
-                "scancel of this machine. ssh://HOST: the same commands on HOST, by your OpenSSH. "
-                "http://HOST:6820 or https://: slurmrestd, with the token in SLURM_JWT. "
-                "vertex://PROJECT/REGION/CLUSTER: a training cluster of Vertex AI."
-            ),
+            description="How rsctl reaches the cluster. local: the commands sbatch, squeue, "
+            "scontrol and scancel of this machine. ssh://HOST: the same commands on HOST, by your "
+            "OpenSSH. http://HOST:6820 or https://: slurmrestd, with the token in SLURM_JWT. "
+            "vertex://PROJECT/REGION/CLUSTER: a training cluster of Vertex AI.",
             pattern=CONNECTION,
         ),
     ] = "local"
     shared: Annotated[
         Optional[Annotated[str, Meta(pattern=FOLDER)]],
         Meta(
-            description=(
-                "A folder that all nodes of the cluster see at the same path, such as "
-                "/shared/me. Each run has a folder there, with its log and its outputs."
-            ),
+            description="A folder that all nodes of the cluster see at the same path, such as "
+            "/shared/me. Each run has a folder there, with its log and its outputs.",
         ),
     ] = None
     container: Annotated[
         Literal["none", "pyxis", "apptainer"],
         Meta(
-            description=(
-                "Starts image.uri or the image that rsctl builds. none: the job runs without "
-                "an image, in the environment that `setup` makes."
-            )
+            description="Starts image.uri or the image that rsctl builds. none: the job runs "
+            "without an image, in the environment that `setup` makes."
         ),
     ] = "none"
     setup: Annotated[
         list[Line],
         Meta(
-            description=(
-                "Lines of a bash script that runs on the first node before the job, such as "
-                "`module load cuda` or `source /shared/venv/bin/activate`. All nodes get the "
-                "variables that it exports."
-            )
+            description="Lines of a bash script that runs on the first node before the job, such "
+            "as `module load cuda` or `source /shared/venv/bin/activate`. All nodes get the "
+            "variables that it exports."
         ),
     ] = field(default_factory=list)
     python: Annotated[
@@ -119,12 +111,10 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reducer_placement: Annotated[
         Literal["auto", "separate", "colocated"],
         Meta(
-            description=(
-                "separate: reducers have nodes of their own, as a component of a heterogeneous "
-                "job. colocated: they are additional tasks on the workers' nodes. auto: colocated "
-                "if the job may be requeued, because Slurm cannot preempt heterogeneous jobs, "
-                "unless reducers have a machine or a partition of their own; otherwise separate."
-            )
+            description="separate: reducers have nodes of their own, as a component of a "
+            "heterogeneous job. colocated: they are additional tasks on the workers' nodes. auto: "
+            "colocated if the job may be requeued, because Slurm cannot preempt heterogeneous "
+            "jobs, unless reducers have a machine or a partition of their own; otherwise separate."
         ),
     ] = "auto"
     reducer_partition: Annotated[
@@ -134,12 +124,10 @@ class SlurmOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     requeue: Annotated[
         Literal["auto", "yes", "no"],
         Meta(
-            description=(
-                "Whether Slurm starts the job again after the failure of a node or a preemption. "
-                "auto: with limits.restarts: platform, and for a job with `checkpoints` whose "
-                "limits.restarts is not set. A bench never requeues its runs: the second start "
-                "has the same ID and spoils the numbers."
-            )
+            description="Whether Slurm starts the job again after the failure of a node or a "
+            "preemption. auto: with limits.restarts: platform, and for a job with `checkpoints` "
+            "whose limits.restarts is not set. A bench never requeues its runs: the second start "
+            "has the same ID and spoils the numbers."
         ),
     ] = "auto"
     auto_resume: Annotated[

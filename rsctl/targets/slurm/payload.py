@@ -16,7 +16,7 @@ from rsctl.images.package import Package, package_of
 from rsctl.images.runtime_files import runtime_entries
 from rsctl.job.job import Job
 from rsctl.targets.base import Submission
-from rsctl.targets.slurm.pools import reducer_count
+from rsctl.targets.variables import reducer_count
 
 MOST_BYTES = 3 << 20
 """The most bytes of the packed package. slurmctld takes scripts of 4 MiB by default (slurm.conf(5),

@@ -17,6 +17,7 @@ from rsctl.targets.base import Pool, merged_pools
 from rsctl.targets.chief import chief_job, has_own_chief
 from rsctl.targets.roles import role_job
 from rsctl.targets.slurm.options import slurm_options
+from rsctl.targets.variables import reducer_count
 
 
 @dataclass(frozen=True)
@@ -109,18 +110,18 @@ def allocation_of(job: Job) -> Allocation:
 
 
 def _reducer_steps(job: Job, components: list[Component]) -> Iterator[Step]:
-    count = reducer_count(job)
+    count, ranks = reducer_count(job), job.workers.ranks
     if not count:
         return
     if is_colocated(job):
         # On the nodes of the workers' last component, which has all workers but an own chief.
         nodes = min(count, components[-1].nodes)
-        yield Step("reducers", "reducer", 0, count, len(components) - 1, nodes, job, _ranks(job))
+        yield Step("reducers", "reducer", 0, count, len(components) - 1, nodes, job, ranks)
         return
     machine = value_on(job.reducers.machine, "slurm")
     features = None if machine in (None, "auto") else machine
     components.append(Component("reducer", count, features))
-    yield Step("reducers", "reducer", 0, count, len(components) - 1, count, job, _ranks(job))
+    yield Step("reducers", "reducer", 0, count, len(components) - 1, count, job, ranks)
 
 
 def _component(job: Job, role: str, nodes: int) -> Component:
@@ -131,25 +132,11 @@ def _component(job: Job, role: str, nodes: int) -> Component:
 
 
 def _step(name: str, job: Job, first: int, tasks: int, component: int, skipped: int = 0) -> Step:
-    return Step(name, "worker", first, tasks, component, tasks, job, _ranks(job), skipped)
-
-
-def _ranks(job: Job) -> int:
-    workers = job.workers
-    if workers.processes != "auto":
-        return workers.processes
-    return workers.accelerator.ranks_per_node if workers.accelerator else 1
+    return Step(name, "worker", first, tasks, component, tasks, job, job.workers.ranks, skipped)
 
 
 def _shown(job: Job) -> Optional[str]:
     return str(job.workers.accelerator) if job.workers.accelerator else None
-
-
-def reducer_count(job: Job) -> int:
-    """The number of reducers. `auto` is one for each worker: the links of the nodes are unknown."""
-    if job.reducers.count != "auto":
-        return job.reducers.count
-    return job.workers.count if job.workers.count > 1 else 0
 
 
 def is_colocated(job: Job) -> bool:

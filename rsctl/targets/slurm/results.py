@@ -25,7 +25,6 @@ def result_source(
     run: str, plan: Mapping[str, Any], location: str, endpoints: Endpoints
 ) -> DownloadSource:
     """The files of a location: on this machine if it sees the run's folder, otherwise by ssh."""
-    del endpoints
     request = plan["request"]
     connection = str(request.get("connection", "local"))
     folder = str(request.get("folder") or f"{request['shared']}/{run}")
@@ -134,7 +133,6 @@ class LoginNodeSource:
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
         """See DownloadSource: none is known."""
-        del found
         return {}
 
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:

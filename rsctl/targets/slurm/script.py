@@ -8,7 +8,7 @@ the cluster without any other file; a plan shows a line in its place.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Optional
 
@@ -20,6 +20,7 @@ from rsctl.targets.slurm.environment import common_env, step_env
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
 from rsctl.targets.slurm.pools import Allocation, Step
+from rsctl.targets.variables import secrets_of
 
 PACKAGE = "@package-sha256:{digest}@"
 """The line of a plan's script in the place of the package."""
@@ -83,14 +84,11 @@ def _head(
     yield f'RSCTL_AWAITED="{" ".join(awaited)}"'
     yield f'RSCTL_STOPPED="{" ".join(s.name for s in steps if s.name not in awaited)}"'
     yield "# NAME ROLE FIRST COMPONENT SKIPPED-NODES NODES TASKS"
-    yield f'RSCTL_STEPS="{_newline(_step_line(step) for step in steps)}"'
+    lines = "\n".join(map(_step_line, steps))
+    yield f'RSCTL_STEPS="{lines}"'
     if image is not None:
         yield f"RSCTL_IMAGE={shlex.quote(image)}"
     yield from _exports(common_env(job, run))
-
-
-def _newline(lines: Iterable[str]) -> str:
-    return "\n".join(lines)
 
 
 def _step_line(step: Step) -> str:
@@ -145,7 +143,7 @@ def _step_function(
     if step.role == "worker":
         words += ['"${RSCTL_HYPERPOD[@]}"'] if options.auto_resume else []
         words += [shlex.quote(option) for option in options.srun]
-    if step.role == "reducer" and step.nodes and _has_gpus(job):
+    if step.role == "reducer" and step.nodes and job.workers.accelerator is not None:
         words.append("--gres=none")
     yield ""
     yield f"step_{step.name}() {{ # ROLE FIRST OPTION..."
@@ -158,12 +156,7 @@ def _step_function(
     yield "}"
 
 
-def _has_gpus(job: Job) -> bool:
-    return job.workers.accelerator is not None
-
-
 def _all_secrets(job: Job) -> set[str]:
-    from rsctl.targets.slurm.environment import secrets_of
 
     return set(secrets_of(job))
 

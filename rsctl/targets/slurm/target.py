@@ -18,13 +18,14 @@ from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.slurm import rest_job
 from rsctl.targets.slurm.checks import job_findings
-from rsctl.targets.slurm.environment import plan_env, secrets_of
+from rsctl.targets.slurm.environment import plan_env
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.inputs import input_plans
 from rsctl.targets.slurm.options import slurm_options
 from rsctl.targets.slurm.payload import make_payload
-from rsctl.targets.slurm.pools import allocation_of, reducer_count
+from rsctl.targets.slurm.pools import allocation_of
 from rsctl.targets.slurm.script import batch_script
+from rsctl.targets.variables import reducer_count, secrets_of
 
 if TYPE_CHECKING:
     from rsctl.images.events import Show
@@ -131,7 +132,6 @@ class SlurmTarget(ManagedTarget):
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """Slurm has no pages."""
-        del url, plan
         return {}
 
 

@@ -144,17 +144,14 @@ class FakeTarget:
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """Nothing is needed but this Python."""
-        del submission
         return []
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """There are no containers."""
-        del submission, show
         return None
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Create the folder, record the run, start the process that manages the job."""
-        del show
         plan = submission.plan
         folder = RunFolder(plan.run)
         description = RunDescription(
@@ -210,7 +207,6 @@ class FakeTarget:
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.pages."""
-        del url, plan
         return {}
 
     def tail(self, run: str, lines: int) -> Cursor:

@@ -17,12 +17,7 @@ from msgspec.structs import replace
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Cursor, Event, LogEvent
-from rsctl.targets.base import (
-    AdoptingTarget,
-    Submission,
-    Target,
-    new_run,
-)
+from rsctl.targets.base import AdoptingTarget, Submission, Target, new_run
 from rsctl.targets.testing.suite import (
     FAIL,
     LINES,

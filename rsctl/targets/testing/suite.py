@@ -22,11 +22,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets import get
-from rsctl.targets.base import (
-    Submission,
-    Target,
-    new_run,
-)
+from rsctl.targets.base import Submission, Target, new_run
 from rsctl.targets.testing.spec_keys import merged
 
 HIDDEN_VALUE = "hidden-value-of-the-suite"

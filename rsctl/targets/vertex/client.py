@@ -30,9 +30,9 @@ class VertexService:
 
     settled_after = 300.0
 
-    def __init__(self, endpoints: Endpoints, retries: RetryPolicy | None = None) -> None:
+    def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
-        self._retries = retries or RetryPolicy.of(endpoints)
+        self._retries = RetryPolicy.of(endpoints)
         self._sessions: dict[tuple[str, int], Google] = {}
 
     def create(self, run: str, request: dict[str, Any]) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Optional
 
-from rsctl.job.inputs import GivenInput, inputs_of
+from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.node.roles import AWAITED_ROLES
-from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
+from rsctl.targets.inputs import InputPlan, input_env, mounted_input
 from rsctl.targets.node_checks import checks_env
 from rsctl.targets.profiles import profile_env
 from rsctl.targets.stalls import stall_env
@@ -64,36 +64,13 @@ def _soft_stop_env(job: Job) -> dict[str, Optional[str]]:
 
 
 def input_plans(job: Job) -> list[InputPlan]:
-    """The inputs as the nodes get them.
-
-    A copy is made from the mounted bucket: that needs neither credentials nor a client in the
-    image.
-    """
-    return [_input_plan(job_input) for job_input in inputs_of(job, "vertex")]
-
-
-def _input_plan(given: GivenInput) -> InputPlan:
-    location = mounted(given.location)
-    mode, count = given.mode or "mount", shard_count(given)
-    if mode == "copy":
-        return InputPlan(
-            name=given.name,
-            mode=mode,
-            location=str(given.location),
-            path=copied_path(given),
-            by="rsctl-launch, from the bucket that Vertex AI mounts with Cloud Storage FUSE",
-            source=location,
-            shards=count,
-        )
-    is_stream = mode == "stream"
-    return InputPlan(
-        name=given.name,
-        mode=mode,
-        location=str(given.location),
-        path=str(given.location) if is_stream else location,
-        by="the script, which opens URLs" if is_stream else "Vertex AI, with Cloud Storage FUSE",
-        shards=count,
-    )
+    """The inputs as the nodes get them."""
+    by = "Vertex AI, with Cloud Storage FUSE"
+    copied_from = "the bucket that Vertex AI mounts with Cloud Storage FUSE"
+    return [
+        mounted_input(given, mounted(given.location), by, copied_from)
+        for given in inputs_of(job, "vertex")
+    ]
 
 
 def awaited_roles(job: Job) -> list[str]:

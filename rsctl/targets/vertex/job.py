@@ -62,13 +62,11 @@ class VertexJob:
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> VertexLog:
         """Its log, from a cursor on."""
-        del pools  # the entries name the worker pools, and the job has their roles
         roles = roles_of(self._job or self._get())
         return VertexLog(self._google, self._address, cursor, created, roles)
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
         """Cloud Monitoring's measurements after a time."""
-        del pools
         job = self._job or self._get()
         factor, ended = self._time_scale, seconds_of(job.get("endTime"))
         end = self._clock.now() - _MEASURED_AFTER * factor

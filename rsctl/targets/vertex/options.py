@@ -94,8 +94,7 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Literal["standard", "spot", "flex-start"]],
         Meta(
             description="How machines are obtained. Default: spot if limits.spot, otherwise "
-            "standard. flex-start waits up to limits.queue for all of them at the "
-            "same time."
+            "standard. flex-start waits up to limits.queue for all of them at the same time."
         ),
     ] = None
     restart: Annotated[

@@ -25,12 +25,7 @@ from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.image_names import image_name_findings
 from rsctl.targets.reducer_loss import reducer_loss_findings
 from rsctl.targets.variables import tls_findings
-from rsctl.targets.vertex.checks import (
-    QuotaPool,
-    job_findings,
-    quota_findings,
-    worker_findings,
-)
+from rsctl.targets.vertex.checks import QuotaPool, job_findings, quota_findings, worker_findings
 from rsctl.targets.vertex.environment import awaited_roles
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import is_tpu, worker_machine

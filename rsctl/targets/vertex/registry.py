@@ -63,7 +63,6 @@ class ArtifactRegistryClient:
         self, repository: ImageRepository, tag: str, login: Login, endpoints: Endpoints
     ) -> str | None:
         """See RegistryClient."""
-        del endpoints
         return api.find_digest(repository, tag, login)
 
     def ensure_repository(

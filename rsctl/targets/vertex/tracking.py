@@ -22,7 +22,6 @@ Experiment = Annotated[
 
 def experiment_findings(job: Job, value: str, path: str) -> Iterator[Finding]:
     """An error for a job without the project or region of the experiment."""
-    del value
     options = vertex_options(job)
     if not (options.project and options.first_region):
         message = "the project and region of the experiment are unknown"

@@ -9,14 +9,9 @@ from __future__ import annotations
 import os
 
 ACTIVATES = (
-    "RSCTL_REDUCERS",
-    "RSCTL_COMM_BACKEND",
-    "RSCTL_COMM_BUCKET_MB",
-    "RSCTL_COMM_COMPRESSION",
-    "RSCTL_COMM_HOOK",
-    "RSCTL_COMM_LOCAL_STEPS",
-    "RSCTL_MEASURE_STEPS",
-    "RSCTL_RECORD_STEPS",
+    *("RSCTL_REDUCERS", "RSCTL_COMM_BACKEND", "RSCTL_COMM_BUCKET_MB"),
+    *("RSCTL_COMM_COMPRESSION", "RSCTL_COMM_HOOK", "RSCTL_COMM_LOCAL_STEPS"),
+    *("RSCTL_MEASURE_STEPS", "RSCTL_RECORD_STEPS"),
 )
 """The variables of which one must ask for something, or this package does nothing at all."""
 

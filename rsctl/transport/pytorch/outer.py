@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 
-from rsctl.transport.pytorch.settings import BindingError
+from rsctl.transport.pytorch.settings import BindingError, read_number
 
 LOCAL_STEPS = "RSCTL_COMM_LOCAL_STEPS"
 OPTIMIZERS = ("nesterov", "sgd")
@@ -51,10 +51,10 @@ class LocalSteps:
 
 def read_local_steps(environ: Mapping[str, str]) -> LocalSteps | None:
     """The settings of the environment; None for an exchange in each step. Raises BindingError."""
-    steps = _whole(environ, LOCAL_STEPS, "comm.local_steps", _MOST_STEPS) or 1
+    steps = read_number(environ, LOCAL_STEPS, "comm.local_steps", 1, _MOST_STEPS) or 1
     if steps == 1:
         return None
-    fragments = _whole(environ, "RSCTL_COMM_FRAGMENTS", "comm.fragments", steps) or 1
+    fragments = read_number(environ, "RSCTL_COMM_FRAGMENTS", "comm.fragments", 1, steps) or 1
     name = "RSCTL_COMM_OUTER_OPTIMIZER"
     optimizer = environ.get(name) or "nesterov"
     if optimizer not in OPTIMIZERS:
@@ -66,7 +66,7 @@ def read_local_steps(environ: Mapping[str, str]) -> LocalSteps | None:
         lr=_real(environ, "RSCTL_COMM_OUTER_LR", "comm.outer.lr", 0.7, 10.0),
         momentum=_real(environ, "RSCTL_COMM_OUTER_MOMENTUM", "comm.outer.momentum", 0.9, 1.0),
         fragments=fragments,
-        quorum=_whole(environ, "RSCTL_COMM_QUORUM", "comm.quorum", _MOST_STEPS),
+        quorum=read_number(environ, "RSCTL_COMM_QUORUM", "comm.quorum", 1, _MOST_STEPS),
     )
 
 
@@ -82,15 +82,6 @@ def outer_step(
     if settings.optimizer == "sgd":
         return momentum * settings.lr
     return (momentum * settings.momentum).add_(gradient).mul_(settings.lr)
-
-
-def _whole(environ: Mapping[str, str], name: str, key: str, most: int) -> int | None:
-    text = environ.get(name)
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:12]) <= most:
-        raise BindingError(key, f"{name} is {text!r}", f"Use a number from 1 to {most}.")
-    return int(text)
 
 
 def _real(environ: Mapping[str, str], name: str, key: str, default: float, most: float) -> float:

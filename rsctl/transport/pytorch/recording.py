@@ -22,12 +22,7 @@ from rsctl.transport.pytorch.data_waits import report_waits
 from rsctl.transport.pytorch.host_buffers import future_for
 from rsctl.transport.pytorch.report import emit, emit_finding, rank
 from rsctl.transport.pytorch.settings import MeasureSettings, read_measure_settings
-from rsctl.transport.pytorch.step_times import (
-    WARM_UP_STEPS,
-    StepTimes,
-    median_buckets,
-    summary,
-)
+from rsctl.transport.pytorch.step_times import WARM_UP_STEPS, StepTimes, median_buckets, summary
 from rsctl.transport.pytorch.topology import RankExchange
 
 Reduce = Callable[[GradBucket], "torch.futures.Future[torch.Tensor]"]

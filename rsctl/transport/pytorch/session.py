@@ -18,12 +18,7 @@ from rsctl.transport.pytorch.reducer_loss import ReducerLoss
 from rsctl.transport.pytorch.report import local_rank
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.telemetry import Telemetry
-from rsctl.transport.pytorch.topology import (
-    RankExchange,
-    Topology,
-    find_topology,
-    timeout_of,
-)
+from rsctl.transport.pytorch.topology import RankExchange, Topology, find_topology, timeout_of
 from rsctl.transport.server import lane_run
 
 

@@ -17,7 +17,7 @@ REDUCED_ONLY = ("int8", "fp8")
 REDUCER_BUCKET_MB = 64
 """DDP's default bucket size over reducers (MiB)."""
 
-_LARGEST_BUCKET_MB = 4096
+_LARGEST_MB = 4096
 _MOST_STEPS = 60
 
 
@@ -67,7 +67,7 @@ class MeasureSettings:
 
 def read_measure_settings(environ: Mapping[str, str]) -> MeasureSettings | None:
     """How to measure the script, None for an ordinary run; raises BindingError."""
-    steps = _number(environ, "RSCTL_MEASURE_STEPS", "run.env", 1, _MOST_STEPS)
+    steps = read_number(environ, "RSCTL_MEASURE_STEPS", "run.env", 1, _MOST_STEPS)
     if steps is None:
         return None
     communicates = _choice(environ, "RSCTL_MEASURE_COMM", "run.env", ("0", "1"))
@@ -83,14 +83,14 @@ def read_settings(environ: Mapping[str, str]) -> CommSettings:
     return CommSettings(
         reducers=len(reducers),
         backend=_choice(environ, "RSCTL_COMM_BACKEND", "comm.backend", BACKENDS),
-        bucket_mb=_number(environ, "RSCTL_COMM_BUCKET_MB", "comm.bucket_mb", 1, _LARGEST_BUCKET_MB),
+        bucket_mb=read_number(environ, "RSCTL_COMM_BUCKET_MB", "comm.bucket_mb", 1, _LARGEST_MB),
         compression=_choice(environ, "RSCTL_COMM_COMPRESSION", "comm.compression", COMPRESSIONS)
         or "none",
         hook=environ.get("RSCTL_COMM_HOOK") or None,
         fallback=reducer_loss == "fallback",
-        powersgd_rank=_number(environ, "RSCTL_POWERSGD_RANK", "run.env", 1, 1024) or 2,
+        powersgd_rank=read_number(environ, "RSCTL_POWERSGD_RANK", "run.env", 1, 1024) or 2,
         # Torch allows no compression in the first step together with error feedback.
-        powersgd_start=_number(environ, "RSCTL_POWERSGD_START", "run.env", 2, 10**9) or 100,
+        powersgd_start=read_number(environ, "RSCTL_POWERSGD_START", "run.env", 2, 10**9) or 100,
     )
 
 
@@ -103,7 +103,10 @@ def _choice(
     return value
 
 
-def _number(environ: Mapping[str, str], name: str, path: str, least: int, most: int) -> int | None:
+def read_number(
+    environ: Mapping[str, str], name: str, path: str, least: int, most: int
+) -> int | None:
+    """A whole number of the environment; None without one. Raises BindingError."""
     text = environ.get(name)
     if not text:
         return None

@@ -78,7 +78,6 @@ def _reduce_between_nodes(
     from rsctl.transport.pytorch.topology import timeout_of
     from rsctl.transport.pytorch.work import ReducerWork
 
-    del async_op
     if group is None or op not in AVERAGES or not _is_lane(group):
         return None
     session = open_session(tensor.device, comm)

@@ -39,9 +39,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, StateEvent
 from tests.cli.conftest import at
-from tests.results.report.made_charts import (
-    curves,
-)
+from tests.results.report.made_charts import curves
 
 
 def bench(

@@ -22,14 +22,7 @@ from rsctl.results.report.charts import (
 )
 from rsctl.results.report.descriptions import describe
 from rsctl.results.report.page import Page
-from tests.results.report.made_charts import (
-    BARS,
-    ROWS,
-    evenly,
-    history,
-    many_lines,
-    one_line,
-)
+from tests.results.report.made_charts import BARS, ROWS, evenly, history, many_lines, one_line
 
 
 @pytest.mark.parametrize(

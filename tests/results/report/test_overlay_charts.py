@@ -5,16 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rsctl.bench.samples import Sample
-from rsctl.results.report.charts import (
-    ChartLine,
-    LineChart,
-    Point,
-)
+from rsctl.results.report.charts import ChartLine, LineChart, Point
 from rsctl.results.report.overlay_charts import overlay_charts
 from rsctl.runs.stream.metrics import MetricSpec
-from tests.results.report.made_charts import (
-    curves,
-)
+from tests.results.report.made_charts import curves
 
 
 def line_chart(title: str, x: str, y: str, *lines: tuple[str, list[Point]]) -> LineChart:

@@ -16,19 +16,9 @@ from tests.fixtures import real
     ("line", "code"),
     [
         (
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
-            "total capacity of 79.15 GiB of which 1.2 GiB is free.",
-            "gpu-memory",
-        ),
-        (
             "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling "
             "`cublasCreate(handle)`",
             "gpu-memory",
-        ),
-        (
-            "ERROR: Unexpected bus error encountered in worker. This might be caused by "
-            "insufficient shared memory (shm).",
-            "shared-memory",
         ),
         (
             "RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. ",
@@ -51,31 +41,10 @@ from tests.fixtures import real
             "memory",
         ),
         ("terminate called after throwing an instance of 'std::bad_alloc'", "memory"),
-        ("RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. ", "data-worker"),
-        (
-            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=23, "
-            "OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600012 milliseconds",
-            "timeout",
-        ),
-        (
-            "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] "
-            "Timed out waiting 1800000ms for recv operation to complete",
-            "timeout",
-        ),
-        (
-            "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. "
-            "2/4 clients joined.",
-            "rendezvous",
-        ),
         (
             "ncclSystemError: System call (e.g. socket, malloc) or external library call failed "
             "or device error.",
             "nccl",
-        ),
-        (
-            "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an "
-            "NVIDIA GPU",
-            "no-gpu",
         ),
         ("AssertionError: Torch not compiled with CUDA enabled", "cpu-torch"),
         # By torch 2.13.0+cpu: torch.cuda.set_device(0), torch.cuda.Stream().
@@ -95,7 +64,6 @@ from tests.fixtures import real
             "2024-05-01 10:00:00,123 sagemaker-training-toolkit ERROR    Framework Error:",
             "toolkit",
         ),
-        ("OSError: [Errno 28] No space left on device: '/rsctl/outputs/x'", "disk"),
         (
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any "
             "local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, "
@@ -112,11 +80,6 @@ from tests.fixtures import real
         ),
         ("/gcs/b/packages/0a/package.tar.gz is not what was submitted", "package"),
         ("rsctl cannot start the source: [Errno 2] No such file or directory: '/x'", "package"),
-        (
-            "Error response from daemon: pull access denied for team/image, repository does not "
-            "exist or may require 'docker login'",
-            "image",
-        ),
         (
             "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection "
             "closed by peer [172.18.0.3]:23811",

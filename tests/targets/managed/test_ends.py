@@ -25,15 +25,7 @@ from rsctl.targets.vertex.job_address import JobAddress as VertexAddress
 from rsctl.targets.vertex.status import status_of as vertex_status
 from tests.fixtures import real
 
-from .conftest import (
-    FakeCloud,
-    FakeTarget,
-    at,
-    followed,
-    line,
-    reported,
-    stored,
-)
+from .conftest import FakeCloud, FakeTarget, at, followed, line, reported, stored
 
 NODE = f'{{"rsctl": "node", "replica": "r", "host": "h", "lock": "{lock_of("k")}"}}'
 EXIT = '{"rsctl": "exit", "code": 3, "rank": 1, "time": "2026-11-21T12:00:20.000000Z", "key": "k"}'

@@ -17,15 +17,7 @@ from rsctl.job.units import EnvValue
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
-from rsctl.targets.base import (
-    ImagePlan,
-    Placeholder,
-    Plan,
-    Pool,
-    Submission,
-    Unanswered,
-    new_run,
-)
+from rsctl.targets.base import ImagePlan, Placeholder, Plan, Pool, Submission, Unanswered, new_run
 from rsctl.targets.managed.service import JobStatus, NoCapacity
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.info import INFO

@@ -15,16 +15,7 @@ from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.contact import Contact
 from rsctl.targets.managed.service import JobStatus
 
-from .conftest import (
-    URL,
-    FakeCloud,
-    FakeTarget,
-    at,
-    followed,
-    line,
-    reported,
-    stored,
-)
+from .conftest import URL, FakeCloud, FakeTarget, at, followed, line, reported, stored
 
 
 def test_a_run_is_reported_from_its_queue_to_its_end(

@@ -17,17 +17,7 @@ from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
 from rsctl.targets.managed.placeholders import resolve_placeholders
 
-from .conftest import (
-    POOLS,
-    URL,
-    FakeCloud,
-    FakeTarget,
-    Killed,
-    followed,
-    line,
-    reported,
-    stored,
-)
+from .conftest import POOLS, URL, FakeCloud, FakeTarget, Killed, followed, line, reported, stored
 
 
 def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]) -> RunRecord:

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from tests.kit.rendering import RUN
 
-from .case_parts import (
-    CHECKPOINTS,
-    FSX,
-    KEY,
-    SDK_VPC,
-    VPC,
-    Case,
-    channel,
-    create,
-    mounted,
-    reads,
-)
+from .case_parts import CHECKPOINTS, FSX, KEY, SDK_VPC, VPC, Case, channel, create, mounted, reads
 from .rendering import sagemaker
 
 DATA = [

@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rsctl.transport.pytorch.step_times import (
-    WARM_UP_STEPS,
-    StepTimes,
-    median_buckets,
-    summary,
-)
+from rsctl.transport.pytorch.step_times import WARM_UP_STEPS, StepTimes, median_buckets, summary
 from tests.transport.pytorch.conftest import Ended, Pool
 
 MEASURE = {"RSCTL_MEASURE_STEPS": "10"}

@@ -82,7 +82,6 @@ class Control:
         ]
 
     def _state(self, request: Request) -> Reply:
-        del request
         emulator = self._emulator
         state = {"idle": emulator.is_idle, "jobs": emulator.shown_jobs()}
         behaviour = asdict(emulator.behaviour)
@@ -118,7 +117,6 @@ class Control:
         return Reply.of({})
 
     def _expire(self, request: Request) -> Reply:
-        del request
         self._emulator.expire()
         return Reply.of({})
 

@@ -144,7 +144,6 @@ class Emulator:
 
     def error_for(self, request: Request, status: int, code: str, message: str) -> Reply:
         """An error in the form of the service that this request is for."""
-        del request
         return self.error(status, code, message)
 
     def refuse(self, status: int, code: str, message: str) -> Refused:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rsctl.atomic_file import read_json
 from rsctl.runs.home import run_directory
 
 PACE = 0.05
@@ -34,8 +35,4 @@ class EmulatorSettings(msgspec.Struct, kw_only=True):
 
 def emulator_settings(run: str) -> EmulatorSettings | None:
     """The settings of a run's emulator; None if the run is not rehearsed."""
-    try:
-        content = (run_directory(run) / "rehearsal.json").read_bytes()
-        return msgspec.json.decode(content, type=EmulatorSettings)
-    except (OSError, msgspec.DecodeError):
-        return None
+    return read_json(run_directory(run) / "rehearsal.json", EmulatorSettings)

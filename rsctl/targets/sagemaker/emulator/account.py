@@ -30,7 +30,6 @@ class Account:
         emulator.add(Service("ecr", "InvalidParameterException", operations))
 
     def _identity(self, wanted: Parameters) -> Parameters:
-        del wanted
         account = self._emulator.account
         return {
             "Arn": f"arn:aws:iam::{account}:user/rehearsal",
@@ -39,7 +38,6 @@ class Account:
         }
 
     def _token(self, wanted: Parameters) -> Parameters:
-        del wanted
         token = base64.b64encode(f"AWS:{secrets.token_urlsafe(30)}".encode()).decode()
         entry = {
             "authorizationToken": token,

@@ -66,7 +66,6 @@ class TrainingJobThread(JobThread):
 
     def line(self, node: str, stream: str, text: str, time: str) -> None:
         """As `nodes.Listener` has it. In the log stdout and stderr are alike."""
-        del stream
         self._output.take(node, text, time)
 
     def run(self) -> None:

@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from rsctl.targets.sagemaker.emulator.behaviour import Behaviour
@@ -38,9 +38,8 @@ class Event(NamedTuple):
 class LogStore:
     """Events by stream. Lines are written from many threads."""
 
-    def __init__(self, behaviour: Behaviour, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._now = now
         self._streams: dict[str, list[Event]] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -53,7 +52,9 @@ class LogStore:
             is_late = kept.late_every > 0 and number % kept.late_every == 0
             delay = (kept.late_by if is_late else kept.ingest) * kept.pace
             ingested = int((time.time() + delay) * 1000)
-            event = Event(at, f"{number:056d}", stream, text or " ", ingested, self._now() + delay)
+            event = Event(
+                at, f"{number:056d}", stream, text or " ", ingested, time.monotonic() + delay
+            )
             events = self._streams.setdefault(stream, [])
             if events and events[-1].key > event.key:
                 insort(events, event)
@@ -62,7 +63,7 @@ class LogStore:
 
     def streams(self, prefix: str = "") -> list[str]:
         """The streams that something can be read of, in order."""
-        now = self._now()
+        now = time.monotonic()
         with self._lock:
             found = [
                 name
@@ -84,7 +85,7 @@ class LogStore:
         """The events of some streams that are readable now, with times from `low` up to `high`, in
         order and after a key.
         """
-        now = self._now()
+        now = time.monotonic()
         with self._lock:
             parts = [_slice(self._streams.get(name, []), low, high, after) for name in streams]
         found = heapq.merge(*parts) if len(parts) > 1 else itertools.chain(*parts)
@@ -92,7 +93,7 @@ class LogStore:
 
     def before(self, stream: str, low: int, high: int, key: Key) -> Iterator[Event]:
         """As `events` of one stream, but backwards from a key."""
-        now = self._now()
+        now = time.monotonic()
         with self._lock:
             part = _slice(self._streams.get(stream, []), low, high, (low, ""))
         return (e for e in reversed(part) if e.visible <= now and e.key < key)

@@ -48,7 +48,6 @@ def _of_gpus(name: str, whole: Optional[str]) -> Callable[[dict[str, Any], float
     """A sum over all GPUs, in percent of one."""
 
     def read(fields: dict[str, Any], memory: float) -> Optional[float]:
-        del memory
         gpus = [gpu for gpu in fields.get("gpus", []) if name in gpu]
         parts = [100 * gpu[name] / gpu[whole] if whole else gpu[name] for gpu in gpus]
         return float(sum(parts)) if parts else None

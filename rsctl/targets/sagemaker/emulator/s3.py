@@ -97,7 +97,6 @@ class S3:
         return bucket
 
     def _list_buckets(self, request: Request) -> Reply:
-        del request
         names = "".join(
             f"<Bucket><Name>{escape(name)}</Name><CreationDate>{stamp(0)}</CreationDate></Bucket>"
             for name in self._objects.all()

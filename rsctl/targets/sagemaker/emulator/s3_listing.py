@@ -31,7 +31,7 @@ def listing(objects: Objects, bucket: str, query: Mapping[str, str]) -> str:
     found = _entries(objects, bucket, query.get("prefix", ""), query.get("delimiter", ""), after)
     page = [entry for _, entry in zip(range(most + 1), found, strict=False)]
     is_truncated, page = len(page) > most, page[:most]
-    encode = _quoted if query.get("encoding-type") == "url" else str
+    encode = quote if query.get("encoding-type") == "url" else str
     fields = {
         "Name": bucket,
         "Prefix": encode(query.get("prefix", "")),
@@ -95,7 +95,3 @@ def _shown(entry: _Object | _Prefix, key: str) -> str:
 def stamp(seconds: float) -> str:
     """A time in the format of lists."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe="/")

@@ -12,9 +12,9 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from functools import cache
 from xml.sax.saxutils import escape
 
+from rsctl.targets.managed.emulator.crc import reflected_crc
 from rsctl.targets.managed.emulator.http import Refused, Reply, Request
 
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,15})(?:;.*)?")
@@ -100,32 +100,10 @@ def _unframed(request: Request) -> tuple[bytes, dict[str, str]]:
     return bytes(content), {name.lower(): value for name, colon, value in lines if colon}
 
 
-def _reflected(polynomial: int, bits: int) -> Callable[[bytes], bytes]:
-    """A CRC whose bits are reflected, with all ones before and after; zlib has CRC-32 only."""
-    ones = (1 << bits) - 1
-
-    @cache
-    def table() -> list[int]:
-        values = []
-        for value in range(256):
-            for _ in range(8):
-                value = (value >> 1) ^ (polynomial if value & 1 else 0)
-            values.append(value)
-        return values
-
-    def digest(content: bytes) -> bytes:
-        steps, crc = table(), ones
-        for byte in content:
-            crc = (crc >> 8) ^ steps[(crc ^ byte) & 0xFF]
-        return (crc ^ ones).to_bytes(bits // 8, "big")
-
-    return digest
-
-
 _ALGORITHMS: Mapping[str, Callable[[bytes], bytes]] = {
     "crc32": lambda content: zlib.crc32(content).to_bytes(4, "big"),
-    "crc32c": _reflected(0x82F63B78, 32),
-    "crc64nvme": _reflected(0x9A6C9329AC4BC9B5, 64),
+    "crc32c": reflected_crc(0x82F63B78, 32),
+    "crc64nvme": reflected_crc(0x9A6C9329AC4BC9B5, 64),
     "sha1": lambda content: hashlib.sha1(content, usedforsecurity=False).digest(),
     "sha256": lambda content: hashlib.sha256(content).digest(),
 }

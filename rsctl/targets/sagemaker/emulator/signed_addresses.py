@@ -100,7 +100,8 @@ def _version_2(request: Request, secret: str) -> str:
     own = sorted(name for name in query if name in _RESOURCE)
     named = [f"{name}={query[name]}" if query[name] else name for name in own]
     resource = request.path.partition("?")[0] + ("?" + "&".join(named) if named else "")
-    amazon = [f"{name}:{headers[name].strip()}" for name in sorted(headers) if _is_amazon(name)]
+    names = [name for name in sorted(headers) if name.startswith("x-amz-")]
+    amazon = [f"{name}:{headers[name].strip()}" for name in names]
     text = "\n".join(
         [
             request.method,
@@ -112,10 +113,6 @@ def _version_2(request: Request, secret: str) -> str:
         ]
     )
     return base64.b64encode(hmac.digest(secret.encode(), text.encode(), "sha1")).decode()
-
-
-def _is_amazon(name: str) -> bool:
-    return name.startswith("x-amz-")
 
 
 def _quoted(text: str) -> str:

@@ -14,7 +14,6 @@ from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.sdk import AnyJob, planned
 from rsctl.targets.managed.sdk_calls import execute, inexpressible
-from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.estimator_contract import (
     estimator_hyperparameters,
     launch_hyperparameters,
@@ -136,5 +135,5 @@ def _distribution(job: Job) -> dict[str, Any] | None:
     if starts_smddp(job):
         return {"smdistributed": {"dataparallel": {"enabled": True}}}
     if job.run.launcher == "mpi":
-        return {"mpi": {"enabled": True, "processes_per_host": ranks_of(job)}}
+        return {"mpi": {"enabled": True, "processes_per_host": job.workers.ranks}}
     return {"torch_distributed": {"enabled": True}} if job.run.launcher == "torchrun" else None

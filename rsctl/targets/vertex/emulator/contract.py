@@ -159,11 +159,8 @@ def _of_job(context: JobContext, spec: dict[str, Any]) -> dict[str, str]:
 def _addresses(hosts: list[list[str]]) -> dict[str, str]:
     """The variables that the samples for PyTorch rely on, for nodes instead of ranks."""
     host, _, port = hosts[0][0].rpartition(":")
-    return {"MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(_world(hosts))}
-
-
-def _world(hosts: list[list[str]]) -> int:
-    return sum(len(pool) for pool in hosts[:REDUCERS])
+    world = sum(map(len, hosts[:REDUCERS]))
+    return {"MASTER_ADDR": host, "MASTER_PORT": port, "WORLD_SIZE": str(world)}
 
 
 def _of_replica(hosts: list[list[str]], stand_in: StandIn, pool: int, index: int) -> dict[str, str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-from functools import cache
 from typing import Optional
+
+from rsctl.targets.managed.emulator.crc import reflected_crc
 
 LONGEST = 1 << 20
 """Bytes of the largest object whose checksum is computed without the package google-crc32c."""
 
-_POLYNOMIAL = 0x82F63B78
+_digest = reflected_crc(0x82F63B78, 32)
 
 
 def crc32c(content: bytes) -> Optional[str]:
@@ -17,26 +18,9 @@ def crc32c(content: bytes) -> Optional[str]:
     try:
         import google_crc32c
 
-        value = int(google_crc32c.value(content))
+        digest = int(google_crc32c.value(content)).to_bytes(4, "big")
     except ImportError:
         if len(content) > LONGEST:
             return None
-        value = _slowly(content)
-    return base64.b64encode(value.to_bytes(4, "big")).decode()
-
-
-def _slowly(content: bytes) -> int:
-    table, value = _table(), 0xFFFFFFFF
-    for byte in content:
-        value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
-    return value ^ 0xFFFFFFFF
-
-
-@cache
-def _table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (_POLYNOMIAL if value & 1 else 0)
-        table.append(value)
-    return table
+        digest = _digest(content)
+    return base64.b64encode(digest).decode()

@@ -152,6 +152,16 @@ class GoogleEmulator(Emulator):
             return self.error(400, "INVALID_ARGUMENT", str(problem))
         return super().answer(request)
 
+    def json_object(self, request: Request) -> dict[str, Any]:
+        """The body of a request. Raises Refused if it is not a JSON object."""
+        try:
+            body = request.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise self.refuse(400, "INVALID_ARGUMENT", "Invalid JSON payload received.")
+        return body
+
     def error(
         self, status: int, code: str, message: str, details: list[Any] | None = None
     ) -> Reply:

@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -29,9 +29,8 @@ class LogRange(NamedTuple):
 class LogStore:
     """Entries by job. Lines are written from many threads."""
 
-    def __init__(self, behaviour: Behaviour, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, behaviour: Behaviour) -> None:
         self._behaviour = behaviour
-        self._now = now
         self._entries: dict[str, list[StoredLogEntry]] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -53,7 +52,7 @@ class LogStore:
         """The entries that are readable now, in order of (time, insertId), after the key
         `after`.
         """
-        now = self._now()
+        now = time.monotonic()
         with self._lock:
             jobs = [span.job] if span.job is not None else list(self._entries)
             parts = [_slice(self._entries.get(job, []), span, is_descending, after) for job in jobs]
@@ -82,7 +81,7 @@ class LogStore:
             is_late = kept.late_every > 0 and number % kept.late_every == 0
             delay = (kept.late_by if is_late else kept.ingest) * kept.pace
             entry = StoredLogEntry(at, f"e{number:011x}", job, task, severity, payload, is_json,
-                          self._now() + delay, state)  # fmt: skip
+                          time.monotonic() + delay, state)  # fmt: skip
             entries = self._entries.setdefault(job, [])
             if entries and _key(entries[-1]) > _key(entry):
                 insort(entries, entry, key=_key)

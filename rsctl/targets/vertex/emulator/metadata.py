@@ -185,12 +185,7 @@ class Metadata:
         return found
 
     def _body(self, request: Request) -> dict[str, Any]:
-        try:
-            body = request.json()
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            raise self._emulator.refuse(400, "INVALID_ARGUMENT", "Invalid JSON payload received.")
+        body = self._emulator.json_object(request)
         for name in body:
             if name not in _FIELDS:
                 message = f"Invalid JSON payload received. Unknown name \"{name}\" at 'context'"

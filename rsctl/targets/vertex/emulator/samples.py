@@ -55,7 +55,6 @@ def _of_gpus(
     name: str, whole: str | None
 ) -> Callable[[dict[str, Any], SampledMachine], float | None]:
     def read(fields: dict[str, Any], machine: SampledMachine) -> float | None:
-        del machine
         gpus = [gpu for gpu in fields.get("gpus", []) if name in gpu]
         parts = [gpu[name] / (gpu[whole] if whole else 100) for gpu in gpus]
         return sum(parts) / len(parts) if parts else None

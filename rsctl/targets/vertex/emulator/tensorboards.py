@@ -63,16 +63,16 @@ class Tensorboards:
         what = "tensorboardRunId" if request.path.endswith("/runs") else "tensorboardExperimentId"
         identity = request.query.get(what, "")
         if not identity:
-            raise self._refuse(400, "INVALID_ARGUMENT", f"{what} is required.")
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", f"{what} is required.")
         return Reply.of(self._add(f"{parent}/{request.path.rpartition('/')[2]}", identity, request))
 
     def _create_series(self, request: Request) -> Reply:
         run = self._name(request, "/timeSeries")
         self._need(run)
-        shown = self._body(request).get("displayName")
+        shown = self._emulator.json_object(request).get("displayName")
         if any(each["displayName"] == shown for each in self._series(run)):
             message = f"TensorboardTimeSeries with display name {shown!r} already exists in {run}."
-            raise self._refuse(409, "ALREADY_EXISTS", message)
+            raise self._emulator.refuse(409, "ALREADY_EXISTS", message)
         made = self._add(f"{run}/timeSeries", str(len(self._resources) + 1), request)
         self._values[made["name"]] = {}
         return Reply.of(made)
@@ -93,14 +93,16 @@ class Tensorboards:
                     int(value.get("step", 0)),
                     value,
                 )
-                for each in self._body(request).get("timeSeriesData", [])
+                for each in self._emulator.json_object(request).get("timeSeriesData", [])
                 for value in each["values"]
             ]
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise self._refuse(400, "INVALID_ARGUMENT", "Invalid timeSeriesData.") from None
+            raise self._emulator.refuse(
+                400, "INVALID_ARGUMENT", "Invalid timeSeriesData."
+            ) from None
         if len(written) > _MOST_POINTS:
             message = f"More than {_MOST_POINTS} data points in one request."
-            raise self._refuse(400, "INVALID_ARGUMENT", message)
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
         for name, _, _ in written:
             self._need(name)
         for name, step, value in written:
@@ -127,15 +129,19 @@ class Tensorboards:
     def _add(self, parent: str, identity: str, request: Request) -> Resource:
         name = f"{parent}/{identity}"
         if name in self._resources:
-            raise self._refuse(409, "ALREADY_EXISTS", f"{name} already exists.")
+            raise self._emulator.refuse(409, "ALREADY_EXISTS", f"{name} already exists.")
         now = utc_now()
-        self._resources[name] = {**self._body(request), "name": name, "createTime": now}
+        self._resources[name] = {
+            **self._emulator.json_object(request),
+            "name": name,
+            "createTime": now,
+        }
         self._resources[name]["updateTime"] = now
         return self._resources[name]
 
     def _need(self, name: str) -> Resource:
         if name not in self._resources:
-            raise self._refuse(404, "NOT_FOUND", f"{name} was not found.")
+            raise self._emulator.refuse(404, "NOT_FOUND", f"{name} was not found.")
         return self._resources[name]
 
     def _name(self, request: Request, *ends: str) -> str:
@@ -148,15 +154,3 @@ class Tensorboards:
     def _own(self, name: str) -> str:
         """A name with the project's number, which callers may give by its id."""
         return f"{self._location}/tensorboards/{name.partition('/tensorboards/')[2]}"
-
-    def _body(self, request: Request) -> Resource:
-        try:
-            body = request.json()
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            raise self._refuse(400, "INVALID_ARGUMENT", "Invalid JSON payload received.")
-        return body
-
-    def _refuse(self, status: int, code: str, message: str) -> Exception:
-        return self._emulator.refuse(status, code, message)

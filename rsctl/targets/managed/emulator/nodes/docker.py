@@ -22,7 +22,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.commands import last_line, run_command
 from rsctl.targets.managed.emulator.nodes import Kind, Node, NodeListener, NotStarted
 from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, NodeCommand
-from rsctl.targets.managed.emulator.nodes.owner import Owner, clean_up_dead
+from rsctl.targets.managed.emulator.nodes.owner import Owner
 from rsctl.targets.managed.emulator.nodes.usage import container_usage
 
 _LABEL = "rsctl.emulator"
@@ -70,7 +70,6 @@ class DockerRunner:
     def __init__(self) -> None:
         self._owner = Owner(self.kind)
         self._lock = threading.Lock()
-        self._has_begun = False
         self._jobs: list[DockerNodes] = []
 
     def has_image(self, image: str) -> bool:
@@ -83,10 +82,7 @@ class DockerRunner:
     def nodes(self, job: str, listener: NodeListener, isolated: bool = False) -> DockerNodes:
         """Where the nodes of a job will run. Raises RsctlError, or OSError for RSCTL_HOME."""
         with self._lock:
-            if not self._has_begun:
-                clean_up_dead()
-                self._owner.take()
-                self._has_begun = True
+            self._owner.take()
             nodes = DockerNodes(self._owner, job, listener, isolated)
             self._jobs.append(nodes)
             return nodes
@@ -122,7 +118,6 @@ class DockerNodes:
 
     def port(self, name: str, wanted: int) -> int:
         """The port that is wanted: every container has its own."""
-        del name
         return wanted
 
     def start(self, node: Node) -> None:

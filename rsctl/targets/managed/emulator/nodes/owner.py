@@ -33,12 +33,14 @@ class Owner:
         self.name = secrets.token_hex(5)
         self.folder = _folder() / self.name
         self._file = _folder() / f"{self.name}-{kind}{_SUFFIX}"
-        self._kind = kind
         self._lock: int | None = None
         self._guard: subprocess.Popen[bytes] | None = None
 
     def take(self) -> None:
-        """Own something from now on. Raises OSError."""
+        """Own something from now on, once dead owners are cleaned up. Raises OSError."""
+        if self._lock is not None:
+            return
+        clean_up_dead()
         private_folder(self.folder)
         while self._lock is None:
             lock = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -31,7 +31,7 @@ from rsctl.targets.managed.emulator.nodes import (
     Program,
 )
 from rsctl.targets.managed.emulator.nodes.attached import AttachedCommand, NodeCommand
-from rsctl.targets.managed.emulator.nodes.owner import Owner, clean_up_dead
+from rsctl.targets.managed.emulator.nodes.owner import Owner
 from rsctl.targets.managed.emulator.nodes.root import Root
 
 _MARK = "RSCTL_EMULATED_NODE"
@@ -61,7 +61,6 @@ class ProcessRunner:
         self._programs = programs
         self._owner = Owner(self.kind)
         self._lock = threading.Lock()
-        self._has_begun = False
         self._jobs: list[ProcessNodes] = []
 
     def has_image(self, image: str) -> bool:
@@ -81,10 +80,7 @@ class ProcessRunner:
                 ExitCode.ENVIRONMENT, error("runner", message, "install and start Docker")
             )
         with self._lock:
-            if not self._has_begun:
-                clean_up_dead()
-                self._owner.take()
-                self._has_begun = True
+            self._owner.take()
             nodes = ProcessNodes(self._owner, f"{job[:60]}-{secrets.token_hex(3)}", self, listener)
             self._jobs.append(nodes)
             return nodes
