@@ -9,6 +9,8 @@ The script finds itself as Python would have started it.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import runpy
 import sys
@@ -19,6 +21,7 @@ _BINDING = "rsctl"
 
 def main() -> None:
     """Load the binding, then run what the command line names."""
+    atexit.unregister(gc.freeze)  # the script's objects end as in a Python of its own
     del sys.argv[0]
     is_module = sys.argv[0] == "-m"
     if is_module:

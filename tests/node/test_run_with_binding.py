@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -79,7 +80,7 @@ def test_with_a_newer_torch_it_is_torchs_own_work(
     assert command_of([*PYTHON, "train.py"], **SMDDP) == [*PYTHON, "train.py"]
 
 
-def run(site: Path, folder: Path, *command: str) -> list[Any]:
+def run(site: Path, folder: Path, *command: str) -> Any:
     done = subprocess.run(
         [*PYTHON, rsctl_start.__file__, "rsctl.node.run_with_binding", *command],
         cwd=folder,
@@ -87,8 +88,7 @@ def run(site: Path, folder: Path, *command: str) -> list[Any]:
         stdout=subprocess.PIPE,
         check=True,
     )
-    found: list[Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 def test_a_script_finds_itself_as_ever(old_torch: Path, tmp_path: Path) -> None:
@@ -98,6 +98,19 @@ def test_a_script_finds_itself_as_ever(old_torch: Path, tmp_path: Path) -> None:
     assert run(old_torch, tmp_path, path, "-m", "x") == [
         True, "__main__", path, [path, "-m", "x"], str(tmp_path / "src")
     ]  # fmt: skip
+
+
+def test_objects_of_a_script_end_as_in_a_python_of_its_own(old_torch: Path, tmp_path: Path) -> None:
+    text = """
+    import os
+    class Log:
+        def __del__(self, write=os.write):
+            write(1, b"1")
+    log = Log()
+    log.itself = log
+    """
+    (tmp_path / "train.py").write_text(dedent(text))
+    assert run(old_torch, tmp_path, "train.py") == 1
 
 
 def test_a_module_finds_itself_as_ever(old_torch: Path, tmp_path: Path) -> None:

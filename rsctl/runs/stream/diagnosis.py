@@ -34,6 +34,8 @@ TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedEr
 """How torchrun's report of a failed rank begins."""
 
 _LONGEST_LINE = 4096
+_MOST_TEXT = 200_000  # characters: all rules together take about a second for each 100,000
+_SHORT_LINE = 200
 _LONGEST_ERROR = 1024
 _MOST_ERRORS = 60
 _RETRIED = re.compile(
@@ -380,9 +382,18 @@ def causes_in(lines: Iterable[str]) -> list[Finding]:
 
 
 def _text(lines: Iterable[str]) -> str:
-    short = [line[:_LONGEST_LINE] for line in lines]  # hostile lines can make a regex slow
-    short = [line for line in short if not _RETRIED.search(line) and not is_below_error(line)]
+    short = [line for line in _shortened(list(lines)) if not _RETRIED.search(line)]
+    short = [line for line in short if not is_below_error(line)]
     return "\n".join(without_marks(unwrapped(short)))
+
+
+def _shortened(lines: Sequence[str]) -> list[str]:
+    """Lines of the longest length, and shorter ones before as many of these as rules can read."""
+    short, left = [], _MOST_TEXT
+    for line in reversed(lines):
+        short.append(line[: _LONGEST_LINE if left > 0 else _SHORT_LINE])
+        left -= len(short[-1])
+    return short[::-1]
 
 
 def _causes(table: Sequence[KnownError], text: str) -> list[Finding]:
