@@ -73,7 +73,7 @@ _NCCL_WARNING = re.compile(
 _LOGGED = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL)\b[^\n]{0,60}?[\]:\s|-](?=(?:\w{1,40}\.){0,8}[A-Z]\w{1,60}Error: )"
 )
-"""What a logger puts before the text of an exception."""
+"""Marks that a logger puts before the text of an exception."""
 
 _NCCL_LAST_ERROR = re.compile(r"Last error:\s{0,9}\n(?:\[rank\d+\]: )?([^\n]{1,160})")
 _WARNING = re.compile(r"^\[?W\d{0,4}[ \]]|[Ww]arning|WARNING|NCCL INFO|[Rr]etry")
