@@ -40,6 +40,7 @@ ACTION_HEADER = "x-rsctl-action"
 """A header that a POST needs: a form of another site cannot send it."""
 
 _COOKIE_BYTES = 32
+_HTTP = 80
 
 
 class Guard:
@@ -50,7 +51,8 @@ class Guard:
         self._app = app
         self._session = secrets.token_urlsafe(_COOKIE_BYTES)
         self._cookie = f"rsctl-{port}"  # cookies do not know ports
-        self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+        suffixes = (f":{port}", "") if port == _HTTP else (f":{port}",)  # which browsers leave out
+        self._hosts = {name + suffix for name in ("127.0.0.1", "localhost") for suffix in suffixes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""

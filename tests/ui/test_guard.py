@@ -79,6 +79,13 @@ def test_the_address_with_the_token_sets_the_cookie_and_leaves(client: Any) -> N
     assert other.cookies["rsctl-8080"] != secret
 
 
+def test_browsers_leave_out_port_80() -> None:
+    client = testclient.TestClient(Guard(application, 80, TOKEN), "http://localhost")
+    assert client.get(f"/?token={TOKEN}").request.headers["host"] == "localhost"
+    assert outcome(client.get("/", headers={"Host": "localhost:80"})) == (200, "")
+    assert client.get("/").text == "own"
+
+
 def test_an_answer_of_the_application_gets_the_headers(known: Any) -> None:
     answer = known.get("/run/x")
     assert (answer.status_code, answer.text) == (200, "own")
