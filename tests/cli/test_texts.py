@@ -513,4 +513,4 @@ def test_of_many_points_no_spike_is_lost() -> None:
 def test_lines_are_told_apart(
     index: int, count: int, with_colors: bool, style: dict[str, str]
 ) -> None:
-    assert plot._style(index, count, with_colors) == style
+    assert plot.line_style(index, count, with_colors) == style

@@ -78,7 +78,10 @@ def test_a_run_that_somebody_looks_after_stays(store: Store) -> None:
     [finding] = caught.value.findings
     assert finding.remedy == "cancel it first: rsctl cancel job-1"
     assert store.ids() == {"job-1"}
-    assert names(path) == ["submission.json", "supervisor.lock", "worker-0/log"]
+    assert names(path) == [
+        *("states.log", "submission.json", "supervisor.lock", "supervisor.log"),
+        "worker-0/log",
+    ]
     assert forget(store, "job-1") == []
     assert not path.exists()
 

@@ -229,7 +229,7 @@ CONTAINERS = ("-t", "compose", "--at-step", "6", "--patience", "5s")
 
 @needs_docker
 def test_containers(rsctl: Rsctl) -> None:
-    job = write_job(rsctl, steps=40, image={"base": BASE})
+    job = write_job(rsctl, steps=64, image={"base": BASE})
     done, found = drill(rsctl, job, *CONTAINERS, "--faults", "preemption,killed-worker,full-disk")
     assert done.exit_code == 0, found
     for result in found.values():

@@ -11,9 +11,12 @@ from ..conftest import Rsctl
 
 SAVES = (
     'trap "echo saving; until test -e go; do sleep 0.05; done; '
-    'touch \\$RSCTL_CHECKPOINT_DIR/last; exit 0" TERM; echo up; while true; do sleep 0.05; done'
+    'touch \\$RSCTL_CHECKPOINT_DIR/last; exit 0" TERM; touch ready; echo up; '
+    "while true; do sleep 0.05; done"
 )
-FAILS = f'if [ "$NODE_RANK" = 1 ]; then exit 3; fi; {SAVES}'
+FAILS = (
+    'if [ "$NODE_RANK" = 1 ]; then until test -e ready; do sleep 0.05; done; exit 3; fi; ' + SAVES
+)
 
 
 def cancel_while_it_saves(rsctl: Rsctl, run: str) -> dict[str, Any]:

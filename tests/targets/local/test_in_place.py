@@ -50,13 +50,13 @@ def submit(rsctl: Rsctl, forks: dict[str, str], failures: int, restarts: int) ->
 def test_ranks_start_again_from_their_checkpoint(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
     shown = submit(rsctl, torch_forks, 2, 3)
     status = rsctl.status("@last")
-    assert (status["state"], status["restarts_in_place"], status["attempt"]) == ("succeeded", 2, 1)
     findings = [f["message"] for f in status["findings"] if f["code"] == "restart-in-place"]
     assert findings == [
         f"rank 3 failed with exit code 7: rsctl restarts the ranks of all nodes in place "
         f"(restart {number} of 3)"
         for number in (1, 2)
     ]
+    assert (status["state"], status["restarts_in_place"], status["attempt"]) == ("succeeded", 2, 1)
     assert "  restarts     2 in place, of all ranks\n" in shown
     log = [json.loads(line) for line in rsctl("logs", "@last", "-o", "json").stdout.splitlines()]
     starts = [(line["rank"], line["text"]) for line in log if line["text"].startswith("start ")]
