@@ -1,7 +1,7 @@
 """Finds and strikes the ranks' scripts of a run on one node; standard library only.
 
 rsctl imports it for nodes that are processes of this machine, and runs its text with the Python of
-a container for nodes that are containers: `python - RUN ACTION`, which prints JSON.
+a container for nodes that are containers: `python - RUN ACTION`, whose last line is JSON.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ def main() -> None:
     elif action in ("kill", "kill-reducer"):
         # The first process of a container cannot be killed from within.
         wanted = ranks if action == "kill" else reducers(list(known))
-        print(json.dumps(wanted if wanted == [1] else kill(wanted)))
+        print(json.dumps(wanted), flush=True)  # their end may end the container, and this program
+        if wanted != [1]:
+            print(json.dumps(kill(wanted)))
     else:
         limit = 0 if action == "fill" else None
         print(json.dumps(limit_files(below(ranks, list(known)), limit)))

@@ -246,13 +246,13 @@ def _emulated_containers(run: str) -> dict[str, str]:
 
 
 def _ask_container(run: str, container: str, action: str) -> list[object]:
-    """The answer of the program in a container; empty if it cannot run there."""
+    """The last answer of the program in a container; empty if it cannot run there."""
     argv = ["docker", "exec", "--interactive", container, "sh", "-c", _PYTHON, "sh", run, action]
     text = Path(strike_program.__file__).read_text(encoding="utf-8")
     done = docker.run(argv, text)
     try:
-        return msgspec.json.decode(done.stdout, type=list[object])
-    except msgspec.DecodeError:
+        return msgspec.json.decode(done.stdout.splitlines()[-1], type=list[object])
+    except (IndexError, msgspec.DecodeError):
         return []
 
 
