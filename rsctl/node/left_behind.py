@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable
 
-from rsctl.node.process_tree import tree
+from rsctl.node.process_tree import read_process, tree
 
 _SCRIPT = re.compile(r"[\w.-]+\.(?:py|sh)\b")
 _MOST_NAMED = 3
+_EXEC_SECONDS = 0.2
+_POLL_SECONDS = 0.002
 
 
 def left_behind_finding(replica: str, command: Iterable[str]) -> dict[str, object] | None:
@@ -38,8 +41,18 @@ def left_behind_finding(replica: str, command: Iterable[str]) -> dict[str, objec
 
 
 def _command_line(pid: int) -> str:
+    """The words of a process. The kernel shows none while it starts another program (exec)."""
+    deadline = time.monotonic() + _EXEC_SECONDS
     try:
-        with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
-            return file.read().rstrip("\0").replace("\0", " ")
+        while not (line := _read(pid)) and time.monotonic() < deadline:
+            if read_process(pid).state == "Z":
+                break
+            time.sleep(_POLL_SECONDS)
     except OSError:  # it has just ended
         return ""
+    return line
+
+
+def _read(pid: int) -> str:
+    with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+        return file.read().rstrip("\0").replace("\0", " ")

@@ -47,6 +47,12 @@ def parse_stat(text: str) -> Process:
     )
 
 
+def read_process(pid: int | str) -> Process:
+    """The process with this id. Raises OSError if there is none."""
+    with FileIO(f"/proc/{pid}/stat") as file:  # without the buffers and layers of `open`
+        return parse_stat(file.read().decode(errors="replace"))
+
+
 def tree(root: int) -> list[Process]:
     """The process `root` and all its descendants, as they are now."""
     return _below([root], _all_processes())
@@ -85,13 +91,9 @@ def _all_processes() -> list[Process]:
     processes = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if entry.isdecimal():
-            with suppress(OSError), _open_stat(entry) as stat:  # It may go while we look.
-                processes.append(parse_stat(stat.read().decode(errors="replace")))
+            with suppress(OSError):  # It may go while we look.
+                processes.append(read_process(entry))
     return processes
-
-
-def _open_stat(pid: str) -> FileIO:
-    return FileIO(f"/proc/{pid}/stat")  # without the buffers and layers of `open`
 
 
 def _below(roots: Iterable[int], processes: list[Process]) -> list[Process]:

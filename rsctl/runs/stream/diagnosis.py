@@ -192,7 +192,9 @@ def known_causes(
     """
     killer = killer or Killer()
     texts = [_text(lines), _text(reported)]
-    if ended := _causes(PLATFORM_CAUSES, _text(earlier or lines)):
+    whole = earlier or lines
+    whole_text = _text(whole)
+    if ended := _causes(PLATFORM_CAUSES, whole_text):
         return ended
     found = [_ended_by(killer.command)] if killer.command else []
     found += next(filter(None, (_causes(CAUSES, text) for text in texts)), [])
@@ -202,9 +204,9 @@ def known_causes(
         found = _causes(CAUSES, _errors_in(earlier)) or found
     found = _most_specific(found, exit_code)
     if not found or {each.code for each in found} & _MISSING:
-        found = _causes(SETUP_CAUSES, _text(earlier or lines)) + found
+        found = _causes(SETUP_CAUSES, whole_text) + found
     if found:
-        return _with_warning(found, earlier or lines)
+        return _with_warning(found, whole)
     signal = signal or _signal_of(exit_code)
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
@@ -222,9 +224,7 @@ def known_causes(
         general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
-    return _with_warning(found, earlier or lines) or _unknown(
-        lines, reported, earlier, signal, known
-    )
+    return _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
 
 
 def _is_effect(cause: Finding) -> bool:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from rsctl.node.process_tree import parse_stat
+from rsctl.node.process_tree import read_process
 from rsctl.targets.local.backend import processes_of
 
 _WRAPPER = b"/rsctl/node/rank.py"
@@ -33,8 +33,7 @@ def rank_processes(run: str) -> list[RankProcess]:
             rank = variables.get("RANK") or variables.get("NODE_RANK", "")  # with launcher once
             if rank.isdigit() and not _is_wrapper(pid):
                 replica = variables.get("RSCTL_REPLICA", "")
-                parent = parse_stat(Path(f"/proc/{pid}/stat").read_text(errors="replace")).parent
-                found[pid] = RankProcess(int(rank), replica, pid), parent
+                found[pid] = RankProcess(int(rank), replica, pid), read_process(pid).parent
     first = [rank for rank, parent in found.values()
              if parent not in found or found[parent][0].rank != rank.rank]  # fmt: skip
     return sorted(first)

@@ -8,7 +8,7 @@ repository or a key.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import ACCESS_DENIED, AwsError
@@ -29,27 +29,39 @@ def permission_checks(aws: Aws, identity: str, plan: Plan) -> Iterator[Check]:
     """Whether `identity` may submit the plan, and the plan's role may run it."""
     body = plan.request["body"]
     role = body["RoleArn"]
-    submission = _needs_of_submission(str(aws.region), body)
+    partition, account = identity.split(":")[1:5:3]
+    owner = _Owner(partition, account, str(aws.region))
+    submission = _needs_of_submission(owner, body)
     yield _check(aws, "permissions", identity, submission, "a submission")
     if str(role).startswith("arn:"):
-        job = _needs_of_job(str(aws.region), body)
+        job = _needs_of_job(owner, body)
         yield _check(aws, "role permissions", role, job, "the job", "targets.sagemaker.role")
 
 
-def _needs_of_submission(region: str, body: dict[str, Any]) -> Needs:
-    partition, account = _owner(body["RoleArn"])
-    job = f"arn:{partition}:sagemaker:{region}:{account}:training-job/{body['TrainingJobName']}"
+class _Owner(NamedTuple):
+    """Whose resources the job's are: the account of the identity that submits it."""
+
+    partition: str
+    account: str
+    region: str
+
+    def arn(self, service: str, name: str) -> str:
+        return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{name}"
+
+
+def _needs_of_submission(owner: _Owner, body: dict[str, Any]) -> Needs:
+    job = owner.arn("sagemaker", f"training-job/{body['TrainingJobName']}")
     calls = ("CreateTrainingJob", "DescribeTrainingJob", "StopTrainingJob", "AddTags", "ListTags")
     return {
         job: [f"sagemaker:{call}" for call in calls],
         str(body["RoleArn"]): ["iam:PassRole"],
-        f"{_log_group(region, body)}:*": ["logs:FilterLogEvents"],
+        owner.arn("logs", f"log-group:{GROUP}:*"): ["logs:FilterLogEvents"],
         "*": ["cloudwatch:GetMetricData"],
     }
 
 
-def _needs_of_job(region: str, body: dict[str, Any]) -> Needs:
-    group = _log_group(region, body)
+def _needs_of_job(owner: _Owner, body: dict[str, Any]) -> Needs:
+    group = owner.arn("logs", f"log-group:{GROUP}")
     needs = {
         f"{group}:*": ["logs:CreateLogStream"],
         f"{group}:log-stream:{body['TrainingJobName']}/any": ["logs:PutLogEvents"],
@@ -60,7 +72,7 @@ def _needs_of_job(region: str, body: dict[str, Any]) -> Needs:
             return
         bucket, _, key = uri.removeprefix("s3://").partition("/")
         key = f"{key.rstrip('/')}/any".lstrip("/") if is_folder else key
-        arn = f"arn:{_owner(body['RoleArn'])[0]}:s3:::{bucket}"
+        arn = f"arn:{owner.partition}:s3:::{bucket}"
         objects = needs.setdefault(f"{arn}/{key}", [])
         objects += [action for action in actions if action not in objects]
         if "s3:GetObject" in actions:
@@ -75,22 +87,9 @@ def _needs_of_job(region: str, body: dict[str, Any]) -> Needs:
     image = body["AlgorithmSpecification"].get("TrainingImage")
     repository = uri_repository(image) if image else None
     if repository and repository.kind is Kind.ECR and (ecr := repository.ecr):
-        partition = _owner(body["RoleArn"])[0]
-        arn = f"arn:{partition}:ecr:{ecr.region}:{ecr.account}:repository/{repository.path}"
+        arn = f"arn:{owner.partition}:ecr:{ecr.region}:{ecr.account}:repository/{repository.path}"
         needs[arn] = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     return needs
-
-
-def _owner(role: str) -> tuple[str, str]:
-    """The partition and the account of a role's ARN; of a role without one, any."""
-    parts = role.split(":")
-    return (parts[1], parts[4]) if len(parts) > 5 else ("aws", "*")
-
-
-def _log_group(region: str, body: dict[str, Any]) -> str:
-    """The ARN of the log group of training jobs, without what follows its name."""
-    partition, account = _owner(body["RoleArn"])
-    return f"arn:{partition}:logs:{region}:{account}:log-group:{GROUP}"
 
 
 def _check(
