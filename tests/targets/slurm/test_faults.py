@@ -165,10 +165,10 @@ def test_a_requeue_by_an_administrator(rsctl: Rsctl, keys: Keys, forgetful: Slur
     wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
     forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
     done = rsctl("logs", "--follow", run)
-    lines = [line for line in done.stdout.splitlines() if "attempt" in line]
-    assert lines == ["worker-0 | attempt 0", "worker-0 | attempt 1"]
     status = rsctl.status(run)
-    assert (status["state"], status["attempt"]) == ("succeeded", 2)
+    assert (status["state"], status["attempt"]) == ("succeeded", 2), (done, status)
+    lines = [line for line in done.stdout.splitlines() if "attempt" in line]
+    assert lines == ["worker-0 | attempt 0", "worker-0 | attempt 1"], (done, status)
 
 
 def test_a_soft_stop(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
