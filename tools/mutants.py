@@ -68,7 +68,7 @@ _ALSO_TESTED_BY = {
     ],
     "rsctl/bench": ["tests/cli/test_plan_packed.py"],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
-    "rsctl/targets/local": ["tests/targets/test_drill.py", "tests/targets/test_interrupts.py"],
+    "rsctl/targets/local": ["tests/targets/drill", "tests/targets/test_interrupts.py"],
     "rsctl/targets/sagemaker": [
         *_BOTH_CLOUDS,
         *("tests/results/tracking/test_sagemaker.py", "tests/images/registry/test_aws.py"),

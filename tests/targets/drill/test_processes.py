@@ -1,48 +1,15 @@
-"""`rsctl drill` on real jobs: faults that strike, jobs that survive them, and jobs that do not."""
+"""`rsctl drill` on processes: faults that strike, jobs that survive them, and jobs that do not."""
 
 from __future__ import annotations
 
-import json
-import shutil
 import signal
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
-
-from .conftest import Done, Rsctl
-
-SCRIPT = Path(__file__).parents[1] / "kit" / "scripts" / "drilled.py"
-REHEARSED = ("--rehearse", "--rehearse-with", "process")
-
-
-def write_job(rsctl: Rsctl, variant: str = "good", steps: int = 24, **keys: Any) -> str:
-    """Two workers of a training that says its steps, without torch."""
-    keys.setdefault("workers", {"count": 2})
-    arguments = [variant, str(steps), "0.25"]
-    job = rsctl.write_job(
-        run={"script": "drilled.py", "args": arguments, "launcher": "once"}, **keys
-    )
-    shutil.copy(SCRIPT, rsctl.folder / "source")
-    return job
-
-
-def drill(rsctl: Rsctl, job: str, *options: str) -> tuple[Done, dict[str, dict[str, Any]]]:
-    """The command, and the result of each fault."""
-    done = rsctl("drill", job, "-o", "json", *options)
-    found = json.loads(done.stdout)
-    assert "faults" in found, done.stderr
-    return done, {result["fault"]: result for result in found["faults"]}
-
-
-def assert_nothing_is_left(rsctl: Rsctl) -> None:
-    for run in rsctl.runs():
-        assert run["ended"] is not None, run
-        assert rsctl.processes(run["run"]) == []
+from tests.targets.conftest import Rsctl
+from tests.targets.drill.drills import assert_nothing_is_left, drill, write_job
 
 
 def test_a_job_that_survives(rsctl: Rsctl) -> None:
@@ -161,90 +128,6 @@ def test_what_cannot_be_drilled(rsctl: Rsctl) -> None:
     failing = rsctl("drill", rsctl.write_job(bash="exit 3"))
     assert failing.exit_code == 1
     assert "the run without a fault failed: worker-0 failed with exit code 3" in failing.stderr
-
-
-@pytest.mark.parametrize(
-    ("target", "bucket", "faults"),
-    [
-        ("vertex", "gs://bucket/c", "preemption,stock-out,killed-worker"),
-        ("sagemaker", "s3://bucket/c", "preemption,stock-out,notice-30s"),
-    ],
-)
-def test_rehearsed_clouds(rsctl: Rsctl, target: str, bucket: str, faults: str) -> None:
-    limits = {"spot": True, "timeout": "1h"}
-    job = write_job(rsctl, image={"base": "b"}, checkpoints=bucket, limits=limits)
-    quick = ("--behaviour", "pace=0.02", "--behaviour", "grace=5")
-    done, found = drill(rsctl, job, "-t", target, *REHEARSED, *quick, "--faults", faults)
-    assert done.exit_code == 0, found
-    for name in ("preemption", "stock-out"):
-        assert (found[name]["verdict"], found[name]["course"]) == ("survived", "restarted")
-        assert found[name]["exit_code"] == 0
-        assert found[name]["resumed_at"] > 2
-        assert found[name]["dollars_lost"] is not None
-    if target == "sagemaker":
-        assert found["notice-30s"]["remarks"] == []
-    else:
-        assert found["killed-worker"]["course"] == "resumed"
-    buckets = rsctl.home / "rehearsal" / bucket[:2] / "bucket" / "c"
-    assert sorted(path.name for path in buckets.iterdir()) == sorted(
-        {run["run"] for run in rsctl.runs() if (buckets / run["run"]).exists()}
-    )
-
-
-@pytest.mark.parametrize(
-    ("target", "bucket"), [("vertex", "gs://bucket/c"), ("sagemaker", "s3://bucket/c")]
-)
-def test_a_reducer_of_a_rehearsed_cloud(rsctl: Rsctl, target: str, bucket: str) -> None:
-    """The workers continue without its program."""
-    fallback = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": "fallback"}}
-    image, limits = {"base": "b", "transport": "rsctl"}, {"timeout": "1h"}
-    job = write_job(rsctl, image=image, checkpoints=bucket, limits=limits, **fallback)
-    quick = ("--behaviour", "pace=0.02")
-    faults = ("--faults", "killed-reducer")
-    done, found = drill(rsctl, job, "-t", target, *REHEARSED, *quick, *faults)
-    assert done.exit_code == 0, found
-    killed = found["killed-reducer"]
-    assert killed["strike"] == "SIGKILL to the program of reducer-0"
-    assert (killed["verdict"], killed["course"], len(killed["runs"])) == (
-        "survived",
-        "continued",
-        1,
-    ), killed
-
-
-@needs_docker
-def test_a_reducer_in_a_container(rsctl: Rsctl) -> None:
-    fallback = {"reducers": {"count": 1}, "comm": {"on_reducer_loss": "fallback"}}
-    image = {"base": BASE, "transport": "rsctl"}
-    job = write_job(rsctl, image=image, checkpoints="gs://bucket/c", steps=60, **fallback)
-    done, found = drill(rsctl, job, "-t", "vertex", "--rehearse", "--faults", "killed-reducer")
-    killed = found["killed-reducer"]
-    assert (done.exit_code, killed["course"]) == (0, "continued"), killed
-    assert killed["strike"] == "SIGKILL to the program of reducer-0"
-
-
-# An early strike: the job still runs when a busy machine's engine has struck it.
-CONTAINERS = ("-t", "compose", "--at-step", "6", "--patience", "5s")
-
-
-@needs_docker
-def test_containers(rsctl: Rsctl) -> None:
-    job = write_job(rsctl, steps=64, image={"base": BASE})
-    done, found = drill(rsctl, job, *CONTAINERS, "--faults", "preemption,killed-worker,full-disk")
-    assert done.exit_code == 0, found
-    for result in found.values():
-        assert (result["verdict"], result["course"]) == ("survived", "resumed"), result
-
-
-@needs_docker
-def test_nodes_that_leave_without_an_end(rsctl: Rsctl) -> None:
-    job = write_job(rsctl, steps=40, image={"base": BASE})
-    done, found = drill(rsctl, job, *CONTAINERS, "--faults", "dropped-node,stopped-node")
-    stopped, dropped = found["stopped-node"], found["dropped-node"]
-    assert (done.exit_code, stopped["verdict"]) == (1, "not-survived"), stopped
-    assert stopped["strike"] == "docker pause of worker-1"
-    assert dropped["strike"] == "docker network disconnect of worker-1", dropped
-    assert dropped["reasons"] == ["the job succeeded without the node"]
 
 
 @pytest.mark.parametrize(
