@@ -43,7 +43,7 @@ _HOROVODRUN = spec(
     "config_file binding_args",
 )
 _HOROVODRUN_SHORT = {
-    **{"n": "np", "H": "host", "hosts": "host", "hostfile": "hostfile", "p": "ssh_port"},
+    **{"n": "np", "H": "host", "hosts": "host", "p": "ssh_port"},
     **{"num_proc": "np", "network_interfaces": "network_interface"},
 }
 _HOROVOD_ENV = {

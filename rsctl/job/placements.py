@@ -170,9 +170,10 @@ def _input(given: Union[Location, Input], target: str, region: str) -> Union[Loc
     if not isinstance(given, Input):
         return Location(_in_region(given, region))
     uri = given.uri
-    if isinstance(uri, LocationPerTarget) and hasattr(uri, target):
-        return replace(given, uri=replace(uri, **{target: _location(uri.on(target), region)}))
-    return replace(given, uri=Location(_in_region(uri, region)))
+    if not isinstance(uri, LocationPerTarget):
+        return replace(given, uri=Location(_in_region(uri, region)))
+    own = _location(uri.on(target), region)
+    return replace(given, uri=replace(uri, **{target: own})) if own else given
 
 
 def _location(given: Optional[Location], region: str) -> Optional[Location]:

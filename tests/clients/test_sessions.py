@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,7 @@ from rsctl.clients.sessions import (
     aws_client,
     aws_regions,
     aws_session,
+    connection_problem,
     google_request,
     google_session,
     http_session,
@@ -332,6 +334,18 @@ def test_no_access_token_goes_out_in_clear() -> None:
     session = google_session(make(token="ya29.secret"), Endpoints())
     message = refused(lambda: session.get(f"{ELSEWHERE}/v1?key=secret"))
     assert "secret" not in message.replace("in clear", "")
+
+
+def test_why_no_answer_came_without_the_layers_around_it() -> None:
+    with socket.socket() as bound:  # and nothing listens there
+        bound.bind(("127.0.0.1", 0))
+        with pytest.raises(requests.ConnectionError) as caught:
+            http_session(total=0).get(f"http://127.0.0.1:{bound.getsockname()[1]}/")
+    reason = connection_problem(caught.value)
+    assert reason.endswith("Connection refused")
+    assert "host=" not in reason
+    assert connection_problem(requests.ConnectionError(TimeoutError())) == "TimeoutError"
+    assert len(connection_problem(OSError("x" * 1000))) == 500
 
 
 def test_a_redirection_leads_nowhere_in_clear() -> None:

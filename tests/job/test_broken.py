@@ -9,6 +9,9 @@ from typing import Any
 import yaml
 
 from rsctl.findings import Finding
+from rsctl.job.job import Job
+from rsctl.job.other_launchers import KEYS
+from rsctl.job.types import SpecType, key_paths
 from rsctl.job.yaml_errors import explain
 
 DOCUMENTED = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
@@ -33,6 +36,10 @@ def test_values_of_the_file_reach_the_terminal_escaped(read_text: Any) -> None:
         assert "".join([finding.message, finding.remedy or "", finding.path or ""]).isprintable(), (
             finding
         )
+
+
+def test_the_names_of_other_launchers_lead_to_keys_that_exist() -> None:
+    assert {*KEYS.values()} <= {*key_paths(SpecType(Job))}
 
 
 def test_an_error_without_a_place_is_one_of_the_file() -> None:

@@ -50,6 +50,9 @@ def found(line: str) -> Launched:
         ("mpiexec.hydra -n4 -ppn 4 python -u train.py", 1, 4, MPI),
         ("mpirun --timeout 60 -np 2 train.py", 1, 2, MPI | {"limits.timeout": "60s"}),
         ("horovodrun -np 8 -H a:4,b:4 python train.py", 2, 4, MPI | NODES),
+        ("horovodrun -n 4 -H a:2,b:2 -p 22 train.py", 2, 2, MPI | NODES),
+        ("horovodrun --num-proc 8 --hosts a:4,b:4 train.py", 2, 4, MPI | NODES),
+        ("horovodrun --hostfile hosts --network-interfaces eth0 train.py", 2, 4, MPI | NODES),
         ("python -m horovod.runner.launch -np 2 train.py", 1, 2, MPI),
         ("srun -N2 --ntasks-per-node=4 python train.py", 2, 4, SLURM),
         ("srun -n 8 -N 2 python train.py", 2, 4, SLURM),
@@ -147,6 +150,9 @@ def test_slurm_s_options() -> None:
         "targets.slurm.srun": ["--comment=x"],
     }
     assert "srun: omitted --label: rsctl does this itself" in command.remarks
+    ours = "-l, -u, -o a, -e b, -i c, --jobid 7, --mpi pmix, -Q, -v"
+    command = found(f"srun {ours.replace(',', '')} train.py")
+    assert command.remarks[-1] == f"srun: omitted {ours}: rsctl does this itself"
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.findings import error
 from rsctl.job.document import read
+from rsctl.job.installed_targets import with_options
 from rsctl.job.job import Job
 from rsctl.job.placements import placement_findings, placements_of
+from rsctl.job.values import value_on
 from rsctl.target_info import target_info
 
 REGIONS = ["us-central1", "europe-west4"]
@@ -102,6 +105,21 @@ def test_a_repository_of_the_region(tmp_path: Path, image: str) -> None:
     ]
     names = [getattr(repository, "vertex", repository) for repository in repositories]
     assert names == [f"{region}/p/a" for region in REGIONS for _ in range(2)]
+
+
+def test_a_target_of_a_package_needs_no_values_of_its_own(tmp_path: Path) -> None:
+    given = job(tmp_path, image='uri: a/b:1, repository: {vertex: "v/{region}"}')
+    mine = replace(VERTEX, name="mine")
+    placed = placements_of(with_options(given, "mine", given.targets.vertex), mine)
+    assert [str(each.placement) for each in placed][::2] == [f"{r}, n1-standard-4" for r in REGIONS]
+    for each in placed:
+        repository = each.job.image.repository
+        assert (value_on(repository, "mine"), value_on(repository, "vertex")) == (
+            None,
+            "v/{region}",
+        )
+        assert each.job.inputs["c"] == given.inputs["c"]
+        assert each.job.targets.mine.region == each.placement.region  # type: ignore[attr-defined]
 
 
 def test_one_region_and_one_machine_are_one_place_with_no_items(tmp_path: Path) -> None:

@@ -115,6 +115,16 @@ def test_a_matrix_of_what_is_no_targets_own_needs_no_targets_options(
     assert document.require_job().targets == Targets()
 
 
+@pytest.mark.parametrize(
+    "matrix", ["{targets.vertex.region: [a, b]}", "{targets: [{vertex: {region: a}}]}"]
+)
+def test_a_matrix_of_a_targets_options_needs_no_others(read_text: Any, matrix: str) -> None:
+    """To import the options of all targets takes time."""
+    document = read_text(f"name: j\nrun: {{module: x}}\nmatrix: {matrix}\n")
+    assert document.findings == []
+    assert msgspec.structs.asdict(document.require_job().targets).keys() == {"vertex"}
+
+
 def test_defaults(folder: Path) -> None:
     job = job_of("minimal", folder)
     assert (job.name, job.target, job.run.script, job.run.launcher) == (

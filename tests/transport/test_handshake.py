@@ -76,6 +76,24 @@ def test_a_reducer_that_does_not_know_the_token_is_refused() -> None:
         thread.join()
 
 
+def test_frames_of_a_handshake_come_whole_whatever_the_pieces() -> None:
+    """What stands behind a frame is left for the engine that takes the connection."""
+    here, there = socket.socketpair()
+
+    class InPieces(socket.socket):
+        def recv(self, most: int, flags: int = 0) -> bytes:
+            return super().recv(min(most, 45), flags)
+
+    with here, InPieces(fileno=there.detach()) as sock:
+        for kind, size in ((frames.HELLO, 100), (frames.CHALLENGE, 32)):
+            here.sendall(frames.header(kind, payload=size).pack() + bytes([kind]) * size)
+        here.sendall(b"rest")
+        handshake = Handshake(sock)
+        assert handshake.read(frames.HELLO, 92, 219)[1] == bytes([frames.HELLO]) * 100
+        assert handshake.read(frames.CHALLENGE, 32, 32)[1] == bytes([frames.CHALLENGE]) * 32
+        assert sock.recv(100) == b"rest"
+
+
 def test_a_recorded_handshake_is_worth_nothing(pool: Pool) -> None:
     pool.start(1)
     here, there = socket.socketpair()

@@ -72,6 +72,32 @@ def test_each_variable_is_a_setting() -> None:
     assert WorkerSettings.from_env(_ENVIRON | dict.fromkeys(more, "")) == known
 
 
+@pytest.mark.parametrize(
+    ("variable", "lowest", "too_low", "highest", "too_high"),
+    [
+        ("RANK", "0", "-1", "3", "4"),
+        ("WORLD_SIZE", "2", "1", None, None),  # of rank 1
+        ("RSCTL_EPOCH", "0", "-1", "4294967295", "4294967296"),
+        ("RSCTL_NET_BANDWIDTH", "0", "-1", None, "inf"),
+        ("RSCTL_TRANSPORT_MTU", "576", "575", None, "inf"),
+        ("RSCTL_TRANSPORT_FRAME", "4096", "4095", "1048576", "1048577"),
+        ("RSCTL_TRANSPORT_WINDOW", "1", "0", "1024", "1025"),
+        ("RSCTL_TRANSPORT_FLOWS", "1", "0", "64", "65"),
+        ("RSCTL_TRANSPORT_SILENCE", "0.1", "0.09", None, "inf"),
+        ("RSCTL_TRANSPORT_TIMEOUT", "0.1", "0.09", None, "inf"),
+        ("RSCTL_TRANSPORT_PATIENCE", "0", "-0.1", None, "nan"),
+    ],
+)
+def test_numbers_at_their_limits(
+    variable: str, lowest: str, too_low: str, highest: str | None, too_high: str | None
+) -> None:
+    for text in filter(None, (lowest, highest)):
+        WorkerSettings.from_env(_ENVIRON | {variable: text})
+    for text in filter(None, (too_low, too_high)):
+        with pytest.raises(TransportError, match=r"must be a number of at"):
+            WorkerSettings.from_env(_ENVIRON | {variable: text})
+
+
 @pytest.mark.parametrize("text", ["", "0", "false", "OFF", " no "])
 def test_tls_that_is_not_wanted(text: str) -> None:
     assert WorkerSettings.from_env(_ENVIRON | {"RSCTL_TRANSPORT_TLS": text}).tls is None

@@ -62,8 +62,8 @@ class CodeBuild:
         with pack_context(recipe) as context:
             location = self._stage(context, log)
         build = self._start(build_request(recipe, self._options, location, uuid.uuid4().hex))
-        log.add_line(f"CodeBuild {build['id']}")
         try:
+            log.add_line(f"CodeBuild {build['id']}")
             end = self._follow(build["id"], log)
         except KeyboardInterrupt:
             self._aws.request("codebuild", "stop_build", {"id": build["id"]})

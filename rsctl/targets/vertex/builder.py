@@ -57,8 +57,8 @@ class CloudBuild:
         is_ours = build is None
         if build is None:
             build = self._start(recipe, log, {_id(b) for b in before})
-        log.add_line(f"Cloud Build {_id(build)}: {build.get('logUrl', '')}")
         try:
+            log.add_line(f"Cloud Build {_id(build)}: {build.get('logUrl', '')}")
             end = self._follow(_id(build), log)
         except KeyboardInterrupt:
             if is_ours:

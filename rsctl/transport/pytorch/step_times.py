@@ -175,7 +175,7 @@ def summary(steps: Sequence[TimedStep]) -> dict[str, object]:
     are the quartiles of `seconds`.
     """
     lengths = [step.seconds for step in steps]
-    low, _, high = quantiles(lengths, n=4) if len(lengths) > 1 else lengths * 3
+    low, _, high = quantiles(lengths, n=4, method="inclusive") if len(lengths) > 1 else lengths * 3
     return {
         "steps": len(steps),
         "seconds": round(median(lengths), 6),

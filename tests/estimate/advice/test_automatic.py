@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 import rsctl.api
+from rsctl.estimate.advice.automatic import automatic_reducers
+from rsctl.estimate.catalog import load
+from rsctl.job.document import read
 from rsctl.targets.base import Plan
 
 LARGE = {"parameters": "340M", "step_seconds": 0.3}
@@ -63,6 +67,17 @@ def test_a_small_model_gets_none(tmp_path: Path, cloud: dict[str, Any]) -> None:
     count, note = reducers(rsctl.api.plan(job_file(tmp_path, cloud, SMALL)))
     assert count == 0
     assert "they would cost more than they save, according to model.step_seconds" in note
+
+
+def test_without_prices_a_small_model_gains_nothing(tmp_path: Path) -> None:
+    job = read(job_file(tmp_path, VERTEX, SMALL)).require_job()
+    unpriced = replace(load("vertex").machines["n1-standard-4"], name="unpriced-4")
+    found = automatic_reducers(job, "vertex", unpriced, unpriced)
+    assert found is not None
+    assert (found.reducers, found.why) == (
+        0,
+        "no gain, according to model.step_seconds: a step of 0.502 s without; see rsctl advise",
+    )
 
 
 def test_a_large_one_gets_what_advice_says_of_the_same_machine(tmp_path: Path) -> None:

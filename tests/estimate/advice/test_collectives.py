@@ -106,6 +106,29 @@ def test_a_single_worker_sends_its_gradients_to_its_reducer() -> None:
         assert exchange(topology, cluster, K, IDEAL).topology == "none"
 
 
+def test_an_exchange_of_gpus_through_reducers_by_its_parts() -> None:
+    """rsctl's binding copies before and after; NCCL's plugin meanwhile, in small pieces."""
+    gpus = replace(cpus(4, 4, 100e3), ranks=8, inside=A100)
+    inside, copies = 2 * 7 / 8 * K / (12 * 20e9), 2 * K / 8 / 24e9
+    ours = exchange("pool", gpus, K, IDEAL)
+    plugin = exchange("pool", replace(gpus, shares_work=False), K, IDEAL)
+    wire = K / cost_model.net_rate(100e9)
+    for found in (ours, plugin):
+        assert set(found.parts) == {"workers' network", "PCIe", "GPUs' links", "latency"}
+        assert found.parts["PCIe"] == pytest.approx(copies)
+        assert found.parts["GPUs' links"] == pytest.approx(inside)
+        assert found.parts["workers' network"] == pytest.approx(wire, rel=0.05)
+    # The first block on its way; for the plugin also NCCL's latency.
+    chain = nccl.latency_seconds("collnet-chain", "Simple", nccl.Ranks(4, 8, 12.5e9, A100))
+    fill = ours.parts["latency"]
+    assert 0 < fill < 0.05 * wire
+    assert plugin.parts["latency"] == pytest.approx(chain + fill)
+    assert (ours.delay_seconds, plugin.delay_seconds) == (fill, 0.0)
+    network = ours.parts["workers' network"]
+    assert ours.seconds == pytest.approx(network + copies + inside + fill)
+    assert plugin.seconds == pytest.approx(max(network, copies) + inside + chain + fill)
+
+
 @pytest.mark.parametrize(
     ("workers", "reducers", "topology", "expected"),
     [

@@ -93,6 +93,7 @@ def test_without_gradients_there_is_nothing_to_wait_for() -> None:
     nothing = Profile(gradient_bytes=0, step_seconds=0.5, buckets=())
     step = predict(nothing, SLOW, "ring", UNCALIBRATED)
     assert (step.topology, step.step_seconds, step.exchange_seconds) == ("none", 0.5, 0.0)
+    assert (step.bottleneck, step.efficiency, step.exposed_seconds) == ("computation", 1.0, 0.0)
 
 
 def test_large_buckets_send_less_often() -> None:

@@ -40,6 +40,19 @@ def test_the_smallest_machine_that_fits(accelerator: str | None, machine: str | 
     assert (found.name if found else None) == machine
 
 
+@pytest.mark.parametrize(
+    ("machine", "needs"),
+    [
+        ("a3-highgpu-8g", "Google's plugin for NCCL in the image"),
+        ("a3-megagpu-8g", "Google's plugin for NCCL in the image"),
+        ("a4-highgpu-8g", "the variables of /usr/local/gib/scripts/set_nccl_env.sh"),
+        ("a2-highgpu-8g", None),
+    ],
+)
+def test_what_nccl_needs_to_use_a_machines_own_transport(machine: str, needs: str | None) -> None:
+    assert CATALOG.machines[machine].nccl_needs == needs
+
+
 def test_every_accelerator_that_is_sold_can_be_had() -> None:
     sold = {name for name, gpu in CATALOG.gpus.items() if not gpu.retired}
     had = {

@@ -51,13 +51,18 @@ def test_a_registry_that_does_not_say_the_digest(serve: StartScript) -> None:
     assert find_pushed(f"{script.host}/a:v1", None) == expected
 
 
-def test_a_token_is_fetched_with_the_password_and_used(serve: StartScript) -> None:
+@pytest.mark.parametrize(("query", "given"), [("?x=1", {"x": ["1"]}), ("", {})])
+def test_a_token_is_fetched_with_the_password_and_used(
+    serve: StartScript, query: str, given: dict[str, list[str]]
+) -> None:
     def answer(request: Request) -> Answer:
         if request.path.startswith("/token"):
             return 200, {}, json.dumps({"access_token": "t0ken"}).encode()
         if request.headers.get("Authorization") == "Bearer t0ken":
             return FOUND
-        realm = f'Bearer realm="{script.url}/token?x=1",service="s v",scope="repository:a/b:pull"'
+        realm = (
+            f'Bearer realm="{script.url}/token{query}",service="s v",scope="repository:a/b:pull"'
+        )
         return 401, {"WWW-Authenticate": realm}, b""
 
     script = serve(answer)
@@ -66,7 +71,7 @@ def test_a_token_is_fetched_with_the_password_and_used(serve: StartScript) -> No
     _, token, _ = script.requests
     assert token.headers["Authorization"] == basic("alice", "pa:ss")
     assert parse_qs(urlsplit(token.path).query) == {
-        "x": ["1"],
+        **given,
         "service": ["s v"],
         "scope": ["repository:a/b:pull,push"],
     }
@@ -127,7 +132,11 @@ def test_a_log_in_server_that_refuses(serve: StartScript) -> None:
     )
     with pytest.raises(RsctlError) as anonymous:
         find_pushed(f"{script.host}/a:v1", None)
-    assert refusal(anonymous.value)[:2] == ("ENVIRONMENT", "login-missing")
+    assert refusal(anonymous.value) == (
+        *("ENVIRONMENT", "login-missing"),
+        f"{script.host} gives anonymous requests no access to a",
+        f"run `docker login {script.host}`",
+    )
 
 
 @pytest.mark.parametrize(

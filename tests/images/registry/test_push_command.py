@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,8 @@ def registry(serve: StartScript) -> Script:
     return serve(lambda request: (200, {"Docker-Content-Digest": DIGEST}, b""))
 
 
-def program(folder: Path, body: str) -> str:
-    path = folder / "docker"
+def program(folder: Path, body: str, name: str = "docker") -> str:
+    path = folder / name
     path.write_text(f"#!/bin/sh\n{body}\n")
     path.chmod(0o700)
     return str(path)
@@ -74,6 +76,25 @@ def test_docker_is_given_a_helper_and_which_engine_to_use(
     assert json.loads(said[4])["Secret"] == "***"
 
 
+def test_a_folder_in_which_no_program_runs(
+    registry: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system that is mounted noexec."""
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    with pytest.raises(RsctlError) as refused:
+        push("docker", f"{registry.host}/a:v1", Login(registry.host, "alice", "x"), silent)
+    assert refusal(refused.value) == (
+        *("ENVIRONMENT", "noexec"),
+        f"programs cannot run in {tempfile.gettempdir()}, which must hold the credential helper",
+        "set TMPDIR to a folder on a file system that is not mounted noexec",
+    )
+
+
+@pytest.mark.parametrize("shown", ['a"b', 'a\\"b', "YWxpY2U6YSJi"], ids=["text", "json", "basic"])
+def test_a_secret_is_hidden_in_each_form(shown: str) -> None:
+    assert Login("host", "alice", 'a"b').hide(f"with {shown} once") == "with *** once"
+
+
 def test_without_a_log_in_docker_keeps_its_own_configuration(
     registry: Script, tmp_path: Path
 ) -> None:
@@ -109,11 +130,16 @@ def test_an_immutable_tag_that_has_another_image(
     )
 
 
-def test_somebody_else_pushed_at_the_same_time(registry: Script, tmp_path: Path) -> None:
-    docker = program(tmp_path, f"echo v1: digest: {OTHER} size: 528")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("docker", f"echo v1: digest: {OTHER} size: 528"), ("podman", f"echo {OTHER} > $3")],
+)
+def test_somebody_else_pushed_at_the_same_time(
+    registry: Script, tmp_path: Path, name: str, said: str
+) -> None:
     reference = f"{registry.host}/a:v1"
     with pytest.raises(RsctlError) as refused:
-        push(docker, reference, None, silent)
+        push(program(tmp_path, said, name), reference, None, silent)
     assert refusal(refused.value) == (
         *("REFUSED", "push-overtaken"),
         f"{reference} was pushed as {OTHER}, but the registry shows {DIGEST} for that tag",

@@ -201,13 +201,15 @@ def test_a_token_that_expires_is_renewed(
     assert google.count("oauth2.token") > 2
 
 
+@pytest.mark.parametrize("line", ["Cloud Build ", "waiting"])
 def test_an_interruption_cancels_the_build(
-    google: CloudBuildEmulator, docker: FakeDocker, screen: Screen
+    google: CloudBuildEmulator, docker: FakeDocker, screen: Screen, line: str
 ) -> None:
+    """Also as soon as its name is shown."""
     docker.build("echo '#1 [1/1] RUN x'; echo '#1 0.1 waiting'; while :; do sleep 0.05; done")
 
     def interrupt(event: BuildEvent) -> None:
-        if event == BuildOutput("waiting", 1):
+        if isinstance(event, BuildOutput) and event.line.startswith(line):
             raise KeyboardInterrupt
 
     screen.at = interrupt

@@ -90,13 +90,15 @@ def test_the_log_may_come_late_and_in_pages(
     assert lines == [f"line {n}" for n in range(100)]
 
 
+@pytest.mark.parametrize("line", ["CodeBuild ", "waiting"])
 def test_an_interruption_stops_the_build(
-    aws: CodeBuildEmulator, docker: FakeDocker, screen: Screen
+    aws: CodeBuildEmulator, docker: FakeDocker, screen: Screen, line: str
 ) -> None:
+    """Also as soon as its name is shown."""
     docker.build("echo '#1 [1/1] RUN x'; echo '#1 0.1 waiting'; while :; do sleep 0.05; done")
 
     def interrupt(event: BuildEvent) -> None:
-        if event == BuildOutput("waiting", 1):
+        if isinstance(event, BuildOutput) and event.line.startswith(line):
             raise KeyboardInterrupt
 
     screen.at = interrupt

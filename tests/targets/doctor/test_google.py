@@ -196,6 +196,17 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
     ]
 
 
+def test_the_roles_that_have_what_is_missing(cloud: Cloud, job_of: JobOf) -> None:
+    cloud.granted.clear()
+    assert one_check("permissions", job_of) == (
+        "warning",
+        "missing: aiplatform.customJobs.create, aiplatform.customJobs.get, "
+        "aiplatform.customJobs.list, aiplatform.customJobs.cancel, logging.logEntries.list, "
+        "monitoring.timeSeries.list",
+        "ask for roles/aiplatform.user, roles/logging.viewer, roles/monitoring.viewer",
+    )
+
+
 def test_without_credentials_nothing_else_is_asked(job_of: JobOf) -> None:
     (check,) = google_checks(job_of(JOB), PLAN)
     assert (check.name, check.verdict) == ("credentials", "error")

@@ -191,6 +191,14 @@ def test_reducers_have_variables_of_their_own_and_the_platform_is_the_images(pla
     assert {service["platform"] for service in found.values()} == {"linux/arm64"}
 
 
+def test_a_single_worker_may_have_a_reducer(plan: Render) -> None:
+    text = "name: job\nimage: {base: b, source: .}\nrun: {command: [a], launcher: once}\n"
+    found = services(plan(f"{text}reducers: {{count: 1}}\ncomm: {{backend: rsctl}}\n"))
+    assert list(found) == ["worker-0", "reducer-0"]
+    commands = [service["command"] for service in found.values()]
+    assert commands[0] == commands[1]  # each program finds its role itself
+
+
 def test_a_secret_is_named_but_not_given(plan: Render) -> None:
     assert "s3cret" not in json.dumps(plan(FULL))
 

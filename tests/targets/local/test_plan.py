@@ -144,6 +144,7 @@ def test_what_a_local_target_cannot_do_is_an_error_with_place_and_remedy(
         ("workers: {count: 2}\nreducers: {count: auto}", "reducers.count"),
         ("limits: {queue: 30m}", "limits.queue"),
         ("limits: {spot: true}", "limits.spot"),
+        ("limits: {restarts: platform}", "limits.restarts"),
     ],
 )
 @pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])

@@ -86,6 +86,16 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             )
         ],
     ),
+    "a reservation by its short name": (
+        {
+            **vertex(reservation=["mine", "projects/p-1/zones/us-central1-a/reservations/mine"]),
+            "workers": {"accelerator": "l4"},
+        },
+        [
+            "error targets.vertex.reservation[0]: 'mine' is not a reservation's full name -> "
+            "write projects/PROJECT/zones/ZONE/reservations/NAME"
+        ],
+    ),
     "a project that would change the path of the URL": (
         vertex(project="p/../x"),
         [

@@ -202,6 +202,12 @@ def test_fragments_travel_one_after_another_and_agree_at_a_barrier(run: Run) -> 
     assert "(outer nesterov, lr 0.7, momentum 0.9, 3 fragments)" in ended.messages[0]
 
 
+def test_a_barrier_leaves_alone_what_has_no_average(run: Run) -> None:
+    options = ("--optimizer", "counting", "--steps", "6", "--barrier", "5")
+    ended = run("local.py", *options, RSCTL_COMM_LOCAL_STEPS="100")
+    assert equal_steps(ended) == [5]
+
+
 @pytest.mark.parametrize("pool", [0, 1])
 def test_with_a_quorum_an_exchange_does_not_wait_for_a_late_rank(
     run: Run, reducers: Reducers, tmp_path: Any, pool: int

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from rsctl.transport.pytorch.step_times import WARM_UP_STEPS, StepTimes, median_buckets, summary
+from rsctl.transport.pytorch.step_times import (
+    WARM_UP_STEPS,
+    BucketTimes,
+    StepTimes,
+    TimedStep,
+    median_buckets,
+    summary,
+)
 from tests.transport.pytorch.conftest import Ended, Pool
 
 MEASURE = {"RSCTL_MEASURE_STEPS": "10"}
@@ -44,6 +51,19 @@ def test_a_step_is_what_happens_between_two_reductions() -> None:
         **{"compute": 3.0, "data": 0.5},
     }
     assert median_buckets(steps) == [(100, 2.0, 4.0), (10, 3.0, 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "low", "median", "high"),
+    [([3.0], 3, 3, 3), ([1.0, 3.0], 1.5, 2, 2.5), ([1.0, 9.0, 2.0, 4.0, 3.0], 2, 3, 4)],
+)
+def test_half_of_the_steps_are_between_low_and_high(
+    seconds: list[float], low: float, median: float, high: float
+) -> None:
+    """Also of two, whose quartiles are not outside of what was measured."""
+    bucket = (BucketTimes(100, 0.5, 0.75),)
+    found = summary([TimedStep(each, 0.25, bucket) for each in seconds])
+    assert (found["low"], found["seconds"], found["high"]) == (low, median, high)
 
 
 def test_steps_with_other_buckets_than_the_last_are_left_out() -> None:

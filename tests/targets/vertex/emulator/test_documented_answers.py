@@ -41,6 +41,21 @@ def test_a_line_as_the_logging_agent_stores_it(project: Project, behaviour: Beha
     assert found.keys() >= line.keys()
 
 
+def test_what_a_service_says_that_is_disabled(project: Project) -> None:
+    (said,) = real("google_error_details")
+    job, _ = project.start(pool())
+    fault = {"route": "aiplatform.customJobs.get", "code": "SERVICE_DISABLED"}
+    place = f"{project.emulator.url}/emulator/faults"
+    assert project.session.post(place, json={**fault, "status": 403, "times": 1}).status_code == 200
+    (found,) = project.session.get(f"{project.url}/{job}").json()["error"]["details"]
+    assert (found["reason"], found["domain"]) == (said["reason"], said["domain"])
+    metadata = said["metadata"]
+    assert found["metadata"]["service"] == metadata["service"]
+    assert found["metadata"]["consumer"] == metadata["consumer"].replace(
+        said["project"], "rehearsal"
+    )
+
+
 def test_folders_of_a_job(project: Project) -> None:
     """The variables in its containers, and where `rsctl status` says that its results are."""
     (case,) = real("vertex_environment")

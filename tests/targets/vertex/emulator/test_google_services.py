@@ -134,6 +134,15 @@ def test_an_upload_in_blocks(google: CloudBuildEmulator, session: AuthorizedSess
     assert (read.status_code, read.content) == (206, content[10:20])
 
 
+def test_an_upload_without_a_block_has_no_range(
+    google: CloudBuildEmulator, session: AuthorizedSession
+) -> None:
+    """https://docs.cloud.google.com/storage/docs/performing-resumable-uploads#status-check"""
+    place = upload(google, session, "a")
+    status = session.put(place, headers={"Content-Range": "bytes */*"}, allow_redirects=False)
+    assert (status.status_code, status.headers.get("Range")) == (308, None)
+
+
 def test_a_block_of_an_odd_size_is_refused(
     google: CloudBuildEmulator, session: AuthorizedSession
 ) -> None:

@@ -115,7 +115,19 @@ if args.hook:
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
     model.register_comm_hook(None, allreduce_hook)
+
+
+class Counting(torch.optim.SGD):
+    """Its states have a number that is no tensor."""
+
+    def step(self, *given):
+        super().step(*given)
+        for state in self.state.values():
+            state["steps"] = state.get("steps", 0) + 1
+
+
 makers = {
+    "counting": lambda p: Counting(p, lr=0.1, momentum=0.9),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
     "adam": lambda p: torch.optim.AdamW(p, lr=0.01),
@@ -243,6 +255,8 @@ with model.join(**joined) if is_joined else contextlib.nullcontext():
         if args.freeze == step:
             net.first.requires_grad_(False)
             frozen = digest(net.first.parameters())
+        if args.norm and step == 3:
+            net.norm.num_batches_tracked += rank
         train(step)
         if validation and rank == 0:
             list(validation)
