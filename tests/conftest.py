@@ -16,6 +16,7 @@ from rsctl.cli.output import CI_VARIABLES
 from tests.kit import fork_server
 from tests.kit.botocore_data import share_botocore_data
 from tests.kit.google_keys import share_google_keys
+from tests.kit.shared import shared_folder
 
 gc.disable()
 """Until `pytest_collection_finish`."""
@@ -107,5 +108,5 @@ def torch_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     For jobs that are about what scripts do: a copy is not in its starter's process group, and has
     its variables in no file of /proc.
     """
-    with fork_server.started(tmp_path_factory.mktemp("forks")) as variables:
+    with fork_server.started(shared_folder(tmp_path_factory, "forks")) as variables:
         yield variables

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Mapping
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
@@ -20,6 +19,8 @@ def explain(
     command: list[str], environ: Mapping[str, str], problem: OSError, folder: str = ""
 ) -> tuple[int, str]:
     """The exit code, and the reason why the kernel did not start a command in a folder."""
+    import shutil  # programs that start others seldom need it
+
     name = command[0]
     path = environ.get("PATH")
     found = os.path.join(folder, name) if "/" in name else shutil.which(name, os.F_OK, path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -87,8 +86,14 @@ class ExitReports:
     def _is_launchers(self, line: LogEvent, replica: str) -> bool:
         """Whether a line has a key of the launchers of its own log or of this replica."""
         key = (structured(line.text) or {}).get("key")
-        lock = hashlib.sha256(key.encode(errors="replace")).hexdigest() if _is_key(key) else None
+        lock = _digest(key) if _is_key(key) else None
         return lock in [*self.locks.get(line.replica, ()), *self.locks.get(replica, ())]
+
+
+def _digest(key: str) -> str:
+    import hashlib  # few runs need it, and each supervisor would load OpenSSL
+
+    return hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
 def _is_key(key: object) -> TypeGuard[str]:

@@ -12,7 +12,6 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import comb
-from statistics import median
 from typing import NamedTuple, Optional
 
 import msgspec
@@ -144,6 +143,8 @@ def slowest_of(times: Mapping[int, RankTimes]) -> Straggler | None:
     """The slowest of these ranks; None with fewer than two."""
     if len(times) < 2:
         return None
+    from statistics import median  # supervisors of other jobs do without
+
     rank = min(times, key=lambda each: (times[each].wait, each))
     own = times[rank]
     others = [of.wait for other, of in times.items() if other != rank]
@@ -245,6 +246,8 @@ def _at_least(count: int, of: int, chance: float) -> float:
 
 def _medians(rounds: Sequence[Mapping[int, RankTimes]]) -> dict[int, RankTimes]:
     """The median times of each rank of the last round."""
+    from statistics import median
+
     found = {}
     for rank, last in rounds[-1].items():
         own = [times[rank] for times in rounds if rank in times]

@@ -82,13 +82,11 @@ COUNTS: list[tuple[str, int, Callable[[Any], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "least", "call"), COUNTS)
-def test_a_number_out_of_its_limits(
-    write_job: Write, name: str, least: int, call: Callable[[Any], object]
-) -> None:
+def test_a_number_out_of_its_limits(write_job: Write) -> None:
     api.submit(write_job("true")).wait()
-    for value in (least - 1, True, NAN, float("inf"), 1.5, "2", 2**70):
-        assert f"{name}: {value!r} is not an integer" in refusal(call, value)
+    for name, least, call in COUNTS:
+        for value in (least - 1, True, NAN, float("inf"), 1.5, "2", 2**70):
+            assert f"{name}: {value!r} is not an integer" in refusal(call, value)
     assert api.benches() == []
 
 

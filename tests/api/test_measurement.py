@@ -19,10 +19,10 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 
 
 @needs_torch
-def test_a_script_is_measured_as_it_is(write_job: Write) -> None:
+def test_a_script_is_measured_as_it_is(write_job: Write, torch_forks: dict[str, str]) -> None:
     """On one node, whatever the job asks for, and with nothing of the job's outputs touched."""
     shutil.copy(SCRIPT, "src")
-    run = {"script": "loading.py"}
+    run = {"script": "loading.py", "env": torch_forks}
     job = write_job(run=run, workers={"count": 4}, reducers={"count": 2}, outputs="out", metrics={})
     begun: list[rsctl.api.Run] = []
     profile = rsctl.api.measure(job, steps=5, on_begin=begun.append)

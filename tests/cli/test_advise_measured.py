@@ -42,26 +42,35 @@ def source(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
 
 
+@pytest.fixture
+def forked(torch_forks: dict[str, str]) -> list[str]:
+    """Options by which the measured job's ranks import torch in no time."""
+    settings = (f"run.env.{name}={value}" for name, value in torch_forks.items())
+    return [word for setting in settings for word in ("--set", setting)]
+
+
 @needs_torch
-def test_a_script_that_waits_for_its_input_is_told_so(rsctl: Cli) -> None:
+def test_a_script_that_waits_for_its_input_is_told_so(rsctl: Cli, forked: list[str]) -> None:
     """Of 70 ms it reads for 50, whatever else a busy machine adds to both."""
-    done = rsctl("advise", rsctl.write(JOB % ("0.02", "0.05")), "--measure")
+    done = rsctl("advise", rsctl.write(JOB % ("0.02", "0.05")), "--measure", *forked)
     assert "measuring a few steps of the script on this machine: run job-" in done.err
     assert "1.05 MB of gradients" in done.err
     waits = re.search(r"the step spends (\d+)% of its time waiting for input data", done.err)
     assert waits is not None
     assert 40 < int(waits[1]) < 95
     assert "input data" in done.out
-    again = rsctl("advise", "job.yaml")
+    again = rsctl("advise", "job.yaml", *forked)
     assert "measuring" not in again.err
     assert again.out == done.out
 
 
 @needs_torch
-def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_numbers(rsctl: Cli) -> None:
+def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_numbers(
+    rsctl: Cli, forked: list[str]
+) -> None:
     """What is measured goes before what the file says."""
     file = rsctl.write(JOB % ("0.2", "0") + "model: {parameters: 900M, step_seconds: 0.01}\n")
-    done = rsctl("advise", file, "--measure")
+    done = rsctl("advise", file, "--measure", *forked)
     assert "Use no reducers (ring): a step of " in done.out
     assert "limited by computation." in done.out
     assert re.search(

@@ -142,6 +142,16 @@ def test_start_up_imports_nothing_heavy(
     assert set(HEAVY) & set(modules) <= allowed
 
 
+def test_a_supervisor_imports_nothing_that_few_runs_need() -> None:
+    code = (
+        "import sys\n"
+        "from rsctl.targets.local import backend, supervisor, supervisor_process\n"
+        "print(sorted({'hashlib', 'lzma', 'shutil', 'statistics', 'tempfile'} & {*sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
     """Makes `rsctl list` raise."""

@@ -13,6 +13,8 @@ from tests.kit.polling import wait_until
 from tests.results.report.conftest import Make
 
 TRAIN = """
+import time
+
 def busy_step():
     total = 0
     for number in range(100000):
@@ -22,6 +24,7 @@ def busy_step():
 print("started", flush=True)
 while True:
     busy_step()
+    time.sleep(0.02)
 """
 JOB = """
 name: busy

@@ -9,12 +9,18 @@ import pytest
 
 from tests.kit import fork_server
 from tests.kit.readers_environment import make_readers_environment
+from tests.kit.shared import locked, shared_folder
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of the environment that README's two commands make."""
-    return make_readers_environment(tmp_path_factory.mktemp("reader") / ".venv")
+    folder = shared_folder(tmp_path_factory, "reader")
+    with locked(folder):
+        if not (made := folder / "made").exists():
+            make_readers_environment(folder / ".venv")
+            made.touch()
+    return folder / ".venv" / "bin"
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +31,7 @@ def readers_forks(
     that has imported what the quickstart needs. The README's jobs begin as the reader's own do.
     """
     modules = "torch.distributed.nn sklearn.datasets sklearn.model_selection"
-    folder = tmp_path_factory.mktemp("forks")
+    folder = shared_folder(tmp_path_factory, "readers-forks")
     python = programs / "python"
     with fork_server.started(folder, python, FORKED_MODULES=modules) as variables:
         yield variables

@@ -14,5 +14,5 @@ GUIDES = [path for path in all_pages() if path not in PAGES and read_page(path).
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", GUIDES, ids=lambda path: path.stem)
-def test_the_page(page: Path, tmp_path: Path) -> None:
-    check_page(page, tmp_path)
+def test_the_page(page: Path, tmp_path: Path, torch_forks: dict[str, str]) -> None:
+    check_page(page, tmp_path, **torch_forks)

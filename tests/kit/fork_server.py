@@ -1,16 +1,9 @@
 """A server whose children begin as copies of one process that has imported torch.
 
-    python fork_server.py [SOCKET]
+    python fork_server.py SOCKET
 
-Without a socket, each line of stdin is a request, a JSON object, and is answered by a line of JSON
-on stdout:
-
-    {"start": [SCRIPT, ARGUMENT...], "environ": {...}, "folder": ..., "out": FILE, "err": FILE}
-    {"wait": PID, "seconds": S}
-
-The first is answered with the child's process id, the second with its exit code (as of a shell for
-one that was killed), or with null if it has not ended in that time. With a socket, children take
-the place of interpreters that a job starts, see forked/sitecustomize.py.
+Children take the place of interpreters that a job starts, see forked/sitecustomize.py, or are
+scripts of a test, see `Child`.
 
 A child is set up as a fresh interpreter would be: its variables, its path, then what `import torch`
 does at its end (entry points of `torch.backends`). It saves the 2.5 s of processor that importing
@@ -33,7 +26,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -48,50 +42,66 @@ def started(
 ) -> Iterator[dict[str, str]]:
     """A server of this Python with a socket in this folder, and these variables; gives those of its
     users, whose Python must be the same.
+
+    Workers of pytest that share the folder share the server, which ends after the last of them.
     """
-    path, kit = folder / "socket", Path(__file__).parent
-    server = subprocess.Popen(
-        [str(python), str(kit / "fork_server.py"), str(path)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", **more},
-        stdin=subprocess.PIPE,
-    )
+    from tests.kit.shared import locked  # the server itself does not find it
+
+    path, users, kit = folder / "socket", folder / "users", Path(__file__).parent
+    with locked(folder):
+        if not users.exists():
+            os.mkfifo(users)
+        try:
+            user = os.open(users, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # no server reads
+            path.unlink(missing_ok=True)
+            end_of_input = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
+            user = os.open(users, os.O_WRONLY)
+            server = subprocess.Popen(
+                [str(python), str(kit / "fork_server.py"), str(path)],
+                env={**os.environ, "OMP_NUM_THREADS": "1", **more},
+                stdin=end_of_input,
+            )
+            os.close(end_of_input)
+            end = time.monotonic() + 300
+            while not path.exists() and server.poll() is None and time.monotonic() < end:
+                time.sleep(0.01)
+            server.returncode = 0  # it may outlive this worker, which does not wait for it
     try:
-        end = time.monotonic() + 300
-        while not path.exists() and server.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
         # Without the folders before, a job could run by another rsctl than the tests import.
         folders = filter(None, [str(kit / "forked"), os.environ.get("PYTHONPATH")])
         yield {"TORCH_FORKS": str(path), "PYTHONPATH": os.pathsep.join(folders)}
     finally:
-        server.communicate()
+        os.close(user)
 
 
-def serve() -> Request:
-    """Answer requests; returns in each child, with its request, and ends with stdin."""
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
-    for line in sys.stdin:
-        request: Request = json.loads(line)
-        if "wait" in request:
-            answer = _wait(request["wait"], request["seconds"])
-        else:
-            answer = os.fork()
-            if answer == 0:
-                return request
-        print(json.dumps(answer), flush=True)
-    sys.exit()
+class Child:
+    """A script that a test starts as a copy of the server; `close` kills it if it still runs."""
 
+    def __init__(self, server: str, request: Request, outputs: Sequence[Path]) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(server)
+        files = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600) for path in outputs]
+        line = json.dumps(request).encode() + b"\n"
+        sent = socket.send_fds(self._socket, [line], files)
+        self._socket.sendall(line[sent:])
+        for file in files:
+            os.close(file)
+        self._answers = self._socket.makefile()
+        self.pid = int(self._answers.readline())
 
-def _wait(pid: int, seconds: float) -> int | None:
-    end = time.monotonic() + seconds
-    while True:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
-        if time.monotonic() > end:
-            return None
-        signal.sigtimedwait([signal.SIGCHLD], max(0.0, end - time.monotonic()))
+    def wait(self, seconds: float) -> int:
+        """Its exit code, as of a shell for a signal; a script that takes longer is killed."""
+        if not select.select([self._socket], [], [], seconds)[0]:
+            os.kill(self.pid, signal.SIGKILL)
+        code = int(self._answers.readline())
+        self.close()
+        return code if code >= 0 else 128 - code
+
+    def close(self) -> None:
+        """End the connection, and with it the script."""
+        self._answers.close()
+        self._socket.close()
 
 
 def listen(path: str) -> Request:
@@ -112,7 +122,7 @@ def listen(path: str) -> Request:
     while True:
         alive = {client: pid for pid, client in children.items() if pid not in gone}
         ready, _, _ = select.select([0, server, woken, *alive], [], [])
-        if 0 in ready:
+        if 0 in ready and _has_no_user():
             for pid in children:
                 os.kill(pid, signal.SIGKILL)
             sys.exit()
@@ -139,6 +149,13 @@ def listen(path: str) -> Request:
             children[pid] = client
             with suppress(OSError):
                 client.sendall(b"%d\n" % pid)
+
+
+def _has_no_user() -> bool:
+    try:
+        return os.read(0, 1) == b""
+    except BlockingIOError:  # a worker has just come
+        return False
 
 
 def _receive(client: socket.socket) -> Request | None:
@@ -174,9 +191,9 @@ def run(request: Request) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     os.setsid()
-    for number, file in enumerate(request.get("files") or _open(request)):
+    for number, file in enumerate(request["files"]):
         os.dup2(file, number)
-    if isinstance(sys.stdout, io.TextIOWrapper) and "files" in request:
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # ranks are started with -u
     os.environ.clear()
     os.environ.update(request["environ"])
@@ -235,12 +252,6 @@ def _leave() -> None:
     os._exit(code & 255)
 
 
-def _open(request: Request) -> list[int]:
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    outputs = [os.open(request[name], append, 0o600) for name in ("out", "err")]
-    return [os.open(os.devnull, os.O_RDONLY), *outputs]
-
-
 if __name__ == "__main__":
     end_without_freeing()
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # each child does it, see `run`
@@ -250,6 +261,8 @@ if __name__ == "__main__":
 
     for name in os.environ.get("FORKED_MODULES", "").split():
         importlib.import_module(name)
+    for finalizer in [*weakref.finalize._registry]:  # type: ignore[attr-defined]
+        finalizer.atexit = False  # torch's own unregister its operators: 34 ms for each copy
     gc.collect()
     gc.freeze()  # else a child would copy all of these pages, to look for garbage
-    be(lambda: run(listen(sys.argv[1]) if sys.argv[1:] else serve()))
+    be(lambda: run(listen(sys.argv[1])))

@@ -22,8 +22,8 @@ _OF_THE_ENVIRONMENT = ("pip", "setuptools", "uv")
 """What `python -m venv` and the Makefile put there."""
 
 
-def make_readers_environment(folder: Path) -> Path:
-    """Make it in a folder; the folder of its programs."""
+def make_readers_environment(folder: Path) -> None:
+    """Make it in a folder."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     installed = {canonicalize_name(d.metadata["Name"]): d for d in distributions()}
     needed = _needed(installed)
@@ -42,7 +42,6 @@ def make_readers_environment(folder: Path) -> Path:
     for name in needed:
         for script in _scripts(installed[name]):
             _copy_script(script, folder / "bin" / script.name, folder / "bin" / "python")
-    return folder / "bin"
 
 
 def _needed(installed: dict[str, Distribution]) -> set[str]:

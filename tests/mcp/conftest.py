@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import anyio
 import pytest
-from mcp import ClientSession, StdioServerParameters, stdio_client, types
 
 from tests.cli.conftest import Cli
 from tests.cli.conftest import rsctl as rsctl
 from tests.cli.conftest import runs_end_with_the_test as runs_end_with_the_test
+from tests.kit.deferred import Deferred
+
+mcp = Deferred("mcp")
+types = Deferred("mcp.types")
 
 
 class Answer(NamedTuple):
@@ -27,7 +31,7 @@ class Answer(NamedTuple):
 class Agent:
     """A client in a conversation."""
 
-    def __init__(self, session: ClientSession) -> None:
+    def __init__(self, session: Any) -> None:
         self.session = session
 
     async def __call__(self, tool: str, **arguments: Any) -> Answer:
@@ -39,7 +43,7 @@ class Agent:
             assert json.loads(block.text) == result.structured_content
         return Answer(result.structured_content, block.text, result.is_error)
 
-    async def tools(self) -> list[types.Tool]:
+    async def tools(self) -> list[Any]:
         return (await self.session.list_tools()).tools
 
 
@@ -53,11 +57,14 @@ def converse(rsctl: Cli) -> Converse:
 
     def start(talk: Talk, *options: str) -> None:
         command, *words = rsctl.argv("mcp", *options)
-        server = StdioServerParameters(command=command, args=words, env=dict(os.environ))
+        server = mcp.StdioServerParameters(command=command, args=words, env=dict(os.environ))
 
         async def run() -> None:
             with anyio.fail_after(120):
-                async with stdio_client(server) as streams, ClientSession(*streams) as session:
+                async with (
+                    mcp.stdio_client(server, errlog=sys.__stderr__) as streams,
+                    mcp.ClientSession(*streams) as session,
+                ):
                     await session.initialize()
                     await talk(Agent(session))
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import anyio
 import pytest
-from mcp import types
 
 from rsctl.findings import RsctlError
 from rsctl.mcp import server
@@ -20,7 +19,7 @@ from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
 from rsctl.targets.managed.emulator.nodes.runners import make_runner
 from rsctl.targets.vertex.emulator import VertexEmulator
 from tests.cli.conftest import Cli
-from tests.mcp.conftest import Agent, Converse
+from tests.mcp.conftest import Agent, Converse, types
 
 pytestmark = pytest.mark.usefixtures("runs_end_with_the_test")
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from torch._C._distributed_c10d import TCPStore
 
-from rsctl.node.in_place import Meetings
+from tests.kit.deferred import Deferred
+
+distributed = Deferred("torch.distributed")
+in_place = Deferred("rsctl.node.in_place")
 
 
 class Node:
     """A node's meetings, and its side of the rendezvous."""
 
-    def __init__(self, rank: int, store: TCPStore) -> None:
-        self.meetings = Meetings(3)
+    def __init__(self, rank: int, store: Any) -> None:
+        self.meetings = in_place.Meetings(3)
         spec = SimpleNamespace(master_port=0)
         agent = SimpleNamespace(_worker_group=SimpleNamespace(spec=spec), _remaining_restarts=0)
         self.meetings.follow(agent)
@@ -48,7 +51,7 @@ def test_the_ranks_that_failed_on_all_nodes_are_named_once(
     reason: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     nodes = [Node(rank, store) for rank in range(2)]
     for node in nodes:
         node.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 
 EVIDENCE_DIR = "RSCTL_EVIDENCE_DIR"
@@ -13,7 +12,12 @@ EVIDENCE_DIR = "RSCTL_EVIDENCE_DIR"
 def request_pipe(environ: Mapping[str, str]) -> str:
     """The named pipe by which a replica on this machine, or in this container, is asked."""
     replica = environ.get("RSCTL_REPLICA", "node")
-    return os.path.join(environ.get("TMPDIR") or tempfile.gettempdir(), f"rsctl-ask-{replica}")
+    folder = environ.get("TMPDIR")
+    if not folder:
+        import tempfile  # supervisors do without
+
+        folder = tempfile.gettempdir()
+    return os.path.join(folder, f"rsctl-ask-{replica}")
 
 
 def send_request(number: int, environ: Mapping[str, str]) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -128,6 +127,8 @@ class ProcessBackend:
         folder = self._folder.path / replica / "tmp"
         if len(os.fsencode(folder)) <= _LONGEST_TMPDIR:
             return str(folder)
+        import tempfile  # with all of shutil, for long paths alone
+
         try:
             if not self._links.is_symlink():
                 self._links.symlink_to(tempfile.mkdtemp(prefix="rsctl-"))

@@ -6,7 +6,6 @@ restarts, with the code that also downloads results. The copy is removed when th
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
@@ -48,7 +47,10 @@ def copy_inputs(
 
 def remove_copies(run: str) -> None:
     """Remove the copies."""
-    shutil.rmtree(copied_to(run), ignore_errors=True)
+    if (copies := copied_to(run)).exists():
+        import shutil  # not for jobs without copies
+
+        shutil.rmtree(copies, ignore_errors=True)
 
 
 def _copy(

@@ -586,11 +586,14 @@ def test_a_gpu_whose_memory_is_full_while_the_whole_model_is_gathered_to_save_it
     assert "sharded" in (cause.remedy or "")
 
 
-def test_a_log_of_long_lines_does_not_take_long_and_has_its_cause() -> None:
-    """The same 1.6 million characters took 20 seconds of processor time."""
-    long = ["ERROR x.y - AError: " * 200] * 400
+def test_a_log_of_long_lines_does_not_take_long_and_has_its_cause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without the limit it takes 5 seconds of processor time."""
+    monkeypatch.setattr("rsctl.runs.stream.diagnosis._MOST_TEXT", 20_000)
+    long = ["ERROR x.y - AError: " * 200] * 100
     assert [each.code for each in known_causes([*long, "MemoryError"], 1, None)] == ["memory"]
     begin = process_time()
     assert [each.code for each in known_causes(["MemoryError", *long], 1, None)] == ["memory"]
     assert [each.code for each in known_causes(long, 1, None)] == ["error"]
-    assert process_time() - begin < 15
+    assert process_time() - begin < 3

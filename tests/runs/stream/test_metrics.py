@@ -553,7 +553,10 @@ def test_without_metrics_only_structured_lines_are_looked_at() -> None:
         (r"^(([a-z])+.)+[A-Z]$", "a" * 60),
     ],
 )
-def test_a_regex_that_takes_too_long_is_switched_off(regex: str, line: str) -> None:
+def test_a_regex_that_takes_too_long_is_switched_off(
+    monkeypatch: pytest.MonkeyPatch, regex: str, line: str
+) -> None:
+    monkeypatch.setattr("rsctl.runs.stream.cpu_limit.BURST_SECONDS", 0.1)
     specs = {"slow": MetricSpec(regex), "loss": MetricSpec(r"loss=(\S+)")}
     lines = [
         LogEvent(TIME, "worker-0", str(n), "stdout", t) for n, t in enumerate([line, "loss=1"])

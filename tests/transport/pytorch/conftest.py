@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import rsctl_start
-from tests.kit import fork_server
+from tests.kit.fork_server import Child
 from tests.kit.polling import DEADLINE_SECONDS
 
 if TYPE_CHECKING:
@@ -77,18 +76,12 @@ class Ended:
 class Forks:
     """Scripts that begin as copies of a process which has imported torch, see tests/kit."""
 
-    def __init__(self, environ: dict[str, str], folder: Path) -> None:
+    def __init__(self, server: str, environ: dict[str, str], folder: Path) -> None:
+        self._server = server
         self._environ = environ
         self._folder = folder
         self._numbers = itertools.count()
-        self._running: set[int] = set()
-        self._server = subprocess.Popen(
-            [sys.executable, str(fork_server.__file__)],
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._running: dict[int, Child] = {}
 
     def outputs(self) -> tuple[Path, Path]:
         """Two files that are not there yet."""
@@ -97,37 +90,20 @@ class Forks:
 
     def start(self, argv: list[str], outputs: tuple[Path, Path], environ: dict[str, str]) -> int:
         """Start a script; returns its process id. What it prints is added to two files."""
-        out, err = map(str, outputs)
         environ = _of_this_test({**self._environ, **environ})
-        request = {"start": argv, "environ": environ, "out": out, "err": err}
-        pid = self._ask({**request, "folder": str(SCRIPTS.parent)})
-        assert isinstance(pid, int)
-        self._running.add(pid)
-        return pid
+        request = {"start": argv, "environ": environ, "folder": str(SCRIPTS.parent)}
+        child = Child(self._server, request, [Path(os.devnull), *outputs])
+        self._running[child.pid] = child
+        return child.pid
 
     def wait(self, pid: int, seconds: float = 120) -> int:
         """The exit code of a script; one that goes on for too long is killed."""
-        code = self._ask({"wait": pid, "seconds": seconds})
-        if code is None:
-            os.kill(pid, signal.SIGKILL)
-            code = self._ask({"wait": pid, "seconds": seconds})
-        self._running.discard(pid)
-        assert code is not None
-        return code
+        return self._running.pop(pid).wait(seconds)
 
     def close(self) -> None:
-        """End the server and what it has started."""
-        for pid in self._running:  # none of them is another's by now: the server awaits them
-            os.kill(pid, signal.SIGKILL)
-        self._server.communicate()
-
-    def _ask(self, request: dict[str, Any]) -> int | None:
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
-        answer: int | None = json.loads(self._server.stdout.readline())
-        return answer
+        """End what still runs."""
+        for child in self._running.values():
+            child.close()
 
 
 class Job:
@@ -164,9 +140,13 @@ def environ(installed: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def forks(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+def forks(
+    torch_forks: dict[str, str],
+    environ: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Forks]:
     """Starts scripts without the time that importing torch takes."""
-    made = Forks(environ, tmp_path_factory.mktemp("forks"))
+    made = Forks(torch_forks["TORCH_FORKS"], environ, tmp_path_factory.mktemp("forks"))
     yield made
     made.close()
 

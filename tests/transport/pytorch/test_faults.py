@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch.distributed import TCPStore
 
-from rsctl.transport.pytorch.backend import separate_attempts
+from tests.kit.deferred import Deferred
 from tests.kit.polling import wait_until
 from tests.kit.processes import freeze
+
+backend = Deferred("rsctl.transport.pytorch.backend")
+distributed = Deferred("torch.distributed")
 
 Run = Callable[..., Any]
 
@@ -156,7 +158,7 @@ def test_failure_names_reducer_and_operation(lose_a_reducer: Run, reducers: Run)
 def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    server = TCPStore("127.0.0.1", 0, 1, is_master=True, wait_for_workers=False)
+    server = distributed.TCPStore("127.0.0.1", 0, 1, is_master=True, wait_for_workers=False)
     environ = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.port), "RANK": "0"}
     for name, value in (
         environ | {"WORLD_SIZE": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}
@@ -166,7 +168,7 @@ def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
     for attempt in range(3):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(attempt))
         arguments: dict[str, Any] = {}
-        separate_attempts(arguments)
+        backend.separate_attempts(arguments)
         stores.append(arguments.get("store", server))
         assert not stores[-1].check(["address"])
         stores[-1].set("address", str(attempt))
@@ -182,7 +184,7 @@ def test_a_rendezvous_of_the_script_s_own_is_left_alone(
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
     arguments: dict[str, Any] = dict(own)
-    separate_attempts(arguments)
+    backend.separate_attempts(arguments)
     assert arguments == own
 
 

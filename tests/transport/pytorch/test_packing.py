@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from rsctl.transport import native
-from rsctl.transport.pytorch import packing
-from rsctl.transport.pytorch.residuals import Residuals
+from tests.kit.deferred import Deferred
+
+torch = Deferred("torch")
+packing = Deferred("rsctl.transport.pytorch.packing")
+residuals = Deferred("rsctl.transport.pytorch.residuals")
 
 Run = Callable[..., Any]
 
@@ -138,7 +140,7 @@ def test_the_errors_of_a_checkpoint_go_to_the_device_of_the_gradients() -> None:
     class Wrapped:
         module = torch.nn.Linear(2, 2)
 
-    kept = Residuals(Wrapped())  # type: ignore[arg-type]
+    kept = residuals.Residuals(Wrapped())
     kept.load_state_dict({"parts": [(["weight"], torch.ones(4))]})
     assert kept.of_part(("weight",), 4, torch.device("cpu")).tolist() == [1.0] * 4
     assert kept.of_part(("weight",), 4, torch.device("meta")).device.type == "meta"

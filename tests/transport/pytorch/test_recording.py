@@ -6,17 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
-from rsctl.transport.pytorch.step_times import (
-    WARM_UP_STEPS,
-    BucketTimes,
-    StepTimes,
-    TimedStep,
-    median_buckets,
-    summary,
-)
+from tests.kit.deferred import Deferred
 from tests.transport.pytorch.conftest import Ended, Pool
+
+torch = Deferred("torch")
+step_times = Deferred("rsctl.transport.pytorch.step_times")
 
 MEASURE = {"RSCTL_MEASURE_STEPS": "10"}
 
@@ -38,7 +33,9 @@ class FakeClock:
 
 def test_a_step_is_what_happens_between_two_reductions() -> None:
     """Two buckets, ready 2 and 3 s after a step's start, and reduced 4 and 5 s after it."""
-    times = StepTimes(FakeClock(s * 5.0 + m for s in range(9) for m in (2.0, 3.0, 4.0, 5.0)))
+    times = step_times.StepTimes(
+        FakeClock(s * 5.0 + m for s in range(9) for m in (2.0, 3.0, 4.0, 5.0))
+    )
     for step in range(9):
         times.data_seconds += 0.5
         first, last = times.bucket_ready(100, False), times.bucket_ready(10, True)
@@ -46,11 +43,11 @@ def test_a_step_is_what_happens_between_two_reductions() -> None:
         if step < 8:  # the last reduction is still under way
             times.bucket_reduced(last)
     steps = times.steps()
-    assert summary(steps) == {
-        **{"steps": 8 - WARM_UP_STEPS, "seconds": 5.0, "low": 5.0, "high": 5.0},
+    assert step_times.summary(steps) == {
+        **{"steps": 8 - step_times.WARM_UP_STEPS, "seconds": 5.0, "low": 5.0, "high": 5.0},
         **{"compute": 3.0, "data": 0.5},
     }
-    assert median_buckets(steps) == [(100, 2.0, 4.0), (10, 3.0, 5.0)]
+    assert step_times.median_buckets(steps) == [(100, 2.0, 4.0), (10, 3.0, 5.0)]
 
 
 @pytest.mark.parametrize(
@@ -61,14 +58,15 @@ def test_half_of_the_steps_are_between_low_and_high(
     seconds: list[float], low: float, median: float, high: float
 ) -> None:
     """Also of two, whose quartiles are not outside of what was measured."""
-    bucket = (BucketTimes(100, 0.5, 0.75),)
-    found = summary([TimedStep(each, 0.25, bucket) for each in seconds])
+    bucket = (step_times.BucketTimes(100, 0.5, 0.75),)
+    steps = [step_times.TimedStep(each, 0.25, bucket) for each in seconds]
+    found = step_times.summary(steps)
     assert (found["low"], found["seconds"], found["high"]) == (low, median, high)
 
 
 def test_steps_with_other_buckets_than_the_last_are_left_out() -> None:
-    times = StepTimes(FakeClock(iter(range(100))))
-    sizes = [5] * (WARM_UP_STEPS + 3) + [7] * 4
+    times = step_times.StepTimes(FakeClock(iter(range(100))))
+    sizes = [5] * (step_times.WARM_UP_STEPS + 3) + [7] * 4
     for size in sizes:
         times.bucket_reduced(times.bucket_ready(size, True))
     assert [step.buckets[0].bytes for step in times.steps()] == [7] * 4
@@ -95,7 +93,7 @@ def test_a_script_is_ended_after_so_many_steps_and_none_of_its_gradients_travel(
 
 
 def test_accumulated_gradients_are_one_step(run: Callable[..., Ended]) -> None:
-    samples = ("--samples", str(4 * (WARM_UP_STEPS + 8)))
+    samples = ("--samples", str(4 * (step_times.WARM_UP_STEPS + 8)))
     ended = run("loading.py", "--accumulate", "4", *samples, ranks=1, **MEASURE)
     (steps,) = ended.printed("steps")
     assert steps["steps"] == 8
@@ -139,7 +137,7 @@ def test_a_run_over_reducers_tells_its_steps_at_its_end(
     ended = run("train.py", "--steps", "12", **reducers(1).environ)
     assert len(ended.ranks) == 2
     (steps,) = ended.printed("steps")
-    assert (steps["steps"], steps["communicates"]) == (12 - WARM_UP_STEPS, True)
+    assert (steps["steps"], steps["communicates"]) == (12 - step_times.WARM_UP_STEPS, True)
     model = sum(p.numel() for i in range(4) for p in torch.nn.Linear(64 + i, 65 + i).parameters())
     assert sum(bucket[0] for bucket in steps["buckets"]) == 4 * model
     assert steps["bucket_mb"] is None
