@@ -148,6 +148,8 @@ def write_recommendation(path: str, advice: Advice) -> dict[str, str]:
         values["reducers.machine"] = f"{{{advice.target}: {chosen.reducer_machine}}}"
     if not chosen.reducers and load(path, strict=False).spec.comm.backend == "rsctl":
         values["comm.backend"] = "auto"  # rsctl's own is by reducers only
+    if not chosen.reducers and load(path, strict=False).spec.comm.has_8_bits:
+        values["comm.compression"] = "none"  # only reducers can add 8 bits
     write_values(path, values)
     return values
 
@@ -216,6 +218,8 @@ def _assumptions(spec: Job, situation: Situation) -> list[str]:
         assumptions.append(rate_assumption(situation.target, situation.worker_machine, bits))
     if spec.comm.compression == "powersgd":
         assumptions.append("PowerSGD is not modeled: gradients count at full size")
+    if spec.comm.hook is not None:
+        assumptions.append("comm.hook is not modeled: gradients count at full size")
     if situation.reducer_machines and cluster.inside and cluster.shares_work:
         assumptions.append("each bucket is copied completely between GPU and host")
     if situation.is_priced and spec.limits.spot:

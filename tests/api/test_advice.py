@@ -41,6 +41,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             [RATE, "PowerSGD is not modeled: gradients count at full size"],
         ),
         (
+            ["comm.hook=module:hook"],
+            [RATE, "comm.hook is not modeled: gradients count at full size"],
+        ),
+        (
             ["limits.spot=true"],
             [RATE, "at spot prices, without the time lost to preemptions"],
         ),
@@ -54,6 +58,37 @@ def test_what_advice_assumes_of_the_machines(
     begin = found.index(COMPUTE)
     assert found[begin + 1 : -1] == assumed
     assert found[-1] == "not calibrated here: step times may differ by 15% or more"
+
+
+SLOW = """
+name: step
+run: {command: [python, -c, pass]}
+image: {uri: "image:1"}
+workers: {count: 4}
+reducers: {count: 4}
+model: {parameters: 340M, step_seconds: 0.05}
+targets: {compose: {network: {bandwidth: 1Gbit}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("comm", "named"),
+    [
+        ("{}", {"comm.compression=bf16", "comm.compression=int8", "comm.local_steps=32"}),
+        ("{hook: 'module:hook'}", set()),
+        ("{compression: powersgd}", set()),
+        ("{compression: int8}", set()),
+        ("{compression: bf16}", {"comm.local_steps=32"}),
+        ("{local_steps: 8}", {"comm.compression=bf16"}),
+    ],
+)
+def test_advice_names_no_setting_that_the_job_refuses(job: str, comm: str, named: set[str]) -> None:
+    Path(job).write_text(f"{SLOW}comm: {comm}\n")
+    made = advise(api.load(job), "compose")
+    found = {each.setting for each in (*made.changed_results, *made.hints)} - {None}
+    assert found == named
+    for setting in named:
+        assert api.plan(api.load(job, set=[setting]), "compose")
 
 
 def test_a_region_that_the_job_does_not_name_is_assumed(job: str) -> None:
@@ -128,6 +163,12 @@ def test_a_sweep_has_advice_for_each_value(job: str) -> None:
             None,
             "comm: {backend: rsctl}\n",
             {"reducers.count": "0", "comm.backend": "auto"},
+        ),
+        (
+            0,
+            None,
+            "comm: {compression: int8}\n",
+            {"reducers.count": "0", "comm.compression": "none"},
         ),
         (2, "usual", "comm: {backend: rsctl}\n", {"reducers.count": "2"}),
         (

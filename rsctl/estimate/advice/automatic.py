@@ -70,7 +70,9 @@ def _profile(job: Job) -> Profile | None:
 def _best(situation: Situation, profile: Profile) -> Automatic:
     constants = uncalibrated(situation.target)
     [base] = without_reducers(situation, profile, constants)
-    best = recommended([base, *with_reducers(situation, profile, constants)])
+    pools = with_reducers(situation, profile, constants)
+    is_free = not (pools and situation.settings.reducers_only)
+    best = recommended([base, *pools] if is_free else pools)
     without = f"a step of {base.step_seconds:.3g} s without"
     if not best.reducers:
         reason = "they would cost more than they save" if situation.is_priced else "no gain"

@@ -58,7 +58,8 @@ def changed_results(
         return []
     machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)
     found = []
-    for setting, changed, loss, source in _candidates(situation.settings, best.reducers > 0):
+    can_add = best.reducers > 0 and situation.cluster.shares_work
+    for setting, changed, loss, source in _candidates(situation.settings, can_add):
         option = make_option(
             replace(situation, settings=changed),
             profile,
@@ -84,17 +85,17 @@ def changed_results(
 
 def _candidates(
     settings: ExchangeSettings,
-    has_reducers: bool,
+    can_add_8_bits: bool,
 ) -> Iterator[tuple[str, ExchangeSettings, str, str]]:
     if settings.may_compress:
         half = replace(settings, sent_part=settings.sent_part / 2)
         yield "comm.compression=bf16", half, _BF16_LOSS, "measured by rsctl with random gradients"
-        if has_reducers and settings.local_steps == 1:
+        if can_add_8_bits and settings.local_steps == 1:
             part = settings.parameter_part * EIGHT_BIT_PART
             eighth = replace(settings, sent_part=part, reducers_only=True)
             source = "error feedback: Karimireddy et al., arXiv 1901.09847"
             yield "comm.compression=int8", eighth, _INT8_LOSS, source
-    if settings.local_steps == 1:
+    if settings.local_steps == 1 and not settings.gradients_only:
         # The change of a parameter travels in fp32, unless it is compressed.
         part = settings.sent_part if settings.is_compressed else settings.parameter_part
         local = replace(settings, local_steps=_STEPS, sent_part=part)

@@ -149,7 +149,7 @@ def _candidates(
     if settings.may_compress:
         half = replace(settings, sent_part=settings.sent_part / 2)
         yield "gradients sent in 16 bits", "comm.compression=bf16", half, profile, 1
-        if best.reducers:
+        if best.reducers and situation.cluster.shares_work:
             part = settings.sent_part * GROUP_BYTES / 4
             eighth = replace(settings, sent_part=part, reducers_only=True)
             yield _EIGHT_BITS, "comm.compression=int8", eighth, profile, 1

@@ -16,7 +16,7 @@ _COMPRESSED_BYTES = {"fp16": 2, "bf16": 2, "int8": GROUP_BYTES, "fp8": GROUP_BYT
 
 
 def settings_of(job: Job) -> ExchangeSettings:
-    """How the job's gradients travel; PowerSGD is taken for no compression."""
+    """How the job's gradients travel; PowerSGD and a hook are taken for no compression."""
     comm = job.comm
     size = DTYPE_BYTES[job.model.dtype if job.model else "fp32"]
     own = size if comm.local_steps == 1 else DTYPE_BYTES["fp32"]
@@ -24,9 +24,10 @@ def settings_of(job: Job) -> ExchangeSettings:
     return ExchangeSettings(
         bucket_mb=None if comm.bucket_mb == "auto" else comm.bucket_mb,
         sent_part=min(own, sent) / size,
-        may_compress=comm.compression == "none" and own > 2,
+        may_compress=comm.compression == "none" and comm.hook is None and own > 2,
         reducers_only=comm.has_8_bits,
         is_compressed=comm.compression in _COMPRESSED_BYTES,
+        gradients_only=comm.hook is not None or comm.compression not in ("none", "fp16", "bf16"),
         local_steps=comm.local_steps,
         fragments=comm.fragments,
         parameter_part=DTYPE_BYTES["fp32"] / size,

@@ -125,8 +125,7 @@ def recommended(offered: Sequence[Option]) -> Option:
     Of options that are as good to 2 % it is the one with the fewest reducers, or with none: each
     worker has a connection to every one of them.
     """
-    base = next(option for option in offered if not option.reducers)
-    is_priced = base.dollars_per_1000_steps is not None
+    is_priced = any(option.dollars_per_1000_steps is not None for option in offered)
 
     def cost(option: Option) -> float:
         price = option.dollars_per_1000_steps

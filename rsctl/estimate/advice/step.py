@@ -32,7 +32,7 @@ class ExchangeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How gradients travel: DDP's `bucket_mb` in MiB, None for its default; and what of their bytes
     is sent, 0.5 for `compression: bf16` of fp32. `may_compress` says that they could be halved,
     `reducers_only` that nothing but rsctl's reducers can add what is sent, `is_compressed` that
-    `compression` is set.
+    `compression` is set, `gradients_only` that what is set is refused beside local steps.
 
     With `local_steps` above 1, parameters travel once in so many steps, in so many `fragments`, and
     gradients do not. `parameter_part` is their size in fp32, as a part of the gradients' size.
@@ -43,6 +43,7 @@ class ExchangeSettings(msgspec.Struct, frozen=True, kw_only=True):
     may_compress: bool = False
     reducers_only: bool = False
     is_compressed: bool = False
+    gradients_only: bool = False
     local_steps: int = 1
     fragments: int = 1
     parameter_part: float = 1.0

@@ -157,7 +157,7 @@ class LocalTraining:
             return
         model.note_values()  # an optimizer may perturb them before its first step
         model.forwards += 1
-        model.unused_forwards += ddp.training and not model.trained
+        model.unused_forwards += ddp.training and not model.trained and _can_train(ddp)
         if model.unused_forwards == _FORWARDS_WITHOUT_STEP:
             message = f"{model.forwards} forward passes, and no optimizer of torch.optim stepped"
             remedy = "Train with an optimizer of torch.optim, or remove comm.local_steps."
@@ -196,6 +196,8 @@ class LocalTraining:
 
         All workers call this after the same step. What a worker saves then is complete.
         """
+        for model in self._models.values():
+            _finish_rounds(model)
         for trained in self._all():
             if trained.is_stale:
                 continue
@@ -294,6 +296,7 @@ class LocalTraining:
         if new:
             if not touched[0].is_stale:
                 model.averaging.meet("a step with more parameters")
+                _finish_rounds(model)
                 touched[0].round.agree([])  # all begin again with the same values
             touched[0].parameters += new
             touched[0].is_stale = True
@@ -305,15 +308,14 @@ class LocalTraining:
 
     def _begin(self, trained: Trained, saved: Saved | None) -> None:
         """Begin a round, or begin it again with the momentum of parameters that stay."""
+        _finish_rounds(trained.model)
         names = trained.model.names
         kept = {id(each.tensor): each for each in trained.round.tensors}
         shared = []
         for parameter in trained.parameters:
             each = SharedTensor(names[id(parameter)], parameter, is_parameter=True)
             shared.append(each)
-        if trained is trained.model.trained[0]:
-            for name, buffer in trained.model.buffers(floating=True).items():
-                shared.append(SharedTensor(name, buffer, is_parameter=False))
+        shared += _shared_buffers(trained.model)
         if kept and saved is None:
             for each in shared:
                 before = kept.get(id(each.tensor))
@@ -353,6 +355,11 @@ class LocalTraining:
         return [state for _, _, state in found]
 
 
+def _can_train(ddp: DistributedDataParallel) -> bool:
+    """Whether a model is not frozen, as a teacher is."""
+    return any(p.requires_grad for p in ddp.module.parameters())
+
+
 def _parameters(optimizer: Any) -> list[torch.nn.Parameter]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
@@ -368,6 +375,21 @@ def _state_tensors(
                 yield number, str(key), value
 
 
+def _finish_rounds(model: Model) -> None:
+    """Take all results that travel: the rounds of a model share its buffers."""
+    for trained in model.trained:
+        if not trained.is_stale:
+            trained.round.finish()
+
+
+def _shared_buffers(model: Model) -> Iterator[SharedTensor]:
+    """The buffers that have averages, with each round: any optimizer may cease to step."""
+    begun = [each for each in model.trained if not each.is_stale]
+    shared = {t.name: t for each in begun for t in each.round.tensors if not t.is_parameter}
+    for name, buffer in model.buffers(floating=True).items():
+        yield shared.get(name) or SharedTensor(name, buffer, is_parameter=False)
+
+
 def _follow_buffers(trained: Trained) -> None:
     """A module may put another tensor in the place of a buffer."""
     buffers = trained.model.buffers(floating=True)
@@ -378,8 +400,6 @@ def _follow_buffers(trained: Trained) -> None:
 
 def _send_whole_numbers(trained: Trained) -> None:
     """Give all workers the first one's buffers that have no average, as DDP does."""
-    if trained is not trained.model.trained[0]:
-        return
     for buffer in trained.model.buffers(floating=False).values():
         value = buffer.detach().cpu().contiguous()
         dist.broadcast(value, src=0, group=trained.model.averaging.control)

@@ -65,7 +65,7 @@ class Round:
         were loaded before. Raises BindingError if workers have different tensors.
         """
         self._averaging.meet("the first step with parameters that were added or loaded")
-        self._finish()
+        self._drop()
         self.tensors = list(tensors)
         self._fragments = _divided(self.tensors, self._settings.fragments)
         self.steps, self.is_agreed = 0, True
@@ -81,7 +81,7 @@ class Round:
         self.is_agreed = False
         for number, due in enumerate(self._due):
             if self.steps == due:
-                self._finish()
+                self.finish()
                 self._send(number)
         if self.steps == self._settings.steps:
             self.steps = 0
@@ -91,7 +91,7 @@ class Round:
 
         The outer optimizer makes no step, and the round continues.
         """
-        self._finish()
+        self.finish()
         flats = [] if self.is_agreed else [each.change() for each in self.tensors]
         mine = [*flats, *(other.detach().flatten().float() for other in others)]
         flat = torch.cat(mine or [torch.empty(0)])
@@ -141,17 +141,24 @@ class Round:
 
     def _send(self, number: int) -> None:
         self._averaging.meet("an exchange")
-        tensors = self._fragments[number]
+        # Another round of the model may have the buffers under way.
+        tensors = [each for each in self._fragments[number] if not each.travels]
         overlaps = len(self._fragments) > 1
         flat = torch.cat([each.send(overlaps) for each in tensors] or [torch.empty(0)])
         self.exchanges += 1
         wait = self._averaging.begin_exchange(flat) if flat.numel() else _nothing
         self._travelling = _Travelling(tensors, flat, wait)
         if not overlaps:
-            self._finish()
+            self.finish()
             self.is_agreed = self._settings.quorum is None
 
-    def _finish(self) -> None:
+    def _drop(self) -> None:
+        """Leave out the result of the fragment that travels: other values have been loaded."""
+        if self._travelling is not None:
+            self._travelling.wait()
+            self._travelling = None
+
+    def finish(self) -> None:
         """Take the result of the fragment that travels."""
         if self._travelling is None:
             return

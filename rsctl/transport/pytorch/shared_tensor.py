@@ -33,6 +33,11 @@ class SharedTensor:
         return self.tensor.numel()
 
     @property
+    def travels(self) -> bool:
+        """Whether its change is under way while training continues."""
+        return self._sent is not None
+
+    @property
     def published(self) -> torch.Tensor:
         """The value on which all workers agreed last, in the tensor's own dtype."""
         return self.anchor.to(self.tensor.dtype) if self.average is None else self.average

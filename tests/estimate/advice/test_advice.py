@@ -310,6 +310,15 @@ def test_what_changes_results_has_its_price_and_is_not_recommended() -> None:
     assert "local_steps" not in best.sentence + " ".join(hint.text for hint in made.hints)
 
 
+def test_reducers_that_cannot_add_8_bits_are_not_asked_to() -> None:
+    of_google = replace(CLUSTER, shares_work=False)
+    plain = replace(SITUATION, settings=ExchangeSettings(may_compress=True), cluster=of_google)
+    made = advice(plain)
+    assert made.recommendation.reducers > 0
+    found = {each.setting for each in (*made.changed_results, *made.hints)} - {None}
+    assert found == {"comm.compression=bf16", "comm.local_steps=32"}
+
+
 def test_the_step_of_a_job_with_local_steps() -> None:
     local = ExchangeSettings(local_steps=10)
     made = advice(replace(SITUATION, settings=local))

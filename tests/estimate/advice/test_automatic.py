@@ -80,6 +80,13 @@ def test_without_prices_a_small_model_gains_nothing(tmp_path: Path) -> None:
     )
 
 
+def test_eight_bits_get_some_at_any_price(tmp_path: Path) -> None:
+    path = job_file(tmp_path, SAGEMAKER, SMALL)
+    count, note = reducers(rsctl.api.plan(rsctl.api.load(path, set=["comm.compression=int8"])))
+    assert count > 0
+    assert "s with them" in note
+
+
 def test_a_large_one_gets_what_advice_says_of_the_same_machine(tmp_path: Path) -> None:
     path = job_file(tmp_path, SAGEMAKER, LARGE)
     plan = rsctl.api.plan(path)

@@ -96,8 +96,9 @@ def test_what_scripts_do_beside_a_step(run: Run, options: tuple[str, ...]) -> No
         (("--copy",), ()),
         (("--compile",), ()),
         (("--validate",), ()),
+        (("--teacher",), ()),
     ],
-    ids=["flag", "eval", "replicate", "copy", "compile", "validate"],
+    ids=["flag", "eval", "replicate", "copy", "compile", "validate", "teacher"],
 )
 def test_other_ways_to_train_give_the_same_numbers(
     run: Run, other: tuple[str, ...], usual: tuple[str, ...]
@@ -155,6 +156,20 @@ def test_an_epoch_may_end_with_a_round(run: Run) -> None:
 def test_parameters_join_a_round(run: Run) -> None:
     ended = run("local.py", "--add", "5", "--steps", "10", **H4)
     assert equal_steps(ended) == [4, 9]
+
+
+def test_buffers_are_equal_after_the_exchange_of_any_optimizer(run: Run) -> None:
+    """Also where the optimizer whose round began first no longer steps."""
+    ended = run("local.py", "--norm", "--staged", "4", "--steps", "13", "--barrier", "10", **H4)
+    assert equal_steps(ended) == [4, 8, 10, 12]
+
+
+@pytest.mark.parametrize("fragments", ["1", "2"])
+def test_values_that_are_loaded_within_a_round_stay(run: Run, fragments: str) -> None:
+    """A fragment under way is of the values before."""
+    comm = {**H4, "RSCTL_COMM_FRAGMENTS": fragments}
+    ended = run("local.py", "--reload", "7", "--steps", "14", **comm)
+    assert all(line["stays_loaded"] for line in ended.ranks)
 
 
 def test_the_average_of_a_checkpoint_is_not_compressed(run: Run) -> None:

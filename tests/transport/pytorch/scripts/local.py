@@ -49,6 +49,9 @@ options.add_argument("--late", help="a file: rank 1 makes step 7 when rank 0 has
 options.add_argument("--sam", action="store_true", help="perturb the parameters in each step")
 options.add_argument("--copy-at", type=int, help="the step before which a copy takes over")
 options.add_argument("--freeze", type=int, help="the step before which a layer is frozen")
+options.add_argument("--staged", type=int, help="the step before which other layers train")
+options.add_argument("--teacher", action="store_true", help="a frozen model in DDP runs, too")
+options.add_argument("--reload", type=int, help="the step before which step 4 is loaded, to stay")
 options.add_argument("--uneven", action="store_true", help="rank 1 has two steps less an epoch")
 args = options.parse_args()
 
@@ -126,6 +129,9 @@ class Counting(torch.optim.SGD):
             state["steps"] = state.get("steps", 0) + 1
 
 
+teacher = None
+if args.teacher:
+    teacher = DistributedDataParallel(copy.deepcopy(net)).requires_grad_(False)
 makers = {
     "counting": lambda p: Counting(p, lr=0.1, momentum=0.9),
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
@@ -137,7 +143,7 @@ if args.optimizer == "zero":
 
     optimizer = ZeroRedundancyOptimizer(net.parameters(), torch.optim.SGD, lr=0.1)
 else:
-    first = net.last if args.add is not None else net
+    first = net if args.add is None and args.staged is None else net.last
     optimizer = makers[args.optimizer](first.parameters())
 make_step = compiled(lambda: optimizer.step())
 begin = 0
@@ -168,6 +174,8 @@ def perturb() -> None:
 
 def train(step: int) -> None:
     optimizer.zero_grad()
+    for _ in range(130 if teacher else 0):
+        teacher(batch(step, 0))
     for part in range(args.accumulate):
         is_last = part == args.accumulate - 1
         if args.flag:
@@ -246,6 +254,15 @@ with model.join(**joined) if is_joined else contextlib.nullcontext():
             seen[-1] += " barrier"
         if args.add == step:
             optimizer.add_param_group({"params": list(net.first.parameters())})
+        if args.staged == step:
+            optimizer = makers[args.optimizer]([*net.first.parameters(), *net.norm.parameters()])
+        if args.reload and step == 4:
+            kept = copy.deepcopy([net.state_dict(), optimizer.state_dict()])
+        if args.reload == step:
+            net.load_state_dict(kept[0])
+            optimizer.load_state_dict(kept[1])
+            optimizer.param_groups[0]["lr"] = 0.0
+            loaded = digest(net.parameters())
         if args.again == step:
             model = forward = wrap()
         if args.copy_at == step:
@@ -277,6 +294,7 @@ line = {
     "mask": net.mask.tolist() == [[0.0, float("-inf")], [0.0, 0.0]],
     "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     "stays_frozen": args.freeze is None or digest(net.first.parameters()) == frozen,
+    "stays_loaded": args.reload is None or digest(net.parameters()) == loaded,
     "counted": int(net.norm.num_batches_tracked) if args.norm else 0,
 }
 sys.stdout.write(json.dumps(line) + "\n")
