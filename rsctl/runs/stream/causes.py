@@ -59,9 +59,11 @@ CAUSES = (
     cause(
         "port",
         r"EADDRINUSE|port is already allocated|[Aa]ddress already in use"
-        r"|on port `?\d{1,5}`?, but another process is utilizing it",
+        r"|on port `?\d{1,5}`?, but another process is utilizing it"
+        r"|failed to listen on any local network address\.?(?:$|\n)",
         "a port is already in use",
-        "let torchrun choose MASTER_PORT; do not set one in the script",
+        "let torchrun choose MASTER_PORT, and do not set one in the script; otherwise end the "
+        "program that uses it (`ss -ltnp` shows it), such as one that an earlier job left",
     ),
     *COMMAND_CAUSES,
     cause(

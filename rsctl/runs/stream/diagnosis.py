@@ -91,6 +91,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
     "checkpoint-mismatch": frozenset({"sharded-tensor"}),
+    "data-file": frozenset({"file-lock"}),
     "disk": frozenset({"shared-memory"}),
     "file-missing": frozenset({"file-lock"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
@@ -211,6 +212,7 @@ def known_causes(
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
+    found = [_advised(each) if each.code == "compile" else each for each in found]
     found = _most_specific(found, exit_code)
     raised = find_exception(lines)
     is_vague = _is_vague(raised)
@@ -328,7 +330,7 @@ def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _advised(found: Finding) -> Finding:
-    """A general cause with the advice in the part of the error that it repeats."""
+    """A cause with the advice in the part of the error that it repeats."""
     remedy = advised(found.remedy or "", find_advice(found.message))
     return note(found.code, found.message, remedy)
 
@@ -443,6 +445,7 @@ def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
     return note(
         "killed",
         "it was killed by SIGKILL; the sender is unknown",
-        "if memory was exhausted, the node's memory in `rsctl metrics` and `dmesg` on its "
-        "machine show it",
+        "most often memory was exhausted: the node's memory in `rsctl metrics` and `dmesg` on its "
+        f"machine show it; then {LESS_MEMORY}, load the model on one rank of a node at a time, or "
+        "raise the memory limit",
     )

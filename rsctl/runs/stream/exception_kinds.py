@@ -35,6 +35,13 @@ EXCEPTION_KINDS = (
         "program's version",
     ),
     cause(
+        "network",
+        r"^[^\n]{0,200}(?:\[Errno 111\]|[Cc]onnection refused)",
+        "the server that the program connects to does not listen at that address and port",
+        "see in the traceback which server it is, and start it before the script; give its address "
+        "by a name that the nodes can reach (localhost is the node itself), and open its port",
+    ),
+    cause(
         "wrapped-model",
         r"^AttributeError: '\w{0,20}(?:DataParallel|FullyShardedDataParallel|DeepSpeedEngine"
         r"|OptimizedModule)' object has no attribute",

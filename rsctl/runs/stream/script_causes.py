@@ -266,6 +266,13 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "file-lock",
+        r"[Uu]nable to (?:synchronously )?lock file, errno = 11",
+        "another process has opened the HDF5 file, to write it",
+        "let one process write the file, under another name until it is complete, and open it in "
+        "mode 'r' in the others; HDF5_USE_FILE_LOCKING=FALSE in run.env where all of them read",
+    ),
+    cause(
+        "file-lock",
         r"\[Errno 37\] No locks available|flock\([^\n]{0,60}(?:failed|not supported)"
         r"|[Uu]nable to (?:synchronously )?lock file|database is locked"
         r"|[Ff]ile lock '([^'\n]{1,160})' could not be acquired"

@@ -212,6 +212,16 @@ SERVICE_CAUSES = (
     ),
     cause(
         "network",
+        r"host='(localhost|127\.0\.0\.1)', port=\d{1,5}\): Max retries exceeded"
+        r"|(?:Cannot connect to host|Error 111 connecting to|connection to server at) "
+        r"\"?(localhost|127\.0\.0\.1)\b",
+        "no server answers at an address that stands for the node itself: {names}",
+        "give the script an address of the server that the nodes can reach, such as "
+        "MLFLOW_TRACKING_URI for MLflow, or start the server in run.command before the script; "
+        "a job cannot reach a server on your own machine by localhost",
+    ),
+    cause(
+        "network",
         r"Temporary failure in name resolution|Could not resolve host|<urlopen error (?!\[SSL)"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
         r"|Max retries exceeded with url|(?<!gai error: -2 - )Name or service not known"
@@ -298,7 +308,9 @@ GENERAL_SERVICE_CAUSES = (
         "script-failed",
         r"ExecuteUserScriptError(?:[\s\S]{0,300}?ErrorMessage \"([^\n\"]{1,200}))?",
         "SageMaker's toolkit says only that the script failed: {names}",
-        "see the script's own error before it, in the log of the replica that failed first",
+        "see the script's own error before it, in the log of the replica that failed first; if "
+        "the script wrote no error, it was probably killed: compare the node's memory in `rsctl "
+        "metrics`",
     ),
 )
 """For texts without any other cause."""

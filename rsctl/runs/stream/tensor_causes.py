@@ -13,6 +13,13 @@ _KERNEL_CHECK = (
 )
 """A check of an attention kernel's package: the exception right below a frame of it."""
 
+_TRAINED = (
+    r"(?:[Ll]oss(?:es)?|[Gg]rad(?:ient)?s?|[Oo]utputs?|[Ll]ogits|[Aa]ctivations?|[Pp]redictions?"
+    r"|[Ww]eights?|[Pp]arameters?|[Mm]odel|[Nn]etwork)"
+)
+_NAN = r"[Nn][Aa][Nn]s?"
+"""With a word of `_TRAINED` in the text of an exception: the check of a script, in its words."""
+
 TENSOR_CAUSES = (
     cause(
         "attention",
@@ -229,17 +236,16 @@ TENSOR_CAUSES = (
     ),
     cause(
         "nan-loss",
-        r"[Ll]oss is (nan|inf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
+        rf"(?:Error|Exception): ?[^\n]{{0,80}}\b(?:{_TRAINED}\b[^\n]{{0,60}}\b(?:{_NAN}|[Ii]nf)"
+        rf"|{_NAN}\b[^\n]{{0,60}}\b{_TRAINED})\b"
+        r"|[Ll]oss is ([Nn]a[Nn]|[Ii]nf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
         r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
-        r"|Error: [^\n]{0,60}[Gg]radients? (?:are|is|norm is) (?:[Nn]a[Nn]"
-        r"|[Ii]nf)\w{0,8}(?:/[Ii]nf)?"
         r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}|[Nn]an in summary histogram"
         r"|Function '\w{1,100}' returned (nan) values in its"
         r"|inconsistent between workers[\s\S]{0,400}?= {1,4}(nan)\b",
-        "the loss or a gradient is not a finite number, and the script stopped",
+        "the loss, a gradient or an output is not a finite number, and the script stopped",
         "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
-        "of "
-        "that step",
+        "of that step",
     ),
     cause(
         "nan-loss",
