@@ -119,9 +119,12 @@ GENERAL_CAUSES = (
     *GENERAL_FRAMEWORK_CAUSES,
     cause(
         "json",
-        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded|JSONDecodeError",
-        "a text that must be JSON cannot be parsed",
-        "see the lines above for its file; hyperparameters of SageMaker are JSON values, too",
+        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded"
+        r"|JSONDecodeError(?:: ([^\n]{1,120}))?",
+        "a text that must be JSON cannot be parsed: {names}",
+        "see the script's line in the traceback for its file or request; at line 1 it is empty, an "
+        "error page or of another format, such as an array in place of JSON Lines; `Extra data` is "
+        "JSON Lines, to be read line by line; hyperparameters of SageMaker are JSON values, too",
     ),
     *GENERAL_SERVICE_CAUSES,
     *GENERAL_ACCELERATOR_CAUSES,

@@ -47,15 +47,18 @@ _EFFECTS = frozenset(
     {NCCL, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons", "pipe"}
     | {"ray-worker"}
 )
+_SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
+"""The report on a process of torch.multiprocessing, if its own traceback is missing."""
+
 _VAGUE = re.compile(
-    r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
     r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
 _OF_LAUNCHER = re.compile(
-    r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\."
     r"|CalledProcessError: Command \W{0,3}[^' ]{0,200}(?:python[\d.]{0,5}|torchrun|accelerate"
     r"|deepspeed|mpirun|mpiexec|srun|bash|sh)(?:\.exe)?[' ])"

@@ -11,6 +11,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "batch-size",
         r"train_batch_size is not equal to|Either train_batch_size or train_micro_batch_size"
+        r"|((?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S{1,12} "
+        r"has to be greater than 0)"
         r"|((?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
         r"(?:not|must be) (?:evenly |exactly )?(?:divisible by|a multiple of)[^\n]{0,80})"
         r"|((?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9}"
@@ -271,12 +273,22 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
+        r"Error no file named [^\n]{1,240}? found\s{1,3}in\s{1,3}directory\s{1,3}(\S{1,200})"
+        r"|Error no file named()",
+        "a model's folder has no weights under the names that the library looks for: {names}",
+        "name the folder with the weights, such as the last checkpoint-NUMBER, or download it "
+        "again; convert what ZeRO-3 or FSDP saved in parts (zero_to_fp32.py, accelerate "
+        "merge-weights), and load an adapter with PEFT onto its base model",
+    ),
+    cause(
+        "hub-missing",
         r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
         r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
         r"|(?<!Local)EntryNotFoundError|HFValidationError"
         r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
         r"|does not appear to have a file named ([\w./-]{1,80})"
         r"|Couldn't find (?:a dataset script|file|any data file) at (\S{1,200})"
+        r"|No \(supported\) data files found in (\S{1,200})"
         r"|[Cc]an't load (?:the )?(?:tokenizer|model|config\w{0,9}|image processor) for "
         r"'([^'\n]{1,120})'",
         "the hub or the folder does not have this model, data set or file: {names}",

@@ -193,10 +193,11 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
-        r"does not have a padding token",
-        "the tokenizer has no padding token",
-        "set tokenizer.pad_token = tokenizer.eos_token, or add one and resize the model's "
-        "embeddings",
+        r"does not have a padding token|no padding token is defined|not configured with a padding "
+        r"token|argument 'padding_value' \(position \d\) must be float, not NoneType",
+        "the tokenizer, or the model's configuration, has no padding token",
+        "set tokenizer.pad_token = tokenizer.eos_token and model.config.pad_token_id = "
+        "tokenizer.pad_token_id, or add a token and resize the model's embeddings",
     ),
     cause(
         "trainer",
