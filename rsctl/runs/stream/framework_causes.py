@@ -182,6 +182,14 @@ FRAMEWORK_CAUSES = (
         "use FSDP or DeepSpeed if one GPU is too small",
     ),
     cause(
+        "device-map",
+        r"`?\.to`? is not supported for `?[48]-bit`?",
+        "code moves a quantized model, which bitsandbytes has already placed",
+        "omit .to() and .cuda() for it; if a package calls them (dispatch_model of accelerate, "
+        "deepspeed.initialize), install versions of transformers, accelerate and bitsandbytes that "
+        "belong together, or load the model onto the rank's GPU: device_map={{'': LOCAL_RANK}}",
+    ),
+    cause(
         "devices",
         r"device_ids and output_device arguments only work with[^\n]{0,200}type='cpu'",
         "DistributedDataParallel got device_ids for a model on the CPU",
@@ -261,6 +269,21 @@ FRAMEWORK_CAUSES = (
         "a process of Python ended, or could not copy the state, while it started another process",
         "see its own error, which stands before or in the log of the same rank; give processes "
         "only objects that pickle can copy, and start them below `if __name__ == '__main__':`",
+    ),
+    cause(
+        "start-method",
+        r"RuntimeError: context has already been set",
+        "the start method of multiprocessing is set a second time, by the script or a package",
+        "call set_start_method once, before other packages are imported, below `if __name__ == "
+        "'__main__':`, or with force=True; torchrun has --start-method",
+    ),
+    cause(
+        "start-method",
+        r"daemonic processes are not allowed to have children",
+        "a daemon process of multiprocessing, such as a worker of a pool or data loader, starts "
+        "processes of its own, which Python does not allow",
+        "use num_workers=0 or no pool inside it, threads, or start it without daemon: "
+        "torch.multiprocessing.spawn(daemon=False), concurrent.futures.ProcessPoolExecutor",
     ),
     cause(
         "hub-offline",

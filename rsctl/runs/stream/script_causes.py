@@ -89,6 +89,8 @@ SCRIPT_CAUSES = (
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
         r"|(operator torchvision::\w{1,40} does not exist)"
+        r"|different CUDA (?:major )?versions\. (PyTorch has CUDA Version=[^\n]{1,60}?)\. Please"
+        r"|(Loading a (?:streaming )?dataset cached in a LocalFileSystem is not supported)"
         r"|(not find the operator torchvision::\w{1,40})"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"

@@ -19,7 +19,8 @@ SERVICE_CAUSES = (
         r"|(?<!If the bucket is a )requester pays bucket()"
         r"|\((?:40[13]|AccessDenied|Forbidden|Unauthorized|AllAccessDisabled)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload|Complete|Abort)\w{0,30}) operation"
-        r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})",
+        r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})"
+        r"|AWS Error ACCESS_DENIED during (\w{1,60}) operation",
         "the job's account has no permission for this operation in the bucket: {names}",
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
     ),
@@ -83,6 +84,13 @@ SERVICE_CAUSES = (
         "a server allows no more downloads for now: {names}",
         "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
         "and read it from inputs",
+    ),
+    cause(
+        "hub-limit",
+        r"HTTP Error 403: rate limit exceeded|API rate limit exceeded for",
+        "GitHub answers no more requests from this address for now",
+        "set the secret GITHUB_TOKEN in run.env, call torch.hub with skip_validation=True, or read "
+        "a copy of the repository: torch.hub.load(FOLDER, MODEL, source='local')",
     ),
     cause(
         "throttled",
@@ -298,11 +306,11 @@ GENERAL_SERVICE_CAUSES = (
         r"An error occurred \(([\w.]{1,80}\) when calling the \w{1,80}) operation"
         r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
         r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
-        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})"
+        r"|(?:HfHubHTTPError|HTTPError): (?:HTTP Error )?(\d{3}:? [^\n]{0,160})"
         r"|(\d{3} (?:Client|Server) Error: [^\n]{1,160})",
         "a service refused a call of the job: {names}",
         "correct what the message names; 401 and 403 are credentials and permissions, 404 is a "
-        "name, 429 and 5xx go away with retries",
+        "name or an address that has moved, 429 and 5xx go away with retries",
     ),
     cause(
         "script-failed",
