@@ -57,6 +57,12 @@ _VAGUE = re.compile(
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
+_ABORTED = re.compile(
+    r"(?:terminate called without an active exception|pure virtual method called"
+    r"|(?:.{1,200}: line \d{1,6}: *\d{1,9} )?Aborted\b.*|\s*)$"
+)
+"""Lines that follow an exception, as the program ends while threads of its libraries still run."""
+
 _OF_LAUNCHER = re.compile(
     rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\."
@@ -195,6 +201,8 @@ def known_causes(
     that ended the program is one.
     """
     killer = killer or Killer()
+    if before := _before_abort(lines, signal or _signal_of(exit_code)):
+        return known_causes(before, 1, None, killer, reported, earlier)
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
     whole_text = _text(whole)
@@ -230,6 +238,22 @@ def known_causes(
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
+
+
+def _before_abort(lines: Sequence[str], signal: str | None) -> Sequence[str]:
+    """The lines up to an exception of Python, if the program aborted as it ended by it; none if
+    other lines follow the exception.
+    """
+    end = len(lines)
+    while end and _ABORTED.match(lines[end - 1]):
+        end -= 1
+    if end == len(lines) and signal != "SIGABRT":
+        return ()
+    last, raised = find_exception(lines[end - 1 : end]), find_exception(lines[:end])
+    if last is None or raised is None or _is_vague(raised) or is_of_launcher(raised):
+        return ()
+    is_last = raised.raiser and raised.text.startswith(last.text[:_SHORT_LINE])
+    return lines[:end] if is_last else ()
 
 
 def _is_effect(cause: Finding) -> bool:

@@ -51,15 +51,6 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "setting",
-        r"^ValueError: (?:could not convert string to float|invalid literal for int\(\))"
-        r"|^TypeError: '[<>]=?' not supported between[^\n]{1,60}'str'",
-        "the code needs a number and gets a text",
-        "write 1.0e-5 in YAML, where 1e-5 is a text, and give options a type (argparse: "
-        "type=float); in data look for headings, empty fields, another separator, and columns of "
-        "dates or names",
-    ),
-    cause(
-        "setting",
         r"^(?:jinja2\.exceptions\.)?TemplateError: ",
         "the tokenizer's chat template does not accept a conversation of the data set",
         "let roles take turns, from user to assistant; put the text of a system message into the "
@@ -160,6 +151,15 @@ EXCEPTION_KINDS = (
         "move the model and each batch to the rank's device before",
     ),
     *RAISER_KINDS,
+    cause(
+        "setting",
+        r"^ValueError: (?:could not convert string to float|invalid literal for int\(\))"
+        r"|^TypeError: '[<>]=?' not supported between[^\n]{1,60}'str'",
+        "the code needs a number and gets a text",
+        "write 1.0e-5 in YAML, where 1e-5 is a text, and give options a type (argparse: "
+        "type=float); in data look for headings, empty fields, another separator, and columns of "
+        "dates or names",
+    ),
     cause(
         "tensor-shape",
         r"^AssertionError: assert [^\n]{1,160}(?:\.(?:shape|size\(\)|ndim)\b|\.size\(|\.dim\(\))",

@@ -66,16 +66,30 @@ TENSOR_CAUSES = (
     ),
     cause(
         "gradient",
-        r"modified by an inplace operation|does not require grad and does not have a grad_fn"
-        r"|backward through the graph a second time|doesn't have any parameters that require a "
-        r"gradient|optimizer got an empty parameter list"
-        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index"
+        r"backward through the graph a second time",
+        "backward ran before through a part of this graph, which frees it",
+        "compute the loss again in each step, with all layers that train inside the loop; detach() "
+        "what a step keeps for the next, such as hidden states or sums of losses; add losses that "
+        "share a forward before one backward, or pass retain_graph=True to all but the last",
+    ),
+    cause(
+        "gradient",
+        r"does not require grad and does not have a grad_fn|doesn't have any parameters that "
+        r"require a gradient|optimizer got an empty parameter list"
+        r"|[Nn]one of output has requires_grad",
+        "no parameter of the model gets a gradient from the loss",
+        "set requires_grad on what you train, and avoid no_grad(), detach() and item() before the "
+        "loss; with gradient checkpointing and frozen weights call "
+        "model.enable_input_require_grads() or use use_reentrant=False",
+    ),
+    cause(
+        "gradient",
+        r"modified by an inplace operation|returned an invalid gradient at index"
         r"|leaf [Vv]ariable (?:that requires grad )?[^\n]{0,40}in-?place operation"
         r"|can't optimize a non-leaf Tensor",
-        "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
+        "autograd cannot compute the gradients: tensors were overwritten, or have other shapes",
         "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
-        "forward one; with gradient checkpointing and frozen weights call "
-        "model.enable_input_require_grads()",
+        "forward one; write x = x + y for x += y, and let optimizers have parameters only",
     ),
     cause(
         "gradient",

@@ -241,6 +241,11 @@ def test_a_kill_is_explained_as_far_as_it_is_known(
             1,
             "if the script wrote no error, it was probably killed",
         ),
+        (
+            ["RuntimeError: Trying to backward through the graph a second time (or directly"],
+            1,
+            "detach() what a step keeps",
+        ),
     ],
 )
 def test_the_remedy_where_the_text_names_no_reason(
