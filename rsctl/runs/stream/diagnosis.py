@@ -102,7 +102,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "checkpoint-mismatch": frozenset({"sharded-tensor"}),
     "data-file": frozenset({"file-lock"}),
     "disk": frozenset({"shared-memory"}),
-    "file-missing": frozenset({"file-lock"}),
+    "file-missing": frozenset({"file-lock", "checkpoint-missing"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
     "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),

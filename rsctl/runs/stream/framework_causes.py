@@ -239,10 +239,17 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "collate",
+        r"activate truncation and/or padding",
+        "the tokenized texts of a batch have different lengths, or a column has no numbers",
+        "tokenize with truncation=True and a padding, also the labels "
+        "(DataCollatorWithPadding, DataCollatorForSeq2Seq), and remove columns of text: "
+        "map(..., remove_columns=...)",
+    ),
+    cause(
+        "collate",
         r"stack expects each tensor to be equal size|batch must contain tensors, numpy arrays"
         r"|each element in list of batch should be of equal size"
-        r"|Trying to resize storage that is not resizable"
-        r"|activate truncation and/or padding",
+        r"|Trying to resize storage that is not resizable",
         "the samples of a batch have different shapes, or are of a kind that cannot be joined",
         "pad, crop or resize them, or give the DataLoader a collate_fn",
     ),

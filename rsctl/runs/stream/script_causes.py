@@ -66,7 +66,8 @@ SCRIPT_CAUSES = (
         r"0})?)",
         "torch.compile or Triton could not compile a part of the model: {names}",
         "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
-        "works; install the Triton that belongs to torch, and a C compiler (image.apt: [gcc])",
+        "works; install the Triton that belongs to torch, and compilers for C and C++ (image.apt: "
+        "[g++])",
     ),
     cause(
         "numpy",
@@ -152,6 +153,14 @@ SCRIPT_CAUSES = (
     ),
     *DATA_CAUSES,
     cause(
+        "extension",
+        r"'DeepSpeedCPU(\w{1,20})' object has no attribute 'ds_opt_\w{1,20}'",
+        "DeepSpeed's optimizer for the CPU could not be compiled or loaded: {names}",
+        "see the first error before it; use an image.base with compilers, ninja and the CUDA "
+        "toolkit of torch's version, build it with the image (DS_BUILD_CPU_ADAM=1), or train "
+        "without offload_optimizer",
+    ),
+    cause(
         "checkpoint",
         r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input|SafetensorError: ([^\n]{1,100})"
@@ -178,7 +187,8 @@ SCRIPT_CAUSES = (
         r"(\S{1,200})"
         r"|zero checkpoints? (?:paths? )?(?:are|is) missing|Client provided checkpoint(?: tag)?"
         r"[^\n]{0,60}(?:does not exist|not found)|No such file or directory: "
-        r"'([^'\n]{1,180}\.metadata)'"
+        r"'([^'\n]{1,180}(?:\.metadata|/trainer_state\.json|/(?:optimizer|scheduler)\.pt"
+        r"|(?:optim|model)_states\.pt))'"
         r"|could not find the metadata file (\S{1,160})(?![\s\S]{0,200}will start from random)"
         r"|checkpoint[^\n]{0,60}not found at "
         r"(\S{1,160})"

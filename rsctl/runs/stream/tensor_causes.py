@@ -167,6 +167,15 @@ TENSOR_CAUSES = (
     ),
     cause(
         "tensor-shape",
+        r"([Gg]ather got an input of invalid size: [^\n]{1,80})"
+        r"|(Input tensor at index \d{1,3} has invalid shape [^\n]{1,100})",
+        "DataParallel cannot join the results of the GPUs, which have different shapes: {names}",
+        "pad the results to one length on each GPU (pad_packed_sequence: total_length), use "
+        "drop_last=True or a batch size that is a multiple of the GPUs, or use "
+        "DistributedDataParallel with one process for each GPU",
+    ),
+    cause(
+        "tensor-shape",
         r"(shapes cannot be multiplied \(\S{1,40} and \S{1,40}\))"
         r"|(shape '\[[^\n]{1,60}\]' is invalid for input of size \d{1,15})"
         r"|(size of (?:tensor a|the tensor) \(\d{1,12}\) must match the (?:size of tensor b"
@@ -182,7 +191,7 @@ TENSOR_CAUSES = (
         r"|(running_\w{3,4} should contain \d{1,9} elements not \d{1,9})"
         r"|(input\.size\(-1\) must be equal to input_size[^\n]{0,40})"
         r"|([Ee]xpected (?:hidden|target|input)\W?\w{0,8}\]? size \([^\n]{1,80})"
-        r"|(Target size \([^\n]{1,40}\) must be the same as input size \([^\n]{1,40}\))"
+        r"|(Target size \((?!\{)[^\n]{1,40}\) must be the same as input size \([^\n]{1,40}\))"
         r"|(only batches of spatial targets supported[^\n]{0,80}|multi-target not supported)"
         r"|(Index tensor must have the same number of dimensions[^\n]{0,60})"
         r"|(the number of sizes provided \(\d{1,3}\) must be greater or equal[^\n]{0,80})"

@@ -246,6 +246,16 @@ def test_a_kill_is_explained_as_far_as_it_is_known(
             1,
             "detach() what a step keeps",
         ),
+        (
+            ["ValueError: Unable to create tensor, you should activate truncation and/or padding"],
+            1,
+            "tokenize with truncation=True",
+        ),
+        (
+            ["torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch."],
+            1,
+            "image.apt: [g++]",
+        ),
     ],
 )
 def test_the_remedy_where_the_text_names_no_reason(
