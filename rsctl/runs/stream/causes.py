@@ -59,9 +59,11 @@ CAUSES = (
     cause(
         "port",
         r"EADDRINUSE|port is already allocated|[Aa]ddress already in use"
-        r"|on port `?\d{1,5}`?, but another process is utilizing it",
+        r"|on port `?\d{1,5}`?, but another process is utilizing it"
+        r"|failed to listen on any local network address\.?(?:$|\n)",
         "a port is already in use",
-        "let torchrun choose MASTER_PORT; do not set one in the script",
+        "let torchrun choose MASTER_PORT, and do not set one in the script; otherwise end the "
+        "program that uses it (`ss -ltnp` shows it), such as one that an earlier job left",
     ),
     *COMMAND_CAUSES,
     cause(
@@ -117,9 +119,12 @@ GENERAL_CAUSES = (
     *GENERAL_FRAMEWORK_CAUSES,
     cause(
         "json",
-        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded|JSONDecodeError",
-        "a text that must be JSON cannot be parsed",
-        "see the lines above for its file; hyperparameters of SageMaker are JSON values, too",
+        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded"
+        r"|JSONDecodeError(?:: ([^\n]{1,120}))?",
+        "a text that must be JSON cannot be parsed: {names}",
+        "see the script's line in the traceback for its file or request; at line 1 it is empty, an "
+        "error page or of another format, such as an array in place of JSON Lines; `Extra data` is "
+        "JSON Lines, to be read line by line; hyperparameters of SageMaker are JSON values, too",
     ),
     *GENERAL_SERVICE_CAUSES,
     *GENERAL_ACCELERATOR_CAUSES,

@@ -47,15 +47,24 @@ _EFFECTS = frozenset(
     {NCCL, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons", "pipe"}
     | {"ray-worker"}
 )
+_SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
+"""The report on a process of torch.multiprocessing, if its own traceback is missing."""
+
 _VAGUE = re.compile(
-    r"(?:[\w.]{0,100}\.)?(?:CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
     r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
+_ABORTED = re.compile(
+    r"(?:terminate called without an active exception|pure virtual method called"
+    r"|(?:.{1,200}: line \d{1,6}: *\d{1,9} )?Aborted\b.*|\s*)$"
+)
+"""Lines that follow an exception, as the program ends while threads of its libraries still run."""
+
 _OF_LAUNCHER = re.compile(
-    r"(?:[\w.]{0,100}\.)?(?:ChildFailedError|SystemExit|ProcessExitedException"
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|ChildFailedError|SystemExit|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\."
     r"|CalledProcessError: Command \W{0,3}[^' ]{0,200}(?:python[\d.]{0,5}|torchrun|accelerate"
     r"|deepspeed|mpirun|mpiexec|srun|bash|sh)(?:\.exe)?[' ])"
@@ -91,8 +100,9 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
     "checkpoint-mismatch": frozenset({"sharded-tensor"}),
+    "data-file": frozenset({"file-lock"}),
     "disk": frozenset({"shared-memory"}),
-    "file-missing": frozenset({"file-lock"}),
+    "file-missing": frozenset({"file-lock", "checkpoint-missing"}),
     "shared-memory": frozenset({"shared-memory-denied"}),
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
     "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),
@@ -191,6 +201,8 @@ def known_causes(
     that ended the program is one.
     """
     killer = killer or Killer()
+    if before := _before_abort(lines, signal or _signal_of(exit_code)):
+        return known_causes(before, 1, None, killer, reported, earlier)
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
     whole_text = _text(whole)
@@ -211,6 +223,7 @@ def known_causes(
     if signal == "SIGKILL" or killer.out_of_memory:
         return [_sigkill(killer.out_of_memory, signal == "SIGKILL")]
     found = next(filter(None, (_causes(SCRIPT_CAUSES, text) for text in texts)), [])
+    found = [_advised(each) if each.code == "compile" else each for each in found]
     found = _most_specific(found, exit_code)
     raised = find_exception(lines)
     is_vague = _is_vague(raised)
@@ -225,6 +238,22 @@ def known_causes(
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     return _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
+
+
+def _before_abort(lines: Sequence[str], signal: str | None) -> Sequence[str]:
+    """The lines up to an exception of Python, if the program aborted as it ended by it; none if
+    other lines follow the exception.
+    """
+    end = len(lines)
+    while end and _ABORTED.match(lines[end - 1]):
+        end -= 1
+    if end == len(lines) and signal != "SIGABRT":
+        return ()
+    last, raised = find_exception(lines[end - 1 : end]), find_exception(lines[:end])
+    if last is None or raised is None or _is_vague(raised) or is_of_launcher(raised):
+        return ()
+    is_last = raised.raiser and raised.text.startswith(last.text[:_SHORT_LINE])
+    return lines[:end] if is_last else ()
 
 
 def _is_effect(cause: Finding) -> bool:
@@ -328,7 +357,7 @@ def _before_torchrun(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _advised(found: Finding) -> Finding:
-    """A general cause with the advice in the part of the error that it repeats."""
+    """A cause with the advice in the part of the error that it repeats."""
     remedy = advised(found.remedy or "", find_advice(found.message))
     return note(found.code, found.message, remedy)
 
@@ -443,6 +472,7 @@ def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
     return note(
         "killed",
         "it was killed by SIGKILL; the sender is unknown",
-        "if memory was exhausted, the node's memory in `rsctl metrics` and `dmesg` on its "
-        "machine show it",
+        "most often memory was exhausted: the node's memory in `rsctl metrics` and `dmesg` on its "
+        f"machine show it; then {LESS_MEMORY}, load the model on one rank of a node at a time, or "
+        "raise the memory limit",
     )

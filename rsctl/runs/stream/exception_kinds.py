@@ -35,6 +35,29 @@ EXCEPTION_KINDS = (
         "program's version",
     ),
     cause(
+        "network",
+        r"^[^\n]{0,200}(?:\[Errno 111\]|[Cc]onnection refused)",
+        "the server that the program connects to does not listen at that address and port",
+        "see in the traceback which server it is, and start it before the script; give its address "
+        "by a name that the nodes can reach (localhost is the node itself), and open its port",
+    ),
+    cause(
+        "file-missing",
+        r"^(?:IsADirectoryError|NotADirectoryError): ",
+        "a path is a folder where the code needs a file, or a file where it needs a folder",
+        "name the file inside the folder (a checkpoint), or the folder around the file (a data "
+        "set); a .pt or .pth file must not be unpacked; delete other files and folders, such as "
+        ".ipynb_checkpoints, from a data set",
+    ),
+    cause(
+        "setting",
+        r"^(?:jinja2\.exceptions\.)?TemplateError: ",
+        "the tokenizer's chat template does not accept a conversation of the data set",
+        "let roles take turns, from user to assistant; put the text of a system message into the "
+        "first one of the user, where the template has no system role; or set another "
+        "tokenizer.chat_template",
+    ),
+    cause(
         "wrapped-model",
         r"^AttributeError: '\w{0,20}(?:DataParallel|FullyShardedDataParallel|DeepSpeedEngine"
         r"|OptimizedModule)' object has no attribute",
@@ -128,6 +151,15 @@ EXCEPTION_KINDS = (
         "move the model and each batch to the rank's device before",
     ),
     *RAISER_KINDS,
+    cause(
+        "setting",
+        r"^ValueError: (?:could not convert string to float|invalid literal for int\(\))"
+        r"|^TypeError: '[<>]=?' not supported between[^\n]{1,60}'str'",
+        "the code needs a number and gets a text",
+        "write 1.0e-5 in YAML, where 1e-5 is a text, and give options a type (argparse: "
+        "type=float); in data look for headings, empty fields, another separator, and columns of "
+        "dates or names",
+    ),
     cause(
         "tensor-shape",
         r"^AssertionError: assert [^\n]{1,160}(?:\.(?:shape|size\(\)|ndim)\b|\.size\(|\.dim\(\))",

@@ -11,6 +11,8 @@ FRAMEWORK_CAUSES = (
     cause(
         "batch-size",
         r"train_batch_size is not equal to|Either train_batch_size or train_micro_batch_size"
+        r"|((?:Train batch size|Micro batch size per gpu|Gradient accumulation steps): \S{1,12} "
+        r"has to be greater than 0)"
         r"|((?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
         r"(?:not|must be) (?:evenly |exactly )?(?:divisible by|a multiple of)[^\n]{0,80})"
         r"|((?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9}"
@@ -180,6 +182,14 @@ FRAMEWORK_CAUSES = (
         "use FSDP or DeepSpeed if one GPU is too small",
     ),
     cause(
+        "device-map",
+        r"`?\.to`? is not supported for `?[48]-bit`?",
+        "code moves a quantized model, which bitsandbytes has already placed",
+        "omit .to() and .cuda() for it; if a package calls them (dispatch_model of accelerate, "
+        "deepspeed.initialize), install versions of transformers, accelerate and bitsandbytes that "
+        "belong together, or load the model onto the rank's GPU: device_map={{'': LOCAL_RANK}}",
+    ),
+    cause(
         "devices",
         r"device_ids and output_device arguments only work with[^\n]{0,200}type='cpu'",
         "DistributedDataParallel got device_ids for a model on the CPU",
@@ -229,10 +239,17 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "collate",
+        r"activate truncation and/or padding",
+        "the tokenized texts of a batch have different lengths, or a column has no numbers",
+        "tokenize with truncation=True and a padding, also the labels "
+        "(DataCollatorWithPadding, DataCollatorForSeq2Seq), and remove columns of text: "
+        "map(..., remove_columns=...)",
+    ),
+    cause(
+        "collate",
         r"stack expects each tensor to be equal size|batch must contain tensors, numpy arrays"
         r"|each element in list of batch should be of equal size"
-        r"|Trying to resize storage that is not resizable"
-        r"|activate truncation and/or padding",
+        r"|Trying to resize storage that is not resizable",
         "the samples of a batch have different shapes, or are of a kind that cannot be joined",
         "pad, crop or resize them, or give the DataLoader a collate_fn",
     ),
@@ -261,6 +278,21 @@ FRAMEWORK_CAUSES = (
         "only objects that pickle can copy, and start them below `if __name__ == '__main__':`",
     ),
     cause(
+        "start-method",
+        r"RuntimeError: context has already been set",
+        "the start method of multiprocessing is set a second time, by the script or a package",
+        "call set_start_method once, before other packages are imported, below `if __name__ == "
+        "'__main__':`, or with force=True; torchrun has --start-method",
+    ),
+    cause(
+        "start-method",
+        r"daemonic processes are not allowed to have children",
+        "a daemon process of multiprocessing, such as a worker of a pool or data loader, starts "
+        "processes of its own, which Python does not allow",
+        "use num_workers=0 or no pool inside it, threads, or start it without daemon: "
+        "torch.multiprocessing.spawn(daemon=False), concurrent.futures.ProcessPoolExecutor",
+    ),
+    cause(
         "hub-offline",
         r"[Ww]e couldn't connect to '?https?://|[Cc]ouldn't reach [^\n]{1,120} on the Hub"
         r"|OfflineModeIsEnabled|outgoing traffic has been disabled|LocalEntryNotFoundError"
@@ -271,12 +303,22 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "hub-missing",
+        r"Error no file named [^\n]{1,240}? found\s{1,3}in\s{1,3}directory\s{1,3}(\S{1,200})"
+        r"|Error no file named()",
+        "a model's folder has no weights under the names that the library looks for: {names}",
+        "name the folder with the weights, such as the last checkpoint-NUMBER, or download it "
+        "again; convert what ZeRO-3 or FSDP saved in parts (zero_to_fp32.py, accelerate "
+        "merge-weights), and load an adapter with PEFT onto its base model",
+    ),
+    cause(
+        "hub-missing",
         r"404 Client Error: Not Found for url: (https://huggingface\.co/\S{1,160})"
         r"|RepositoryNotFoundError|DatasetNotFoundError|RevisionNotFoundError"
         r"|(?<!Local)EntryNotFoundError|HFValidationError"
         r"|(\S{1,120}) is not a local folder and is not a valid model identifier"
         r"|does not appear to have a file named ([\w./-]{1,80})"
         r"|Couldn't find (?:a dataset script|file|any data file) at (\S{1,200})"
+        r"|No \(supported\) data files found in (\S{1,200})"
         r"|[Cc]an't load (?:the )?(?:tokenizer|model|config\w{0,9}|image processor) for "
         r"'([^'\n]{1,120})'",
         "the hub or the folder does not have this model, data set or file: {names}",

@@ -122,6 +122,13 @@ GENERAL_FRAMEWORK_CAUSES = (
         "call init_process_group only where torch.distributed.is_initialized() is false",
     ),
     cause(
+        "distributed-call",
+        r"RuntimeError: open\((/[^\n)]{1,200})\): (?:Permission denied|No such file)",
+        "the file by which the ranks find each other (init_method) cannot be opened: {names}",
+        "write its address with three slashes, file:///FOLDER/FILE, in a folder that exists and "
+        "that all ranks share and may write; or use init_method='env://', which torchrun sets",
+    ),
+    cause(
         "file-lock",
         r"FileNotFoundError: [^\n]{0,60}No such file or directory: '([^'\n]{1,200}\.lock)'",
         "a file of a lock was deleted while processes used it: {names}",

@@ -206,6 +206,7 @@ GPU_CAUSES = (
         r"NVIDIA driver on your system is too old"
         r"|API call is not supported in the installed CUDA driver"
         r"|CUDA driver version is insufficient|forward compatibility was attempted on non supported"
+        r"|system has unsupported display driver"
         r"|unsatisfied condition: (?:cuda|driver|brand|arch)"
         r"|PTX was compiled with an unsupported toolchain",
         "CUDA in the image and the driver of the machine are not compatible",
@@ -219,10 +220,19 @@ GPU_USE_CAUSES = (
         "processes",
         r"cannot be larger than the device count|error(?: \(\d{1,3}\) )?: invalid device ordinal"
         r"|Invalid device ordinal value|Duplicate GPU detected|But your machine only has: \["
+        r"|AssertionError: Invalid device id"
         r"|_streams\[device\.index\] is None:\n(?:[^\n]{0,80}\n)?[^\n]{0,20}IndexError: list index"
         r"|number of tasks per node configured in SLURM[^\n]{0,80}does not match",
         "a rank uses a GPU that its node does not have, or that another rank uses",
         "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
+    ),
+    cause(
+        "processes",
+        r"device < num_gpus",
+        "torch uses a GPU beyond the number that it counted, as where the script sets "
+        "CUDA_VISIBLE_DEVICES after it has imported torch",
+        "remove CUDA_VISIBLE_DEVICES from the script, the image and run.env, and let each rank use "
+        "the GPU of its LOCAL_RANK",
     ),
     cause(
         "processes",
@@ -274,11 +284,13 @@ GPU_USE_CAUSES = (
         "no-gpu",
         r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
+        r"|[Mm]ixed precision[^\n]{0,160} can only be used on CUDA"
         r"|backend failed to initialize: (?!TPU)"
         r"|Unable to initialize backend '(?:cuda|rocm|gpu)'|no supported devices found for "
         r"platform",
         "the script requires a GPU and finds none",
-        "request one with workers.accelerator, or let the script run without a GPU",
+        "request one with workers.accelerator, or let the script run without a GPU; on a node that "
+        "has one, torch in the image may be a CPU build, or built for a newer driver",
     ),
     cause(
         "gpu-container",

@@ -138,6 +138,7 @@ NETWORK_CAUSES = (
     cause(
         "nccl-network",
         r"[Cc]onnect(?:ing)? to ([\da-fA-F.:]{2,45}(?:%\w{1,20})?)<\d{1,5}> failed"
+        r"|socketPollConnect: connect returned (No route to host)"
         r"|NCCL WARN (?!Call to ibv)[^\n]{0,120}(No route to host|Connection (?:refused"
         r"|timed out))|Call to (?:connect|recv|send"
         r"|accept)\w{0,4} [^\n]{0,100}failed ?: ?((?:No route to"

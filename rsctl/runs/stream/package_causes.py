@@ -31,7 +31,8 @@ PACKAGE_CAUSES = (
         r"|ImportError: [^\n]{0,80}[Pp]lease (?:pip )?install (?:the )?[`'\"]?([\w.-]{1,60})\b"
         r"|ImportError: (?![^\n]{0,200}[<>=]=)[^\n]{0,200}\n{0,2}[^\n]{0,160}`?pip3? install "
         r"(?:-U |--upgrade )?[\"']?([\w.-]{1,60})"
-        r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed",
+        r"|You need to have `?(\w{1,60})`? (?:or `?\w{1,60}`? )?installed"
+        r"|Error: [^\n]{0,80}\brequires `?([\w.-]{1,60})`? to be installed",
         "a Python module is missing: {names}",
         "add it to image.python; on target process, install it in the environment of rsctl; if its "
         "package is there, look for another version of it, and for your own file of its name",
@@ -79,8 +80,9 @@ PACKAGE_CAUSES = (
         rf"open "
         r"shared object file",
         "a system library is missing: {names}",
-        "add its package to image.apt, for libav* and libtorchcodec ffmpeg; on target process, "
-        "install it on this machine",
+        "add its package to image.apt: libgl1 for libGL, libglib2.0-0 for libgthread and libglib, "
+        "ffmpeg for libav* and libtorchcodec; opencv-python-headless needs no libGL; on target "
+        "process, install it on this machine",
     ),
     cause(
         "numpy",

@@ -66,7 +66,8 @@ SCRIPT_CAUSES = (
         r"0})?)",
         "torch.compile or Triton could not compile a part of the model: {names}",
         "run without torch.compile (TORCHDYNAMO_DISABLE=1 in run.env) to see whether the rest "
-        "works; install the Triton that belongs to torch, and a C compiler (image.apt: [gcc])",
+        "works; install the Triton that belongs to torch, and compilers for C and C++ (image.apt: "
+        "[g++])",
     ),
     cause(
         "numpy",
@@ -89,6 +90,8 @@ SCRIPT_CAUSES = (
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
         r"|(operator torchvision::\w{1,40} does not exist)"
+        r"|different CUDA (?:major )?versions\. (PyTorch has CUDA Version=[^\n]{1,60}?)\. Please"
+        r"|(Loading a (?:streaming )?dataset cached in a LocalFileSystem is not supported)"
         r"|(not find the operator torchvision::\w{1,40})"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
@@ -150,6 +153,14 @@ SCRIPT_CAUSES = (
     ),
     *DATA_CAUSES,
     cause(
+        "extension",
+        r"'DeepSpeedCPU(\w{1,20})' object has no attribute 'ds_opt_\w{1,20}'",
+        "DeepSpeed's optimizer for the CPU could not be compiled or loaded: {names}",
+        "see the first error before it; use an image.base with compilers, ninja and the CUDA "
+        "toolkit of torch's version, build it with the image (DS_BUILD_CPU_ADAM=1), or train "
+        "without offload_optimizer",
+    ),
+    cause(
         "checkpoint",
         r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
         r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input|SafetensorError: ([^\n]{1,100})"
@@ -176,7 +187,8 @@ SCRIPT_CAUSES = (
         r"(\S{1,200})"
         r"|zero checkpoints? (?:paths? )?(?:are|is) missing|Client provided checkpoint(?: tag)?"
         r"[^\n]{0,60}(?:does not exist|not found)|No such file or directory: "
-        r"'([^'\n]{1,180}\.metadata)'"
+        r"'([^'\n]{1,180}(?:\.metadata|/trainer_state\.json|/(?:optimizer|scheduler)\.pt"
+        r"|(?:optim|model)_states\.pt))'"
         r"|could not find the metadata file (\S{1,160})(?![\s\S]{0,200}will start from random)"
         r"|checkpoint[^\n]{0,60}not found at "
         r"(\S{1,160})"
@@ -193,10 +205,11 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
-        r"does not have a padding token",
-        "the tokenizer has no padding token",
-        "set tokenizer.pad_token = tokenizer.eos_token, or add one and resize the model's "
-        "embeddings",
+        r"does not have a padding token|no padding token is defined|not configured with a padding "
+        r"token|argument 'padding_value' \(position \d\) must be float, not NoneType",
+        "the tokenizer, or the model's configuration, has no padding token",
+        "set tokenizer.pad_token = tokenizer.eos_token and model.config.pad_token_id = "
+        "tokenizer.pad_token_id, or add a token and resize the model's embeddings",
     ),
     cause(
         "trainer",
@@ -263,6 +276,13 @@ SCRIPT_CAUSES = (
         "a helper process of the script died: {names}",
         "see its own error above; without one it was probably killed: compare the node's memory "
         "in `rsctl metrics`, and use fewer processes",
+    ),
+    cause(
+        "file-lock",
+        r"[Uu]nable to (?:synchronously )?lock file, errno = 11",
+        "another process has opened the HDF5 file, to write it",
+        "let one process write the file, under another name until it is complete, and open it in "
+        "mode 'r' in the others; HDF5_USE_FILE_LOCKING=FALSE in run.env where all of them read",
     ),
     cause(
         "file-lock",

@@ -19,7 +19,8 @@ SERVICE_CAUSES = (
         r"|(?<!If the bucket is a )requester pays bucket()"
         r"|\((?:40[13]|AccessDenied|Forbidden|Unauthorized|AllAccessDisabled)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload|Complete|Abort)\w{0,30}) operation"
-        r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})",
+        r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})"
+        r"|AWS Error ACCESS_DENIED during (\w{1,60}) operation",
         "the job's account has no permission for this operation in the bucket: {names}",
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
     ),
@@ -83,6 +84,13 @@ SERVICE_CAUSES = (
         "a server allows no more downloads for now: {names}",
         "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
         "and read it from inputs",
+    ),
+    cause(
+        "hub-limit",
+        r"HTTP Error 403: rate limit exceeded|API rate limit exceeded for",
+        "GitHub answers no more requests from this address for now",
+        "set the secret GITHUB_TOKEN in run.env, call torch.hub with skip_validation=True, or read "
+        "a copy of the repository: torch.hub.load(FOLDER, MODEL, source='local')",
     ),
     cause(
         "throttled",
@@ -212,6 +220,16 @@ SERVICE_CAUSES = (
     ),
     cause(
         "network",
+        r"host='(localhost|127\.0\.0\.1)', port=\d{1,5}\): Max retries exceeded"
+        r"|(?:Cannot connect to host|Error 111 connecting to|connection to server at) "
+        r"\"?(localhost|127\.0\.0\.1)\b",
+        "no server answers at an address that stands for the node itself: {names}",
+        "give the script an address of the server that the nodes can reach, such as "
+        "MLFLOW_TRACKING_URI for MLflow, or start the server in run.command before the script; "
+        "a job cannot reach a server on your own machine by localhost",
+    ),
+    cause(
+        "network",
         r"Temporary failure in name resolution|Could not resolve host|<urlopen error (?!\[SSL)"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
         r"|Max retries exceeded with url|(?<!gai error: -2 - )Name or service not known"
@@ -288,17 +306,19 @@ GENERAL_SERVICE_CAUSES = (
         r"An error occurred \(([\w.]{1,80}\) when calling the \w{1,80}) operation"
         r"|google\.api_core\.exceptions\.(\w{1,60}: \d{3} [^\n]{0,160})"
         r"|(?:AccessDenied|Service)Exception: (\d{3} [^\n]{0,160})"
-        r"|(?:HfHubHTTPError|HTTPError): (\d{3} [^\n]{0,160})"
+        r"|(?:HfHubHTTPError|HTTPError): (?:HTTP Error )?(\d{3}:? [^\n]{0,160})"
         r"|(\d{3} (?:Client|Server) Error: [^\n]{1,160})",
         "a service refused a call of the job: {names}",
         "correct what the message names; 401 and 403 are credentials and permissions, 404 is a "
-        "name, 429 and 5xx go away with retries",
+        "name or an address that has moved, 429 and 5xx go away with retries",
     ),
     cause(
         "script-failed",
         r"ExecuteUserScriptError(?:[\s\S]{0,300}?ErrorMessage \"([^\n\"]{1,200}))?",
         "SageMaker's toolkit says only that the script failed: {names}",
-        "see the script's own error before it, in the log of the replica that failed first",
+        "see the script's own error before it, in the log of the replica that failed first; if "
+        "the script wrote no error, it was probably killed: compare the node's memory in `rsctl "
+        "metrics`",
     ),
 )
 """For texts without any other cause."""

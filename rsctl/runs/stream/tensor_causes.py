@@ -13,6 +13,13 @@ _KERNEL_CHECK = (
 )
 """A check of an attention kernel's package: the exception right below a frame of it."""
 
+_TRAINED = (
+    r"(?:[Ll]oss(?:es)?|[Gg]rad(?:ient)?s?|[Oo]utputs?|[Ll]ogits|[Aa]ctivations?|[Pp]redictions?"
+    r"|[Ww]eights?|[Pp]arameters?|[Mm]odel|[Nn]etwork)"
+)
+_NAN = r"[Nn][Aa][Nn]s?"
+"""With a word of `_TRAINED` in the text of an exception: the check of a script, in its words."""
+
 TENSOR_CAUSES = (
     cause(
         "attention",
@@ -59,16 +66,30 @@ TENSOR_CAUSES = (
     ),
     cause(
         "gradient",
-        r"modified by an inplace operation|does not require grad and does not have a grad_fn"
-        r"|backward through the graph a second time|doesn't have any parameters that require a "
-        r"gradient|optimizer got an empty parameter list"
-        r"|[Nn]one of output has requires_grad|returned an invalid gradient at index"
+        r"backward through the graph a second time",
+        "backward ran before through a part of this graph, which frees it",
+        "compute the loss again in each step, with all layers that train inside the loop; detach() "
+        "what a step keeps for the next, such as hidden states or sums of losses; add losses that "
+        "share a forward before one backward, or pass retain_graph=True to all but the last",
+    ),
+    cause(
+        "gradient",
+        r"does not require grad and does not have a grad_fn|doesn't have any parameters that "
+        r"require a gradient|optimizer got an empty parameter list"
+        r"|[Nn]one of output has requires_grad",
+        "no parameter of the model gets a gradient from the loss",
+        "set requires_grad on what you train, and avoid no_grad(), detach() and item() before the "
+        "loss; with gradient checkpointing and frozen weights call "
+        "model.enable_input_require_grads() or use use_reentrant=False",
+    ),
+    cause(
+        "gradient",
+        r"modified by an inplace operation|returned an invalid gradient at index"
         r"|leaf [Vv]ariable (?:that requires grad )?[^\n]{0,40}in-?place operation"
         r"|can't optimize a non-leaf Tensor",
-        "autograd cannot compute the gradients: tensors are missing, used twice or overwritten",
+        "autograd cannot compute the gradients: tensors were overwritten, or have other shapes",
         "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
-        "forward one; with gradient checkpointing and frozen weights call "
-        "model.enable_input_require_grads()",
+        "forward one; write x = x + y for x += y, and let optimizers have parameters only",
     ),
     cause(
         "gradient",
@@ -146,6 +167,15 @@ TENSOR_CAUSES = (
     ),
     cause(
         "tensor-shape",
+        r"([Gg]ather got an input of invalid size: [^\n]{1,80})"
+        r"|(Input tensor at index \d{1,3} has invalid shape [^\n]{1,100})",
+        "DataParallel cannot join the results of the GPUs, which have different shapes: {names}",
+        "pad the results to one length on each GPU (pad_packed_sequence: total_length), use "
+        "drop_last=True or a batch size that is a multiple of the GPUs, or use "
+        "DistributedDataParallel with one process for each GPU",
+    ),
+    cause(
+        "tensor-shape",
         r"(shapes cannot be multiplied \(\S{1,40} and \S{1,40}\))"
         r"|(shape '\[[^\n]{1,60}\]' is invalid for input of size \d{1,15})"
         r"|(size of (?:tensor a|the tensor) \(\d{1,12}\) must match the (?:size of tensor b"
@@ -161,7 +191,7 @@ TENSOR_CAUSES = (
         r"|(running_\w{3,4} should contain \d{1,9} elements not \d{1,9})"
         r"|(input\.size\(-1\) must be equal to input_size[^\n]{0,40})"
         r"|([Ee]xpected (?:hidden|target|input)\W?\w{0,8}\]? size \([^\n]{1,80})"
-        r"|(Target size \([^\n]{1,40}\) must be the same as input size \([^\n]{1,40}\))"
+        r"|(Target size \((?!\{)[^\n]{1,40}\) must be the same as input size \([^\n]{1,40}\))"
         r"|(only batches of spatial targets supported[^\n]{0,80}|multi-target not supported)"
         r"|(Index tensor must have the same number of dimensions[^\n]{0,60})"
         r"|(the number of sizes provided \(\d{1,3}\) must be greater or equal[^\n]{0,80})"
@@ -229,17 +259,16 @@ TENSOR_CAUSES = (
     ),
     cause(
         "nan-loss",
-        r"[Ll]oss is (nan|inf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
+        rf"(?:Error|Exception): ?[^\n]{{0,80}}\b(?:{_TRAINED}\b[^\n]{{0,60}}\b(?:{_NAN}|[Ii]nf)"
+        rf"|{_NAN}\b[^\n]{{0,60}}\b{_TRAINED})\b"
+        r"|[Ll]oss is ([Nn]a[Nn]|[Ii]nf)[^\n]{0,20}[Ss]top|[Ff]ound (?:NaN|Inf|nan|inf)[^\n]{0,30}"
         r"(?:loss|grad)[^\n]{0,60}|(?:non-finite|not finite)[^\n]{0,40}(?:loss|grad)[^\n]{0,40}"
-        r"|Error: [^\n]{0,60}[Gg]radients? (?:are|is|norm is) (?:[Nn]a[Nn]"
-        r"|[Ii]nf)\w{0,8}(?:/[Ii]nf)?"
         r"|detected (?:inf or nan|nan or inf|NaN)[^\n]{0,60}|[Nn]an in summary histogram"
         r"|Function '\w{1,100}' returned (nan) values in its"
         r"|inconsistent between workers[\s\S]{0,400}?= {1,4}(nan)\b",
-        "the loss or a gradient is not a finite number, and the script stopped",
+        "the loss, a gradient or an output is not a finite number, and the script stopped",
         "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
-        "of "
-        "that step",
+        "of that step",
     ),
     cause(
         "nan-loss",

@@ -247,6 +247,19 @@ def test_a_message_that_advises_nothing_about_the_error_is_not_advice(raised: st
     assert "advice" not in _remedy_of(raised)
 
 
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "ValueError: could not convert string to float: ''",
+        "ValueError: invalid literal for int() with base 10: 'cat,20,train'",
+        "TypeError: '<=' not supported between instances of 'float' and 'str'",
+    ],
+)
+def test_a_text_in_place_of_a_number_has_a_remedy(raised: str) -> None:
+    assert "1.0e-5" in _remedy_of(raised)
+    assert "headings" in _remedy_of(raised)
+
+
 def test_the_advice_of_an_error_that_a_general_cause_repeats_is_its_remedy() -> None:
     raised = "lightning.MisconfigurationException: The schedule is odd. You should override f()"
     assert _remedy_of(raised).startswith("follow the advice in its message: You should override")

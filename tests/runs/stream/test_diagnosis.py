@@ -218,6 +218,53 @@ def test_a_kill_is_explained_as_far_as_it_is_known(
     assert (cause.code, cause.message) == (code, message)
 
 
+@pytest.mark.parametrize(
+    ("lines", "exit_code", "remedy"),
+    [
+        ([], 137, "most often memory was exhausted"),
+        (
+            [
+                "torch._dynamo.exc.BackendCompilerFailed: backend='compile_fn' raised:",
+                "NotImplementedError: DDPOptimizer backend: Found a higher order op in the graph. "
+                "This is not supported. Please turn off DDP optimizer using "
+                "torch._dynamo.config.optimize_ddp=False.",
+            ],
+            1,
+            "follow the advice in its message: Please turn off DDP optimizer",
+        ),
+        (
+            [
+                "2020-07-17 08:45:46,383 sagemaker-training-toolkit ERROR    "
+                "ExecuteUserScriptError:",
+                'Command "/usr/local/bin/python3.7 train.py --batch_size 500 --epochs 30"',
+            ],
+            1,
+            "if the script wrote no error, it was probably killed",
+        ),
+        (
+            ["RuntimeError: Trying to backward through the graph a second time (or directly"],
+            1,
+            "detach() what a step keeps",
+        ),
+        (
+            ["ValueError: Unable to create tensor, you should activate truncation and/or padding"],
+            1,
+            "tokenize with truncation=True",
+        ),
+        (
+            ["torch._inductor.exc.InvalidCxxCompiler: No working C++ compiler found in torch."],
+            1,
+            "image.apt: [g++]",
+        ),
+    ],
+)
+def test_the_remedy_where_the_text_names_no_reason(
+    lines: list[str], exit_code: int, remedy: str
+) -> None:
+    [cause] = known_causes(lines, exit_code, None)
+    assert remedy in (cause.remedy or "")
+
+
 def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
     [cause] = known_causes(["it said nothing"], 1, None, Killer(out_of_memory=True))
     assert (cause.code, cause.message) == (

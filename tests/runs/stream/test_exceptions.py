@@ -266,6 +266,29 @@ def test_an_exception_that_a_signal_followed_is_not_the_cause() -> None:
 
 
 @pytest.mark.parametrize(
+    "end",
+    [
+        [],
+        ["terminate called without an active exception"],
+        ["pure virtual method called", "terminate called without an active exception", ""],
+        ["terminate called without an active exception", "Aborted (core dumped)"],
+        ["terminate called without an active exception", "run.sh: line 3: 77 Aborted  python x"],
+    ],
+)
+def test_an_exception_is_the_cause_of_an_abort_that_follows_it(end: list[str]) -> None:
+    lines = [*SIMPLE.splitlines(), *end]
+    (cause,) = known_causes(failure_lines(lines), 134, "SIGABRT", earlier=lines)
+    assert cause.code == "key-missing"
+
+
+@pytest.mark.parametrize("between", ["step 7: loss 0.1", "Check failed: count > 0 (0 vs. 0)"])
+def test_an_exception_before_other_lines_is_not_the_cause_of_an_abort(between: str) -> None:
+    lines = [*SIMPLE.splitlines(), between, "terminate called without an active exception"]
+    codes = [cause.code for cause in known_causes(lines, 134, "SIGABRT", earlier=lines)]
+    assert "key-missing" not in codes
+
+
+@pytest.mark.parametrize(
     ("exit_code", "reported", "codes"),
     [(127, [], ["command"]), (1, ["AlgorithmError: , exit code: 1"], []), (1, [], ["exception"])],
 )
