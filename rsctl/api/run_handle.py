@@ -141,13 +141,16 @@ class Run:
             yield from events
         yield batches.result()
 
-    def event_batches(self, tail: int | None = None) -> EventBatches:
+    def event_batches(
+        self, tail: int | None = None, tail_of: Callable[[LogEvent], bool] | None = None
+    ) -> EventBatches:
         """Its events as they come, many at once, and an empty list now and then between them.
 
-        `tail` leaves out the log before each replica's last lines.
+        `tail` leaves out the log before each replica's last lines; of these, only lines that pass
+        the test `tail_of` count.
         """
         check_count("tail", tail)
-        return EventBatches(self, tail)
+        return EventBatches(self, tail, tail_of)
 
     def wait(self, timeout: float | None = None, *, check: bool = False) -> ResultEvent:
         """Wait for its end.

@@ -17,9 +17,11 @@ from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.options import parse_choice
 from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, first_of
 from rsctl.results.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
 from rsctl.results.export.tables import TABLES, ExportSource, Table, make_table, sources_of
+
+_SHOWN = 5
 
 
 def _parse_table(name: str) -> str:
@@ -117,7 +119,14 @@ def _sources(store: Store, reference: str) -> list[ExportSource]:
     """The run or bench that a reference names, reconciled."""
     source = find_run_or_bench(reference)
     if isinstance(source, Bench):
-        for run in {trial.run for trial in source.record.latest().values()}:
+        counted = {trial.run for trial in source.record.latest().values()}
+        repeated = sorted({trial.run for trial in source.record.trials} - counted)
+        if repeated:
+            print_message(
+                f"{source.id}: not exported, because rsctl repeated them: "
+                f"{first_of(repeated, _SHOWN)}; to export these runs, name them too"
+            )
+        for run in counted:
             if store.get(run):
                 find_run(run).collect()
         return sources_of(store, source.record)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from typing import Protocol
 
 from rsctl.api import EventBatches, ResultUnknown, Run
 from rsctl.cli.interrupts import BackgroundCancel, Interrupts
 from rsctl.cli.show import print_message, show_findings
 from rsctl.findings import ExitCode
-from rsctl.runs.stream.events import Event, ResultEvent
+from rsctl.runs.stream.events import Event, LogEvent, ResultEvent
 from rsctl.runs.stream.headline import Tally
 
 OUTPUT_LOST = (errno.EPIPE, errno.EIO)
@@ -37,17 +38,18 @@ def follow(
     interrupts: Interrupts,
     cancel_on_interrupt: bool,
     tail: int | None = None,
+    tail_of: Callable[[LogEvent], bool] | None = None,
 ) -> int:
     """Show a run until it has ended; returns the exit code.
 
-    `tail` leaves out the log before each replica's last lines.
+    `tail` leaves out the log before each replica's last lines; see `Run.event_batches`.
 
     An interruption, or the loss of standard output, detaches; if `cancel_on_interrupt`, it cancels
     the run and watches it until it ends. Another interruption only stops the wait for the end: this
     function never returns before the target has answered the cancellation. Raises RsctlError, also
     if the target refuses it.
     """
-    batches, cancel = run.event_batches(tail), BackgroundCancel(run)
+    batches, cancel = run.event_batches(tail, tail_of), BackgroundCancel(run)
     try:
         interrupts.follow(cancel.ask if cancel_on_interrupt else None)
         for events in batches:

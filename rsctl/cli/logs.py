@@ -21,7 +21,7 @@ from rsctl.cli.views.run_text import failure_block, final_state_line
 from rsctl.findings import ExitCode
 from rsctl.runs.findings import LOG_REFUSED, NO_ANSWER
 from rsctl.runs.stream.events import FindingEvent, LogEvent, now
-from rsctl.runs.stream.formatting import LineFormat, format_line
+from rsctl.runs.stream.formatting import LineFormat, is_shown
 from rsctl.runs.stream.headline import CHIEF
 from rsctl.runs.stream.sanitize import sanitize
 
@@ -113,7 +113,7 @@ def command(
         failed=failed,
         since=parse_since(since) if since else None,
         grep=_pattern(grep) if grep else None,
-        tail_of=None if output == "json" else _is_shown,
+        tail_of=None if output == "json" else is_shown,
     )
     if follow and output == "text" and not everyone:
         chosen = _followed(handle, chosen)
@@ -126,7 +126,7 @@ def command(
     has_lines = tail == 0 or (failed and handle.record.first_failure is None)
     for batch in batches:
         write(batch)
-        has_lines = has_lines or any(output == "json" or _is_shown(line) for line in batch)
+        has_lines = has_lines or any(output == "json" or is_shown(line) for line in batch)
     findings = handle.log_findings()
     if not has_lines and any((role, replica, failed, grep, since)):
         print_message(f"no line of {handle.id} matches")
@@ -169,10 +169,6 @@ def _obstacles_since(begin: str) -> Callable[[FindingEvent], None]:
             show_findings([event.finding])
 
     return show
-
-
-def _is_shown(line: LogEvent) -> bool:
-    return format_line(line.text) is not None
 
 
 def _pattern(text: str) -> str:

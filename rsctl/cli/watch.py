@@ -18,6 +18,7 @@ from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views.next_commands import next_commands
 from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode
+from rsctl.runs.stream.formatting import is_shown
 
 _TAIL = 50
 
@@ -54,7 +55,8 @@ def command(
     if tail is None and output == "text":
         tail = _TAIL
     with errors_as_events(output, handle.id), once_accepted(lambda: latest_record(handle)):
-        code = follow(handle, view, interrupts, cancel_on_interrupt=False, tail=tail)
+        tail_of = is_shown if output == "text" else None
+        code = follow(handle, view, interrupts, False, tail, tail_of)
         if code != ExitCode.INTERRUPTED:
             wait_for_trackers(handle.record)
             if output == "text":

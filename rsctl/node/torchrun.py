@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from time import monotonic, sleep, time
@@ -49,10 +50,14 @@ def main() -> int:
     _wait_for_ranks_after_stop()
     ended = _end_wait_for_nodes_on_signals()
     _pass_on_stop_signals()
+    meetings = None
     if options.max_restarts:
         from rsctl.node import in_place
 
-        in_place.restart_together(in_place.Meetings(options.max_restarts))
+        meetings = in_place.Meetings(options.max_restarts)
+        in_place.restart_together(meetings)
+    if os.environ.get("RSCTL_REDUCERS") and _EPOCH not in os.environ:
+        _agree_on_epochs(lambda: meetings.number if meetings else len(store))
     try:
         run(options)  # type: ignore[no-untyped-call]
         if options.node_rank == 0 and options.nnodes != "1":
@@ -80,14 +85,10 @@ def _hold_store() -> list[object]:
     """
     held: list[object] = []
     meet = StaticTCPRendezvous.next_rendezvous
-    is_given = _EPOCH in os.environ
 
     def next_rendezvous(self: StaticTCPRendezvous) -> object:
         held.append(self)
-        met = meet(self)
-        if os.environ.get("RSCTL_REDUCERS") and not is_given:
-            _agree_on_epoch(self._store, self.rank == 0, len(held))
-        return met
+        return meet(self)
 
     StaticTCPRendezvous.next_rendezvous = next_rendezvous  # type: ignore[method-assign,assignment]
     return held
@@ -117,15 +118,30 @@ def _keep_store_on_loopback() -> None:
     module.TCPStore = store_of
 
 
+def _agree_on_epochs(meeting: Callable[[], int]) -> None:
+    """Have the nodes agree on an epoch at each start of all ranks; `meeting` is its number, which a
+    node that missed a start learns as it joins the next.
+    """
+    meet = StaticTCPRendezvous.next_rendezvous
+
+    def next_rendezvous(self: StaticTCPRendezvous) -> object:
+        met = meet(self)
+        _agree_on_epoch(self._store, self.rank == 0, meeting())
+        return met
+
+    StaticTCPRendezvous.next_rendezvous = next_rendezvous  # type: ignore[method-assign,assignment]
+
+
 def _agree_on_epoch(store: Any, is_chief: bool, meeting: int) -> None:
     """Give the ranks an epoch that is later than any that the reducers may have seen.
 
     A platform may restart the workers' containers and leave the reducers', which refuse what would
-    be the epoch that has just failed. The chief's clock decides, in seconds.
+    be the epoch that has just failed. The chief's clock decides, in seconds; ranks that restart in
+    place may fail within one.
     """
     key = f"rsctl/epoch/{meeting}"
     if is_chief:
-        store.set(key, str(int(time())))
+        store.set(key, str(max(int(time()), int(os.environ.get(_EPOCH, 0)) + 1)))
     os.environ[_EPOCH] = store.get(key).decode()
 
 

@@ -326,6 +326,19 @@ def test_bencher() -> None:
     assert metric["lower_value"] < metric["value"] == 100.0 < metric["upper_value"]
 
 
+def test_bencher_joins_no_names() -> None:
+    """Those that are alike in what fits, and those that differ in a suffix that Bencher reads."""
+    results = Results(label="b", kind="bench")
+    names = ["m" * 64, "m" * 64 + "a", "m" * 64 + "b"]
+    results.series = [Series(name=name, values=[1.0]) for name in names]
+    measures = json.loads(bencher(results))["job"]
+    assert [len(measure) for measure in measures] == [64, 64, 64]
+    assert names[0] in measures
+    cells = json.loads(bencher(measured({"a": 1.0, "a-bencher-ignore": 2.0})))
+    assert len(cells) == 2
+    assert not any(cell.endswith("-bencher-ignore") for cell in cells)
+
+
 def test_all_reports_have_the_median_of_the_runs() -> None:
     """As the table of the gate and `bench status` have it; one slow run does not change it."""
     results = Results(label="b", kind="bench")

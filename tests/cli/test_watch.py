@@ -48,6 +48,26 @@ def test_of_an_ended_run_the_last_lines_and_its_end(rsctl: Cli, make_run: Make) 
     assert rsctl("watch", "job-aaaaaa", "--tail", "0").out == ""
 
 
+def test_lines_that_are_for_rsctl_alone_are_not_among_the_last(rsctl: Cli, make_run: Make) -> None:
+    run = make_run("job-aaaaaa")
+    for second in range(2, 42, 4):
+        run.log(second, f"line {second}")
+        for more in range(1, 4):
+            run.log(second + more, '{"rsctl": "telemetry", "cpu_percent": 7}')
+    run.log(2, "worker-1 has begun", "worker-1")
+    run.succeed(58)
+    assert rsctl("watch", "job-aaaaaa", "--tail", "3").out.splitlines() == [
+        "worker-1 | worker-1 has begun",
+        "worker-0 | line 30",
+        "worker-0 | line 34",
+        "worker-0 | line 38",
+    ]
+    all_lines = rsctl("watch", "job-aaaaaa", "--tail", "90").out.splitlines()
+    assert len(all_lines) == 11
+    last = rsctl("watch", "job-aaaaaa", "--tail", "3", "-o", "json").events
+    assert sum(event["type"] == "log" for event in last) == 4
+
+
 def test_as_events_it_has_all_lines_and_a_result(rsctl: Cli, make_run: Make) -> None:
     run = make_run("job-aaaaaa")
     for second in range(2, 57):

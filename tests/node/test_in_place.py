@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -65,3 +66,29 @@ def test_the_ranks_that_failed_on_all_nodes_are_named_once(
     (line,) = capfd.readouterr().out.splitlines()
     assert json.loads(line)["message"] == message
     assert [node.meetings.restarts_left for node in nodes] == [2, 2]
+
+
+def test_each_start_of_the_ranks_has_a_later_epoch_that_all_nodes_agree_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ranks can fail within a second, and a node can miss a start."""
+    from rsctl.node import torchrun
+
+    monkeypatch.setenv("RSCTL_EPOCH", "0")
+    monkeypatch.setattr(torchrun, "time", lambda: 1000.9)
+    monkeypatch.setattr(torchrun.StaticTCPRendezvous, "next_rendezvous", lambda _self: None)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    starts = []
+    torchrun._agree_on_epochs(lambda: len(starts))
+
+    def epoch(rank: int) -> str:
+        node = SimpleNamespace(_store=store, rank=rank)
+        torchrun.StaticTCPRendezvous.next_rendezvous(node)  # type: ignore[arg-type]
+        return os.environ["RSCTL_EPOCH"]
+
+    epochs = []
+    for start in range(3):
+        starts.append(start)
+        epochs.append(epoch(rank=0))
+    assert epochs == ["1000", "1001", "1002"]
+    assert epoch(rank=1) == "1002"

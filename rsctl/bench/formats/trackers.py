@@ -13,6 +13,7 @@ import msgspec
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.samples import quantile
 from rsctl.bench.stats import LEVEL, mean, stdev, student_t
+from rsctl.runs.stream.formatting import distinct_name
 from rsctl.runs.stream.sanitize import sanitize_document
 
 _LONGEST_BENCHMARK = 1024
@@ -45,7 +46,7 @@ def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
     benchmarks: dict[str, dict[str, Any]] = {}
     for series in _wanted(results, names):
         label = sanitize_document(cell_label(series.cell) or "job")
-        name = label[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
+        name = distinct_name(label, label.removesuffix(_IGNORED), _LONGEST_BENCHMARK)
         measure = {"value": quantile(series.known, 0.5)}
         if series.known[1:]:
             wide = student_t(1 - (1 - LEVEL) / 2, len(series.known) - 1)
@@ -71,7 +72,7 @@ def _wanted(results: Results, names: Sequence[str]) -> Iterator[Series]:
 
 
 def _measure(series: Series) -> str:
-    return sanitize_document(series.name)[:_LONGEST_MEASURE]
+    return distinct_name(series.name, sanitize_document(series.name), _LONGEST_MEASURE)
 
 
 def _list(values: Sequence[float]) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from rsctl.clients.private import host_of, is_private, not_private, without_secrets
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
+from rsctl.runs.stream.formatting import distinct_name
 from rsctl.runs.tracker import MetricPoint, Result, State, TrackedRun, TrackerError, one_line
 
 _CONNECT_SECONDS = 5.0
@@ -71,9 +72,7 @@ class MlflowServer:
         with self._answers():
             from mlflow.entities import Metric
 
-            metrics = [
-                Metric(_name(p.tag), p.value, int(p.seconds * 1000), max(p.step, 0)) for p in points
-            ]
+            metrics = [Metric(_name(p.tag), p.value, int(p.seconds * 1000), p.step) for p in points]
             for start in range(0, len(metrics), _METRICS_AT_ONCE):
                 block = metrics[start : start + _METRICS_AT_ONCE]
                 self._client.log_batch(state["run_id"], metrics=block)
@@ -154,6 +153,7 @@ def _check_reachable(host: str, port: int) -> None:
 
 
 def _name(tag: str) -> str:
-    """A name that MLflow accepts: it must be a path, too."""
+    """A name that MLflow accepts, a different one for each tag: it must be a path, too."""
     is_path = posixpath.normpath(tag) == tag and not tag.startswith(("/", "."))
-    return (tag if is_path else tag.replace("/", "_"))[:_LONGEST_NAME]
+    name = tag if is_path else tag.replace("/", "_")
+    return distinct_name(tag, name, _LONGEST_NAME)

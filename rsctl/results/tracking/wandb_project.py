@@ -155,8 +155,10 @@ def _parts(location: str) -> tuple[str | None, str, str]:
 
 
 def _name(tag: str) -> str:
-    """A name that W&B takes; names that begin with an underscore are its own."""
-    return tag.lstrip("_") or "value"
+    """A name that W&B takes, a different one for each tag: names that begin with an underscore are
+    its own, and those below `rsctl/` are rsctl's.
+    """
+    return f"rsctl/{tag}" if tag.startswith(("_", "rsctl/")) else tag
 
 
 def _require(is_there: bool, what: str) -> None:

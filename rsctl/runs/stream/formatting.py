@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
@@ -84,6 +85,11 @@ def format_line(text: str) -> str | None:
     return form(record) if form else text
 
 
+def is_shown(line: LogEvent) -> bool:
+    """Whether a line is shown to people: not those that are for rsctl alone."""
+    return format_line(line.text) is not None
+
+
 def _format_metrics(record: dict[str, Any]) -> str:
     step = f"step {record['step']}  " if "step" in record else ""
     values = (f"{n}={v}" for n, v in record.items() if n not in ("rsctl", "step", "rank"))
@@ -145,3 +151,13 @@ def _bar(value: float, highest: float) -> str:
     if not math.isfinite(value):
         return "x"
     return _BARS[round(value / highest * 7)] if highest else _BARS[3]
+
+
+def distinct_name(original: str, name: str, longest: int) -> str:
+    """The name that stands for an original, of at most `longest` characters. One that differs from
+    its original ends with a hash of it, so that no two originals get one name.
+    """
+    if name == original and len(name) <= longest:
+        return name
+    mark = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{name[: longest - len(mark) - 1]}-{mark}"

@@ -62,6 +62,9 @@ FRAMEWORK_CAUSES = (
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
         r"|KeyError: \W?MetadataIndex\(fqn=(\S{1,160}?),|[Ss]hape mismatch[^\n]{0,40} for loaded"
+        r"|, in \w{0,30}load_(?:\w{1,20}_)?(?:state_dict|params?|weights|checkpoint|ckpt)\w{0,12}\n"
+        r"[^\n]{0,120}?\b\w{1,30}\[\w{1,30}\][^\n]{0,80}\n(?:[^\n\w]{1,200}\n)?[^\n]{0,12}\b"
+        r"KeyError: '([\w.]{1,120})'"
         r"|size mismatch for (\S{1,120}): copying a param|[Mm]issing (?:keys?|optimizer state"
         r"|parameters?|weights?)\b[^\n]{0,120}(?:in|from) (?:the )?(?:checkpoint|state[ _]dict)\b",
         "a checkpoint does not fit the model, the optimizer or the number of ranks: {names}",

@@ -23,7 +23,7 @@ def lack_of_capacity(
     """Why there was no capacity for a job that has ended; None if that is not what ended it.
 
     The reason is too few machines or too little quota, as the cloud reports, or that the job did
-    not start within `limits.queue`; then rsctl or the cloud ended it.
+    not start within `limits.queue` or the cloud's own limit; then rsctl or the cloud ended it.
     """
     if progress.restarted_too_often or progress.cost_too_much:
         return None
@@ -34,8 +34,9 @@ def lack_of_capacity(
         return lacking[0].message
     if status.state is not JobState.EXPIRED:
         return None
-    has_run = bool(progress.running) or progress.running_since is not None
+    # A job that no process watched may have run: only the status of its end shows that.
+    has_run = bool(progress.running or progress.running_since or status.started)
     is_limited = folder.description().queue is not None
-    if progress.waited_too_long or (is_limited and not has_run):
+    if progress.waited_too_long or not (has_run or (status.has_machines and not is_limited)):
         return status.reason or "it waited longer than limits.queue"
     return None

@@ -320,3 +320,19 @@ def test_the_arguments_of_a_cell_are_its_own() -> None:
     run = Store().get("job-a")
     assert run is not None
     assert arguments_of(run, {"run.args.lr": 0.5})["run.args.lr"] == 0.5
+
+
+def test_runs_that_were_repeated_are_named(capfd: pytest.CaptureFixture[str]) -> None:
+    add_bench()
+    benches = Benches(Store())
+    for number in range(1, 8):
+        add_run(f"b-again-{number}")
+        again = Trial(cell=0, repetition=0, run=f"b-again-{number}", attempt=number)
+        benches.begin("b-bench-aaaaaa", again)
+    export("b-bench-aaaaaa", "--table", "runs")
+    out, err = capfd.readouterr()
+    assert [line.partition(",")[0] for line in out.splitlines()] == ["run", "b-again-7", "b-run-1"]
+    assert err == (
+        "b-bench-aaaaaa: not exported, because rsctl repeated them: b-again-1, b-again-2, "
+        "b-again-3, b-again-4, b-again-5 and 2 more; to export these runs, name them too\n"
+    )

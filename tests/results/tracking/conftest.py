@@ -51,9 +51,13 @@ class TrackedJob:
         self.store.record(run, StateEvent(time=at(5), state=JobState.RUNNING))
 
     def log(
-        self, values: Sequence[float], step: int | None = None, replica: str = "worker-0"
+        self,
+        values: Sequence[float],
+        step: int | None = None,
+        replica: str = "worker-0",
+        name: str = "loss",
     ) -> None:
-        """A value of the metric `loss` each second, of steps from `step` on if it is given."""
+        """A value of a metric each second, of steps from `step` on if it is given."""
         events = []
         for index, value in enumerate(values):
             self._second += 1
@@ -61,7 +65,7 @@ class TrackedJob:
                 MetricEvent(
                     time=at(self._second),
                     replica=replica,
-                    name="loss",
+                    name=name,
                     value=value,
                     step=None if step is None else step + index,
                 )

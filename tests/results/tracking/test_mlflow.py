@@ -135,6 +135,22 @@ def test_parameters_metrics_and_the_result_are_there_once(
     assert [value for *_, value in run["metrics"]["run.time"]] == ["45.0"]
 
 
+def test_no_metrics_are_joined_and_no_steps_are_changed(
+    server: str, read: Read, send: Send
+) -> None:
+    job = TrackedJob(PlannedTracker(kind="mlflow", location=server), "job-m2")
+    names = ["a//b", "a__b", "n" * 260 + "1", "n" * 260 + "2"]
+    for name in names:
+        job.log([1.0], name=name)
+    job.log([1.0, 2.0], step=-2)
+    job.end(JobState.SUCCEEDED)
+    assert send(job.run).is_complete
+    (run,) = [run for run in read() if run["name"] == "job-m2"]
+    assert sorted(step for step, *_ in run["metrics"]["loss"]) == [-2, -1]
+    sent = [name for name in run["metrics"] if name[0] in "an"]
+    assert (len(sent), "a__b" in sent) == (4, True)
+
+
 def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read, send: Send) -> None:
     job = TrackedJob(PlannedTracker(kind="mlflow", location=server), "job-m2")
     job.log([1.0])

@@ -100,6 +100,17 @@ def test_all_is_there_once_and_the_key_nowhere(
     assert not [file for file in kept if file.is_file() and KEY.encode() in file.read_bytes()]
 
 
+def test_no_metrics_are_joined(server: WandbServer, send: Send) -> None:
+    """W&B's own names begin with an underscore."""
+    job = job_for(server.url)
+    for name in ("loss", "_loss", "__loss"):
+        job.log([1.0], name=name)
+    job.end(JobState.SUCCEEDED)
+    assert send(job.run).is_complete
+    rows = [{name for name in row if "loss" in name} for row in server.runs["job-a"].history]
+    assert rows == [{"loss"}, {"rsctl/_loss"}, {"rsctl/__loss"}]
+
+
 def test_a_server_that_is_down_or_refuses_gets_it_later(server: WandbServer, send: Send) -> None:
     down = job_for(f"http://127.0.0.1:{free_port()}", "job-b")
     down.end()

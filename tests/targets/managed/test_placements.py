@@ -22,7 +22,7 @@ from rsctl.targets.managed.service import JobStatus, NoCapacity
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.info import INFO
 
-from .conftest import FakeCloud, FakeJob, Killed, followed, line, reported, stored
+from .conftest import FakeCloud, FakeJob, Killed, at, followed, line, reported, stored
 
 RUN = "t-aaaaaa"
 LATER = "2099-01-01T00:00:00.000000Z"
@@ -453,3 +453,34 @@ def test_another_process_takes_them_from_its_environment_or_says_what_it_lacks(
     followed(PlacementsTarget(cloud), RUN)
     assert [body["KEY"] for _, body in cloud.sent] == ["x-first", "x-second"]
     assert stored(RUN).state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("queue", [None, 60.0])
+def test_a_job_that_no_process_watched_and_that_got_no_machines_moves(
+    cloud: Cloud, queue: float | None
+) -> None:
+    """The cloud ended it, such as a spot job of SageMaker at MaxWaitTimeInSeconds."""
+    target = submit(cloud)
+    folder = RunFolder(RUN)
+    folder.create(msgspec.structs.replace(folder.description(), queue=queue))
+    cloud.regions["a"].end(JobState.EXPIRED, reason="it did not get spot capacity")
+    cloud.regions["b"].end(JobState.SUCCEEDED)
+    followed(target, RUN)
+    assert placements(stored(RUN)) == [
+        "a expired: it did not get spot capacity",
+        "b succeeded: None",
+        "c",
+    ]
+
+
+@pytest.mark.parametrize("queue", [None, 60.0])
+def test_a_job_that_no_process_watched_and_that_ran_until_its_limit_does_not_run_again(
+    cloud: Cloud, queue: float | None
+) -> None:
+    target = submit(cloud)
+    folder = RunFolder(RUN)
+    folder.create(msgspec.structs.replace(folder.description(), queue=queue))
+    cloud.regions["a"].end(JobState.EXPIRED, reason="it reached its limit", started=at(1))
+    followed(target, RUN)
+    assert [name for name, _ in cloud.sent] == ["a"]
+    assert stored(RUN).state is JobState.EXPIRED
