@@ -17,6 +17,7 @@ import json
 import os
 import runpy
 import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 
@@ -48,8 +49,9 @@ if __name__ == "__main__":
     from tests.kit.fork_server import be, end_without_freeing
 
     end_without_freeing()
-    for name in sys.argv[1:]:
-        importlib.import_module(name)
+    with redirect_stdout(sys.stderr):  # standard output is for answers
+        for name in sys.argv[1:]:
+            importlib.import_module(name)
     gc.freeze()  # else a child would copy all of these pages, to look for garbage
     if (asked := serve()) is not None:
         be(lambda: run(asked))

@@ -38,6 +38,9 @@ __attribute__((constructor)) static void start(void) {
 """
 
 
+_compiled: dict[tuple[Any, ...], bytes] = {}
+
+
 class Checked(NamedTuple):
     """What `rsctl-launch --check` has said: findings without the key `rsctl`, and other lines."""
 
@@ -80,23 +83,24 @@ class Image:
         folder: str = "lib",
         texts: Iterable[str] = (),
     ) -> Path:
-        """Compile a library; `texts` are strings in it."""
+        """Compile a library, once for all images; `texts` are strings in it, and `flags` begin in
+        the image's folder.
+        """
         strings = "".join(f'const char *text{n} = "{text}";\n' for n, text in enumerate(texts))
         target = self._folder(folder) / name
-        command = [
-            "gcc",
-            "-x",
-            "c",
-            "-shared",
-            "-fPIC",
-            "-o",
-            str(target),
-            "-",
-            "-x",
-            "none",
-            *flags,
-        ]
-        subprocess.run(command, input=f"{source}\n{strings}", text=True, check=True)
+        key = (source, strings, flags)
+        if key not in _compiled:
+            command = ["gcc", "-x", "c", "-shared", "-fPIC", "-o", str(target), "-", "-x", "none"]
+            subprocess.run(
+                [*command, *flags],
+                input=f"{source}\n{strings}",
+                cwd=self.folder,
+                text=True,
+                check=True,
+            )
+            _compiled[key] = target.read_bytes()
+        target.write_bytes(_compiled[key])
+        target.chmod(0o755)
         return target
 
     def plugin(
@@ -129,7 +133,7 @@ class Image:
         self.library(
             "libtorch_cuda.so",
             "int ncclGetVersion(int *); int version(void) { int v; return ncclGetVersion(&v); }",
-            str(path),
+            str(path.relative_to(self.folder)),
             "-Wl,-rpath,$ORIGIN/../../nvidia/nccl/lib",
             folder="site/torch/lib",
         )

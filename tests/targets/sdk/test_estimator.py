@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,12 @@ import yaml
 from rsctl.findings import RsctlError
 from rsctl.targets.sagemaker.sdk import code, estimator
 from rsctl.targets.sagemaker.sdk.estimator_arguments import estimator_arguments
+from tests.kit.preloaded import Preloaded
 from tests.kit.rendering import merged
 
 from .conftest import PlanOf
 
 SDK2_PYTHON = os.environ.get("SDK2_PYTHON", "")
-SCRIPT = str(Path(__file__).with_name("request_of_estimator.py"))
 JOB = """
 run:
   package: s3://code/sourcedir.tar.gz
@@ -58,18 +58,26 @@ def overlay(**fields: Any) -> dict[str, Any]:
     return {"targets": {"sagemaker": {"profiler": None, "overlay": fields}}}
 
 
-def requests(folder: Path, *files: str) -> list[Any]:
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    """Runs programs without the seconds that importing the SDK takes."""
+    folder = tmp_path_factory.mktemp("sdk")
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "HOME": str(folder)}
+    with Preloaded(
+        *(SDK2_PYTHON, folder, "sagemaker.pytorch", "sagemaker.session"),
+        environ={**os.environ, **keys},
+    ) as started:
+        yield started
+
+
+def requests(sdk: Preloaded, folder: Path, *files: str) -> list[Any]:
     """What the SDK sends, see request_of_estimator.py."""
-    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-    done = subprocess.run(
-        [SDK2_PYTHON, SCRIPT, *files],
-        cwd=folder,
-        env={**os.environ, **keys, "HOME": str(folder)},
-        capture_output=True,
-        text=True,
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "HOME": str(folder)}
+    environ = {**os.environ, **keys}
+    printed = sdk.run(
+        "tests.targets.sdk.request_of_estimator", *files, environ=environ, folder=folder
     )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
 
 RULE = {"RuleConfigurationName": "LossNotDecreasing", "RuleEvaluatorImage": "r.example/rules:1"}
@@ -178,21 +186,25 @@ def case_body(plan_of: PlanOf, name: str) -> tuple[str, dict[str, Any]]:
 
 
 @needs_sdk
-def test_the_request_is_that_of_an_estimator(plan_of: PlanOf, tmp_path: Path) -> None:
+def test_the_request_is_that_of_an_estimator(
+    plan_of: PlanOf, sdk: Preloaded, tmp_path: Path
+) -> None:
     body: dict[str, Any] = dict(plan_of("sagemaker", JOB).plan.request["body"])
     (tmp_path / "job.yaml").write_text("name: t\n" + JOB)
-    by_the_sdk, by_rsctl = requests(tmp_path)
+    by_the_sdk, by_rsctl = requests(sdk, tmp_path)
     assert by_the_sdk == body
     assert by_rsctl == body
 
 
 @needs_sdk
-def test_an_estimator_says_all_that_the_job_says(plan_of: PlanOf, tmp_path: Path) -> None:
+def test_an_estimator_says_all_that_the_job_says(
+    plan_of: PlanOf, sdk: Preloaded, tmp_path: Path
+) -> None:
     bodies = {}
     for number, name in enumerate(CASES):
         text, bodies[name] = case_body(plan_of, name)
         (tmp_path / f"{number}.yaml").write_text("name: t\n" + text)
-    sent = requests(tmp_path, *(f"{number}.yaml" for number in range(len(CASES))))
+    sent = requests(sdk, tmp_path, *(f"{number}.yaml" for number in range(len(CASES))))
     for name, request in zip(CASES, sent, strict=True):
         assert (name, request) == (name, bodies[name])
 
