@@ -77,7 +77,7 @@ def test_each_start_of_the_ranks_has_a_later_epoch_that_all_nodes_agree_on(
     monkeypatch.setenv("RSCTL_EPOCH", "0")
     monkeypatch.setattr(torchrun, "time", lambda: 1000.9)
     monkeypatch.setattr(torchrun.StaticTCPRendezvous, "next_rendezvous", lambda _self: None)
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     starts = []
     torchrun._agree_on_epochs(lambda: len(starts))
 
