@@ -60,9 +60,9 @@ def test_files_that_rsctl_writes_continue_a_bench(rsctl: Cli) -> None:
     assert rsctl("bench", "run", job, *reports).code == 0
     assert rsctl("bench", "run", job, "-r", "2").code == 0
     assert rsctl("bench", "run", job, *reports).code == 0
-    update = ["--baseline", "b.json", "--update-baseline"]
+    update = ["--baseline", "b.json", "--update-baseline", "--repeat", "2"]
     assert rsctl("gate", job, *update).code == 0
-    limits = ["--max-regression", "speed=50%", "--allow-inconclusive"]
+    limits = ["--max-regression", "speed=50%", "--allow-inconclusive", "--repeat", "2"]
     judged = rsctl("gate", job, "--baseline", "b.json", *limits, *reports)
     assert judged.code == 0, judged.err
     assert rsctl("bench", "run", job).code == 0

@@ -19,12 +19,12 @@ def busy_step():
     total = 0
     for number in range(100000):
         total += number
+    time.sleep(0.02)  # the machine has other work
     return total
 
 print("started", flush=True)
 while True:
     busy_step()
-    time.sleep(0.02)
 """
 JOB = """
 name: busy
