@@ -6,15 +6,16 @@ A case of a broken file reads
     name: j
     run: {script: train.py, launcher: Torchrun}
     ---
-    2:35 run.launcher | expected one of torchrun | write torchrun
+    2:35 run.launcher | expected one of torchrun... | write torchrun
 
-with one line for each finding, in order: its place, its key path or `-`, words of its message, and
-words of its remedy; `...` stands for anything. A message that is no error begins with `warning:`
+with one line for each finding, in order: its place, its key path or `-`, its message, and its
+remedy; `...` stands for anything. A message that is no error begins with `warning:`
 or `note:`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -51,12 +52,9 @@ class Expected(NamedTuple):
 
 
 def _holds(text: str, words: str) -> bool:
-    """Whether a text has these words; `...` stands for anything between them."""
-    for part in words.split("..."):
-        _, found, text = text.partition(part) if part else ("", "-", text)
-        if not found:
-            return False
-    return True
+    """Whether a text is these words; `...` stands for anything."""
+    pattern = ".*".join(map(re.escape, words.split("...")))
+    return re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
 class Broken(NamedTuple):

@@ -147,7 +147,7 @@ def test_times_on_200_mbit_are_those_of_the_prototype(
     assert seconds(topology, cpus(workers, reducers)) == pytest.approx(expected, rel=0.02)
 
 
-@pytest.mark.parametrize(("workers", "reducers"), [(4, 3), (8, 5), (16, 9)])
+@pytest.mark.parametrize(("workers", "reducers"), [(3, 3), (4, 3), (8, 5), (16, 9)])
 def test_break_even_with_equal_cards(workers: int, reducers: int) -> None:
     assert break_even_reducers(workers) == reducers
     for count, is_faster in ((reducers - 1, False), (reducers, True)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.estimate.advice.inputs import dollars_of, interconnect_of
+from rsctl.estimate.advice.inputs import dollars_of, interconnect_of, settings_of
 from rsctl.estimate.advice.interconnect import INTERCONNECTS, OTHER, Interconnect
 from rsctl.job.document import read
 from rsctl.job.job import Job
@@ -57,6 +57,24 @@ def test_the_price_of_a_node_is_that_of_the_jobs_region(
     job = job_of(tmp_path, *settings)
     assert dollars_of(job, "vertex", machine, accelerator) == dollars
     assert dollars_of(job, None, machine, accelerator) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "sent", "may_compress"),
+    [
+        ([], 1.0, True),
+        (["comm.compression=bf16"], 0.5, False),
+        (["comm.compression=powersgd"], 1.0, False),
+        (["model.dtype=bf16"], 1.0, False),
+        (["model.dtype=bf16", "comm.compression=int8"], 260 / 512, False),
+        (["model.dtype=bf16", "comm.local_steps=8"], 2.0, True),  # parameters travel as fp32
+    ],
+)
+def test_how_much_of_the_gradients_is_sent(
+    tmp_path: Path, settings: list[str], sent: float, may_compress: bool
+) -> None:
+    found = settings_of(job_of(tmp_path, "model={parameters: 1M, step_seconds: 1}", *settings))
+    assert (found.sent_part, found.may_compress) == (sent, may_compress)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,12 @@ def test_the_script_is_measured_alone_or_between_two_nodes(
     assert (made.metrics, made.matrix, made.limits.timeout) == ({}, {}, 60)
 
 
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+def test_two_nodes_exchange_by_the_jobs_own_backend(job: Job, backend: str) -> None:
+    given = replace(job, comm=replace(job.comm, backend=backend))
+    assert job_to_measure(given, 20, True, 60).comm.backend == backend
+
+
 def test_a_script_that_rsctl_does_not_launch_cannot_be_measured(job: Job) -> None:
     assert measure_findings(job) == []
     [finding] = measure_findings(replace(job, run=replace(job.run, launcher="none")))

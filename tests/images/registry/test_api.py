@@ -77,6 +77,26 @@ def test_a_token_is_fetched_with_the_password_and_used(
     }
 
 
+@pytest.mark.parametrize(
+    ("named", "asked"), [("library/a", "library/a"), ("other/b", "a"), ("", "a")]
+)
+def test_a_registry_may_have_a_longer_name(serve: StartScript, named: str, asked: str) -> None:
+    """As Docker Hub has of its own images."""
+
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 200, {}, b'{"token": "t"}'
+        if "Authorization" in request.headers:
+            return FOUND
+        scope = f',scope="repository:{named}:pull"' if named else ""
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token"{scope}'}, b""
+
+    script = serve(answer)
+    assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
+    query = parse_qs(urlsplit(script.requests[1].path).query)
+    assert query == {"scope": [f"repository:{asked}:pull,push"]}
+
+
 def test_a_stored_refresh_token_is_exchanged(serve: StartScript, bare_home: Path) -> None:
     def answer(request: Request) -> Answer:
         if request.path == "/token":

@@ -107,7 +107,8 @@ def test_without_a_log_in_docker_keeps_its_own_configuration(
 def test_an_immutable_tag_that_has_this_very_image(registry: Script, tmp_path: Path) -> None:
     docker = program(
         tmp_path,
-        f"""[ "$1" = image ] && echo '["x/a@{DIGEST}"]' && exit\necho "{IMMUTABLE}"; exit 1""",
+        f"""[ "$1 $2" = "image inspect" ] && echo '["x/a@{DIGEST}"]' && exit\n"""
+        f'echo "{IMMUTABLE}"; exit 1',
     )
     assert push(docker, f"{registry.host}/a:v1", None, silent) == DIGEST
 
@@ -117,7 +118,8 @@ def test_an_immutable_tag_that_has_another_image(
     registry: Script, tmp_path: Path, known: str
 ) -> None:
     docker = program(
-        tmp_path, f"""[ "$1" = image ] && echo '{known}' && exit\necho "{IMMUTABLE}"; exit 1"""
+        tmp_path,
+        f"""[ "$1 $2" = "image inspect" ] && echo '{known}' && exit\necho "{IMMUTABLE}"; exit 1""",
     )
     reference = f"{registry.host}/a:v1"
     with pytest.raises(RsctlError) as refused:
