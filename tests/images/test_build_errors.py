@@ -115,14 +115,14 @@ SPEC = [
     (
         "git@github.com: Permission denied (publickey).\nerror: subprocess-exited-with-error",
         PIP,
-        "image.python: a git repository needs a key or a password, and builds have none",
+        "image.python: a git repository needs a key, or a token that the build does not have",
     ),
     (
         "WARNING: 401 Error, Credentials not correct for https://h/simple/x/\n"
         "ERROR: No matching distribution found for x",
         PIP,
-        "image.python: a package index needs a password, and builds have none: pip replaces no "
-        "variable",
+        "image.python: a package index needs a password that the build does not have, or another "
+        "one",
     ),
     (
         "ERROR: ResolutionImpossible: for help visit",
