@@ -302,6 +302,18 @@ KNOWN_ERRORS = (
         "use a base image whose user exists",
         "image.base",
     ),
+    _spec(
+        "context",
+        r"COPY failed: [^\n]{0,200}?stat (\S{1,200}?): file does not exist"
+        r"|\"/(\S{1,200}?)\":? not found|copier: stat: \"/(\S{1,200}?)\"",
+        "the build copies a file that it does not have: {names}",
+        "check the path and .dockerignore; if the base image copies it by ONBUILD, use another "
+        "base, or a Dockerfile of your own that begins with it, beside the file",
+        "image.base",
+        # Not the files that rsctl itself adds. The classic builder runs ONBUILD in FROM.
+        r"FROM |(?:ADD|COPY) (?!(?:--\S+ )?(?:rsctl-python|rsctl-launch|requirements/|runtime/"
+        r"|source/) )",
+    ),
     _environment(
         "context",
         r"COPY failed: |failed to (?:compute|calculate) (?:cache key|checksum)"

@@ -125,6 +125,17 @@ SPEC = [
         "one",
     ),
     (
+        "# Executing 2 build triggers\nCOPY failed: file not found in build context or excluded by "
+        ".dockerignore: stat requirements.txt: file does not exist",
+        "FROM onbuild:1",
+        "image.base: the build copies a file that it does not have: requirements.txt",
+    ),
+    (
+        '"/requirements.txt" not found: not found',
+        "COPY requirements.txt /tmp/",
+        "image.base: the build copies a file that it does not have: requirements.txt",
+    ),
+    (
         "ERROR: ResolutionImpossible: for help visit",
         PIP,
         "image.python: the requirements conflict with one another",
