@@ -73,7 +73,12 @@ class LazyGroup(TyperGroup):
         if cmd_name not in self.list_commands(ctx):
             return None
         module = import_module(f"rsctl.cli.{self.prefix}{cmd_name.replace('-', '_')}")
-        return get_command(module.command)
+        command: Any = get_command(module.command)
+        # Python's -OO removes docstrings, which are the help.
+        command.help = command.help or next(
+            commands[cmd_name] for commands in self.panels.values() if cmd_name in commands
+        )
+        return command
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is called; for an unknown one, raise an error with a suggestion."""

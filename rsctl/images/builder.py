@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
@@ -10,11 +11,12 @@ from typing import IO
 from rsctl.atomic_file import temporary_file
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.images.build_errors import FailureDetails, explain_failure, of_dockerfile
+from rsctl.images.build_secrets import BuildSecrets
 from rsctl.images.builder_detection import detect_builder, require_local_images
 from rsctl.images.commands import run_streamed
 from rsctl.images.dockerfile_base import DOCKERFILE, DockerfileBase
 from rsctl.images.engine import BaseImage, EngineImage, Layer, find_base, find_image
-from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, Show
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, Show, check_build
 from rsctl.images.labels import LABEL
 from rsctl.images.progress import (
     CLASSIC,
@@ -32,7 +34,8 @@ __all__ = ["BUILDERS", "Builder", "EngineImage", "Layer", "select_builder"]
 class Builder:
     """A build command: its arguments, its environment, and the format of its output.
 
-    `command` is followed by arguments that all builders share.
+    `command` is followed by arguments that all builders share. With `cache_mounts` it also mounts
+    secrets. If rsctl is killed, it gets `ended_by`.
     """
 
     name: str
@@ -40,6 +43,7 @@ class Builder:
     env: tuple[tuple[str, str], ...]
     cache_mounts: bool
     progress: Callable[[], BuildOutputReader]
+    ended_by: signal.Signals = signal.SIGTERM
 
     @property
     def program(self) -> str:
@@ -57,6 +61,7 @@ class Builder:
             argv += ["--build-arg", f"BASE_USER={user}"]
         for name, value in sorted(recipe.labels.items()):
             argv += ["--label", f"{name}={value}"]
+        argv += BuildSecrets(recipe.secrets).options
         return [*argv, "--tag", recipe.reference, "-"]
 
     def image(self, reference: str) -> EngineImage | None:
@@ -82,11 +87,16 @@ class Builder:
 
         Raises RsctlError, with the known cause if there is one, when the build fails.
         """
+        secrets = BuildSecrets(recipe.secrets)
+        secrets.require(can_mount=self.cache_mounts)
         if recipe.dockerfile_base:
             self._build_base(recipe, recipe.dockerfile_base, show)
         user = self.base_user(recipe, show)
         failure = self._run(
-            self.argv(recipe, user), lambda out: recipe.write_context(out, self.cache_mounts), show
+            self.argv(recipe, user),
+            lambda out: recipe.write_context(out, self.cache_mounts),
+            show,
+            secrets,
         )
         if failure:
             raise failure.to_error(recipe, self.program)
@@ -100,22 +110,30 @@ class Builder:
         argv += ["--platform", recipe.platform] if recipe.platform else []
         # The label marks it as rsctl's image, so that `prune` finds it.
         argv += ["--label", f"{LABEL}={recipe.labels.get(LABEL, '')}"]
-        failure = self._run([*argv, "--tag", base.reference, "-"], base.write_context, show)
+        secrets = BuildSecrets(recipe.secrets)
+        argv += [*secrets.options, "--tag", base.reference, "-"]
+        failure = self._run(argv, base.write_context, show, secrets)
         if failure:
             raise of_dockerfile(failure.to_error(recipe, self.program), base)
 
     def _run(
-        self, argv: list[str], write: Callable[[IO[bytes]], None], show: Show
+        self,
+        argv: list[str],
+        write: Callable[[IO[bytes]], None],
+        show: Show,
+        secrets: BuildSecrets,
     ) -> FailureDetails | None:
         """Run a build whose context `write` writes; returns details of its failure if it fails."""
         failure, progress = FailureDetails(), self.progress()
 
         def on_line(line: str | None) -> None:
-            for event in progress.read(line):
+            check_build(show)
+            for event in progress.read(line and secrets.hide(line)):
                 _report(event, failure, show)
 
         with temporary_file(write, "context", "copy the build's files to") as context:
-            code = run_streamed(argv, on_line, {**os.environ, **dict(self.env)}, context)
+            env = {**os.environ, **dict(self.env)}
+            code = run_streamed(argv, on_line, env, context, self.ended_by)
         for event in progress.end(failed=code != 0):
             _report(event, failure, show)
         if code:
@@ -132,6 +150,7 @@ class Builder:
         lines: list[str] = []
 
         def on_line(line: str | None) -> None:
+            check_build(show)
             if line:
                 lines[:] = [*lines[-20:], line]
                 show(BuildOutput(line))
@@ -159,6 +178,7 @@ BUILDERS = (
         (("DOCKER_BUILDKIT", "1"), ("DOCKER_SCAN_SUGGEST", "false")),
         cache_mounts=True,
         progress=BuildKitProgress,
+        ended_by=signal.SIGKILL,  # docker 20.10 waits for the build's end after SIGTERM
     ),
     Builder(
         "classic",

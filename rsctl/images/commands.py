@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic, sleep
 from typing import IO
@@ -19,6 +20,7 @@ _IDLE_SECONDS = 0.2
 _GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _BLOCK = 65536
+_PR_SET_PDEATHSIG = 1
 _MAX_LINE = 16384  # bytes; longer lines are cut, because a build's output is untrusted
 
 
@@ -71,12 +73,14 @@ def run_streamed(
     on_line: Callable[[str | None], None],
     env: Mapping[str, str] | None = None,
     stdin: IO[bytes] | None = None,
+    ended_by: signal.Signals = signal.SIGTERM,
 ) -> int:
     """Run a command and pass on its output, both streams as one, line by line; its exit code.
 
-    Lines are fit for a terminal and of bounded length. None is yielded when there was no output for
-    a moment. The command has its own session, so that any end of the reading, such as Ctrl-C, ends
-    it with its plugins. Raises RsctlError if it cannot be started.
+    Lines are fit for a terminal and of bounded length. `on_line` gets None again and again while
+    there is no output. The command has its own session, so that any end of the reading, such as
+    Ctrl-C, ends it with its plugins. On Linux, if rsctl is killed, the command gets `ended_by`.
+    Raises RsctlError if it cannot be started.
     """
     try:
         process = subprocess.Popen(
@@ -86,6 +90,7 @@ def run_streamed(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_ends_with_us(ended_by),
         )
     except OSError as problem:
         message = f"cannot run {argv[0]}: {problem.strerror}"
@@ -101,14 +106,23 @@ def run_streamed(
             raise
 
 
+def _ends_with_us(number: signal.Signals) -> Callable[[], None] | None:
+    """The first call of a command, so that Linux sends it a signal when rsctl is killed: one
+    system call, which needs no lock that another thread may hold.
+    """
+    import ctypes
+
+    prctl = getattr(ctypes.PyDLL(None), "prctl", None)
+    return prctl and partial(prctl, _PR_SET_PDEATHSIG, number, 0, 0, 0)
+
+
 def _lines(descriptor: int) -> Iterator[str | None]:
     rest = b""
     with DefaultSelector() as selector:
         selector.register(descriptor, EVENT_READ)
         while True:
-            if not selector.select(_IDLE_SECONDS):
+            while not selector.select(_IDLE_SECONDS):
                 yield None
-                selector.select()
             block = os.read(descriptor, _BLOCK)
             if not block:
                 break

@@ -46,6 +46,25 @@ Show = Callable[[BuildEvent], None]
 """Shows the user an event of a build."""
 
 
+@dataclass(frozen=True)
+class CheckedShow:
+    """A `Show` with a check that raises if the build must end, also while its step is silent."""
+
+    show: Show
+    check: Callable[[], None]
+
+    def __call__(self, event: BuildEvent) -> None:
+        """Check, then show the event."""
+        self.check()
+        self.show(event)
+
+
+def check_build(show: Show) -> None:
+    """Raise the error of a `CheckedShow` if the build must end."""
+    if isinstance(show, CheckedShow):
+        show.check()
+
+
 def output_or_finding(line: str, step: int) -> BuildOutput | Finding:
     """A line of a step's output, or the finding that an rsctl command in the build has printed."""
     record = structured(line)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rsctl.findings import SECRET, Finding, error, first_of, note, warning
 from rsctl.images.context import SOURCE, ContextEntry, LeftOut, unreadable
 from rsctl.images.gitignore import NAMED
-from rsctl.images.known_errors import OWN_BUILD
+from rsctl.images.known_errors import MOUNTED, OWN_BUILD
 from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.requirements import MAIN, export_of, uninstalled_file
 from rsctl.images.runtime_files import has_compiled_core
@@ -26,7 +26,7 @@ _SHOWN = 5
 _OWN = ("runtime/", "requirements/")  # the files that rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
-_MOUNT = re.compile(r"\s*(?!#).*--mount=\S*\btype=(secret|ssh)\b")
+_MOUNT = re.compile(r"\s*(?!#).*--mount=(\S*\btype=(secret|ssh)\b\S*)")
 _OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
 _INITIALIZE = "run git submodule update --init --recursive; in CI, check out submodules"
 _RETURN = "to include it, write !PATH in .dockerignore"
@@ -84,7 +84,7 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
     """
     base = recipe.dockerfile_base
     if base:
-        yield from _secrets_of_dockerfile(Path(base.path))
+        yield from _secrets_of_dockerfile(Path(base.path), job.image.secrets)
         if recipe.contents.is_launched:
             yield from _entrypoint_notes(Path(base.path))
     if base and (
@@ -94,18 +94,20 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
         yield from left_out_notes(base.context.left_out, where, key="image.dockerfile")
 
 
-def _secrets_of_dockerfile(path: Path) -> Iterator[Finding]:
+def _secrets_of_dockerfile(path: Path, passed: list[str]) -> Iterator[Finding]:
     """A warning for each line with a secret, which the history of the image shows, or with a mount
-    that needs one.
+    of one that is not passed.
     """
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         if shows_secret(line) and not line.lstrip().startswith("#"):
             message = "this line has a secret, and anyone can read it in the image"
             found = warning(SECRET, message, "remove it", "image.dockerfile")
             yield replace(found, file=str(path), line=number, column=1)
-        if mount := _MOUNT.match(line):
-            message = f"this line mounts a {mount[1]}, and rsctl passes none to the build"
-            found = warning("build-secret", message, OWN_BUILD, "image.dockerfile")
+        mount = _MOUNT.match(line)
+        if mount and not any(f"id={name}" in mount[1].split(",") for name in passed):
+            message = f"this line mounts a {mount[2]} that rsctl does not pass to the build"
+            remedy = OWN_BUILD if mount[2] == "ssh" else MOUNTED
+            found = warning("build-secret", message, remedy, "image.dockerfile")
             yield replace(found, file=str(path), line=number, column=1)
 
 

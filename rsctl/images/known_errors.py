@@ -14,10 +14,11 @@ from rsctl.known_errors import (
     KnownError,
 )
 
-OWN_BUILD = (
-    "build that part with `docker build --secret` or `--ssh`, push it, and set image.base to it"
-)
-"""The remedy for a build that needs a secret: rsctl passes none."""
+OWN_BUILD = "build that part with `docker build --ssh`, push it, and set image.base to it"
+"""The remedy for a build that needs a key: rsctl passes none."""
+
+MOUNTED = "set image.secrets to the name of an environment variable, and mount it with id=NAME"
+"""The remedy for a Dockerfile that mounts a secret which no key of the job names."""
 
 HELPER = (
     r"error getting credentials|docker-credential-\S+ .*(?:not found|exit status)",
@@ -159,16 +160,18 @@ KNOWN_ERRORS = (
         "private-package",
         r"Permission denied \(publickey|Host key verification failed|could not read Username"
         r"|Authentication failed for '|could not read from remote repository",
-        "a git repository needs a key or a password, and builds have none",
-        f"use a requirement that needs none, or {OWN_BUILD}",
+        "a git repository needs a key, or a token that the build does not have",
+        "put a token into an environment variable, name it in image.secrets, and write "
+        "git+https://${{NAME}}@HOST/PATH in the requirements file",
         "image.python",
         r"RUN .* -m pip ",
     ),
     _spec(
         "private-package",
         r"401 Error, Credentials not correct|EOFError: EOF when reading a line",
-        "a package index needs a password, and builds have none: pip replaces no variable",
-        f"use an index that needs none, or {OWN_BUILD}",
+        "a package index needs a password that the build does not have, or another one",
+        "put the index's URL with its password into PIP_INDEX_URL or PIP_EXTRA_INDEX_URL, and "
+        "name that variable in image.secrets",
         "image.python",
         r"RUN .* -m pip ",
     ),
@@ -298,6 +301,18 @@ KNOWN_ERRORS = (
         "{base} runs as user {names}, who is not in its /etc/passwd",
         "use a base image whose user exists",
         "image.base",
+    ),
+    _spec(
+        "context",
+        r"COPY failed: [^\n]{0,200}?stat (\S{1,200}?): file does not exist"
+        r"|\"/(\S{1,200}?)\":? not found|copier: stat: \"/(\S{1,200}?)\"",
+        "the build copies a file that it does not have: {names}",
+        "check the path and .dockerignore; if the base image copies it by ONBUILD, use another "
+        "base, or a Dockerfile of your own that begins with it, beside the file",
+        "image.base",
+        # Not the files that rsctl itself adds. The classic builder runs ONBUILD in FROM.
+        r"FROM |(?:ADD|COPY) (?!(?:--\S+ )?(?:rsctl-python|rsctl-launch|requirements/|runtime/"
+        r"|source/) )",
     ),
     _environment(
         "context",

@@ -13,6 +13,7 @@ from typing import IO, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.images.build_secrets import secret_export, secret_mount
 from rsctl.images.context import SOURCE, BuildContext, ContextEntry, changed_error, source_entries
 from rsctl.images.dockerfile_base import DockerfileBase, dockerfile_base
 from rsctl.images.registry.names import parse_repository
@@ -51,6 +52,7 @@ class Contents(NamedTuple):
     transport: str = "none"
     launcher: str = "torchrun"
     has_source: bool = True
+    secrets: tuple[str, ...] = ()
 
     @property
     def is_launched(self) -> bool:
@@ -85,6 +87,11 @@ class Recipe(msgspec.Struct, frozen=True):
     def commands(self) -> tuple[str, ...]:
         """The user's own commands, in their order."""
         return self.contents.run
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of the environment variables that the build mounts as secrets."""
+        return self.contents.secrets
 
     @property
     def transport(self) -> str:
@@ -144,6 +151,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
         transport=transport,
         launcher=job.run.launcher,
         has_source=bool(image.source),
+        secrets=tuple(sorted(set(image.secrets))),
     )
     context.entries += _own_entries(contents)
     if image.source:
@@ -203,8 +211,10 @@ def _instructions(contents: Contents, cache_mounts: bool) -> Iterator[str]:
         yield "COPY requirements/ /opt/rsctl/requirements/"
         mount = "--mount=type=cache,target=/root/.cache/pip \\\n    " if cache_mounts else ""
         option = "" if cache_mounts else "--no-cache-dir "
+        mount += "".join(map(secret_mount, contents.secrets))
+        exports = "".join(map(secret_export, contents.secrets))
         yield (
-            f"RUN {mount}PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install {option}"
+            f"RUN {mount}{exports}PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install {option}"
             f"-r /opt/rsctl/requirements/{MAIN}"
         )
     if contents.is_launched:

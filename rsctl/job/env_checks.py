@@ -68,6 +68,8 @@ def visible_secret(what: str, path: str) -> Finding:
     """The error for a text that ends in the image and has a secret."""
     message = f"{what} has a secret, and anyone can read it in the image"
     remedy = "remove it; build what needs it into a base image, with a secret mount of docker build"
+    if path.startswith("image.python"):
+        remedy = "name a variable in image.secrets, and write ${NAME} here ($${NAME} in a job file)"
     return error(SECRET, message, remedy, path)
 
 

@@ -50,6 +50,14 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Union[LocalPath, list[Line], None],
         Meta(description="Python requirements: a requirements file, or a list of requirements."),
     ] = None
+    secrets: Annotated[
+        list[Name],
+        Meta(
+            description="Environment variables of the machine that builds, such as PIP_INDEX_URL, "
+            "which exist only while `python` is installed, and for the secret mounts of "
+            "`dockerfile`. Their values are in no layer, history or tag. Needs BuildKit or Podman."
+        ),
+    ] = field(default_factory=list)
     apt: Annotated[
         list[Package],
         Meta(description="Debian packages to install."),

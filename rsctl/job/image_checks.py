@@ -14,7 +14,9 @@ from rsctl.job.env_checks import check_visible_env, visible_secret
 from rsctl.job.job import Image, Job
 from rsctl.job.secret_names import shows_secret
 
-_OF_BUILDS = ("base", "dockerfile", "env", "run", "python", "apt", "repository", "platform")
+_OF_BUILDS = (
+    *("base", "dockerfile", "env", "run", "python", "secrets", "apt", "repository", "platform"),
+)
 _OWN_FILE = "write it in a Dockerfile and set image.dockerfile"
 
 
@@ -30,6 +32,7 @@ def check_image(job: Job) -> Iterator[Finding]:
         yield error("image", message, "remove one of the two", "image.dockerfile")
     yield from check_visible_env(image.env, "image.env", "in the image")
     yield from _check_env_values(image)
+    yield from _check_secrets(image)
     for index, command in enumerate(image.run):
         yield from _check_command(command, f"image.run[{index}]")
     for name, texts in (("run", image.run), ("python", image.python)):
@@ -61,6 +64,15 @@ def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
         )
         remedy = "use launcher once or torchrun, or remove image.source"
         yield error("image", message, remedy, "image.source")
+
+
+def _check_secrets(image: Image) -> Iterator[Finding]:
+    if image.secrets and not (image.python or image.dockerfile):
+        message = "no step of the build reads secrets: only image.python and image.dockerfile do"
+        yield error("image", message, "set one of them, or remove secrets", "image.secrets")
+    for name in sorted(set(image.secrets) & set(image.env)):
+        message = f"{name} is also in image.env, where anyone can read it in the image"
+        yield error("image", message, "remove one of the two", f"image.env.{name}")
 
 
 def _check_env_values(image: Image) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ _KEYS = {
     "image.dockerfile": "dockerfile docker_file containerfile",
     "image.run": "setup_commands run_commands build_commands",
     "image.python": "requirements dependencies pip pip_packages requirements_file",
+    "image.secrets": "build_secrets secret",
     "image.apt": "system_packages apt_packages",
     "image.source": "source_dir workdir working_dir src code",
     "target": "backend scheduler cloud provider platform",

@@ -7,7 +7,7 @@ from typing import Optional
 import msgspec
 
 from rsctl.estimate.costs.billing import HOUR, PlanCost, PoolPrice, billing_of, plan_cost
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
@@ -47,7 +47,14 @@ class _PricedPool(msgspec.Struct, frozen=True):
 
 
 def cost_of(run: RunRecord) -> tuple[float | None, str | None]:
-    """US dollars of a run, so far if it is active; or None and the reason why it is unknown."""
+    """US dollars of a run, so far if it is active; or None and the reason why it is unknown.
+
+    Raises RsctlError for anything but a run's record.
+    """
+    if not isinstance(run, RunRecord):
+        remedy = "give the attribute `record` of a run"
+        finding = error("argument", f"run: {run!r:.80} is not a record of a run", remedy)
+        raise RsctlError(ExitCode.USAGE, finding)
     cost = run_cost(run)
     if cost is None:
         return None, _REHEARSED if is_rehearsed(run.run) else _NO_PRICE

@@ -28,6 +28,7 @@ class Recipe:
     problem: OSError | None = None
     dockerfile_base: DockerfileBase | None = None
     commands: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
         if self.problem:
@@ -42,7 +43,7 @@ class Recipe:
 PROGRAM = (
     f"#!{sys.executable}\n"
     + """
-import json, os, sys
+import json, os, sys, time
 argv = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
 folder = os.path.dirname(sys.argv[0])
 answers = json.load(open(os.path.join(folder, argv[0] + ".json")))
@@ -53,6 +54,8 @@ if argv[-1] == "-":
         context.write(sys.stdin.buffer.read())
     with open(os.path.join(folder, "env"), "w") as env:
         json.dump(dict(os.environ), env)
+    while os.path.exists(os.path.join(folder, "silent")):
+        time.sleep(0.01)
 said = " ".join(argv[1:])
 for start, out, err, code in answers:
     if said.startswith(start):

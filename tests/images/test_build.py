@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -352,3 +353,63 @@ def test_a_secret_of_the_builder_is_in_no_layer_no_history_and_no_log(workshop: 
     assert ".env" in done.err
     for path in (workshop.folder / "home").rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+
+
+SMALL = "rsctl-test-debian:python"
+"""What the test base is made of: all its layers can be searched."""
+OF_SECRETS = f"""\
+FROM {SMALL}
+COPY wheels/ /opt/wheels/
+RUN --mount=type=secret,id=PIP_INDEX_URL echo "it is $(cat /run/secrets/PIP_INDEX_URL)"
+"""
+
+
+def test_a_build_with_secrets_leaves_them_in_no_layer(workshop: Workshop) -> None:
+    """pip finds the package where only a secret says; the index is a port on which no server is."""
+    # Debian's own docker has BuildKit where a newer one needs a plugin.
+    workshop.env |= {
+        "PATH": f"/usr/bin{os.pathsep}{os.environ['PATH']}",
+        "PIP_INDEX_URL": f"http://me:{SECRET}@127.0.0.1:9/simple",
+        "PIP_FIND_LINKS": "/opt/wheels",
+    }
+    wheel = workshop.source / "wheels" / "private_package-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    about = "private_package-1.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("private_package.py", "")
+        file.writestr(
+            f"{about}/METADATA", "Metadata-Version: 2.1\nName: private-package\nVersion: 1\n"
+        )
+        file.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{about}/RECORD", "")
+    (workshop.source / "Dockerfile").write_text(f"{OF_SECRETS}LABEL name={workshop.name}\n")
+    keys: dict[str, Any] = {"base": None, "dockerfile": "source/Dockerfile"}
+    keys |= {"python": ["private-package"], "secrets": ["PIP_INDEX_URL", "PIP_FIND_LINKS"]}
+    keys |= {"env": {"PIP_RETRIES": "0"}}
+    done = workshop.build("-o", "json", **keys)
+    assert done.code == 0, done.err
+    assert "it is ***" in done.err
+    assert SECRET not in done.out + done.err
+    reference = done.json["tag"]
+    workshop.run(reference, "-c", "import private_package", entrypoint="python3")
+    for argv in (["history", "--no-trunc", reference], ["image", "inspect", reference]):
+        told = subprocess.run(["docker", *argv], capture_output=True, text=True, check=True)
+        assert SECRET not in told.stdout
+    with subprocess.Popen(["docker", "save", reference], stdout=subprocess.PIPE) as saving:
+        assert saving.stdout is not None
+        saved = saving.stdout.read()
+    assert b"private_package.py" in saved
+    assert SECRET.encode() not in saved
+    for path in (workshop.folder / "home").rglob("*"):
+        assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+
+    for name in ("PIP_INDEX_URL", "PIP_FIND_LINKS"):
+        del workshop.env[name]
+    again = workshop.build("-o", "json", **keys)
+    assert again.json["built"] is False, "an image that exists needs no value"
+    keys["python"] = ["private-package==1"]
+    unset = workshop.build(**keys)
+    assert unset.code == 2
+    assert "not set in the environment of this build: PIP_FIND_LINKS, PIP_INDEX_URL" in unset.err

@@ -115,14 +115,25 @@ SPEC = [
     (
         "git@github.com: Permission denied (publickey).\nerror: subprocess-exited-with-error",
         PIP,
-        "image.python: a git repository needs a key or a password, and builds have none",
+        "image.python: a git repository needs a key, or a token that the build does not have",
     ),
     (
         "WARNING: 401 Error, Credentials not correct for https://h/simple/x/\n"
         "ERROR: No matching distribution found for x",
         PIP,
-        "image.python: a package index needs a password, and builds have none: pip replaces no "
-        "variable",
+        "image.python: a package index needs a password that the build does not have, or another "
+        "one",
+    ),
+    (
+        "# Executing 2 build triggers\nCOPY failed: file not found in build context or excluded by "
+        ".dockerignore: stat requirements.txt: file does not exist",
+        "FROM onbuild:1",
+        "image.base: the build copies a file that it does not have: requirements.txt",
+    ),
+    (
+        '"/requirements.txt" not found: not found',
+        "COPY requirements.txt /tmp/",
+        "image.base: the build copies a file that it does not have: requirements.txt",
     ),
     (
         "ERROR: ResolutionImpossible: for help visit",

@@ -12,6 +12,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.images.builder import BUILDERS, EngineImage, Layer
 from rsctl.images.context import BuildContext, ContextEntry
 from rsctl.images.dockerfile_base import DockerfileBase
+from rsctl.images.events import CheckedShow
 from rsctl.images.progress import BuildEvent, BuildOutput, BuildStep
 
 from .engines import NO_IMAGE, Install, Recipe, calls, image, named
@@ -89,6 +90,18 @@ def test_a_build(name: str, install: Install) -> None:
         assert dockerfile.read() == (b"no mounts" if name == "classic" else b"mounts")
     env = json.loads((folder / "env").read_text())
     assert dict(builder.env).items() <= env.items()
+
+
+def test_a_build_whose_step_is_silent_hears_that_it_must_end(install: Install) -> None:
+    folder = install(docker=[image()])
+    (folder / "silent").touch()
+
+    def check() -> None:
+        if (folder / "context").exists():
+            raise RsctlError(ExitCode.CANCELLED, error("interrupted", "cancelled"))
+
+    with pytest.raises(RsctlError, match="cancelled"):
+        named("classic").build(Recipe(), CheckedShow(lambda _event: None, check))
 
 
 BASE = DockerfileBase(

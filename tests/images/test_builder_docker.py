@@ -47,6 +47,7 @@ class Recipe:
     labels: dict[str, str] = field(default_factory=lambda: {"rsctl.test": "a b"})
     dockerfile_base: None = None
     commands: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
         with tarfile.open(fileobj=out, mode="w") as tar:
@@ -233,6 +234,20 @@ def test_an_interruption_ends_the_build_and_leaves_nothing(
     wait_until(lambda: containers(marker) == "", "its container is gone")
     assert list(scratch.iterdir()) == []
     assert builder.image(reference) is None
+
+
+def test_a_build_ends_with_the_process_that_started_it(builder: Builder, reference: str) -> None:
+    """Also while its step prints nothing, so that no broken pipe ends it."""
+    marker = f"8{int(uuid4().hex[:6], 16)}"
+    text = f"FROM {BASE}\nLABEL rsctl.nonce={marker}\nRUN sleep {marker}\n"
+    argv = [sys.executable, "-c", INTERRUPTED, __file__, builder.name, text, reference]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as build:
+        try:
+            wait_until(lambda: is_running(marker), "the step runs")
+        finally:
+            build.kill()
+    wait_until(lambda: not is_running(marker), "the step has ended")
+    wait_until(lambda: containers(marker) == "", "its container is gone")
 
 
 def test_the_context_is_written_to_no_named_file(

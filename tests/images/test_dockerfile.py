@@ -36,6 +36,7 @@ DOCKERFILES = {
     "ubuntu": (UBUNTU, True),
     "conda": (CONDA, True),
     "conda-classic": (CONDA, False),
+    "secrets": (CONDA._replace(secrets=("GIT_TOKEN", "PIP_INDEX_URL")), True),
     "aws": (AWS, True),
     "google": (GOOGLE, True),
     "google-fast-socket": (GOOGLE._replace(transport="fast-socket"), False),

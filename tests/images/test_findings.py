@@ -58,6 +58,13 @@ def test_a_secret_in_the_dockerfile_of_the_job(job: ReadJob, tmp_path: Path) -> 
     assert secret.message == "this line has a secret, and anyone can read it in the image"
 
 
+def test_a_mount_of_a_secret_of_the_job(job: ReadJob, tmp_path: Path) -> None:
+    lines = "FROM base\nRUN --mount=type=secret,id=PIP,required=true x\n"
+    (tmp_path / "Dockerfile").write_text(lines + "RUN --mount=type=secret,id=PIP2 x\n")
+    _, found = recipe_of(job("dockerfile: Dockerfile\n  secrets: [PIP]"), "compose")
+    assert [finding.line for finding in found if finding.code == "build-secret"] == [3]
+
+
 def test_a_mount_that_needs_what_rsctl_does_not_pass(job: ReadJob, tmp_path: Path) -> None:
     """BuildKit mounts nothing in its place, and the command fails or continues without it."""
     lines = (
@@ -72,7 +79,8 @@ def test_a_mount_that_needs_what_rsctl_does_not_pass(job: ReadJob, tmp_path: Pat
         ("warning", 4, "image.dockerfile"),
         ("warning", 6, "image.dockerfile"),
     ]
-    assert "docker build --secret" in str(mounts[0].remedy)
+    assert "image.secrets" in str(mounts[0].remedy)
+    assert "docker build --ssh" in str(mounts[1].remedy)
 
 
 @pytest.mark.parametrize(

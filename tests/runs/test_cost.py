@@ -6,8 +6,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
+import pytest
 
-from rsctl.findings import JobState
+from rsctl.findings import JobState, RsctlError
 from rsctl.runs.cost import cost_of, run_cost
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import Fact, RunRecord
@@ -131,3 +132,9 @@ def test_the_note_of_a_price_stays_with_it() -> None:
     cost = run_cost(record(cost={**COST, "note": "by contract"}))
     assert cost is not None
     assert cost.note == "by contract"
+
+
+@pytest.mark.parametrize("value", [None, "job-aaaaaa"])
+def test_what_is_not_the_record_of_a_run(value: Any) -> None:
+    with pytest.raises(RsctlError, match=f"run: {value!r} is not a record of a run"):
+        cost_of(value)

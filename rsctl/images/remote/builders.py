@@ -41,6 +41,11 @@ def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder
         message = f"the cloud of target {target} builds for {' and '.join(remote_build.platforms)}"
         remedy = f"build on a machine for {platform}: omit --builder cloud"
         missing.append(error("unsupported", message, remedy, "image.platform"))
+    if job.image.secrets:
+        message = f"the cloud of target {target} builds without secrets, because rsctl would have "
+        message += "to store their values there"
+        remedy = "build on a machine with Docker or Podman: omit --builder cloud"
+        missing.append(error("unsupported", message, remedy, "image.secrets"))
     if missing:
         raise RsctlError(ExitCode.USAGE, *missing)
     make: Callable[[Any, Endpoints], RemoteBuilder] = import_object(remote_build.builder)

@@ -60,6 +60,7 @@ PROCESS = TargetInfo(
         "image.run": f"{_NO_IMAGE}; run the commands on this machine if the job needs them",
         "image.platform": _NO_IMAGE,
         "image.python": f"{_NO_IMAGE}; install the requirements into that Python",
+        "image.secrets": _NO_IMAGE,
         "image.apt": _NO_IMAGE,
         "image.transport": _NO_IMAGE,
     },

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.images.events import BuildEvent, Show
+from rsctl.images.events import CheckedShow, Show
 from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state, final_states, with_final_state
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable
@@ -60,12 +60,7 @@ class LocalTarget:
             return
         try:
             record()
-
-            def show_unless_cancelled(event: BuildEvent) -> None:
-                folder.require_start()
-                show(event)
-
-            self.prepare(submission, show_unless_cancelled)
+            self.prepare(submission, CheckedShow(show, folder.require_start))
             folder.require_start()
             start_supervisor(folder, lock, secret_values(submission))
         finally:

@@ -177,9 +177,9 @@ def _accelerator_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
 def _container_findings(job: Job, options: SlurmOptions) -> Iterator[Finding]:
     image = job.image
     if options.container == "none":
-        names = ("uri", "base", "dockerfile", "env", "run", "python", "apt", "transport")
+        names = ("uri", "base", "dockerfile", "env", "run", "python", "secrets", "apt")
         remedy = "set targets.slurm.container, or prepare the environment in targets.slurm.setup"
-        for name in (*names, "repository", "platform"):
+        for name in (*names, "transport", "repository", "platform"):
             if getattr(image, name) and (name, image.transport) != ("transport", "auto"):
                 message = "target slurm uses this only with targets.slurm.container"
                 yield note("unused", message, remedy, f"image.{name}")

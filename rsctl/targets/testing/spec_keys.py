@@ -92,6 +92,11 @@ SAMPLES = (
     Sample("image.env", {"SUITE": "1"}, {BUILT: True}),
     Sample("image.run", ["true"], {BUILT: True}),
     Sample("image.python", "{folder}/requirements.txt", {BUILT: True}),
+    Sample(
+        "image.secrets",
+        ["PIP_INDEX_URL"],
+        {BUILT: True, "image": {"python": "{folder}/requirements.txt"}},
+    ),
     Sample("image.apt", ["git"], {BUILT: True}),
     Sample("image.source", "{folder}/source2", {BUILT: True, **_SCRIPT}),
     Sample("image.transport", "rsctl", {BUILT: True, **_RANKS}),

@@ -150,3 +150,12 @@ def test_the_requests_to_codebuild_are_what_botocores_model_has() -> None:
     # CodeBuild's limit for all variables of a build together.
     variables = build["environmentVariablesOverride"]
     assert sum(len(v["name"]) + len(v["value"]) for v in variables) < 5500
+
+
+def test_no_cloud_gets_the_secrets_of_a_build(job: Callable[[str], Job]) -> None:
+    of_image = COMPLETE.replace("base: base,", "base: base, python: [x], secrets: [GIT_TOKEN],")
+    for target in ("vertex", "sagemaker"):
+        with pytest.raises(RsctlError) as caught:
+            remote_builder(job(of_image), target, Endpoints.of_environment())
+        [finding] = caught.value.findings
+        assert (finding.code, finding.path) == ("unsupported", "image.secrets")
