@@ -114,9 +114,12 @@ def _import_all() -> None:
 
 
 def _warm() -> None:
-    """Read and make what copies share: descriptions of AWS's services, keys of emulators."""
+    """Read and make what copies share: descriptions of AWS's services, keys of emulators, and the
+    regular expressions of causes.
+    """
     import boto3
 
+    from rsctl.runs.stream.diagnosis import known_causes
     from rsctl.targets.vertex.emulator import google_services
 
     share_botocore_data()
@@ -126,6 +129,7 @@ def _warm() -> None:
     share_google_keys()
     google_services.new_key()
     share_google_keys()
+    known_causes(["an Error of a kind that no cause explains"], 1, None)
 
 
 def _run(request: fork_server.Request) -> None:
