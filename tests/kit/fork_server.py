@@ -112,8 +112,9 @@ def listen(path: str) -> Request:
     so is its child.
     """
     server = socket.socket(socket.AF_UNIX)
-    server.bind(path)
+    server.bind(f"{path}.new")
     server.listen(64)
+    os.rename(f"{path}.new", path)  # who sees it can connect
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

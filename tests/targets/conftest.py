@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from rsctl.cli.app import run as run_in_process
+from tests.kit import command_forks
 from tests.kit.polling import DEADLINE_SECONDS, wait_until
 
 
@@ -41,14 +42,15 @@ class Done:
 
 
 class Rsctl:
-    """Calls rsctl as a user would: `rsctl(...)` in a process of its own.
+    """Calls rsctl as a user would: `rsctl(...)` in a process of its own, see `command_forks`.
 
     What only looks at runs (`status`, `runs`, `log`) is called in this process, since tests wait
-    for what it says, and a start of Python for each look would slow down what they wait for.
+    for what it says, and a start of a process for each look would slow down what they wait for.
     """
 
-    def __init__(self, home: Path, folder: Path) -> None:
+    def __init__(self, home: Path, folder: Path, server: Path) -> None:
         self.home = home
+        self._server = server
         self.folder = folder
         self.env = {**os.environ, "RSCTL_HOME": str(home), "CI": "", "NO_COLOR": ""}
         self._started: list[subprocess.Popen[str]] = []
@@ -60,15 +62,19 @@ class Rsctl:
         return Done(process.returncode, stdout, stderr)
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "rsctl", *arguments],
-            env={**self.env, **env},
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        options: dict[str, Any] = {
+            "env": {**self.env, **env},
+            "cwd": self.folder,
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
+        process: subprocess.Popen[str]
+        if any(name.startswith("PYTHON") for name in env):  # a test of what Python imports
+            command = [sys.executable, "-m", "rsctl", *arguments]
+            process = subprocess.Popen(command, text=True, **options)
+        else:
+            process = command_forks.Command(self._server, *arguments, **options)
         self._started.append(process)
         return process
 
@@ -135,9 +141,15 @@ class Rsctl:
                 self("cancel", run["run"])
 
 
+@pytest.fixture(scope="session")
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with command_forks.started(tmp_path_factory.mktemp("commands")) as server:
+        yield server
+
+
 @pytest.fixture
-def rsctl(tmp_path: Path) -> Iterator[Rsctl]:
+def rsctl(tmp_path: Path, command_server: Path) -> Iterator[Rsctl]:
     (tmp_path / "work").mkdir()
-    caller = Rsctl(tmp_path / "home", tmp_path / "work")
+    caller = Rsctl(tmp_path / "home", tmp_path / "work", command_server)
     yield caller
     caller.close()

@@ -64,9 +64,11 @@ def logged_profiles(done: Done) -> list[dict[str, Any]]:
     return [json.loads(text) for text in texts if text.startswith('{"rsctl": "profile"')]
 
 
-def test_steps_of_an_unmodified_script_are_profiled(rsctl: Rsctl) -> None:
+def test_steps_of_an_unmodified_script_are_profiled(
+    rsctl: Rsctl, torch_forks: dict[str, str]
+) -> None:
     profile = {"tool": "torch", "ranks": [1], "steps": "4..6"}
-    run = submit(rsctl, TRAIN, profile, "8", workers={"count": 2})
+    run = submit(rsctl, TRAIN, profile, "8", workers={"count": 2}, env=torch_forks)
     assert rsctl.status(run)["state"] == "succeeded"
     assert profile_findings(rsctl, run) == []
     [file] = folder_of(rsctl, run).iterdir()

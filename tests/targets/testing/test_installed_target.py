@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
+
+from tests.kit.command_forks import Command
+from tests.kit.polling import DEADLINE_SECONDS
 
 _MODULE = """
 from typing import Literal
@@ -38,8 +40,8 @@ metrics: {loss: {regex: 'loss=([0-9.]+)', goal: min}}
 class Installed:
     """A folder of its own with an installed distribution, and the command line there."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, server: Path) -> None:
+        self.folder, self._server = folder, server
         site = folder / "site"
         info = site / "mycloud-1.0.dist-info"
         info.mkdir(parents=True)
@@ -51,24 +53,20 @@ class Installed:
         self.env = {**os.environ, "PYTHONPATH": str(site), "RSCTL_HOME": str(folder / "home")}
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "rsctl", *arguments],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stderr
-        return done.stdout or done.stderr
+        options = {"cwd": self.folder, "env": self.env}
+        pipes = {"stdin": DEVNULL, "stdout": PIPE, "stderr": PIPE}
+        with Command(self._server, *arguments, **options, **pipes) as process:
+            stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
+        assert process.returncode == code, stderr
+        return stdout or stderr
 
     def write(self, text: str) -> None:
         (self.folder / "job.yaml").write_text(text)
 
 
 @pytest.fixture
-def rsctl(tmp_path: Path) -> Installed:
-    made = Installed(tmp_path)
+def rsctl(tmp_path: Path, command_server: Path) -> Installed:
+    made = Installed(tmp_path, command_server)
     made.write(JOB)
     return made
 
