@@ -58,7 +58,7 @@ class Model:
         self.sums: dict[int, int] | None = None
         """A number of each parameter's bits at the first forward pass after they were loaded."""
         self.was_loaded = False
-        named = ((n, p) for n, p in ddp.module.named_parameters() if p.requires_grad)
+        named = ((n, p) for n, p in ddp.module.named_parameters() if p.is_floating_point())
         ignored = set(getattr(ddp, "parameters_to_ignore", ()))
         self.names = {id(p): name for name, p in named if name not in ignored}
         self.ignored = ignored
@@ -68,7 +68,7 @@ class Model:
         """Note the parameters' values, unless they are noted."""
         ddp = self.ddp()
         if self.sums is None and ddp is not None:
-            found = [p for p in ddp.module.parameters() if id(p) in self.names]
+            found = [p for p in ddp.module.parameters() if p.requires_grad and id(p) in self.names]
             self.sums = dict(zip(map(id, found), sums(found), strict=True))
 
     def forget_values(self) -> None:
@@ -135,7 +135,7 @@ class LocalTraining:
         for ddp, model in list(self._models.items()):
             trains = {id(p) for p in ddp.module.parameters() if p.requires_grad}
             left = trains & model.names.keys()
-            if left <= made.names.keys():
+            if model.names.keys() & made.names.keys() and left <= made.names.keys():
                 del self._models[ddp]
             elif left & made.names.keys():
                 message = "two DistributedDataParallel models share some of their parameters"
@@ -288,7 +288,7 @@ class LocalTraining:
         """Find or begin the round of an optimizer's parameters. Takes its state out of `saved`."""
         _require_plain(optimizer)
         owners = {id(p): trained for trained in model.trained for p in trained.parameters}
-        new = [p for p in parameters if id(p) not in owners]
+        new = [p for p in parameters if id(p) not in owners and p.requires_grad]
         touched = list(dict.fromkeys(owners[id(p)] for p in parameters if id(p) in owners))
         if new and not touched:
             touched = [Trained(model, Round(self._settings, model.averaging))]

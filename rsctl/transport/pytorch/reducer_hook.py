@@ -16,7 +16,7 @@ from rsctl.transport.pytorch.operation import MakePacking
 from rsctl.transport.pytorch.packing import Packing
 from rsctl.transport.pytorch.process_group import ReducerGroup
 from rsctl.transport.pytorch.report import print_once
-from rsctl.transport.pytorch.residuals import Residuals
+from rsctl.transport.pytorch.residuals import Residuals, count_numbers
 from rsctl.transport.pytorch.session import ReducerSession, open_session
 from rsctl.transport.pytorch.settings import CommSettings
 from rsctl.transport.pytorch.topology import timeout_of
@@ -85,7 +85,7 @@ class _ReducerHook:
         kind, residuals = self.packed
         parameters = bucket.parameters()
         names = residuals.names(parameters)
-        lengths = [parameter.numel() for parameter in parameters]
+        lengths = [count_numbers(parameter) for parameter in parameters]
 
         def make(part: torch.Tensor) -> Packing:
             if not self._session.topology.has_two_levels:

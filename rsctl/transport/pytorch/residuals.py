@@ -52,7 +52,7 @@ class Residuals:
 
     def __init__(self, model: DistributedDataParallel) -> None:
         self._names = {id(p): name for name, p in model.module.named_parameters()}
-        self._sizes = {name: p.numel() for name, p in model.module.named_parameters()}
+        self._sizes = {name: count_numbers(p) for name, p in model.module.named_parameters()}
         self._whole: dict[str, torch.Tensor] = {}
         self._buckets: dict[tuple[str, ...], torch.Tensor] = {}
         _of_models[model] = self
@@ -106,6 +106,11 @@ class Residuals:
             held = self._whole.setdefault(name, torch.zeros_like(errors))
             held.copy_(errors)
         self._buckets.update((tuple(names), kept.clone()) for names, kept in parts)
+
+
+def count_numbers(parameter: torch.Tensor) -> int:
+    """The numbers of a parameter in its bucket: DDP has two real ones for each complex number."""
+    return parameter.numel() * (2 if parameter.is_complex() else 1)
 
 
 def _split(kept: torch.Tensor, sizes: Sequence[int]) -> Sequence[torch.Tensor]:

@@ -97,8 +97,9 @@ def test_what_scripts_do_beside_a_step(run: Run, options: tuple[str, ...]) -> No
         (("--compile",), ()),
         (("--validate",), ()),
         (("--teacher",), ()),
+        (("--beside",), ()),
     ],
-    ids=["flag", "eval", "replicate", "copy", "compile", "validate", "teacher"],
+    ids=["flag", "eval", "replicate", "copy", "compile", "validate", "teacher", "beside"],
 )
 def test_other_ways_to_train_give_the_same_numbers(
     run: Run, other: tuple[str, ...], usual: tuple[str, ...]
@@ -155,6 +156,12 @@ def test_an_epoch_may_end_with_a_round(run: Run) -> None:
 
 def test_parameters_join_a_round(run: Run) -> None:
     ended = run("local.py", "--add", "5", "--steps", "10", **H4)
+    assert equal_steps(ended) == [4, 9]
+
+
+def test_a_layer_that_the_script_unfreezes_joins_a_round(run: Run) -> None:
+    """DDP itself leaves out what is frozen when it wraps a model."""
+    ended = run("local.py", "--unfreeze", "5", "--steps", "10", **H4)
     assert equal_steps(ended) == [4, 9]
 
 

@@ -109,6 +109,15 @@ def test_gradients_of_a_dtype_that_reducers_do_not_know(run: Run, reducers: Redu
     assert ended.printed("telemetry")[0]["transport"]["operations"] == 0
 
 
+@pytest.mark.parametrize("compression", ["none", "int8"])
+def test_gradients_of_complex_numbers(run: Run, reducers: Reducers, compression: str) -> None:
+    own = run("train.py", "--backend", "gloo", "--complex")
+    comm = {"RSCTL_COMM_COMPRESSION": compression, **reducers(1).environ}
+    ended = run("train.py", "--complex", **comm)
+    assert ended.digest
+    assert ended.some == pytest.approx(own.some, abs=0.02)
+
+
 def test_two_levels(run: Run, reducers: Reducers) -> None:
     own = run("train.py", "--backend", "gloo", "--steps", "3", nodes=2)
     ended = run(

@@ -49,7 +49,9 @@ options.add_argument("--late", help="a file: rank 1 makes step 7 when rank 0 has
 options.add_argument("--sam", action="store_true", help="perturb the parameters in each step")
 options.add_argument("--copy-at", type=int, help="the step before which a copy takes over")
 options.add_argument("--freeze", type=int, help="the step before which a layer is frozen")
+options.add_argument("--unfreeze", type=int, help="the step before which a layer is not frozen")
 options.add_argument("--staged", type=int, help="the step before which other layers train")
+options.add_argument("--beside", action="store_true", help="wrap a model while this is frozen")
 options.add_argument("--teacher", action="store_true", help="a frozen model in DDP runs, too")
 options.add_argument("--reload", type=int, help="the step before which step 4 is loaded, to stay")
 options.add_argument("--uneven", action="store_true", help="rank 1 has two steps less an epoch")
@@ -93,6 +95,7 @@ settings = {
     "static_graph": args.static,
 }
 wrapped = []
+net.first.requires_grad_(args.unfreeze is None)
 
 
 def wrap() -> torch.nn.Module:
@@ -129,6 +132,10 @@ class Counting(torch.optim.SGD):
             state["steps"] = state.get("steps", 0) + 1
 
 
+if args.beside:
+    net.requires_grad_(False)
+    beside = DistributedDataParallel(torch.nn.Linear(2, 2))
+    net.requires_grad_(True)
 teacher = None
 if args.teacher:
     teacher = DistributedDataParallel(copy.deepcopy(net)).requires_grad_(False)
@@ -254,6 +261,8 @@ with model.join(**joined) if is_joined else contextlib.nullcontext():
             seen[-1] += " barrier"
         if args.add == step:
             optimizer.add_param_group({"params": list(net.first.parameters())})
+        if args.unfreeze == step:
+            net.first.requires_grad_(True)
         if args.staged == step:
             optimizer = makers[args.optimizer]([*net.first.parameters(), *net.norm.parameters()])
         if args.reload and step == 4:

@@ -24,6 +24,7 @@ options.add_argument("--empty", action="store_true", help="one more parameter, o
 options.add_argument("--scalar", action="store_true", help="one more parameter, of no dimension")
 options.add_argument("--zero", type=int, help="a step in which all gradients are zero")
 options.add_argument("--double", action="store_true", help="the last bucket is of float64")
+options.add_argument("--complex", action="store_true", help="one more, of complex numbers")
 options.add_argument("--again", help="a file by which ranks form another group after 2 steps")
 options.add_argument("--wait-for", help="a file that must be there before the fourth step")
 args = options.parse_args()
@@ -47,6 +48,10 @@ if args.double:
     shift = torch.zeros(args.width, dtype=torch.float64)
     plain.register_parameter("shift", torch.nn.Parameter(shift))
     plain.register_forward_pre_hook(lambda _, inputs: inputs[0] + plain.shift.to(dtype))
+if args.complex:
+    turn = torch.complex(torch.ones(args.width), torch.zeros(args.width))
+    plain.register_parameter("turn", torch.nn.Parameter(turn))
+    plain.register_forward_pre_hook(lambda _, x: x[0] * plain.turn.real + plain.turn.imag)
 buckets = {} if args.bucket is None else {"bucket_cap_mb": args.bucket}
 model = DistributedDataParallel(plain, **buckets)
 if args.own_hook:
@@ -70,9 +75,12 @@ for step in range(args.steps):
     (loss + plain.empty.sum() if args.empty else loss).backward()
     optimizer.step()
 
-weights = torch.cat([p.detach().flatten() for p in plain.parameters()]).float()
+values = [p.detach() for p in plain.parameters()]
+values = [torch.view_as_real(each) if each.is_complex() else each for each in values]
+weights = torch.cat([each.flatten() for each in values]).float()
 digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
-line = {"rank": rank, "digest": digest, "some": weights[::997].tolist()}
+some = weights[: 2 * args.width] if args.complex else weights[::997]
+line = {"rank": rank, "digest": digest, "some": some.tolist()}
 sys.stdout.write(json.dumps(line) + "\n")
 sys.stdout.flush()
 if not any(name.startswith("RSCTL_") for name in os.environ):
