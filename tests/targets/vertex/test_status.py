@@ -85,6 +85,22 @@ def test_which_replica_failed(message: str, failed: list[tuple[str, int, str | N
     assert {f.time for f in found.failed} <= {"2026-11-21T11:03:05.250000Z"}
 
 
+@pytest.mark.parametrize(
+    ("awaited", "ended"),
+    [
+        ("worker,evaluator", ("worker", "evaluator")),
+        ("ps", ("ps",)),
+        ("evaluator,another", ("evaluator",)),
+        ("", ()),
+        (None, ()),
+    ],
+)
+def test_the_roles_whose_ends_the_chief_awaits(awaited: str | None, ended: tuple[str, ...]) -> None:
+    env = [{"name": "RSCTL_AWAITED_ROLES", "value": awaited}] if awaited is not None else []
+    spec = {"workerPoolSpecs": [{"containerSpec": {"env": env}}]}
+    assert status("JOB_STATE_SUCCEEDED", jobSpec=spec).ended_roles == ended
+
+
 def findings(found: Any) -> list[tuple[str, str]]:
     return [(finding.severity, finding.code) for finding in found.findings]
 
