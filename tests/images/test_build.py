@@ -177,7 +177,9 @@ def test_a_dockerfile_of_the_users_with_commands_and_variables(workshop: Worksho
 
     (workshop.source / "own.Dockerfile").write_text("FROM scratch\nCOPY gone /\n")
     failed = workshop.build("-o", "json", **keys)
-    assert failed.code == 3
+    assert failed.code == 2
+    message = "the build copies a file that it does not have: gone"
+    assert failed.json["findings"][0]["message"] == message
     assert {finding["path"] for finding in failed.json["findings"]} == {"image.dockerfile"}
 
 
