@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import GradBucket
 
 from rsctl.transport.pytorch.hook import CommHook
+from rsctl.transport.pytorch.report import report_error
 from rsctl.transport.pytorch.settings import BindingError
 
 KEY = "comm.hook"
@@ -30,4 +33,13 @@ def named_hook(name: str, group: dist.ProcessGroup) -> CommHook:
     if not callable(found):
         message = f"{name} is a {type(found).__name__}, not a function"
         raise BindingError(KEY, message, "Name a function that takes a state and a bucket.")
-    return CommHook(group, found)
+
+    def reduce(state: object, bucket: GradBucket) -> Any:
+        future = found(state, bucket)
+        if not isinstance(future, torch._C.Future):
+            message = f"{name} returns a {type(future).__name__}, not a future"
+            remedy = "Return the future of an asynchronous collective: work.get_future()."
+            raise report_error(BindingError(KEY, message, remedy))
+        return future
+
+    return CommHook(group, reduce)

@@ -227,6 +227,7 @@ def test_a_hook_that_the_spec_names_reduces_by_the_reducers(run: Run, reducers: 
         ("no_such_module:hook", "cannot be imported: ModuleNotFoundError"),
         ("torch.nn:no_such_hook", "cannot be imported: AttributeError"),
         ("math:pi", "is a float, not a function"),
+        ("operator:is_", "returns a bool, not a future"),
     ],
 )
 def test_a_hook_that_cannot_be_used_is_refused(run: Run, name: str, message: str) -> None:
