@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Optional, Union
 
 import msgspec
 
 from rsctl.findings import ExitCode
+
+_compiled = cache(re.compile)
+"""`re` itself keeps 512 patterns, and all causes of a failure together come near that."""
 
 _MAX_NAMES = 5
 _MAX_MATCHES = 100
@@ -60,7 +64,7 @@ class KnownError(msgspec.Struct, frozen=True):
         return has_code and has_source and self._fits_text(text)
 
     def _fits_text(self, text: str) -> bool:
-        match = None if self.pattern is None else re.search(self.pattern, text)
+        match = None if self.pattern is None else _compiled(self.pattern).search(text)
         if match is None:
             return self.pattern is None
         return self.holds is None or self.holds(match)
@@ -77,7 +81,9 @@ class KnownError(msgspec.Struct, frozen=True):
 
     def _names(self, text: str) -> list[str]:
         """The texts that the pattern captures, without duplicates; in quotes if a comma ends it."""
-        matches = islice(re.finditer(self.pattern, text), _MAX_MATCHES) if self.pattern else ()
+        matches = (
+            islice(_compiled(self.pattern).finditer(text), _MAX_MATCHES) if self.pattern else ()
+        )
         found = (next(filter(None, match.groups()), "") for match in matches)
         names = [each for each in dict.fromkeys(found) if each and not _TEMPLATE.search(each)]
         names = names[:_MAX_NAMES]
