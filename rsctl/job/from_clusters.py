@@ -184,6 +184,8 @@ def srun(arguments: list[str], read: Read) -> Launched:
     nodes = nodes or (per_node("srun", tasks, each) if tasks and each else 0) or 1
     each = each or (per_node("srun", tasks, nodes) if tasks else 1)
     remarks = []
+    if nodes_text and not nodes_text.isdigit():
+        remarks.append(f"srun: --nodes {nodes_text}: set workers.count")
     if launched.launcher:
         nodes = max(nodes, launched.nodes)
         if each > 1:

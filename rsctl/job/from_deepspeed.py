@@ -48,8 +48,8 @@ def deepspeed(arguments: list[str]) -> Launched:
     keys = {}
     if account := options.text("account"):
         keys["targets.slurm.account"] = account
-    remarks += options.remarks(_OURS)
     kind = options.program_kind()
+    remarks += options.remarks(_OURS)
     return Launched(kind, options.program(), nodes or 1, ranks, {}, keys, tuple(remarks))
 
 

@@ -68,7 +68,10 @@ def torchrun(arguments: list[str], name: str = "torchrun") -> Launched:
     keys: dict[str, object] = {}
     remarks = []
     nnodes = options.text("nnodes") or "1"
-    if ":" in nnodes:
+    most = nnodes.rpartition(":")[2]
+    if not most.isdigit():
+        remarks.append(f"{name}: --nnodes {nnodes}: set workers.count")
+    elif ":" in nnodes:
         remarks.append(f"{name}: --nnodes {nnodes} is elastic; rsctl starts workers.count")
     each = options.text("nproc_per_node") or "1"
     if not each.isdigit() and each not in ("auto", "gpu"):
@@ -81,7 +84,6 @@ def torchrun(arguments: list[str], name: str = "torchrun") -> Launched:
     if name == "torch.distributed.launch" and not options.has("use_env"):
         remarks.append(f"{name} passes --local-rank=N to the script; rsctl sets LOCAL_RANK instead")
     remarks += options.remarks(_RENDEZVOUS)
-    most = nnodes.rpartition(":")[2]
     nodes = int(most) if most.isdigit() and int(most) else 1
     ranks = int(each) if each.isdigit() else 0
     return Launched(kind, options.program(), nodes, ranks, {}, keys, tuple(remarks))

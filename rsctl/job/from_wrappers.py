@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from rsctl.findings import RsctlError
 from rsctl.job.launcher_options import Launched, Options, command_error, spec
 from rsctl.job.units import Duration
 
@@ -47,7 +48,7 @@ _SINGLE = {
         "i p C N m c interleave preferred physcpubind cpunodebind membind cpubind",
     ),
 }
-_SHELLS = ("bash", "sh", "dash", "zsh")
+SHELLS = ("bash", "sh", "dash", "zsh")
 _OF_SHELL = re.compile(r"[^\w\s./,:=@%+'\"-]|^\w+ *\(|\n")
 _TIME = re.compile(r"(\d+\.?\d*|\.\d+)([smhd]?)")
 _FLAGS: dict[str, dict[str, str]] = {
@@ -70,7 +71,7 @@ def is_wrapper(words: list[str]) -> bool:
     """Whether something stands before a launcher here."""
     name = Path(words[0]).name
     is_runner = name in ("uv", *_RUNNERS) and words[1:2] == ["run"]
-    return bool(ASSIGNMENT.fullmatch(words[0])) or name in (*_SINGLE, *_SHELLS) or is_runner
+    return bool(ASSIGNMENT.fullmatch(words[0])) or name in (*_SINGLE, *SHELLS) or is_runner
 
 
 def unwrapped(words: list[str], read: Read) -> Launched:
@@ -82,7 +83,7 @@ def unwrapped(words: list[str], read: Read) -> Launched:
     name = Path(words[0]).name
     if name in _SINGLE:
         return _single(name, words, read)
-    if name in _SHELLS:
+    if name in SHELLS:
         return _inner(_of_shell(name, words[1:]), words, read)
     title = f"{name} run"
     if name == "uv":
@@ -94,6 +95,18 @@ def unwrapped(words: list[str], read: Read) -> Launched:
         inner = options.words
     packages = f"{title}: packages come from image.python, or from the Python of target process"
     return _inner(inner, words, read).within(remarks=[packages, *options.remarks()])
+
+
+def command_behind(words: list[str]) -> list[str]:
+    """The command behind variables and wrappers, but not behind a shell; the wrapper's own command
+    line if it has an option that rsctl does not know.
+    """
+    while words and is_wrapper(words) and Path(words[0]).name not in SHELLS:
+        try:
+            words = unwrapped(words, lambda found: Launched("command", found)).words
+        except RsctlError:
+            break
+    return words
 
 
 def _single(name: str, words: list[str], read: Read) -> Launched:

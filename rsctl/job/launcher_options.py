@@ -106,6 +106,8 @@ class Options:
                     f"{self.launcher}: {written} requires a value", "complete the command"
                 )
             values.append(self.words.pop(0))
+            if spec[name] == 2 and "=" in values[0]:
+                values = values[0].split("=", 1)  # as Hydra reads `-genv A=1`
         given = _Given(name, " ".join([written, *(values if not separator else [])]), values)
         return [*flags, given]
 

@@ -15,13 +15,14 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from rsctl.findings import Finding, RsctlError, error, warning
+from rsctl.job.from_wrappers import SHELLS, command_behind
 from rsctl.job.job import Job, RunBlock, is_shell_script
-from rsctl.job.shell_text import launcher_lines
+from rsctl.job.shell_text import certain_commands
 
 _CODE = "launcher"
-_SHELLS = ("sh", "bash", "dash", "zsh")
 _ENDS = (".py", ".sh")
 _LARGEST_SCRIPT = 1 << 16
+_DEEPEST = 4  # shells within shells
 _SPAWN = re.compile(r"(?m)^[^#\n]*\b(?:mp|multiprocessing)\.(?:spawn|start_processes)\(")
 
 
@@ -33,6 +34,17 @@ class _Launcher(NamedTuple):
     nodes: frozenset[str]
     rank: str = ""
     agreement: str = ""
+
+
+class _Found(NamedTuple):
+    """A command line with a launcher's `name`, whose options begin at `at`."""
+
+    script: str
+    words: list[str]
+    is_here: bool
+    at: int
+    name: str
+    launcher: _Launcher
 
 
 _TORCHRUN = _Launcher(frozenset({"nnodes"}), "node_rank", "rdzv_endpoint")
@@ -77,14 +89,11 @@ def check_own_launcher(job: Job) -> Iterator[Finding]:
     if run.package is not None:
         return
     yield from _check_spawn(job)
-    script, text = _shell_text(job)
-    lines = [_words(run)] if text is None else launcher_lines(text, _is_launcher)
-    found = [(words, *launcher) for words in lines if (launcher := _find(words))]
-    problems = [_problem(job, script, *launcher) for launcher in found]
+    found = list(_launchers(job, _words(run)))
+    problems = [_problem(job, each) for each in found]
     if problems and all(problems):
         key = "command" if run.command else "module" if run.module else "script"
-        is_elsewhere = text is not None and re.search(r"\bcd\s", text)
-        remedy = _remedy(run, key, [] if is_elsewhere else found[0][0])
+        remedy = _remedy(run, key, found[0].words if found[0].is_here else [])
         yield error(_CODE, problems[0], remedy, f"run.{key}")
 
 
@@ -105,30 +114,66 @@ def _check_spawn(job: Job) -> Iterator[Finding]:
         yield warning(_CODE, message, remedy, "run.script")
 
 
-def _problem(
-    job: Job, script: str, words: Sequence[str], at: int, name: str, launcher: _Launcher
-) -> str:
+def _problem(job: Job, found: _Found) -> str:
     """Why a launcher does not work; empty if it may."""
     ranks = job.workers.ranks
-    shown = f"{name} in {script}" if script else name
+    shown = f"{found.name} in {found.script}" if found.script else found.name
     starter = job.run.launcher
     if starter in ("torchrun", "mpi") and ranks > 1:
         return f"launcher {starter} starts {shown} once for each of {ranks} ranks on a node"
-    return _separate(job, shown, launcher, _options(words[at:])) if job.workers.count > 1 else ""
+    if job.workers.count == 1:
+        return ""
+    return _separate(job, shown, found.launcher, _options(found.words[found.at :]))
 
 
-def _shell_text(job: Job) -> tuple[str, str | None]:
-    """The shell script that `run` starts, empty for `bash -c`, and its text; None if no shell is
-    started or the script cannot be read.
+def _launchers(
+    job: Job, words: list[str], script: str = "", is_here: bool = True, depth: int = 0
+) -> Iterator[_Found]:
+    """The launchers that a command line starts, also behind wrappers and shells.
+
+    `script` is the shell script that has it, `is_here` whether it runs in the job's folder.
     """
-    words = list(job.run.program or [])
-    if words and PurePath(words[0]).name in _SHELLS and len(words) > 2 and words[1].endswith("c"):
-        return "", words[2]
-    if words and PurePath(words[0]).name in _SHELLS:
-        words = [word for word in words[1:] if not word.startswith("-")]
-    if not words or not is_shell_script(words[0]):
+    words = command_behind(words)
+    name, text = _shell_text(job, words) if is_here and depth < _DEEPEST else ("", None)
+    if text is None:
+        if (depth == 0 or _is_launcher(words)) and (launcher := _find(words)):
+            yield _Found(script, words, is_here, *launcher)
+        return
+    is_here = re.search(r"\bcd\s", text) is None
+    for line in certain_commands(text):
+        yield from _launchers(job, line, name or script, is_here, depth + 1)
+
+
+def _shell_text(job: Job, words: Sequence[str]) -> tuple[str, str | None]:
+    """The shell script that a command line starts, empty for `bash -c`, and its text; None if it
+    starts no shell or the script cannot be read.
+    """
+    is_shell = PurePath(words[0]).name in SHELLS if words else False
+    if is_shell:
+        words, is_text = _after_options(words[1:])
+        if is_text:
+            return "", words[0] if words else None
+    elif words[:1] and words[0] in (".", "source"):
+        is_shell, words = True, words[1:]
+    if not words or not (is_shell or is_shell_script(words[0])):
         return "", None
     return words[0], _script_text(job.image.source or ".", words[0])
+
+
+def _after_options(words: Sequence[str]) -> tuple[list[str], bool]:
+    """What follows a shell's options, and whether they have `-c`: then it is a command's text."""
+    rest, is_text = list(words), False
+    while rest and len(rest[0]) > 1 and rest[0][0] in "-+":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word.startswith("--"):
+            values = int(word in ("--rcfile", "--init-file"))
+        else:
+            is_text = is_text or "c" in word
+            values = word.lower().count("o")  # `-o pipefail`, `-O globstar`
+        rest = rest[values:]
+    return rest, is_text
 
 
 def _script_text(folder: str, script: str) -> str | None:
@@ -147,7 +192,7 @@ def _script_text(folder: str, script: str) -> str | None:
 
 def _words(run: RunBlock) -> list[str]:
     """The command line with its arguments."""
-    words = list(run.command or (["-m", run.module] if run.module else []))
+    words = list(run.program or (["-m", run.module] if run.module else []))
     if isinstance(run.args, list):
         return words + [str(each) for each in run.args]
     return words + [f"--{name}={value}" for name, value in run.args.items()]
@@ -172,7 +217,7 @@ def _find(words: Sequence[str]) -> tuple[int, str, _Launcher] | None:
 
 def _is_launcher(words: Sequence[str]) -> bool:
     """Whether a shell's command starts a launcher."""
-    name = PurePath(words[0]).name
+    name = PurePath(words[0]).name if words else ""
     is_named = name in _PROGRAMS or (name, *words[1:2]) in _SUBCOMMANDS
     return is_named or (name.startswith("python") and "-m" in words)
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+
+from rsctl.job.from_wrappers import command_behind
 
 _IN_DOUBT = re.compile(r"<<|NODE_RANK|HOSTNAME|PET_|RSCTL_")
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 _SUBSTITUTION = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
 _ENDS_COMMAND = frozenset(";&|()\n")
-_BEFORE_COMMAND = frozenset(
-    ["if", "then", "else", "elif", "do", "while", "until", "{", "!", "time", "exec", "nohup", "env"]
-)
-_RUNNERS = ("uv", "poetry", "pipenv", "pdm", "rye", "hatch", "pixi")
+_BEFORE_COMMAND = frozenset(["if", "then", "else", "elif", "do", "while", "until", "{", "!"])
 
 
-def launcher_lines(text: str, is_launcher: Callable[[Sequence[str]], bool]) -> list[list[str]]:
-    """The commands that start a launcher; none if the text may start it on some nodes only, or has
-    a quote that is not closed.
+def certain_commands(text: str) -> list[list[str]]:
+    """The commands of a text; none if it may start some on some nodes only, or has a quote that is
+    not closed.
     """
     if _IN_DOUBT.search(text):
         return []
     try:
-        return [command for command in commands(text) if is_launcher(command)]
+        return list(commands(text))
     except ValueError:  # a quote that is not closed
         return []
 
@@ -49,7 +48,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def _without_prefix(words: list[str]) -> list[str]:
-    """A command without keywords, variables and `uv run` before it."""
+    """A command without keywords, variables and wrappers before it."""
     while words and (words[0] in _BEFORE_COMMAND or re.match(r"[A-Za-z_]\w*=", words[0])):
         words = words[1:]
-    return words[2:] if words[:1] and words[0] in _RUNNERS and words[1:2] == ["run"] else words
+    return command_behind(words)

@@ -108,6 +108,7 @@ def test_nodes_ranks_and_keys(line: str, nodes: int, ranks: int, keys: dict[str,
         ("mpirun -x A=1 -x B --mca btl ^tcp -np 1 train.py",
          {"A": "1", "B": None, "OMPI_MCA_btl": "^tcp"}),
         ("mpiexec -genv A 1 -genvlist B,C -n 1 train.py", {"A": "1", "B": None, "C": None}),
+        ("mpiexec -genv A=1=2 -env B= -env C 3=4 -n 1 train.py", {"A": "1=2", "B": "", "C": "3=4"}),
         ("horovodrun -np 1 --fusion-threshold-mb 32 --cycle-time-ms 3 train.py",
          {"HOROVOD_CYCLE_TIME": "3", "HOROVOD_FUSION_THRESHOLD": "33554432"}),
         ("horovodrun -np 1 --timeline-filename t.json --log-level INFO train.py",
@@ -452,3 +453,29 @@ def test_a_script_that_submits_jobs_itself(folder: Path) -> None:
     assert command.remarks == (
         "train.py submits jobs itself, with submitit: give the script that those jobs run",
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "remark"),
+    [
+        ("torchrun --nnodes '$N' train.py", "torchrun: --nnodes $N: set workers.count"),
+        ("torchrun --nnodes 1:x train.py", "torchrun: --nnodes 1:x: set workers.count"),
+        ("srun -N '$N' train.py", "srun: --nodes $N: set workers.count"),
+        ("srun -N 2k train.py", "srun: --nodes 2k: set workers.count"),
+    ],
+)
+def test_nodes_that_are_not_a_number_are_named(line: str, remark: str) -> None:
+    command = found(line)
+    assert (command.nodes, remark in command.remarks) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("deepspeed --no_local_rank --module pkg.train", "module"),
+        ("deepspeed --no_local_rank --no_python bash train.sh", "command"),
+    ],
+)
+def test_options_that_say_what_the_program_is_are_not_omitted(line: str, kind: str) -> None:
+    command = read_command(line.split())
+    assert (command.kind, command.remarks) == (kind, ())

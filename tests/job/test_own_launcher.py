@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,56 @@ def test_the_remedy_for_a_script(read_text: Any, source: Path) -> None:
 def test_a_script_that_may_be_right_passes(read_text: Any, source: Path, text: str) -> None:
     (source / "dist.sh").write_text(text)
     assert errors(read_text, "{script: dist.sh, launcher: once}") == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bash", "-euo", "pipefail", "-c", "torchrun train.py"],
+        ["bash", "--norc", "--rcfile", "x", "-e", "-c", "--", "torchrun train.py", "name"],
+        ["bash", "-lc", "uv run --with x torchrun train.py"],
+        ["bash", "-c", "conda run -n e torchrun train.py"],
+        ["bash", "-c", "A=1 timeout -k 5 2h stdbuf -oL nice -n 5 torchrun train.py"],
+        ["env", "A=1", "bash", "-c", "torchrun train.py"],
+        ["nohup", "sh", "-c", "exec torchrun train.py"],
+        ["uv", "run", "--frozen", "bash", "dist.sh"],
+        ["timeout", "1h", "bash", "dist.sh"],
+        ["bash", "dist"],
+        ["bash", "-c", "set -e; bash dist.sh"],
+        ["bash", "-c", "./dist.sh a"],
+        ["bash", "-c", ". ./dist.sh"],
+        ["bash", "-c", "bash -c 'torchrun train.py'"],
+        ["bash", "outer.sh"],
+    ],
+)
+def test_a_launcher_behind_shells_and_wrappers(
+    read_text: Any, source: Path, words: list[str]
+) -> None:
+    for name in ("dist.sh", "dist"):
+        (source / name).write_text("torchrun --nproc_per_node 2 train.py")
+    (source / "outer.sh").write_text("time bash -x dist.sh | tee log\n")
+    ((path, message, _),) = errors(read_text, f"{{command: {json.dumps(words)}, launcher: once}}")
+    assert path == "run.command"
+    assert re.sub(r" in \S*dist(.sh)?", "", message) == SEPARATE.replace(" in dist.sh", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bash", "-c", "cd pkg; bash dist.sh"],
+        ["bash", "-c", "T=/bin/torchrun; true"],
+        ["bash", "-c", "bash self.sh"],
+        ["bash", "-o"],
+        ["bash", "-c"],
+        ["bash", "-c", "echo bash dist.sh; which torchrun; timeout 5 pkill torchrun"],
+        ["bash", "-c", "timeout $LIMIT torchrun train.py --of-unknown"],
+        ["timeout", "2h", "bash", "-c", "torchrun --nnodes=$NNODES $MEETING train.py"],
+    ],
+)
+def test_what_shells_and_wrappers_may_start(read_text: Any, source: Path, words: list[str]) -> None:
+    (source / "dist.sh").write_text("torchrun --nproc_per_node 2 train.py")
+    (source / "self.sh").write_text("bash self.sh")
+    assert errors(read_text, f"{{command: {json.dumps(words)}, launcher: once}}") == []
 
 
 def test_a_script_that_is_not_read(read_text: Any, source: Path, tmp_path: Path) -> None:
