@@ -23,6 +23,7 @@ from rsctl.bench.rules import GateRules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.gate_checks import metric_of
+from rsctl.job.shell_words import path_word
 from rsctl.job.suggestions import close_match
 from rsctl.runs.store import Store
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
@@ -165,7 +166,7 @@ class Candidate:
         if self.prepared is None:
             return [record.bench]
         target = ["--target", record.other_target] if record.other_target else []
-        return [self.file or "JOB", *target, *record.set_options]
+        return [path_word(self.file or "JOB"), *target, *record.set_options]
 
     def only(self, cells: Sequence[Cell]) -> Candidate:
         """The candidate of a job file with some of its cells, as a bench of their own."""

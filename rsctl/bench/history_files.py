@@ -21,6 +21,7 @@ from rsctl.clients.storage import Bucket, ObjectChanged, ObjectUrl
 from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.git_location import GIT
+from rsctl.job.shell_words import path_word
 
 LARGEST = 64 << 20
 """Bytes that a history may have."""
@@ -181,7 +182,7 @@ def _object(location: str) -> tuple[Bucket, str]:
 
 def _missing(location: str, why: str) -> RsctlError:
     """The error of code `no-history`, after which a first record may create the history."""
-    path = shlex.quote(location)
-    remedy = f"create one: rsctl history add {path} BENCH, or rsctl gate JOB --record {path}"
+    path, value = shlex.quote(path_word(location)), shlex.quote(location)
+    remedy = f"create one: rsctl history add {path} BENCH, or rsctl gate JOB --record {value}"
     message = f"cannot read the history {location}: {why}"
     return RsctlError(ExitCode.USAGE, error("no-history", message, remedy))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rsctl.cli.output import can_redraw, is_quiet
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.findings import RsctlError
+from rsctl.job.shell_words import path_word
 
 if TYPE_CHECKING:
     from rsctl.api import Fetched, FetchProgress, ResultKind, Run
@@ -41,7 +42,7 @@ def fetch_and_show(
 
 def fetch_after(run: Run, folder: str) -> None:
     """Download a run's results after it has ended; shows a warning if they are not available."""
-    command = f"rsctl get {run.id} {shlex.quote(folder)}"
+    command = f"rsctl get {run.id} {shlex.quote(path_word(folder))}"
     try:
         fetched = fetch_and_show(run, folder)
         is_complete = not any(finding.is_error for finding in fetched.findings)

@@ -133,13 +133,15 @@ def _next(directory: Path, files: Mapping[str, bytes]) -> str:
 
     A job for accelerators is only planned, because few machines have them.
     """
-    job, path = files["job.yaml"], shlex.quote(f"{directory}/job.yaml")
+    from rsctl.job.shell_words import path_word
+
+    job, path = files["job.yaml"], shlex.quote(path_word(f"{directory}/job.yaml"))
     steps = []
     if (package := re.search(rb"your own Python needs: pip install ([\w-]+)", job)) is not None:
         name = package[1].decode()
         steps += [] if find_spec(name) else [f"pip install {name}"]
     if "make_data.py" in files:
-        steps.append(f"python {shlex.quote(f'{directory}/make_data.py')}")
+        steps.append(f"python {shlex.quote(path_word(f'{directory}/make_data.py'))}")
     verb = "bench run" if b"\nmatrix:" in job else "submit"
     verb = "plan" if b"\n  accelerator:" in job else verb
     steps.append(f"rsctl {verb} {path}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -209,7 +210,7 @@ def _write_submodule(
             shown = os.fsdecode(entry.path)
             raise CheckoutError(
                 f"the clone of submodule {shown} does not have its commit {entry.name[:12]}",
-                f"git -C {shown} fetch origin {entry.name}",
+                f"git -C {shlex.quote(str(own))} fetch origin {entry.name}",
             ) from None
         inner = entries_of(git, entry.name)
         write_entries(git, found, inner, Path(os.fsdecode(place)), spare, only_changed)

@@ -161,7 +161,7 @@ def _shell_text(job: Job, words: Sequence[str]) -> tuple[str, str | None]:
 
 
 def _after_options(words: Sequence[str]) -> tuple[list[str], bool]:
-    """What follows a shell's options, and whether they have `-c`: then it is a command's text."""
+    """The words after a shell's options, and whether these have `-c`: then a text follows."""
     rest, is_text = list(words), False
     while rest and len(rest[0]) > 1 and rest[0][0] in "-+":
         word = rest.pop(0)

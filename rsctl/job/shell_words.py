@@ -31,6 +31,11 @@ def find_operator(words: Sequence[str]) -> tuple[str, bool] | None:
     return max(found, key=lambda each: each[1], default=None)
 
 
+def path_word(path: str) -> str:
+    """A path as an argument of a command: `./-x` for one that looks like an option."""
+    return f"./{path}" if path.startswith("-") else path
+
+
 def shell_line(words: Sequence[str]) -> str:
     """The words as a line for a shell, with its operators as they are."""
     return " ".join(word if _OPERATOR.fullmatch(word) else shlex.quote(word) for word in words)

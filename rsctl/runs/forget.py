@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Collection
@@ -76,7 +77,7 @@ def remove_folder(run: str, with_results: bool = False) -> list[Path]:
         message = (
             f"removed the records of {run}, but {problem.filename} remains: {problem.strerror}"
         )
-        remedy = f"remove it yourself: sudo rm -r {path}"
+        remedy = f"remove it yourself: sudo rm -r {shlex.quote(str(path))}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy)) from None
     return kept
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shlex
 from pathlib import Path
 
 from rsctl.atomic_file import open_regular
@@ -40,8 +41,9 @@ def _read(file: Path) -> str:
     with open_regular(file) as content:
         mode, text = os.fstat(content.fileno()).st_mode, content.read(1024).strip()
     if mode & 0o007:
+        remedy = f"chmod o= {shlex.quote(str(file))}"
         message = f"every user of this machine can access the token file {file}"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("token-file", message, f"chmod o= {file}"))
+        raise RsctlError(ExitCode.ENVIRONMENT, error("token-file", message, remedy))
     if not _TOKEN.fullmatch(text):
         message = f"{file} does not contain a token: 32 to 256 letters, digits, - or _"
         remedy = "remove the file, and rsctl ui writes a new one"

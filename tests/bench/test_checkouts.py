@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import subprocess
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -230,6 +231,18 @@ def test_a_submodule_is_not_one_to_which_a_link_of_the_working_tree_leads(
     (repository / "lib").symlink_to(other)
     name = raw_commit(repository, ("160000", "lib", commit(other)))
     assert files(check_out(name, str(repository)).folder) == {}
+
+
+def test_the_remedy_for_a_submodule_without_its_commit_names_its_folder(
+    repository: Path, tmp_path: Path
+) -> None:
+    with_submodule(repository, tmp_path)
+    git(repository, "mv", "lib", "my lib")
+    name = raw_commit(repository, ("160000", "my lib", "1" * 40))
+    with pytest.raises(RsctlError, match="does not have its commit 111111111111") as caught:
+        check_out(name, str(repository))
+    folder = shlex.quote(str(repository / "my lib"))
+    assert caught.value.findings[0].remedy == f"git -C {folder} fetch origin {'1' * 40}"
 
 
 def test_what_a_run_has_changed_in_a_submodule_is_written_again(

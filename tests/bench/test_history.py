@@ -230,6 +230,11 @@ def test_what_is_not_a_file(tmp_path: Path) -> None:
             f"create one: rsctl history add '{place}' BENCH, or rsctl gate JOB --record '{place}'",
         )
     ]
+    with pytest.raises(RsctlError, match="does not exist") as caught:
+        read_history("-x.jsonl")
+    assert "rsctl history add ./-x.jsonl BENCH, or rsctl gate JOB --record -x.jsonl" in str(
+        caught.value.findings[0].remedy
+    )
     with pytest.raises(RsctlError, match="Is a directory"):
         append_record(record(1), str(tmp_path))
 

@@ -69,9 +69,9 @@ def test_a_download_after_a_run_that_stops_says_how_to_continue(
     capsys: pytest.CaptureFixture[str], problem: BaseException, said: list[str]
 ) -> None:
     """`submit --get` then still ends with the exit code of the job."""
-    fetch_after(cast(Run, Stopped(problem)), "my results")
+    fetch_after(cast(Run, Stopped(problem)), "-my results")
     assert capsys.readouterr().err.splitlines() == [
         *said,
         "warning: some results of job-aaaaaa are missing; to continue: "
-        "rsctl get job-aaaaaa 'my results'",
+        "rsctl get job-aaaaaa './-my results'",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -373,6 +374,15 @@ def test_commands_of_other_launchers(
     job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
     assert job["run"] == run
     assert (job["workers"]["count"], job["workers"]["processes"]) == workers
+
+
+def test_the_next_command_has_a_folder_that_looks_like_an_option(rsctl: Cli) -> None:
+    done = rsctl("init", "single", "--", "-my job")
+    assert done.out.splitlines() == ["-my job/job.yaml", "-my job/train.py"]
+    assert done.err == "next: rsctl submit './-my job/job.yaml'\n"
+    assert rsctl("validate", *shlex.split(done.err)[3:]).code == 0
+    done = rsctl("init", "webdataset", "--", "-w")
+    assert " && python ./-w/make_data.py && rsctl bench run ./-w/job.yaml\n" in done.err
 
 
 def test_a_command_in_quotes_is_its_words(rsctl: Cli) -> None:

@@ -133,7 +133,10 @@ def test_only_outputs_and_checkpoints_of_runs_without_a_record_are_left_over(sto
     assert without_record(store, ["x", "known-1"]) == ["x"]
 
 
-def test_what_cannot_be_removed_is_named(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_removed_is_named(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "my home"))
     path = made(store, "job-1", "worker-0/log")
 
     def refuse(target: Path) -> None:
@@ -145,7 +148,7 @@ def test_what_cannot_be_removed_is_named(store: Store, monkeypatch: pytest.Monke
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     [finding] = caught.value.findings
     assert finding.message.endswith(f"{path / 'worker-0'} remains: Operation not permitted")
-    assert finding.remedy == f"remove it yourself: sudo rm -r {path}"
+    assert finding.remedy == f"remove it yourself: sudo rm -r '{path}'"
     assert store.ids() == set()
     assert unfinished_removals(store) == ["job-1"]  # the mark stays to the last
     assert not RunFolder("job-1").is_supervised()

@@ -77,7 +77,7 @@ def test_a_scraper_with_the_token_reads_the_metrics_alone(rsctl: Cli, make_run: 
 
 
 def test_a_token_file_is_private(tmp_path: Path) -> None:
-    file = tmp_path / "token"
+    file = tmp_path / "my token"
     token = make_token(file)
     assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == (f"{token}\n", 0o600)
     file.chmod(0o640)  # a group that Prometheus is in
@@ -85,7 +85,7 @@ def test_a_token_file_is_private(tmp_path: Path) -> None:
     file.chmod(0o644)
     with pytest.raises(RsctlError, match="every user of this machine can access") as refused:
         make_token(file)
-    assert refused.value.findings[0].remedy == f"chmod o= {file}"
+    assert refused.value.findings[0].remedy == f"chmod o= '{file}'"
     file.chmod(0o600)
     file.write_text("short\n")
     with pytest.raises(RsctlError, match="does not contain a token: 32 to 256 letters"):

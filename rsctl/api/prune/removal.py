@@ -8,6 +8,7 @@ which then are ordinary runs, a run's folder is marked before its record is remo
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -97,7 +98,7 @@ def remove_tree(path: Path) -> None:
         return
     except OSError as problem:
         message = f"{problem.filename} stays: {problem.strerror}"
-        remedy = f"remove it yourself: sudo rm -r {path}"
+        remedy = f"remove it yourself: sudo rm -r {shlex.quote(str(path))}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy)) from None
 
 

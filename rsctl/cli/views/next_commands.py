@@ -9,6 +9,7 @@ from rsctl.api import Run
 from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
 from rsctl.job.env_checks import without_secret
+from rsctl.job.shell_words import path_word
 
 
 def next_commands(run: Run, has_files: bool = True, resume: str = "") -> str:
@@ -35,7 +36,7 @@ def resume_command(
     run: Run, job: str, target: str | None, workers: int | None, arguments: Sequence[str]
 ) -> str:
     """The command that submits the job of a run again, from its checkpoints."""
-    path = "JOB" if job == "-" else f"./{job}" if job.startswith("-") else job
+    path = "JOB" if job == "-" else path_word(job)
     words = ["rsctl", "submit", path, "--resume", run.id]
     words += ["--target", target] if target else []
     words += ["--rehearse"] if run.is_rehearsed else []

@@ -426,8 +426,9 @@ def test_a_home_that_cannot_be_written(rsctl_home: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_removed_is_named(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "my home"))
     path = BenchFolder("left-1").path
     path.mkdir(parents=True)
 
@@ -439,4 +440,4 @@ def test_a_folder_that_cannot_be_removed_is_named(
         remove(store, Item(kind="folder", name="left-1", size=0), limits())
     [finding] = caught.value.findings
     assert finding.message == f"{path} stays: Operation not permitted"
-    assert finding.remedy == f"remove it yourself: sudo rm -r {path}"
+    assert finding.remedy == f"remove it yourself: sudo rm -r '{path}'"
