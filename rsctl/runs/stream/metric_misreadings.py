@@ -9,7 +9,7 @@ from rsctl.runs.stream.metric_pattern import Pattern
 from rsctl.runs.stream.structured import EXAMPLE
 
 _NUMBER_GROUP = r"([-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|nan|inf))"
-_GROUPED = r"([0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?)"
+_GROUPED = r"([0-9]+(?:%s[0-9]{3})*(?:\.[0-9]+)?)"
 _LONGEST = 60
 
 
@@ -30,7 +30,9 @@ def pattern_findings(pattern: Pattern) -> Iterator[Finding]:
     if pattern.cut is not None:
         read, whole = pattern.cut
         if whole.startswith(read):
-            remedy = f"let its group match the whole number, such as {_GROUPED}"
+            separator = whole[len(read)]
+            group = _GROUPED % ("," if separator == "." else separator)
+            remedy = f"let its group match the whole number, such as {group}"
         elif whole.startswith("-"):
             remedy = f"let its group, and not the text before it, match the sign: {_NUMBER_GROUP}"
         else:

@@ -16,9 +16,11 @@ _NEGATIVE = re.compile(r"-[0-9.]+")
 _DECIMAL = re.compile(r"[-+]?[0-9.]+")
 _EXPONENT = re.compile(r"[eE](?:[-+][0-9]+(?![0-9_]|\.[0-9])|[0-9]+(?!\w|\.[0-9]))")
 _MORE = re.compile(
-    r"\.[0-9]+|(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|(?:_[0-9]{3})+(?!\w)"
+    r"\.[0-9]+|(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?"
+    r"|([_'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?!\w)(?:\.[0-9]+)?"
     r"|(?<=[=: ]0),[0-9]+(?![\w,])"  # a decimal comma
 )
+_MORE_OF_STEP = re.compile(r"([,_'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?![\w,]|\.[0-9])")
 _BEFORE = re.compile(r"[0-9][0-9.]*\Z")
 _IN_NUMBERS = frozenset("0123456789.-")
 _SIGN = re.compile(r"(?:\A|[^\w)\]-])-\Z")
@@ -26,7 +28,10 @@ _UNIT = re.compile(r"( ?)([A-Za-z\u00b5\u03bc%][A-Za-z\u00b5\u03bc%/]*)(?![\w=:]
 _SCALE = re.compile(r"[num\u00b5\u03bckKMGTP]?(?:i?[bB]|s|secs?|it|FLOPS?)?(?:/[a-z]+)?|mins?|h|%")
 _NAME = re.compile(r"(?:\A|[^\w./-])([\w./-]*[A-Za-z_][\w./-]*)[^\w./-]{1,4}\Z")
 _PARTS = re.compile("[_./-]")
-_THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?\s*")
+_THOUSANDS = re.compile(
+    r"\s*[-+]?[1-9][0-9]{0,2}([,'\u2019\u00a0\u202f])[0-9]{3}(?:\1[0-9]{3})*(?:\.[0-9]+)?\s*"
+)
+_SEPARATORS = re.compile("[,'\u2019\u00a0\u202f]")
 _DIGITS = re.compile(r"\d+")
 _LONGEST_NAME = 60
 _LONGEST_UNIT = 16
@@ -127,10 +132,7 @@ class Pattern:
             if value is not None:
                 self._learn(text, match)
                 value = self._whole(text, match, value)
-                step = match.groupdict().get("step")
-                if step is not None:
-                    self._look_before(text, match.start("step"), step)
-                yield MatchedNumber(value, _in_text(step))
+                yield MatchedNumber(value, self._step(text, match))
             elif self.no_number is None:
                 self.no_number = str(match[self._group])
 
@@ -147,6 +149,21 @@ class Pattern:
         self._compare_unit(text, text[start:end].strip(), end)
         self._compare_name(text, start)
         return value
+
+    def _step(self, text: str, match: re.Match[str]) -> float | None:
+        """The step with its exponent; None if the line has none."""
+        read = match.groupdict().get("step")
+        if read is None:
+            return None
+        start, end = match.span("step")
+        self._look_before(text, start, read)
+        if _DECIMAL.fullmatch(read):
+            if exponent := _EXPONENT.match(text, end):
+                return _in_text(read + exponent[0])
+            more = _MORE_OF_STEP.match(text, end)
+            if more and not end <= match.start(self._group) < more.end():
+                self.cut = self.cut or (read, read + more[0])
+        return _in_text(read)
 
     def _look_before(self, text: str, start: int, read: str) -> None:
         """Remember a number that the regex begins in the middle of, as after a greedy `.*`."""
@@ -220,7 +237,7 @@ def number(raw: object) -> float | None:
 
 def _in_text(raw: str | None) -> float | None:
     """A number in a log, which may have separators of thousands."""
-    return number(raw.replace(",", "") if raw and _THOUSANDS.fullmatch(raw) else raw)
+    return number(_SEPARATORS.sub("", raw) if raw and _THOUSANDS.fullmatch(raw) else raw)
 
 
 def _inverted(regex: str) -> tuple[str, re.Pattern[str] | None]:

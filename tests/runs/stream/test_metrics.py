@@ -385,6 +385,19 @@ def test_an_exponent_belongs_to_its_number(text: str, value: float) -> None:
         (r"rate=.*?\.([0-9.]+)", "rate=v.2", None),
         (r".*(?P<step>\d+) rate=(?P<value>\S+)", "step 12 rate=1", "reads 2 where the log has 12"),
         (r"rate=a-(?:b|c)?([0-9.]+)", "rate=a-2", None),
+        (r"rate=(\d+)", "rate=1'234.5", "reads 1 where the log has 1'234.5"),
+        (r"rate=(\d+)", "rate=1\u202f234", "reads 1 where the log has 1\u202f234"),
+        (r"rate='(\d+)", "rate='1' '234'", None),
+        (r"(?P<step>\d+).* rate=(?P<value>\S+)", "1,000 rate=2", "reads 1 where the log has 1,000"),
+        (
+            r"(?P<step>\d+).* rate=(?P<value>\S+)",
+            "1_000: rate=2",
+            "reads 1 where the log has 1_000",
+        ),
+        (r"(?P<step>\d+).* rate=(?P<value>\S+)", "1,200,0.5 rate=2", None),
+        (r"(?P<step>\d+),(?P<value>\S+)", "1,200", None),
+        (r"(?P<step>\d+).* rate=(?P<value>\S+)", "1, 200 rate=2", None),
+        (r"(?P<step>[\d,]+) rate=(?P<value>\S+)", "1,000 rate=2", None),
     ],
 )
 def test_a_regex_that_ends_in_a_number_is_told(regex: str, text: str, message: str | None) -> None:
@@ -511,6 +524,16 @@ def test_separators_of_thousands_are_read(text: str, value: float) -> None:
     assert read(text, tps="tps: " + remedy.rpartition(" ")[2]) == [("tps", value, None)]
 
 
+@pytest.mark.parametrize("separator", ["_", "'", "\u2019", "\u00a0", "\u202f"])
+def test_other_separators_of_thousands_are_read(separator: str) -> None:
+    """As Python, Swiss and French locales print them; by the group that the finding gives."""
+    text = f"tps: 12{separator}345{separator}678.5"
+    reader = MetricReader({"tps": MetricSpec("tps: ([0-9.]+)")})
+    read_lines(reader, text)
+    group = (reader.take_findings()[0].remedy or "").rpartition("such as ")[2]
+    assert read(text, tps=f"tps: {group}") == [("tps", 12345678.5, None)]
+
+
 @pytest.mark.parametrize("text", ["0,123", "12,34", "1,2345", "1,234.5,678"])
 def test_other_commas_are_not_separators(text: str) -> None:
     assert read(f"loss {text}", loss=r"loss (\S+)") == []
@@ -519,6 +542,9 @@ def test_other_commas_are_not_separators(text: str) -> None:
 def test_a_step_may_have_separators() -> None:
     regex = r"step (?P<step>[\d,]+) loss (?P<value>\S+)"
     assert read("step 12,000 loss 0.5", loss=regex) == [("loss", 0.5, 12000)]
+    regex = r"step (?P<step>[0-9.]+).*loss (?P<value>\S+)"
+    assert read("step 1.2e+06 loss 0.5", loss=regex) == [("loss", 0.5, 1_200_000)]
+    assert read("step 1.2.3e+06 loss 0.5", loss=regex) == [("loss", 0.5, None)]
 
 
 @pytest.mark.parametrize(
