@@ -26,6 +26,7 @@ _LONGEST_MOVE = 8
 _MOVE = re.compile(rb"\r*\n|\r|\x1b\[[01]?G|\x1b\[([0-9]{0,3})([ABEF])")
 _BACK = re.compile(rb"\x1b\[(?:[0-9]{0,3}[AF]|[01]?G)")
 _MAY_BE_MOVE = re.compile(rb"(?:\r+|\x1b(?:\[[0-9]{0,3})?)\Z")
+_OVER = b"\r\b"  # Keras goes back over its bar by backspaces, then by a carriage return
 _INVISIBLE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|[\s\x08]+")
 
 
@@ -88,7 +89,7 @@ class Redraws:
         """The end of the lowest line; where a bar was removed from it, its last state."""
         is_removed = 0 in self._rows and not _is_visible(text)
         lines = self._flush(now, is_last=is_removed or self._is_entered)
-        return lines if is_removed else [*lines, text + b"\n"]
+        return lines if is_removed else [*lines, text.rstrip(_OVER) + b"\n"]
 
     def wait_seconds(self, now: float) -> float | None:
         """The time until `tick` returns something; None if it has nothing to return."""
@@ -117,14 +118,14 @@ class Redraws:
 
     def end(self, now: float) -> bytes:
         """Everything that is left, in whole lines."""
-        rest, self.held = bytes(self.held).rstrip(b"\r"), bytearray()
+        rest, self.held = bytes(self.held).rstrip(_OVER), bytearray()
         lines = self._flush(now, is_last=not _is_visible(rest))
         return b"".join([*lines, rest + b"\n"] if _is_visible(rest) else lines)
 
     def _add(self, state: bytes, at: float, now: float) -> list[bytes]:
         if not _is_visible(state):
             return []
-        text = state[:_MOST_STATE_BYTES]
+        text = state[:_MOST_STATE_BYTES].rstrip(_OVER)
         self._rows[self._row] = text
         self._states.append((at, text))
         self._size += len(text) + _STATE_OVERHEAD
@@ -140,7 +141,7 @@ class Redraws:
         return lines
 
     def _held_state(self) -> bytes:
-        return bytes(self.held[:_MOST_STATE_BYTES]).rstrip(b"\r")
+        return bytes(self.held[:_MOST_STATE_BYTES]).rstrip(_OVER)
 
     def _record(self, now: float, lines: list[bytes]) -> bytes:
         import json

@@ -54,6 +54,7 @@ def test_each_state_has_the_time_at_which_it_arrived() -> None:
         (b"\x1b[31mred\x1b[0m\nplain\n", ["\x1b[31mred\x1b[0m", "plain"]),
         (b"\rbar\r   \rnext\n", ["bar", "next"]),
         (b"\x1b[2K\x1b[1Gq=1\x1b[2K\x1b[1Gq=2\nend\n", ["q=1\x1b[2K", "q=2", "end"]),
+        (b"q=1\b\b\b\rq=2\b\b\b\rq=3\b\b\b\r\n", ["q=1", "q=2", "q=3"]),
         (b"q=1\x1b[Gq=2\x1b[0Gq=3\x1b[7Gcolumn\n", ["q=1", "q=2", "q=3\x1b[7Gcolumn"]),
     ],
 )
@@ -64,6 +65,18 @@ def test_the_pieces_in_which_output_arrives_do_not_matter(
     _, found = printed([(0.0, piece) for piece in pieces])
     wanted = ["", "in 1", "out 1", "in 2", "out 2", "end"] if read is None else read
     assert [text.rstrip("\r") for text in found] == wanted
+
+
+def test_the_backspaces_with_which_keras_clears_its_bar_are_not_in_the_log() -> None:
+    """Its Progbar writes one for each column of the bar, then a carriage return."""
+    text, now, lines = Redraws(), 0.0, b""
+    for step in range(1, 5):
+        lines += text.feed(b"%s\r%d/4 - loss: 0.5" % (b"\b" * 15 * (step > 1), step), now)
+        now += 1.5
+        lines += text.tick(now)
+    lines += text.feed(b"\b" * 15, now) + text.tick(now + 2) + text.end(now + 2)
+    kept = [event.text for event in logged(events(lines))]
+    assert kept == [*(f"\r{step}/4 - loss: 0.5" for step in range(1, 5)), "4/4 - loss: 0.5"]
 
 
 def test_nested_bars_leave_their_last_states() -> None:
