@@ -237,7 +237,8 @@ def known_causes(
         general = [each for each in general if each.code != "script-failed"]
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
-    return _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
+    found = _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
+    return found or _ended_from_outside(signal)
 
 
 def _before_abort(lines: Sequence[str], signal: str | None) -> Sequence[str]:
@@ -451,6 +452,20 @@ def _ended_by(command: str) -> Finding:
         f"its container was ended through docker ({command}); it did not fail itself",
         "find out who ended it: a user or a script; only rsctl cancel ends a run as cancelled",
     )
+
+
+def _ended_from_outside(signal: str | None) -> list[Finding]:
+    """The cause for a signal that another program has sent, as programs rarely send their own."""
+    if signal not in ("SIGTERM", "SIGINT", "SIGHUP"):
+        return []
+    return [
+        note(
+            "signal",
+            f"it was ended by {signal} and did not fail itself; the sender is unknown",
+            "find out who sent it: a user, a script, a time limit or a preemption; only rsctl "
+            "cancel ends a run as cancelled",
+        )
+    ]
 
 
 def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:

@@ -184,13 +184,25 @@ def test_a_missing_module_of_a_package_that_is_found_needs_another_version() -> 
         (1, "SIGBUS", ["shared-memory"]),
         (2, None, ["arguments"]),
         (1, None, []),
-        (1, "SIGTERM", []),
+        (1, "SIGTERM", ["signal"]),
+        (143, None, ["signal"]),
+        (1, "SIGHUP", ["signal"]),
+        (130, None, ["signal"]),
+        (1, "SIGUSR1", []),
     ],
 )
 def test_without_a_message_the_way_it_ended_tells(
     exit_code: int, signal: str | None, codes: list[str]
 ) -> None:
     assert [cause.code for cause in known_causes([], exit_code, signal)] == codes
+
+
+def test_a_signal_from_outside_has_a_remedy_unless_the_log_says_more() -> None:
+    [cause] = known_causes(["step 1"], 143, "SIGTERM")
+    assert cause.message == "it was ended by SIGTERM and did not fail itself; the sender is unknown"
+    assert "a user, a script, a time limit or a preemption" in (cause.remedy or "")
+    [cause] = known_causes(["ModuleNotFoundError: No module named 'a'"], 143, "SIGTERM")
+    assert cause.code == "module"
 
 
 @pytest.mark.parametrize(
