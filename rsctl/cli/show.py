@@ -110,8 +110,9 @@ def _show_line(lines: list[str], finding: Finding) -> None:
     key = _KEY.match(lines[number - 1], column - 1)
     if key and finding.path and key[1] not in re.split(r"[.\[]", finding.path):
         return  # the key is missing: the caret points at the first existing key
-    start = max(0, column - 60)  # of a very long line, the part around the position
-    shown = lines[number - 1][start : start + 100].replace("\t", " ")
+    line = lines[number - 1]  # of a very long one, the part around the position
+    start = max(0, min(column - 60, len(line) - 100))
+    shown = line[start : start + 100].replace("\t", " ")
     caret = " " * _width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
     print_important(f"    {sanitize(shown)}\n    {caret}")
 

@@ -36,6 +36,19 @@ def test_findings_point_at_their_place(rsctl: Cli) -> None:
     assert (done.code, done.out, done.err) == (2, "", FINDINGS)
 
 
+@pytest.mark.parametrize(("before", "after", "cut"), [(0, 0, 0), (40, 0, 26), (40, 80, 45)])
+def test_a_line_is_shown_whole_if_it_is_short_enough(
+    rsctl: Cli, before: int, after: int, cut: int
+) -> None:
+    """Otherwise 100 characters of it, with the position among them."""
+    args = f"run: {{script: train.py, args: [{'a' * (30 + before)}], "
+    line = f"{args}b: {'c' * (18 + after)}}}"
+    done = rsctl("validate", rsctl.write(f"name: j\nimage: {{source: src}}\n{line}\n"))
+    shown, caret = done.err.splitlines()[1:3]
+    assert shown == "    " + line[cut : cut + 100]
+    assert caret == " " * (4 + len(args) - cut) + "^"
+
+
 def test_findings_as_json(rsctl: Cli) -> None:
     done = rsctl("validate", "-o", "json", rsctl.write(BAD, "bad.yaml"))
     assert (done.code, done.err) == (2, "")
