@@ -9,7 +9,7 @@ from rsctl.api.bench_run import PreparedBench, prepare_bench
 from rsctl.api.job_file import JobFile, load
 from rsctl.bench.checkouts import Checkout, check_out
 from rsctl.bench.paired_plan import PairedPlan, pair_plans
-from rsctl.bench.prepare import BenchPlan, reopen, require_real
+from rsctl.bench.prepare import BenchPlan, reopen, require_real, stored_settings
 from rsctl.bench.records import Against, BenchRecord
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.job.document import Document, read
@@ -72,7 +72,7 @@ def reopen_own(bench: BenchRecord) -> BenchPlan:
 
 
 def _candidate_of(bench: BenchRecord) -> PreparedBench:
-    return prepare_bench(load(bench.file, set=bench.settings, strict=False), bench.target)
+    return prepare_bench(load(bench.file, set=stored_settings(bench), strict=False), bench.target)
 
 
 def is_job_file(against: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,9 +21,12 @@ from rsctl.bench.pack_checks import pack_findings
 from rsctl.bench.records import BenchRecord, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document, cells_of, read
+from rsctl.job.env_checks import without_secret
 from rsctl.job.job import Job
+from rsctl.job.kept_text import kept_text
 from rsctl.job.matrix import plain
 from rsctl.job.options import process_options
+from rsctl.job.secret_names import HIDDEN, public_document
 from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
 from rsctl.runs.stream.events import now
@@ -123,11 +127,11 @@ class BenchPlan:
             created=now(),
             repeat=repeat,
             cells=[cell.values for cell in self.cells],
-            spec=plain(root) if root else {},
+            spec=public_document(plain(root)) if root else {},
             file=os.path.abspath(self.document.path) if self.document.path != "-" else "-",
             folder=self.document.folder,
-            text=self.document.text,
-            settings=list(self.settings),
+            text=kept_text(self.document.text) or "",
+            settings=[without_secret(setting) for setting in self.settings],
             rehearsed=self.rehearsal is not None,
             content=self.content,
             rehearsal=self.rehearsal.given.arguments if self.rehearsal else [],
@@ -187,8 +191,8 @@ def reopen(bench: BenchRecord) -> BenchPlan:
     """A recorded bench, to run more of it. Raises RsctlError if its job is another by now."""
     require_real(bench)
     path = bench.file if bench.file != "-" else os.path.join(bench.folder, "-")
-    settings = tuple(bench.settings)
-    document = read(path, settings, text=bench.text)
+    settings = stored_settings(bench)
+    document = read(path, settings, text=_text_of(bench))
     if document.folder != bench.folder:
         message = f"the job file of {bench.bench} no longer exists: {bench.file}"
         raise RsctlError(
@@ -200,6 +204,25 @@ def reopen(bench: BenchRecord) -> BenchPlan:
         remedy = "restore it, or measure it again: rsctl bench run JOB"
         raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
     return prepared
+
+
+def stored_settings(bench: BenchRecord) -> tuple[str, ...]:
+    """The overrides of a recorded bench. Raises RsctlError if one had a secret."""
+    if any(HIDDEN in setting for setting in bench.settings):
+        message = f"a --set of {bench.bench} had a secret, which rsctl does not store"
+        remedy = f"give the job instead: {bench.command()}"
+        raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
+    return tuple(bench.settings)
+
+
+def _text_of(bench: BenchRecord) -> str:
+    """The text of a recorded bench's job file; with its secrets, if the file still has them."""
+    if bench.file != "-" and (not bench.text or HIDDEN in bench.text):
+        with suppress(OSError, UnicodeDecodeError):
+            current = Path(bench.file).read_text(encoding="utf-8")
+            if (kept_text(current) or "") == bench.text:
+                return current
+    return bench.text
 
 
 def require_real(bench: BenchRecord) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.job.env_checks import typed_setting
 from rsctl.runs.ids import new_run_id, packed_job
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import now
@@ -152,7 +153,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     @property
     def set_options(self) -> list[str]:
         """Its overrides of the job file, as options of a command."""
-        return [part for setting in self.settings for part in ("--set", setting)]
+        return [part for each in self.settings for part in ("--set", typed_setting(each))]
 
     def command(self, *more: str) -> str:
         """The command that runs its remaining cells, with more options."""

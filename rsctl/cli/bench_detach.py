@@ -20,6 +20,7 @@ _POLL_SECONDS = 0.05
 
 def detach_bench(
     bench: Bench,
+    settings: list[str],
     parallel: int | None,
     fail_fast: bool,
     target: str | None,
@@ -30,7 +31,7 @@ def detach_bench(
     bench.driver_log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     arguments = [*rsctl_start.command("rsctl"), "bench", "run", record.file]
     arguments += ["--detach-on-interrupt", "--repeat", str(record.repeat)]
-    arguments += record.set_options
+    arguments += [part for setting in settings for part in ("--set", setting)]
     arguments += ["--target", target] if target else []
     arguments += ["--parallel", str(parallel)] if parallel else []
     arguments += ["--fail-fast"] if fail_fast else []

@@ -88,7 +88,8 @@ def command(
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
-        file = load(job, set=options.with_pack(settings, pack), strict=False)
+        settings = options.with_pack(settings, pack)
+        file = load(job, set=settings, strict=False)
         rehearsal = chosen_rehearsal(rehearse, rehearse_with, behaviour)
         prepared = prepare_bench(file, target, rehearse=rehearsal)
         _show_findings(prepared, file, output)
@@ -98,7 +99,7 @@ def command(
     if detach:
         from rsctl.cli.bench_detach import detach_bench
 
-        return detach_bench(bench, parallel, fail_fast, target, output)
+        return detach_bench(bench, settings, parallel, fail_fast, target, output)
     view = make_bench_view(output, prepared.metric_specs)
     context.call_on_close(view.close)
     chosen = RunOptions(parallel, fail_fast, cancels_on_interrupt(cancel_on_interrupt))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rsctl.api import Gate, GateRecorder, GateRules, PreparedGate, Results
 from rsctl.cli.gate_run import BenchRunner
 from rsctl.cli.show import print_important, print_message
@@ -34,7 +36,8 @@ def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> R
     if rules.history:
         print_message(f"{rules.history} has no records of {name} at other commits yet")
     else:
-        print_message(f"{name} is recorded only: to compare it, add --history {recorder.location}")
+        where = shlex.quote(recorder.location)
+        print_message(f"{name} is recorded only: to compare it, add --history {where}")
     results = recorder.candidate.measure(rules.repeat, run)
     for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
         print_message(sanitize_text(reason))

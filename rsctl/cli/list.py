@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -191,5 +192,5 @@ def _details(run: RunRecord, values: dict[str, float]) -> str:
     named += [name for name in values if name not in run.metrics_spec]
     metrics = [f"{name}={format_number(values[name])}" for name in named[:_MAX_METRICS]]
     more = [f"and {len(named) - _MAX_METRICS} more"] * (len(named) > _MAX_METRICS)
-    settings = [f"--set {setting}" for setting in run.settings]
+    settings = [f"--set {shlex.quote(setting)}" for setting in run.settings]
     return sanitize_line("  ".join([*settings, *metrics, *more]))

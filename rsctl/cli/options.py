@@ -119,6 +119,14 @@ def _parse_money(text: str) -> Any:
     return _parse_unit(text, Money.parse)
 
 
+def _parse_setting(text: str) -> str:
+    """Parse `KEY=VALUE` as rsctl may have printed it. Raises typer.BadParameter."""
+    if text.endswith("=***"):
+        message = f"*** in {text} replaces a secret, which rsctl does not store: write its value, "
+        raise typer.BadParameter(message + "or ${NAME} with a variable that has it")
+    return text
+
+
 def parse_duration(text: str) -> Any:
     """Parse `90s`. Raises typer.BadParameter."""
     from rsctl.job.units import Duration
@@ -186,6 +194,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
+        parser=_parse_setting,
         autocompletion=_complete_keys,
         help="Override a key of the file, such as workers.count=8. Repeatable.",
     ),

@@ -31,6 +31,13 @@ def without_secret(setting: str) -> str:
     return key + separator + (HIDDEN if shown is None else shown)
 
 
+def typed_setting(setting: str) -> str:
+    """A stored `--set` in a printed command: a variable for a secret of `run.env`."""
+    key, _, value = setting.partition("=")
+    parent, _, name = key.rpartition(".")
+    return f"{key}=${{{name}}}" if value == HIDDEN and parent.endswith("env") else setting
+
+
 def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:
     """Findings on variables that are kept as secrets if they come from the environment.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -221,6 +222,32 @@ def test_a_secret_in_a_cell_reaches_the_run_and_no_file(
     said = (done.out + done.err).encode()
     files = [path.read_bytes() for path in rsctl_home.rglob("*") if path.is_file()]
     assert not [text for text in (said, *files) if b"s3cr3t-value-a" in text]
+
+
+def test_a_literal_secret_of_a_bench_is_not_stored(
+    rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch, rsctl_home: Path
+) -> None:
+    """A command that rsctl prints names the variable; `***` in its place is refused."""
+    (rsctl.folder / "src" / "work.py").write_text(
+        'import os\nprint(f\'speed={len(os.environ["API_KEY"] + os.environ["MY_TOKEN"])}\')\n'
+    )
+    settings = ["--set", "run.args.cell=1", "--set", "run.env.API_KEY=s3cr3t-value-a"]
+    more = ["--set", "run.env.MY_TOKEN=s3cr3t-value-b", "--set", "matrix.run.args.x=[1]"]
+    done = rsctl("bench", "run", job, *settings, *more, "-o", "json")
+    assert done.code == 0, done.err
+    [summary] = done.events[-1]["cells"]
+    assert summary["metrics"]["speed"]["value"] == 28
+    files = [path.read_bytes() for path in rsctl_home.rglob("*") if path.is_file()]
+    assert not [text for text in files if b"s3cr3t-value" in text]
+    assert "is complete" in rsctl("bench", "run", job, *settings, *more).err
+    typed = shlex.split(the_bench().command())
+    assert "run.env.API_KEY=${API_KEY}" in typed
+    monkeypatch.setenv("API_KEY", "s3cr3t-value-a")
+    monkeypatch.setenv("MY_TOKEN", "s3cr3t-value-b")
+    assert rsctl("validate", *typed[3:]).code == 0
+    refused = rsctl("bench", "run", job, "--set", "run.env.API_KEY=***")
+    assert refused.code == 2
+    assert "*** in run.env.API_KEY=*** replaces a secret" in " ".join(refused.err.split())
 
 
 def test_submit_of_a_matrix_says_how_to_run_it(rsctl: Cli, job: str) -> None:

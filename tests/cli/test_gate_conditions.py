@@ -88,13 +88,13 @@ def test_a_bench_as_the_baseline(repository: Repository) -> None:
 
 def test_a_history_of_other_conditions(repository: Repository) -> None:
     repository.commit("arguments")
-    done = repository.rsctl("gate", "bench/job.yaml", "--record", "../h.jsonl")
+    done = repository.rsctl("gate", "bench/job.yaml", "--record", "../my h.jsonl")
     assert done.code == 0
-    assert "recorded only: to compare it, add --history ../h.jsonl\n" in done.err
+    assert "recorded only: to compare it, add --history '../my h.jsonl'\n" in done.err
     before = len(repository.runs)
     repository.change("lr: 0.05", "lr: 0.3", repository.job)
     repository.commit("faster")
-    gate = ("gate", "bench/job.yaml", "--history", "../h.jsonl")
+    gate = ("gate", "bench/job.yaml", "--history", "../my h.jsonl")
     done = repository.rsctl(*gate)
     assert (done.code, len(repository.runs)) == (2, before)
     assert "nothing is run: run.args.lr: 0.05 -> 0.3\n" in done.err

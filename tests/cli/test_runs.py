@@ -136,11 +136,11 @@ def test_a_run_is_listed_with_its_overrides_and_last_metrics(rsctl: Cli, make_ru
 
 def test_the_overrides_of_a_run_are_kept_without_secrets(rsctl: Cli) -> None:
     rsctl.write("name: job\nrun: {script: train.py, launcher: once}\nimage: {source: src}\n")
-    settings = ["--set", "run.args.lr=1", "--set", "run.env.API_KEY=hush"]
+    settings = ["--set", "run.args.name=a b", "--set", "run.env.API_KEY=hush"]
     assert rsctl.process("submit", "job.yaml", "-q", *settings).code == 0
     [listed] = rsctl("list", "-o", "json").json["runs"]
-    assert listed["settings"] == ["run.args.lr=1", "run.env.API_KEY=***"]
-    assert "--set run.args.lr=1  --set run.env.API_KEY=***" in rsctl("list").out
+    assert listed["settings"] == ["run.args.name=a b", "run.env.API_KEY=***"]
+    assert "--set 'run.args.name=a b'  --set 'run.env.API_KEY=***'" in rsctl("list").out
 
 
 def test_runs_as_json(rsctl: Cli, three: None) -> None:

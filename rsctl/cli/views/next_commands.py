@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rsctl.api import Run
 from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
-from rsctl.job.env_checks import without_secret
+from rsctl.job.env_checks import typed_setting, without_secret
 from rsctl.job.shell_words import path_word
 
 
@@ -42,5 +42,5 @@ def resume_command(
     words += ["--rehearse"] if run.is_rehearsed else []
     words += ["--workers", str(workers)] if workers else []
     for setting in run.record.settings:
-        words += [] if setting.startswith("checkpoints=") else ["--set", setting]
+        words += [] if setting.startswith("checkpoints=") else ["--set", typed_setting(setting)]
     return shlex.join([*words, *(["--", *map(without_secret, arguments)] if arguments else [])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -52,7 +53,10 @@ def _run_facts(run: RunRecord) -> Child:
         ("run", run.run),
         ("address", run.url),
         ("world size", run.plan.get("world_size")),
-        ("overrides", " ".join(f"--set {setting}" for setting in run.settings) or None),
+        (
+            "overrides",
+            shlex.join(part for each in run.settings for part in ("--set", each)) or None,
+        ),
     ]
     if image := _image(run.plan):
         rows.append(("image", image))
