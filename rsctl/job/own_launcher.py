@@ -145,14 +145,16 @@ def _launchers(
 
 
 def _shell_text(job: Job, words: Sequence[str]) -> tuple[str, str | None]:
-    """The shell script that a command line starts, empty for `bash -c`, and its text; None if it
-    starts no shell or the script cannot be read.
+    """The shell script that a command line starts, empty for `bash -c` and eval, and its text; None
+    if it starts no shell or the script cannot be read.
     """
     is_shell = PurePath(words[0]).name in SHELLS if words else False
     if is_shell:
         words, is_text = _after_options(words[1:])
         if is_text:
             return "", words[0] if words else None
+    elif words[:1] == ["eval"]:
+        return "", " ".join(words[1:])
     elif words[:1] and words[0] in (".", "source"):
         is_shell, words = True, words[1:]
     if not words or not (is_shell or is_shell_script(words[0])):

@@ -164,6 +164,7 @@ def test_a_script_that_may_be_right_passes(read_text: Any, source: Path, text: s
         ["bash", "-c", ". ./dist.sh"],
         ["bash", "-c", "bash -c 'torchrun train.py'"],
         ["bash", "outer.sh"],
+        ["bash", "-c", "set -e; eval 'torchrun train.py'"],
     ],
 )
 def test_a_launcher_behind_shells_and_wrappers(
@@ -184,6 +185,7 @@ def test_a_launcher_behind_shells_and_wrappers(
         ["bash", "-c", "T=/bin/torchrun; true"],
         ["bash", "-c", "bash self.sh"],
         ["bash", "-o"],
+        ["bash", "-c", "eval; eval $COMMAND; eval torchrun '$ARGS' train.py"],
         ["bash", "-c"],
         ["bash", "-c", "echo bash dist.sh; which torchrun; timeout 5 pkill torchrun"],
         ["bash", "-c", "timeout $LIMIT torchrun train.py --of-unknown"],
