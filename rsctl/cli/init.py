@@ -160,6 +160,9 @@ def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
         for name, content in files.items():
             (directory / name).write_bytes(content)
     except OSError as problem:
+        with suppress(OSError):  # none of them existed
+            for name in files:
+                (directory / name).unlink(missing_ok=True)
         message = f"cannot write {directory}: {problem.strerror}"
         raise RsctlError(ExitCode.USAGE, error("write", message)) from None
     for name in files:

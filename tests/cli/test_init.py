@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 from pathlib import Path
 
@@ -383,6 +385,26 @@ def test_the_next_command_has_a_folder_that_looks_like_an_option(rsctl: Cli) -> 
     assert rsctl("validate", *shlex.split(done.err)[3:]).code == 0
     done = rsctl("init", "webdataset", "--", "-w")
     assert " && python ./-w/make_data.py && rsctl bench run ./-w/job.yaml\n" in done.err
+
+
+def test_files_that_do_not_fit_on_the_disk_leave_none(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same command works once there is space."""
+    real = Path.write_bytes
+
+    def write(path: Path, content: bytes) -> int:
+        if path.name == "train.py":
+            real(path, content[:10])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, content)
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", write)
+        done = rsctl("init", "single")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "error: cannot write single: No space left on device\n"
+    assert rsctl("init", "single").code == 0
 
 
 def test_a_command_in_quotes_is_its_words(rsctl: Cli) -> None:

@@ -186,13 +186,14 @@ def test_what_a_program_logs_as_a_warning_is_no_cause(level: str) -> None:
     assert known_causes([f"{level} {error}"], 1, None) == []
 
 
-def test_a_start_without_a_checkpoint_has_no_cause() -> None:
+def test_a_start_without_a_checkpoint_is_no_cause() -> None:
     lines = [
         "WARNING: could not find the metadata file /ck/latest_checkpointed_iteration.txt",
         "    will not load any checkpoints and will start from random",
         "done",
     ]
-    assert known_causes(failure_lines(lines), 1, "SIGTERM", earlier=lines) == []
+    found = known_causes(failure_lines(lines), 1, "SIGTERM", earlier=lines)
+    assert [cause.code for cause in found] == ["signal"]
 
 
 def _remedy_of(*raised: str) -> str:
