@@ -26,7 +26,7 @@ from rsctl.job.job import Job
 from rsctl.job.kept_text import kept_text
 from rsctl.job.matrix import plain
 from rsctl.job.options import process_options
-from rsctl.job.secret_names import HIDDEN, public_document
+from rsctl.job.secret_names import HIDDEN, is_secret_variable, public_document
 from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
 from rsctl.runs.stream.events import now
@@ -248,6 +248,19 @@ def _code_of(source: Path | None, script: str | None) -> str:
     return code_digest(source, script) if source else ""
 
 
+def _variables(job: Job) -> list[tuple[str, str]]:
+    """The variables from the environment, which a plan leaves out, without secrets: a new password
+    does not change what is measured.
+    """
+    blocks = [job.run.env, job.chief.env, *(role.env for role in job.roles.values())]
+    named = [(name, value) for env in blocks for name, value in env.items() if value]
+    return [
+        (name, str(value))
+        for name, value in named
+        if value.secret and not is_secret_variable(name, value)
+    ]
+
+
 def digest_of(
     submission: Submission, code_of: Callable[[Path | None, str | None], str] = _code_of
 ) -> str:
@@ -260,6 +273,8 @@ def digest_of(
     for name in ("tracking", "cost"):  # neither changes the samples
         shown.pop(name, None)
     shown["metrics"] = metric_specs(job)
+    if variables := _variables(job):
+        shown["variables"] = variables
     shown["limits"] = [job.limits.timeout, job.limits.most_restarts]
     text = msgspec.json.encode(shown, order="sorted", enc_hook=str).replace(
         plan.run.encode(), b"RUN"

@@ -224,6 +224,26 @@ def test_a_secret_in_a_cell_reaches_the_run_and_no_file(
     assert not [text for text in (said, *files) if b"s3cr3t-value-a" in text]
 
 
+def test_another_value_of_a_variable_is_another_bench_unless_it_is_a_secret(
+    rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gate judged the runs of the value before."""
+    (rsctl.folder / "src" / "work.py").write_text(
+        "import os\nprint('speed=' + os.environ['SIZE'])\n"
+    )
+    settings = ["--set", "run.args.cell=1", "--set", "matrix.run.args.x=[1]", "-o", "json"]
+    settings += ["--set", "run.env.SIZE=${SIZE}", "--set", "run.env.API_KEY=${API_KEY}"]
+    speeds = []
+    for size, key in (("10", "k1"), ("20", "k1"), ("20", "k2")):
+        monkeypatch.setenv("SIZE", size)
+        monkeypatch.setenv("API_KEY", key)
+        done = rsctl("bench", "run", job, *settings)
+        [summary] = done.events[-1]["cells"]
+        speeds.append(summary["metrics"]["speed"]["value"])
+    assert speeds == [10, 20, 20]
+    assert len(Store().runs()) == 2
+
+
 def test_a_literal_secret_of_a_bench_is_not_stored(
     rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch, rsctl_home: Path
 ) -> None:
