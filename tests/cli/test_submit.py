@@ -408,11 +408,15 @@ def test_a_run_resumes_from_the_checkpoints_of_another(rsctl: Cli) -> None:
     assert (folder / "step").exists()
 
 
-def test_the_command_that_resumes_a_job_whose_name_looks_like_an_option(rsctl: Cli) -> None:
+def test_the_command_that_resumes_a_job_with_a_secret_whose_name_looks_like_an_option(
+    rsctl: Cli,
+) -> None:
     Path(job(rsctl, f"set 1; {RESUMES}")).rename("-job.yaml")
-    done = rsctl.process("submit", "--", "-job.yaml")
+    done = rsctl.process("submit", "--set", "run.env.API_KEY=hush", "--", "-job.yaml")
     [run] = Store().runs()
-    assert done.err.splitlines()[-1] == f"resume: rsctl submit ./-job.yaml --resume {run.run}"
+    assert done.err.splitlines()[-1] == (
+        f"resume: rsctl submit ./-job.yaml --resume {run.run} --set 'run.env.API_KEY=${{API_KEY}}'"
+    )
 
 
 def test_two_runs_never_write_to_the_same_checkpoints(rsctl: Cli) -> None:
