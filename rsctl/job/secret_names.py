@@ -90,7 +90,7 @@ _NO_VALUE = (
     r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest|[\"']?(?:none|null|true|false)[\"']?"
     r"|\d{1,3}|\d+\.\d+)"
 )
-"""What is no secret behind the name of one: a switch, or a small number, such as of tokens."""
+"""Values that are not secret behind the name of a secret: switches, and numbers of tokens."""
 # A variable that ends so is a secret if its value looks generated.
 _SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
 _GENERATED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+=-]{20,}|[0-9a-f]{32,}"
