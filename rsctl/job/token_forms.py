@@ -74,10 +74,16 @@ PRIVATE_KEY = (
 )
 """A private key in PEM with all of its lines, also where its end is missing."""
 
+ENCODED_PEM = (
+    r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{1,24}(?:UFJJVkFURSBLRV|BSSVZBVEUgS0V|QUklWQVRFIEtF)"
+    r"[A-Za-z0-9+/]{16}"
+)
+"""Base64 of a private key in PEM."""
+
 ENCODED_KEYS = (
-    r"(?:LS0tLS1CRUdJTi[A-Za-z0-9+/]{1,24}(?:UFJJVkFURSBLRV|BSSVZBVEUgS0V|QUklWQVRFIEtF)"
+    rf"(?:{ENCODED_PEM}"
     r"|(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{0,2000}?"
     r"(?:InNlcnZpY2VfYWNjb3VudCI|JzZXJ2aWNlX2FjY291bnQi|ic2VydmljZV9hY2NvdW50I)"
     r"[A-Za-z0-9+/]{200,})"
 )
-"""Base64 of a private key in PEM, and of Google's `"service_account"` at each of its offsets."""
+"""The same, and base64 of Google's `"service_account"` at each of its offsets."""
