@@ -15,7 +15,7 @@ import typer
 from rsctl.cli.output import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
 from rsctl.job.file_text import lines_of
-from rsctl.job.secret_names import line_shows_secret, without_known_secrets
+from rsctl.job.secret_names import ends_in_private_key, line_shows_secret, without_known_secrets
 from rsctl.runs.stream.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def _show_line(lines: list[str], finding: Finding) -> None:
     """The line with a caret below the position; empty if the file has another key there."""
     number, column = finding.line or 0, finding.column or 0
     if number > len(lines) or not lines[number - 1].strip() or line_shows_secret(lines[number - 1]):
+        return
+    if ends_in_private_key("\n".join(lines[:number])):
         return
     key = _KEY.match(lines[number - 1], column - 1)
     if key and finding.path and key[1] not in re.split(r"[.\[]", finding.path):

@@ -172,6 +172,13 @@ def line_shows_secret(line: str) -> bool:
     return shows_secret(line) or any(True for _ in secret_arguments(words))
 
 
+def ends_in_private_key(text: str) -> bool:
+    """Whether the end of a text, such as that of a line, is within a private key in PEM."""
+    begin = text.rfind("-----BEGIN ")
+    is_open = begin >= 0 and text.find("-----END ", begin) < 0
+    return is_open and re.match(PRIVATE_KEY, text[begin:]) is not None
+
+
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether a variable is a secret by its name, or its value has one or looks generated."""
     if is_secret_name(name) or public_text(value) != value:
