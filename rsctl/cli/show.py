@@ -67,14 +67,20 @@ def show_findings(findings: Iterable[Finding], file: JobFile | None = None) -> N
 
 def remedy_line(remedy: str) -> str:
     """Print the remedy below the finding."""
-    return f"    {styled('->', bold=True)} {remedy}"
+    return _indented(f"    {styled('->', bold=True)} {remedy}")
 
 
 def format_finding(finding: Finding) -> str:
     """`job.yaml:3:10: error: workers.count: message`."""
     label = styled(finding.severity, fg=_COLORS[finding.severity], bold=True)
     key = f"{finding.path}: " if finding.path else ""
-    return f"{finding.position}{label}: {key}{without_known_secrets(finding.message)}"
+    message = without_known_secrets(finding.message)
+    return _indented(f"{finding.position}{label}: {key}{message}")
+
+
+def _indented(text: str) -> str:
+    """A text whose further lines, such as those of a file's name, do not look like rsctl's own."""
+    return re.sub(r"\n(?=\S)", "\n    ", text)
 
 
 def print_json(value: object) -> None:
