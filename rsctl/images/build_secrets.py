@@ -80,8 +80,8 @@ def _texts(values: tuple[str, ...]) -> list[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """The texts that give a secret away: its lines, the lines of a key in JSON, and, for URLs,
-    users, passwords and generated parts of paths.
+    """The texts that give a secret away: its lines, generated words such as a netrc's, the lines of
+    a key in JSON, and, for URLs, users, passwords and generated parts of paths.
     """
     lines = map(str.strip, value.splitlines())
     yield from (line for line in lines if len(line) >= _SHORTEST)
@@ -91,7 +91,7 @@ def _parts(value: str) -> Iterator[str]:
         user, _, password = word.rpartition("@")[0].rpartition("://")[2].partition(":")
         found = {password or user, *(text for text in (user,) if len(text) > _LONGEST_USER)}
         yield from (part for part in found if len(part) >= _SHORTEST)
-        for part in re.split(r"[/?&=#]", after.partition("/")[2]):
+        for part in (word, *re.split(r"[/?&=#]", after.partition("/")[2])):
             if len(part) >= _GENERATED and re.search(r"\d", part):
                 yield part
 

@@ -112,6 +112,7 @@ def test_the_tag_depends_on_the_names_alone(
         ('{"key": "-----BEGIN\\nMIIEpAIBAAKCAQEA\\n"}', "MIIEpAIBAAKCAQEA", "***"),
         ("secret-value", "… sec secret…", "… sec ***…"),
         ("secret-value", "secret", "secret"),
+        ("machine h\nlogin me password 0123456789abcdef", "0123456789abcdef", "***"),
     ],
 )
 def test_what_programs_make_of_a_value(
