@@ -469,3 +469,8 @@ def test_a_switch_with_the_name_of_a_secret() -> None:
 )
 def test_more_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["BEARER_TOKEN_FILE", "secret-id", "draft_token", "speech-token"])
+def test_more_names_that_are_not(name: str) -> None:
+    assert not is_secret_name(name)
