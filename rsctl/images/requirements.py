@@ -59,8 +59,8 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
     _require_pips_form(main)
     files: dict[str, bytes] = {}
     _collect(main, MAIN, main.parent, files)
-    for content in files.values():
-        _reject_recorded(content.decode(errors="replace"), image.secrets)
+    for file in files.values():
+        _reject_recorded(file.decode(errors="replace"), image.secrets)
     return [ContextEntry(prefix + name, content=content) for name, content in sorted(files.items())]
 
 
