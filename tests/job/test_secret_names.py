@@ -399,9 +399,10 @@ def test_a_private_key_of_several_lines_or_in_base64(text: str) -> None:
     assert is_secret_variable("CERT_DATA", text)
 
 
-def test_a_kept_job_has_no_line_of_a_private_key() -> None:
+@pytest.mark.parametrize("name", ["CERT_DATA", "SSH_PRIVATE_KEY"])
+def test_a_kept_job_has_no_line_of_a_private_key(name: str) -> None:
     lines = PEM.replace("\n", "\n    ")
-    text = f"name: j\nrun:\n  env:\n   CERT_DATA: |\n    {lines}\n   LR: 1\n"
+    text = f"name: j\nrun:\n  env:\n   {name}: |\n    {lines}\n   LR: 1\n"
     kept = kept_text(text)
     assert kept is not None
     assert RANDOM not in kept
