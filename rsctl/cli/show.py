@@ -15,7 +15,7 @@ import typer
 from rsctl.cli.output import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
 from rsctl.job.file_text import lines_of
-from rsctl.job.secret_names import line_shows_secret, without_known_secrets
+from rsctl.job.secret_names import ends_in_private_key, line_shows_secret, without_known_secrets
 from rsctl.runs.stream.sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -67,14 +67,20 @@ def show_findings(findings: Iterable[Finding], file: JobFile | None = None) -> N
 
 def remedy_line(remedy: str) -> str:
     """Print the remedy below the finding."""
-    return f"    {styled('->', bold=True)} {remedy}"
+    return _indented(f"    {styled('->', bold=True)} {remedy}")
 
 
 def format_finding(finding: Finding) -> str:
     """`job.yaml:3:10: error: workers.count: message`."""
     label = styled(finding.severity, fg=_COLORS[finding.severity], bold=True)
     key = f"{finding.path}: " if finding.path else ""
-    return f"{finding.position}{label}: {key}{without_known_secrets(finding.message)}"
+    message = without_known_secrets(finding.message)
+    return _indented(f"{finding.position}{label}: {key}{message}")
+
+
+def _indented(text: str) -> str:
+    """A text whose further lines, such as those of a file's name, do not look like rsctl's own."""
+    return re.sub(r"\n(?=\S)", "\n    ", text)
 
 
 def print_json(value: object) -> None:
@@ -106,6 +112,8 @@ def _show_line(lines: list[str], finding: Finding) -> None:
     """The line with a caret below the position; empty if the file has another key there."""
     number, column = finding.line or 0, finding.column or 0
     if number > len(lines) or not lines[number - 1].strip() or line_shows_secret(lines[number - 1]):
+        return
+    if ends_in_private_key("\n".join(lines[:number])):
         return
     key = _KEY.match(lines[number - 1], column - 1)
     if key and finding.path and key[1] not in re.split(r"[.\[]", finding.path):

@@ -21,6 +21,9 @@ _GRACE_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _BLOCK = 65536
 _PR_SET_PDEATHSIG = 1
+CUT = "…"
+"""The end of a line that is cut."""
+
 _MAX_LINE = 16384  # bytes; longer lines are cut, because a build's output is untrusted
 
 
@@ -135,7 +138,7 @@ def _lines(descriptor: int) -> Iterator[str | None]:
 
 def _text(line: bytes) -> str:
     text = sanitize_line(line[:_MAX_LINE].decode(errors="replace")).rstrip()
-    return text + "…" if len(line) > _MAX_LINE else text
+    return text + CUT if len(line) > _MAX_LINE else text
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from rsctl.images.assigned_secrets import has_assigned_secret
-from rsctl.job.token_forms import ISSUED, LINKS, NETRC
+from rsctl.job.token_forms import ENCODED_PEM, ISSUED, LINKS, NETRC
 from rsctl.runs.home import home
 
 _SHELL_AND_TOOLS = (
@@ -26,7 +26,8 @@ _SHELL_AND_TOOLS = (
     *("ngrok.yml", ".s3curl", "*.agekey", "cookies.txt", ".urs_cookies", ".dodsrc", "nuget.config"),
     *("*.tfvars.json", "modal.toml", "trains.conf", "auth.toml", "lambda_keys", "*passwords*.csv"),
     *(".vault_pass", "*vault_pass.txt", ".vault-pass", "password.txt", "*_password.txt"),
-    *("*-password.txt",),
+    *("*-password.txt", "cookies.json", "cookies.sqlite", "storage_state.json"),
+    "local.settings.json",
 )
 _FOLDERS = (
     *(".aws", ".azure", ".kube", ".docker", ".ssh", ".gnupg", ".oci", ".huggingface"),
@@ -125,6 +126,7 @@ _CONTENTS: dict[tuple[bytes, ...], tuple[bytes, str]] = {
     (b"ecret",): (_AWS_SECRET + rb"|" + _AWS_ACCESS, "an AWS secret key"),
     (b"ECRET",): (_AWS_SECRET + rb"|" + _AWS_ACCESS, "an AWS secret key"),
     (b'"kty"', b'"d"'): (rb'"d"\s*:\s*"[\w-]{20,}"', "a private key"),
+    (b"LS0tLS1CRUdJTi",): (ENCODED_PEM.encode(), "a private key"),
     (b"PrivateKey",): (rb"\bPrivateKey\s*=\s*[A-Za-z0-9+/]{43}=", "a WireGuard key"),
     **dict.fromkeys(
         # `"service_account"` in base64, at each of the three offsets.

@@ -53,11 +53,14 @@ def requirement_entries(image: Image, prefix: str) -> list[ContextEntry]:
         return []
     if isinstance(image.python, list):
         content = "".join(map(_requirement, image.python))
+        _reject_recorded(content, image.secrets)
         return [ContextEntry(prefix + MAIN, content=content.encode())]
     main = Path(str(image.python))
     _require_pips_form(main)
     files: dict[str, bytes] = {}
     _collect(main, MAIN, main.parent, files)
+    for file in files.values():
+        _reject_recorded(file.decode(errors="replace"), image.secrets)
     return [ContextEntry(prefix + name, content=content) for name, content in sorted(files.items())]
 
 
@@ -167,6 +170,18 @@ def _reject_other_rsctl(line: str) -> None:
     if _OTHER_RSCTL.match(line):
         message = f"{public_text(line.strip())!r} is another project's package, not this rsctl"
         raise _wrong(message, "remove it: rsctl's runtime is in every image that rsctl builds")
+
+
+def _reject_recorded(content: str, secrets: list[str]) -> None:
+    """A secret in a link to a package: pip records the link beside the package, in the image, with
+    all but its user and password.
+    """
+    for line in content.replace("\\\n", "").splitlines():
+        recorded = re.sub(r"://[^/?#\s]*@", "://", line)
+        for name in secrets:
+            if f"${{{name}}}" in recorded and not re.match(r"\s*[-#]", line):
+                message = f"pip would record the value of {name} in the image, with the link"
+                raise _wrong(message, f"write https://${{{name}}}@HOST/PATH, or use an index")
 
 
 def _wrong(message: str, remedy: str) -> RsctlError:

@@ -22,6 +22,7 @@ from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence, name_of_value
 
 _VARIABLE = re.compile(r"\$\{\w+\}")
+_HEADING = re.compile(r"-----[A-Z0-9 ]+-----")  # of a key; its words are also in names
 _SHORTEST_WORD = 4
 _LONGEST = 200_000
 
@@ -38,7 +39,8 @@ def kept_text(text: str) -> str | None:
     for secret in reversed(dict.fromkeys(secrets)):
         _hide(lines, secret)
     shown = without_known_secrets("".join(lines))
-    words = {w for s in secrets for w in s.text.split() if len(w) >= _SHORTEST_WORD}
+    texts = (_HEADING.sub("", secret.text) for secret in secrets)
+    words = {word for text in texts for word in text.split() if len(word) >= _SHORTEST_WORD}
     if len(shown) > _LONGEST or any(word in shown for word in words):
         return None
     return shown

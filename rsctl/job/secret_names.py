@@ -7,10 +7,10 @@ equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rsctl.job.token_forms import ISSUED, LINKS, NETRC
+from rsctl.job.token_forms import ENCODED_KEYS, ISSUED, LINKS, NETRC, PRIVATE_KEY
 
 HIDDEN = "***"
 """The replacement for a secret."""
@@ -22,15 +22,15 @@ _NAME = (
     r"|(?:DB|USER|ADMIN|ROOT|SMTP|MAIL|FTP|SSH|SUDO)PASS|SEED_?PHRASE|MNEMONIC"
     r"|(?:API|ACCESS|BEARER|REFRESH|SECRET|HF|HUB|GITHUB|GITLAB|GH|SESSION|OAUTH2?|SLACK|BOT"
     r"|PRIVATE|PERSONAL|DEPLOY|SERVICE|WANDB)_?TOKENS|(?:GH|GITHUB|GITLAB|AZURE)PATS?"
-    r"|(?:API|APP|APPLICATION|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|DECRYPTION|SIGNING|STORAGE|MASTER|AUTH"
+    r"|(?:API|APP|APPLICATION|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPT|ENCRYPTION|DECRYPTION|SIGNING|STORAGE|MASTER|AUTH"
     r"|SSH|DEPLOY|SHARED|SUBSCRIPTION|ADMIN|HMAC|AES|RSA|PGP|GPG|TLS|SSL|CLIENT|SERVICE|LICEN[CS]E"
-    r"|SESSION|FERNET|JWT|COOKIE|CONSUMER|AWS|AZURE|GCP|GOOGLE|OPENAI|ANTHROPIC|HF|WANDB|COMET"
+    r"|SESSION|FERNET|JWT|COOKIE|CONSUMER|AWS|AZURE|GCP|GOOGLE|OPENAI|ANTHROPIC|HF|HUGGINGFACE|WANDB|COMET"
     r"|NEPTUNE|KAGGLE|ROBOFLOW|NGC|LANGSMITH|GROQ|GEMINI|GITHUB|GITLAB|WEBHOOK|COHERE|MISTRAL"
     r"|SENTRY|STRIPE|SENDGRID|DATADOG|DD|RUNPOD|LAMBDA|REPLICATE|TOGETHER|FIREWORKS|DEEPSEEK"
-    r"|OPENROUTER|PINECONE|TAVILY|SERPAPI|ELEVENLABS|LABEL_?STUDIO|CLEARML|CERT|VAULT|BACKUP)_?KEYS?"
-    r"|(?:^|_)SA_KEY|SECRET_KEY_BASE|(?:^|_)T?OTP|SENTRY_DSN|PYPI_TOKEN_\w+"
+    r"|OPENROUTER|PINECONE|TAVILY|SERPAPI|ELEVENLABS|LABEL_?STUDIO|CLEARML|CERT|VAULT|UNSEAL|BACKUP)_?KEYS?"
+    r"|(?:^|_)SA_KEY|SECRET_KEY_BASE|(?:^|_)T?OTP|SENTRY_DSN|PYPI_TOKEN_\w+|BEARER_TOKEN_BEDROCK|VAULT_SECRET_ID"
     r"|(?:DB|USER|ROOT|ADMIN)(?:PWD|PW)|SERVICE_?ACCOUNT_(?:JSON|INFO)"
-    r"|(?:HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
+    r"|(?:^|HTTP|BASIC|PROXY|REGISTRY|REDIS(?:CLI)?|DOCKER|NPM_CONFIG_|POLYAXON)_AUTH|AUTH_(?:HEADER|CONFIG)"
     r"|WEB_?HOOK(?:_UR[LI])?|SAS_UR[LI]|CONN(?:ECTION)?_?STR(?:ING)?)"
     r"(?:_?V?[0-9]+|_(?:RO|RW|PROD|DEV|STAGING|VALUE|STRING|B64|BASE64|JSON|PEM))?$"
 )
@@ -39,7 +39,9 @@ _OF_A_TEXT = (
     r"(?:^|_)(?:BOS|EOS|EOT|EOD|PAD|UNK|SEP|CLS|CLASS|MASK|SPECIAL|START|STOP|BEGIN|END|IMAGE"
     r"|VIDEO|AUDIO|VISION|PER|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK|SUB|NEXT|CONTINUATION|LAST|FIRST"
     r"|WORD|LANG|LANGUAGE|SOURCE|TARGET|EXTRA|ADDED|ADD|EACH|BY|DUMMY|BLANK|REGISTER|DISTILL|TOOL"
-    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N)_?TOKEN[_V0-9]*$"
+    r"|CODE|PROMPT|OUTPUT|INPUT|MAX|MIN|NUM|N|BOI|EOI|SOI|SOS|BOA|EOA|SOFT|LATENT|QUERY|DRAFT|SPEECH"
+    r"|SEMANTIC|ACOUSTIC|CODEC|TEXT|PATCH|IGNORE|SEPARATOR|DELIMITER|UNUSED|ASSISTANT|RESPONSE|REWARD"
+    r"|NEW|DROP)_?TOKEN[_V0-9]*$"
     r"|(?:^|_)(?:FORWARD|BACKWARD|SINGLE|MULTI|ONE|TWO|FIRST|SECOND|THIRD|LAST|NEXT|EACH|PER|NUM|N"
     r"|MAX|MIN|LOW|HIGH|BAND|ALL|BY|FULL|EXTRA|DATA|TRAIN|EVAL|TEST|WARMUP|GRAD|FUSION|COMPILER?"
     r"|INDUCTOR|OPT|OPTIMIZER|RENDER|SKIP|MUST|WILL)_PASS[_V0-9]*$|GOOGLE_APPLICATION_CREDENTIALS$"
@@ -49,10 +51,13 @@ _OF_A_TEXT = (
 _FORMS = (
     r"(?:\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"
     r"|npm_[A-Za-z0-9]{30}|api_org_[A-Za-z]{30}|xapp-\d-[\w-]{10}|pypi-[\w-]{30}"
-    r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
+    r"|dckr_pat_[\w-]{20}|sk-(?=[A-Za-z_-]*\d)[\w-]{20}|(?:xoxe.)?xox[abeoprs]-[\w-]{8}"
     r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
     r"|ey[\w-]{10,}\.ey[\w-]{10,}\.)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$\"'])"
+    rf"|{PRIVATE_KEY}|{ENCODED_KEYS}"
+    r"|\bcurl\s[^\n|;&]{0,400}?(?:-u|--user)[ =]*[\"']?[^\s:\"'$@/]{1,80}:(?=[^\s$\"'])"
+    r"|\bsshpass\s+-p\s*[\"']?(?=[^\s$\"'])|\"auth\"\s*:\s*\"(?=[A-Za-z0-9+/]{12})"
+    r"|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$\"'])"
     rf"|{NETRC}|://[^/@\s:]*:[^/@\s]+@|://[\w-]{{20,}}@|(?<![A-Za-z0-9]){ISSUED}|{LINKS})"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
@@ -61,7 +66,7 @@ _SHORTEST_FORM = 6
 _SHORTEST_OF_ALNUM = 20
 """Tokens of letters and digits alone are not shorter."""
 _FLAG = r"--?[A-Za-z][\w.-]*"
-_ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z][\w.-]*)="  # + and ++ are Hydra's
+_ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z_][\w.-]*)="  # + and ++ are Hydra's
 _SCHEME = r"(?:(?i:bearer|basic|token|digest) +)?"
 _VALUE = rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"'&;][^\s"']*)"""
 # Assignments in a text, as in a shell, a URL, a connection string, JSON, YAML and HTTP. The value
@@ -77,9 +82,15 @@ _IN_TEXT = (
     r"""(?P<value>(?P=quote).*?(?P=quote)|[^\s,}\]]+)""",
     rf"""(?:^|(?<=[\s{{,"']))(?P<name>[A-Za-z][\w.-]*) ?: +"""
     rf"""(?P<value>"[^"]*"|'[^']*'|{_SCHEME}[^\s"',}}]+)""",
+    r"""(?<![\w./-])(?P<name>[A-Za-z][\w.-]*):(?P<value>(?=[^\s"',}:/\d]*\d)[^\s"',}:/]{16,})""",
+    r"""<(?P<name>[A-Za-z_][\w.-]*)>(?P<value>[^<>\s$][^<>]*)(?=</)""",
 )
 _FROM_ELSEWHERE = r"\$\{\w+(?::?[-=?+])?\}|\$\w+|\$\([^()]*\)|`[^`]*`"
-_NO_VALUE = r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest)"
+_NO_VALUE = (
+    r"(?i:[\\\"']*|\*\*\*|bearer|basic|token|digest|[\"']?(?:none|null|true|false)[\"']?"
+    r"|\d{1,3}|\d+\.\d+)"
+)
+"""Values that are not secret behind the name of a secret: switches, and numbers of tokens."""
 # A variable that ends so is a secret if its value looks generated.
 _SUSPECTED = ("_KEY", "_AUTH", "_DSN", "_PIN", "_LICENSE")
 _GENERATED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+=-]{20,}|[0-9a-f]{32,}"
@@ -96,14 +107,17 @@ def is_secret_name(name: str) -> bool:
 
 def has_secret(text: str) -> bool:
     """Whether something in a text has the form of a known kind of secret."""
-    return len(text) >= _SHORTEST_FORM and re.search(_FORMS, text) is not None
+    return len(text) >= _SHORTEST_FORM and (
+        re.search(_FORMS, text) is not None or re.search(_FORMS, _decoded(text)) is not None
+    )
 
 
 def without_known_secrets(text: str) -> str:
     """A text in which what has the form of a known kind of secret is hidden."""
     if not has_secret(text):  # the second pattern is compiled for few texts
         return text
-    return re.sub(_FORMS + _REST_OF_TOKEN, HIDDEN, text)
+    shown = re.sub(_FORMS + _REST_OF_TOKEN, HIDDEN, text)
+    return _without_encoded(shown, lambda word: re.search(_FORMS, word) is not None)
 
 
 def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, int]]:
@@ -117,9 +131,9 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, int]]
         assigned = re.match(_ASSIGNED, text)
         if assigned:
             name, start = assigned["name"], assigned.end()
-            if is_secret_name(name) and text[start:]:
+            if is_secret_name(name) and not re.fullmatch(_NO_VALUE, text[start:]):
                 yield index, name, start
-        elif before is not None and text and not re.fullmatch(_FLAG, text):
+        elif before is not None and not re.fullmatch(f"{_NO_VALUE}|{_FLAG}", text):
             yield index, before, 0
         before = text if re.fullmatch(_FLAG, text) and is_secret_name(text) else None
 
@@ -136,7 +150,8 @@ def public_text(text: str) -> str:
     """A text without the values that follow names of secrets, and without known kinds of secret."""
     if text.isalnum() and len(text) < _SHORTEST_OF_ALNUM:
         return text
-    return without_known_secrets(_without_assigned(text))
+    shown = without_known_secrets(_without_assigned(text))
+    return _without_encoded(shown, lambda word: _without_assigned(word) != word)
 
 
 def has_assigned_secret(text: str) -> bool:
@@ -157,6 +172,13 @@ def line_shows_secret(line: str) -> bool:
     return shows_secret(line) or any(True for _ in secret_arguments(words))
 
 
+def ends_in_private_key(text: str) -> bool:
+    """Whether the end of a text, such as that of a line, is within a private key in PEM."""
+    begin = text.rfind("-----BEGIN ")
+    is_open = begin >= 0 and text.find("-----END ", begin) < 0
+    return is_open and re.match(PRIVATE_KEY, text[begin:]) is not None
+
+
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether a variable is a secret by its name, or its value has one or looks generated."""
     if is_secret_name(name) or public_text(value) != value:
@@ -170,6 +192,25 @@ def public_variables(variables: Mapping[str, str | None]) -> dict[str, str | Non
         name: None if value is None or is_secret_variable(name, str(value)) else value
         for name, value in variables.items()
     }
+
+
+def _decoded(text: str) -> str:
+    """A text with the characters that a URL has as %XX."""
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)
+
+
+def _without_encoded(text: str, is_secret: Callable[[str], bool]) -> str:
+    """A text without the words that are secret once they are decoded."""
+
+    def shown(found: re.Match[str]) -> str:
+        plain = _decoded(found[0])
+        return HIDDEN if plain != found[0] and is_secret(plain) else found[0]
+
+    return re.sub(r"[^\s\"']+", shown, text) if "%" in text else text
 
 
 def _without_assigned(text: str) -> str:

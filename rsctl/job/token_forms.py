@@ -2,7 +2,8 @@
 
 Prefixes, alphabets and lengths agree with these rules of gitleaks, which are under the MIT license:
 1password-*, adobe-client-secret, age-secret-key, airtable-personnal-access-token, alibaba-*,
-azure-ad-client-secret, artifactory-*, authress-*, aws-amazon-bedrock-*, clickhouse-*, clojars-*,
+atlassian-api-token, azure-ad-client-secret, artifactory-*, authress-*, aws-amazon-bedrock-*,
+clickhouse-*, clojars-*,
 databricks-*, digitalocean-*, doppler-*, duffel-*, dynatrace-*, easypost-*, facebook-*,
 flutterwave-*, flyio-*, frameio-*, gitlab-*, grafana-*, harness-*, hashicorp-tf-*,
 heroku-api-key-v2, infracost-*, intra42-*, jwt-base64, linear-*, maxmind-*, notion-*, octopus-*,
@@ -11,7 +12,8 @@ readme-*, rubygems-*, scalingo-*, sendgrid-*, sendinblue-*, sentry-*, settlemint
 shopify-*, sourcegraph-*, square-*, stripe-*, telegram-*, twilio-*, vault-*:
 https://github.com/gitleaks/gitleaks/blob/b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b/config/gitleaks.toml
 The forms of Discord's bots, Groq, NVIDIA, Replicate and xAI follow the keys that their own
-documentation shows.
+documentation shows; those of W&B, LangSmith, Kaggle, RunPod, Google's OAuth clients and Docker's
+organizations follow keys that people have published by mistake.
 Lengths are lower bounds, so that a longer token of an issuer is still found.
 """
 
@@ -42,7 +44,9 @@ ISSUED = (
     r"|\d{15,16}\|[\w-]{27,40}|ZXlK[A-Za-z0-9+/]{40,}={0,2}"
     r"|(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}"
     r"\.[\w+/=-]{30,120}|r8_[A-Za-z0-9]{37}|xai-[A-Za-z0-9]{60,}|NRAK-[A-Z0-9]{27}"
-    r"|\d{8,10}:AA[\w-]{33}"
+    r"|(?:bot)?\d{8,10}:AA[\w-]{33}"
+    r"|wandb_v1_\w{40,}|lsv2_(?:pt|sk)_[a-f0-9]{32}\w*|GOCSPX-[\w-]{24,}|dckr_oat_[\w-]{20,}"
+    r"|KGAT_[a-f0-9]{32}|rpa_[A-Z0-9]{30,}\w*|ATATT3[\w=-]{100,}"
     r"|[MNO][A-Za-z0-9]{23,27}\.[\w-]{6}\.[\w-]{27,40})"
 )
 """A regular expression for the whole token, without what is before and behind it."""
@@ -62,3 +66,24 @@ NETRC = (
     r"(?:account\s+\S+\s+)?password\s+(?=[^\s$])"
 )
 """The line of a netrc file up to its password."""
+
+PRIVATE_KEY = (
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?"
+    r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?"
+    r"|(?: BLOCK)?(?:-----)?(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*)"
+)
+"""A private key in PEM with all of its lines, also where its end is missing."""
+
+ENCODED_PEM = (
+    r"LS0tLS1CRUdJTi[A-Za-z0-9+/]{1,24}(?:UFJJVkFURSBLRV|BSSVZBVEUgS0V|QUklWQVRFIEtF)"
+    r"[A-Za-z0-9+/]{16}"
+)
+"""Base64 of a private key in PEM."""
+
+ENCODED_KEYS = (
+    rf"(?:{ENCODED_PEM}"
+    r"|(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{0,2000}?"
+    r"(?:InNlcnZpY2VfYWNjb3VudCI|JzZXJ2aWNlX2FjY291bnQi|ic2VydmljZV9hY2NvdW50I)"
+    r"[A-Za-z0-9+/]{200,})"
+)
+"""The same, and base64 of Google's `"service_account"` at each of its offsets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from rsctl.installation import install_command
 from rsctl.mcp.session import Session
 from rsctl.mcp.tools import call, offered
 from rsctl.runs.stream.ndjson import json_of
+from rsctl.runs.stream.sanitize import INVISIBLE, escape_invisible
 
 if TYPE_CHECKING:
     from mcp import types
@@ -113,9 +115,12 @@ def _answer(
         known = problem if isinstance(problem, RsctlError) else _unforeseen(problem)
         text = str(known)
         data = json_of({"findings": known.findings, "exit_code": int(known.exit_code)})
+    # An agent reads invisible text, in which a job's output could hide instructions. In JSON it
+    # stands in strings only.
+    shown = re.sub(f"[{INVISIBLE}]", lambda found: "\\" + escape_invisible(found[0]), data.decode())
     return types.CallToolResult(
-        content=[types.TextContent(text=text or data.decode())],
-        structured_content=msgspec.json.decode(data),
+        content=[types.TextContent(text=escape_invisible(text) if text else shown)],
+        structured_content=msgspec.json.decode(shown),
         is_error=text is not None,
     )
 

@@ -228,3 +228,22 @@ def test_a_line_with_a_secret_from_the_environment_is_shown(
     line = 'run: {command: [a], launcher: onse, env: {HF_TOKEN: "${HF_TOKEN}", B: c}}'
     rsctl.write(f"name: j\n{line}\n")
     assert f"    {line}\n" in rsctl("validate", "job.yaml").err
+
+
+def test_a_name_with_a_line_break_makes_no_line_of_its_own(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write(BAD, "bad\ngood.yaml: ok"))
+    assert done.code == 2
+    assert all(line.startswith(("bad", "    ")) for line in done.err.splitlines())
+    assert "\n    good.yaml: ok:2:35: error: run.launcher:" in done.err
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_a_line_of_a_private_key_is_not_shown(rsctl: Cli, indent: str) -> None:
+    key = "-----BEGIN OPENSSH PRIVATE KEY-----\n{}b3BlbnNzaC1rZXk\n    -----END X PRIVATE KEY-----"
+    text = f"{GOOD}env:\n  A: |\n    {key.format(indent)}\nworkers: {{cuont: 2}}\n"
+    done = rsctl("validate", rsctl.write(text))
+    assert done.code == 2
+    assert "job.yaml:7:" in done.err
+    assert "b3Blbn" not in done.err
+    done = rsctl("validate", rsctl.write(text.replace("b3Bl", "    b3Bl")))
+    assert "workers: {cuont: 2}" in done.err

@@ -93,3 +93,66 @@ def test_the_tag_depends_on_the_names_alone(
     before = tag("[TOKEN, B, B]")
     monkeypatch.setenv("TOKEN", "two")
     assert tag("[B, TOKEN]") == before != tag("[B]")
+
+
+@pytest.mark.parametrize(
+    ("value", "line", "shown"),
+    [
+        ("a/b+c?=d", "at a%2Fb%2Bc%3F%3Dd and a/b%2Bc%3F%3Dd", "at *** and ***"),
+        ('q"u\\o', 'json "q\\"u\\\\o"', 'json "***"'),
+        ("it's (x)", "sh 'it'\"'\"'s (x)'", "sh '***'"),
+        ("a.*(b", "a.*(b axx(b", "*** axx(b"),
+        ("tab\tx", "a tab\tx b", "a *** b"),
+        ("p\udcffw", "p\ufffdw", "***"),
+        ('{\n "k": "long"\n}\n', '{ } "k": "long"', "{ } ***"),
+        ("7", "#7 0.7 text", "#7 0.7 text"),
+        ("https://0123456789abcdef0123:x-oauth-basic@h/r", "0123456789abcdef0123", "***"),
+        ("https://h/0123456789abcdef/simple/", "https://h/0123456789abcdef/x", "https://h/***/x"),
+        ("https://me-myself:pw1@h/simple", "me-myself pw1", "me-myself ***"),
+        ('{"key": "-----BEGIN\\nMIIEpAIBAAKCAQEA\\n"}', "MIIEpAIBAAKCAQEA", "***"),
+        ("secret-value", "… sec secret…", "… sec ***…"),
+        ("secret-value", "secret", "secret"),
+        ("machine h\nlogin me password 0123456789abcdef", "0123456789abcdef", "***"),
+    ],
+)
+def test_what_programs_make_of_a_value(
+    value: str, line: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", value)
+    assert BuildSecrets(("TOKEN",)).hide(line) == shown
+
+
+def test_a_line_that_is_cut_within_a_secret(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INDEX", "x")
+    monkeypatch.setenv("TOKEN", "0123456789abcdef")
+    builder = named("buildkit")
+    said = " " * 16_370 + "is 0123456789abcdef\n"
+    install(**{builder.program: [image(), (" ".join(builder.command[1:]), said, "", 0)]})
+    events: list[BuildEvent] = []
+    builder.build(SECRET, events.append)
+    assert [e.line.strip() for e in events if isinstance(e, BuildOutput)] == ["is ***…"]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_kept"),
+    [
+        ("x @ https://h/x.whl?t=${TOKEN}", True),
+        ("x @ git+https://h/${TOKEN}/x.git", True),
+        ("https://me:${TOKEN}@h/${TOKEN}.whl", True),
+        ("x @ git+https://${TOKEN}@h/x.git", False),
+        ("x @ https://me:${TOKEN}@h/x.whl", False),
+        ("--index-url https://h/${TOKEN}/simple", False),
+        ("--index-url \\\n  https://h/${TOKEN}/simple", False),
+        ("x @ https://h/${OTHER}/x.whl", False),
+    ],
+)
+def test_a_link_that_pip_records(line: str, is_kept: bool, job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"torch\n{line}\n")
+    given = job("base: base\n  python: requirements.txt\n  secrets: [TOKEN]")
+    if not is_kept:
+        assert make_recipe(given, "compose").secrets == ("TOKEN",)
+        return
+    with pytest.raises(RsctlError, match=r"pip would record the value of TOKEN in the image"):
+        make_recipe(given, "compose")

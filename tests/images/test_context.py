@@ -344,6 +344,12 @@ USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "
         (f"key: {b64encode(SERVICE_ACCOUNT).decode()}\n", "a service account key"),
         (f"{b64encode(b' ' + SERVICE_ACCOUNT).decode()}\n", "a service account key"),
         (f'{{"kty": "EC", "x": "a", "d": "{"aB3-" * 10}"}}', "a private key"),
+        *(
+            (f"key: {b64encode(PRIVATE_KEY.format(kind).encode()).decode()}\n", "a private key")
+            for kind in ("", "RSA ", "EC ")
+        ),
+        (f"<server><password>{RANDOM}</password></server>\n", "a generated secret"),
+        (f"wandb:\n  login: wandb_v1_{RANDOM}_{HEX}\n", "a token"),
         (f"apikey = {RANDOM}\n", "a generated secret"),
         (f"[default]\napi_key={HEX}\n", "a generated secret"),
         (f"export WANDB_API_KEY={HEX}\n", "a generated secret"),
@@ -376,6 +382,7 @@ def test_credentials_of_any_form_are_left_out(
             "x.agekey",
         ),
         *("terraform.tfvars.json", "modal.toml", "trains.conf", "auth.toml", "lambda_keys"),
+        *("cookies.json", "cookies.sqlite", "storage_state.json", "local.settings.json"),
         *(".vault_pass", "vault_pass.txt", "password.txt", "db_password.txt", "apikey.txt"),
         *("api_keys.json", "kaggle_creds.json", "Chrome Passwords.csv"),
         *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
@@ -458,6 +465,8 @@ def test_nested_repositories_are_left_out(source: Path) -> None:
             "docs.yaml",
             "api_key: wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLE\npassword: xxxxxxxxxxxxxxxxxxxxA1a\n",
         ),
+        ("pom.xml", f"<password>${{env.PASSWORD}}</password><sha1>{HEX}</sha1>\n"),
+        ("ca.yaml", f"ca: {b64encode(b'-----BEGIN CERTIFICATE-----' + b'a' * 200).decode()}\n"),
         ("app.js", f"const token = '{RANDOM}'\n"),
         ("requirements.lock", f"token==1.0 --hash=sha256:{HEX[:32] * 2}\n"),
         ("aws.ini", "aws_secret_access_key = ${KEY1}\naws_secret_access_key = <SECRET>\n"),

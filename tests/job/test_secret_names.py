@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -374,3 +375,103 @@ def test_texts_beside_a_netrc() -> None:
 def test_a_token_of_letters_and_digits() -> None:
     assert public_text("AKIA" + "ABCD2345" * 2) == "***"
     assert public_text("a" * 50) == "a" * 50
+
+
+RANDOM = "aZ9kQ7xV2mB4nT8wY1cE6rU3pL5dF0gH"
+HEX = "9f86d081884c7d659a2feaa0c55ad015"
+PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{RANDOM}\n{RANDOM}==\n-----END RSA PRIVATE KEY-----\n"
+SERVICE_ACCOUNT = '%s{"type": "service_account", "project_id": "p", "private_key": "' + RANDOM * 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PEM,
+        PEM.replace("\n", "\\n"),
+        PEM.partition("-----END")[0],
+        PEM.replace("KEY-----", "KEY BLOCK-----\n").replace("RSA", "PGP"),
+        *(b64encode(PEM.replace("RSA ", kind).encode()).decode() for kind in ("", "RSA ", "EC ")),
+        *(b64encode((SERVICE_ACCOUNT % blanks).encode()).decode() for blanks in ("", " ", "  ")),
+    ],
+)
+def test_a_private_key_of_several_lines_or_in_base64(text: str) -> None:
+    assert public_text(f"a {text} b").replace("-----", "").split() == ["a", "***", "b"]
+    assert is_secret_variable("CERT_DATA", text)
+
+
+@pytest.mark.parametrize("name", ["CERT_DATA", "SSH_PRIVATE_KEY"])
+def test_a_kept_job_has_no_line_of_a_private_key(name: str) -> None:
+    lines = PEM.replace("\n", "\n    ")
+    text = f"name: j\nrun:\n  env:\n   {name}: |\n    {lines}\n   LR: 1\n"
+    kept = kept_text(text)
+    assert kept is not None
+    assert RANDOM not in kept
+    assert kept.endswith("LR: 1\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"postgresql%3A%2F%2Fme%3A{RANDOM}%40db%2Fx",
+        f"next=https%3A%2F%2Fh%2F%3Faccess_token%3D{RANDOM}",
+        f"https%3A%2F%2Fhooks.slack.com%2Fservices%2FT00000000%2FB00000000%2F{RANDOM}",
+        f"curl -sS -u me:{RANDOM} https://h",
+        f"curl https://h --user 'me:{RANDOM}'",
+        f"sshpass -p {RANDOM} ssh h",
+        f"//registry.npmjs.org/:_authToken={RANDOM}",
+        f"//r.example/:_auth={RANDOM}",
+        f'{{"auths": {{"ghcr.io": {{"auth": "{RANDOM}"}}}}}}',
+        f"<server><password>{RANDOM}</password></server>",
+        f"-H X-Api-Key:{RANDOM}",
+        f"https://api.telegram.org/bot123456789:AA{RANDOM}a/sendMessage",
+        f"wandb_v1_{RANDOM}_{RANDOM}",
+        f"lsv2_pt_{HEX}_{HEX[:10]}",
+        f"GOCSPX-{RANDOM[:28]}",
+        f"dckr_oat_{RANDOM}",
+        f"KGAT_{HEX}",
+        f"rpa_{RANDOM.upper()}ABCDEFGH",
+        f"ATATT3{RANDOM * 5}=ABCD1234",
+    ],
+)
+def test_a_secret_that_is_encoded_or_of_a_program(text: str) -> None:
+    assert RANDOM[:20] not in public_text(text)
+    assert HEX not in public_text(text)
+    assert is_secret_variable("X", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("step=10 token=512 loss=1.2", '{"step": 1, "token": 512}', "pass: 5", "pw: 3.25"),
+        *("use_auth_token=True", "token=None", '"api_key": null', "http_auth: false", "sig%3D1"),
+        *("sk-learn-extra-long-package-name", "task-sk-something-very-long-indeed", "50%20of"),
+        *(
+            "curl -u 1000:$X",
+            "curl -u $ME:$X h",
+            "docker run -u 1000:1000 image",
+            "hf-token:latest",
+        ),
+        *("-----BEGIN CERTIFICATE-----\nTUlJ", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"),
+        *("--boi-token <boi>", "draft_token: <d>", "https://h/a%20b?x=%2F", "<token></token>"),
+    ],
+)
+def test_texts_without_secrets(text: str) -> None:
+    assert public_text(text) == text
+
+
+def test_a_switch_with_the_name_of_a_secret() -> None:
+    given = ["--use-auth-token", "true", "--token=None", "--pass", "3", "--token", "4711"]
+    assert public_arguments(given) == [*given[:-1], "***"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["AWS_BEARER_TOKEN_BEDROCK", "VAULT_SECRET_ID", "VAULT_UNSEAL_KEY", "ENCRYPT_KEY", "_auth"],
+)
+def test_more_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["BEARER_TOKEN_FILE", "secret-id", "draft_token", "speech-token"])
+def test_more_names_that_are_not(name: str) -> None:
+    assert not is_secret_name(name)

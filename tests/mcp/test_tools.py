@@ -412,6 +412,21 @@ def test_an_answer_is_json_and_its_text(
     assert msgspec.json.decode(block.text) == answer.structured_content
 
 
+def test_an_agent_reads_no_text_that_people_do_not_see(
+    session: Session, monkeypatch: pytest.MonkeyPatch, answers: Callable[[str, Any], list[Any]]
+) -> None:
+    hidden = "a\U000e0041\u200bb\xad"
+    answers("runs", [SimpleNamespace(to_dict=lambda: {"run": hidden})])
+    answer = call(session, "list", None)
+    assert answer.structured_content == {"runs": [{"run": "a\\U000e0041\\u200bb\\xad"}]}
+    assert msgspec.json.decode(answer.content[0].text) == answer.structured_content
+    problem = RsctlError(ExitCode.USAGE, error("x", hidden))
+    monkeypatch.setattr(api, "runs", lambda *_, **__: (_ for _ in ()).throw(problem))
+    answer = call(session, "list", None)
+    assert "a\\U000e0041\\u200bb\\xad" in answer.content[0].text
+    assert answer.structured_content["findings"][0]["message"] == "a\\U000e0041\\u200bb\\xad"
+
+
 def test_a_client_that_has_left_is_noticed(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,10 @@ _ONE_NODE = Unsupported("a queue starts one node for each job", "leave it out")
 _NO_LIMIT = Unsupported("the queue lets a job run to its end, once", "leave it out")
 _NO_LAUNCHER = Unsupported("the queue starts the script itself", "leave it out")
 _THIS_MACHINE = ("workers.machine", "workers.disk", "workers.accelerator", "limits.spot")
-_IMAGE = ("uri", "base", "dockerfile", "env", "run", "python", "apt", "transport", "repository")
+_IMAGE = (
+    *("uri", "base", "dockerfile", "env", "run", "python", "secrets", "apt", "transport"),
+    *("repository", "platform"),
+)
 
 INFO = TargetInfo(
     name="spool",
@@ -44,7 +47,7 @@ INFO = TargetInfo(
     },
     unused={
         **dict.fromkeys(_THIS_MACHINE, "its jobs run on this machine"),
-        **{f"image.{key}": "the queue has no containers" for key in (*_IMAGE, "platform")},
+        **{f"image.{key}": "the queue has no containers" for key in _IMAGE},
         **{f"comm.{key}": "a job has one node" for key in ("bucket_mb", "compression", "hook")},
         **{f"comm.{key}": "a job has one node" for key in ("local_steps", "outer", "fragments")},
     },

@@ -112,13 +112,19 @@ def _next(run: RunRecord, stall: Finding | None) -> str:
     return f"rsctl logs {'--failed ' if run.first_failure else ''}{run.run}"
 
 
+def _secrets(run: RunRecord | None) -> list[str]:
+    """The lines of a run's secrets as far as they are in this environment, the longest first."""
+    env = (run.plan.get("env") or {}) if run is not None else {}
+    values = [os.environ.get(name, "") for name, value in env.items() if value is None]
+    lines = {" ".join(line.split()) for value in values for line in value.splitlines()}
+    return sorted((line for line in lines if len(line) >= _SHORTEST_SECRET), key=len, reverse=True)
+
+
 def _public(text: str | None, run: RunRecord | None = None) -> str:
     """A text of unknown origin as one short line without secrets and markup."""
     line = " ".join(sanitize_line(text or "").split())
-    for name in (run.plan.get("env") or {}) if run is not None else ():
-        value = os.environ.get(name, "")
-        if run is not None and run.plan["env"][name] is None and len(value) >= _SHORTEST_SECRET:
-            line = line.replace(value, HIDDEN)
+    for value in _secrets(run):
+        line = line.replace(value, HIDDEN)
     line = re.sub(r"\b[a-z][a-z0-9+.-]*://\S+", "(a URL)", public_text(line), flags=re.IGNORECASE)
     line = line.translate(_MARKUP)
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}\u2026"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any
 
@@ -159,5 +158,7 @@ def distinct_name(original: str, name: str, longest: int) -> str:
     """
     if name == original and len(name) <= longest:
         return name
+    import hashlib  # supervisors, which format lines, do without
+
     mark = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{name[: longest - len(mark) - 1]}-{mark}"

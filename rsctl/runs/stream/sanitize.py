@@ -100,8 +100,12 @@ def escape_active(text: str) -> str:
     """The text with visible escapes in place of invisible characters, and of one character of what
     a CI system obeys in a log; line ends stay.
     """
-    text = text if text.isascii() else _INVISIBLE.sub(_escaped, text)
-    return _COMMAND.sub(_inert, text)
+    return _COMMAND.sub(_inert, escape_invisible(text))
+
+
+def escape_invisible(text: str) -> str:
+    """The text with visible escapes in place of invisible characters."""
+    return text if text.isascii() else _INVISIBLE.sub(_escaped, text)
 
 
 def escape_control(text: str) -> str:

@@ -9,7 +9,9 @@ from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 
-_FOR_ARM = re.compile(r"arm64|aarch64|graviton", re.IGNORECASE)
+_FOR_ARM = re.compile(r"arm64|aarch64|graviton|py3-igpu|/l4t-", re.IGNORECASE)
+"""NVIDIA's images -igpu and l4t- are for Jetson."""
+
 _FOR_OTHERS = re.compile(r"amd64|x86[_-]?64", re.IGNORECASE)
 _ARM = "linux/arm64"
 _BUILD = f"set image.platform: {_ARM}, or use another machine type"

@@ -1,8 +1,9 @@
 """The content of a vendor's prebuilt image by its name, and its conflicts with a job. Pure.
 
-AWS's deep-learning containers are REPOSITORY:VERSION-DEVICE-...-PLATFORM: the repository ends with
--training or -inference, the device is cpu, gpu or cuNNN, neuron or hpu, and the platform is
-sagemaker, ec2, ecs or eks. Only the images for SageMaker have its toolkit, `train`, and smddp.
+AWS's deep-learning containers are REPOSITORY:VERSION-DEVICE-...-PLATFORM: the repository begins
+with a framework and has -training or -inference, the device is cpu, gpu or cuNNN, neuron or hpu,
+and the platform is sagemaker, ec2, ecs or eks. Only the images for SageMaker have its toolkit,
+`train`, and smddp.
 Google's are .../training/FRAMEWORK-DEVICE.VERSION, .../prediction/FRAMEWORK-DEVICE.VERSION, and
 those of Deep Learning Containers, FRAMEWORK-DEVICE.VERSION, which run no packages. Sources:
 aws/deep-learning-containers, available_images.md; Google, "Prebuilt containers for custom training"
@@ -28,11 +29,15 @@ _FRAMEWORKS = (
     r"(?:pytorch|tensorflow|tf2?|mxnet|jax|sklearn|scikit-learn|xgboost|autogluon|vllm|djl)"
 )
 _AWS = re.compile(
-    r"(?P<repository>(?:[a-z0-9]+-)*(?:training|inference)(?:-[a-z0-9]+)*|base|pytorch|tensorflow|"
+    r"(?P<repository>(?:huggingface|pytorch|tensorflow|mxnet|autogluon|djl|stabilityai|jax|vllm|sglang)"
+    r"-(?:[a-z0-9]+-)*(?:training|inference)(?:-[a-z0-9]+)*|base|pytorch|tensorflow|"
     r"jax|vllm|sglang)"
     r":v?\d[\w.]*-(?P<rest>[\w.-]+)$"
 )
-_GOOGLE = re.compile(rf"(?:^|/){_FRAMEWORKS}-(?P<device>cpu|gpu|tpu|cu)(?:[0-9]+)?(?:[.:@-]|$)")
+_GOOGLE = re.compile(
+    rf"(?:^|/)(?:{_FRAMEWORKS}|huggingface-[a-z]+(?:-[a-z]+)*)"
+    r"-(?P<device>cpu|gpu|tpu|cu)(?:[0-9]+)?(?:[.:@-]|$)"
+)
 _GOOGLES_HOSTS = re.compile(
     r"(?:^|[/.])(?:vertex-ai(?:-restricted)?|deeplearning-platform-release|"
     r"cloud-aiplatform)/"
@@ -90,7 +95,7 @@ def read_image_name(image: str) -> ImageName | None:
     if found or _GOOGLES_HOSTS.search(name.lower()):
         return ImageName(
             device=("gpu" if found["device"] == "cu" else found["device"]) if found else None,
-            is_inference="/prediction/" in name,
+            is_inference="/prediction/" in name or "-inference-" in short,
             is_bare="deeplearning-platform-release/" in name,
         )
     return None

@@ -51,19 +51,8 @@ _NO_CONTAINERS = "it has no containers"
 _THIS_MACHINE = "it runs on this machine"
 
 _OF_IMAGES = (
-    *(
-        "uri",
-        "base",
-        "dockerfile",
-        "env",
-        "run",
-        "python",
-        "secrets",
-        "apt",
-        "transport",
-        "repository",
-    ),
-    "platform",
+    *("uri", "base", "dockerfile", "env", "run", "python", "secrets", "apt", "transport"),
+    *("repository", "platform"),
 )
 
 

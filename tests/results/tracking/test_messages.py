@@ -125,6 +125,15 @@ def test_a_secret_of_four_characters_is_one(monkeypatch: pytest.MonkeyPatch) -> 
     assert run_message(run, "failed").body.split("\n")[1] == "it is ***"
 
 
+def test_secrets_that_are_alike_or_have_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"A": "abcd", "B": "abcd  efgh", "C": "line one\n line two\n}\n"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    reason = "{abcd} abcd  efgh, abcd\tefgh, line two"
+    run = ended(reason=reason, plan={"env": dict.fromkeys(values)})
+    assert run_message(run, "failed").body.split("\n")[1] == "{***} ***, ***, ***"
+
+
 @pytest.mark.parametrize(
     ("states", "state", "body", "kind"),
     [

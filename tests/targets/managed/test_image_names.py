@@ -41,6 +41,17 @@ DLC = "us-docker.pkg.dev/deeplearning-platform-release/gcr.io"
         (f"{GOOGLE}/prediction/pytorch-gpu.2-4:latest", ("gpu", None, True)),
         (f"{GOOGLE}/prediction/tf2-cpu.2-15:latest", ("cpu", None, True)),
         (f"{DLC}/pytorch-cu124.2-4.py310", ("gpu", None, False)),
+        (f"{DLC}/huggingface-pytorch-training-cu121.2-3.transformers.4-42.ubuntu2204.py310",
+         ("gpu", None, False)),
+        (f"{DLC}/huggingface-pytorch-inference-cu121.2-2.transformers.4-44.ubuntu2204.py311",
+         ("gpu", None, True)),
+        (f"{DLC}/huggingface-text-embeddings-inference-cpu.1-6", ("cpu", None, True)),
+        (f"{AWS}/huggingface-pytorch-tgi-inference:2.1.1-tgi1.4.0-gpu-py310-cu121-ubuntu20.04",
+         ("gpu", None, True)),
+        (f"{AWS}/huggingface-vllm-inference-neuronx:0.11.0-optimum0.4.4-neuronx-py310-sdk2.26.1",
+         ("neuron", None, True)),
+        (f"{AWS}/stabilityai-pytorch-inference:2.0.1-sgm0.1.0-gpu-py310-cu118-ubuntu20.04-sagemaker",
+         ("gpu", None, True)),
     ],
 )  # fmt: skip
 def test_what_a_name_says(image: str, expected: tuple[Any, ...]) -> None:
@@ -58,6 +69,9 @@ def test_what_a_name_says(image: str, expected: tuple[Any, ...]) -> None:
         "ghcr.io/me/pytorch:2.1-cpu-ec2",
         "python:3.11-slim",
         "train:1",
+        "acme/causal-inference:1.0-gpu",
+        "ghcr.io/acme/resnet-training:1.4-cpu-preproc",
+        "123456789012.dkr.ecr.us-east-1.amazonaws.com/my-training:2-gpu-ec2",
         "us-docker.pkg.dev/my-project/train/bert",
     ],
 )
@@ -107,6 +121,11 @@ PACKAGE = {"package": "s3://bucket/t.tar.gz", "script": "t.py", "command": None}
         ),
         (
             f"{AWS}/pytorch-training-arm64:2.7.0-gpu-py312-cu128-ubuntu22.04-sagemaker",
+            {},
+            "is for Arm processors according to its name, but ml.g5.12xlarge has none",
+        ),
+        (
+            "nvcr.io/nvidia/pytorch:25.04-py3-igpu",
             {},
             "is for Arm processors according to its name, but ml.g5.12xlarge has none",
         ),
