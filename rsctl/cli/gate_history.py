@@ -36,7 +36,7 @@ def record_only(recorder: GateRecorder, rules: GateRules, run: BenchRunner) -> R
     if rules.history:
         print_message(f"{rules.history} has no records of {name} at other commits yet")
     else:
-        where = shlex.quote(recorder.location)
+        where = shlex.quote(str(recorder.location))
         print_message(f"{name} is recorded only: to compare it, add --history {where}")
     results = recorder.candidate.measure(rules.repeat, run)
     for reason in (reason for cell in results.cells for reason in cell.lost[:3]):
