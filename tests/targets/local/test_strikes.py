@@ -33,7 +33,10 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
 def start(command: list[str], started: list[subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
     env = {**os.environ, "RSCTL_RUN": RUN, "RSCTL_REPLICA": "reducer-0"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    started.append(subprocess.Popen(command, env=env, **pipes))  # type: ignore[call-overload]
+    process = subprocess.Popen(command, env=env, **pipes)  # type: ignore[call-overload]
+    started.append(process)
+    # The kernel shows no variables while the process starts its program.
+    wait_until(Path(f"/proc/{process.pid}/environ").read_bytes, "the variables of a process")
     return started[-1]
 
 

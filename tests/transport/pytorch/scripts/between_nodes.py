@@ -23,4 +23,5 @@ shard = torch.full((4,), float(rank))
 reduce(shard, mesh["nodes"].get_group())
 sys.stdout.write(json.dumps({"rank": rank, "sum": shard.tolist()}) + "\n")
 sys.stdout.flush()
+dist.barrier()  # a rank that ends may close its connection before its neighbour has made it
 dist.destroy_process_group()
