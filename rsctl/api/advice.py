@@ -146,10 +146,12 @@ def write_recommendation(path: str, advice: Advice) -> dict[str, str]:
     values = {"reducers.count": str(chosen.reducers)}
     if chosen.reducers and chosen.reducer_machine != advice.default_machine:
         values["reducers.machine"] = f"{{{advice.target}: {chosen.reducer_machine}}}"
-    if not chosen.reducers and load(path, strict=False).spec.comm.backend == "rsctl":
-        values["comm.backend"] = "auto"  # rsctl's own is by reducers only
-    if not chosen.reducers and load(path, strict=False).spec.comm.has_8_bits:
-        values["comm.compression"] = "none"  # only reducers can add 8 bits
+    if not chosen.reducers:
+        comm = load(path, strict=False).spec.comm
+        if comm.backend == "rsctl":
+            values["comm.backend"] = "auto"  # rsctl's own is by reducers only
+        if comm.has_8_bits:
+            values["comm.compression"] = "none"  # only reducers can add 8 bits
     write_values(path, values)
     return values
 

@@ -121,9 +121,13 @@ def _parse_money(text: str) -> Any:
 
 def _parse_setting(text: str) -> str:
     """Parse `KEY=VALUE` as rsctl may have printed it. Raises typer.BadParameter."""
-    if text.endswith("=***"):
-        message = f"*** in {text} replaces a secret, which rsctl does not store: write its value, "
-        raise typer.BadParameter(message + "or ${NAME} with a variable that has it")
+    from rsctl.job.secret_names import HIDDEN
+
+    if text.endswith(f"={HIDDEN}"):
+        message = f"{HIDDEN} in {text} replaces a secret, which rsctl does not store: "
+        raise typer.BadParameter(
+            message + "write its value, or ${NAME} with a variable that has it"
+        )
     return text
 
 

@@ -81,9 +81,9 @@ def run_streamed(
     """Run a command and pass on its output, both streams as one, line by line; its exit code.
 
     Lines are fit for a terminal and of bounded length. `on_line` gets None again and again while
-    there is no output. The command has its own session, so that any end of the reading, such as
-    Ctrl-C, ends it with its plugins. On Linux, if rsctl is killed, the command gets `ended_by`.
-    Raises RsctlError if it cannot be started.
+    the command prints nothing. The command has its own session: when rsctl stops reading, for
+    example after Ctrl-C, it ends the command and its plugins. On Linux, if rsctl is killed, the
+    command gets `ended_by`. Raises RsctlError if it cannot be started.
     """
     try:
         process = subprocess.Popen(

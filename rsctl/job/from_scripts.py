@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Container
 from pathlib import Path, PurePath
 
-from rsctl.job.from_wrappers import PYTHON
+from rsctl.job.from_wrappers import PYTHON, SHELLS
 from rsctl.job.shell_text import commands
 
-_STARTERS = ("bash", "sh", "dash", "zsh", "source", ".", "sbatch")
+_STARTERS = (*SHELLS, "source", ".", "sbatch")
 _ENDS = (".sh", ".bash", ".slurm", ".sbatch")
 _SBATCH = re.compile(r"(?m)^#SBATCH[ \t]+([^#\n]+)")
 _OWN_FOLDER = re.compile(r"""\$\(dirname "?(?:\$0|\$\{BASH_SOURCE\[0\]\})"?\)""")

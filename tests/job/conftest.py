@@ -9,8 +9,8 @@ A case of a broken file reads
     2:35 run.launcher | expected one of torchrun... | write torchrun
 
 with one line for each finding, in order: its place, its key path or `-`, its message, and its
-remedy; `...` stands for anything. A message that is no error begins with `warning:`
-or `note:`.
+remedy; `...` stands for anything. The messages of warnings and
+notes begin with `warning:` or `note:`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The build of the core: which compiler it takes, and why there is no core without one."""
+"""The build of the core chooses a compiler, and reports the reason if it finds none."""
 
 from __future__ import annotations
 

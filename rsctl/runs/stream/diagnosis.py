@@ -205,7 +205,7 @@ def known_causes(
         return known_causes(before, 1, None, killer, reported, earlier)
     texts = [_text(lines), _text(reported)]
     whole = earlier or lines
-    whole_text = _text(whole)
+    whole_text = _text(earlier) if earlier else texts[0]
     if ended := _causes(PLATFORM_CAUSES, whole_text):
         return ended
     found = [_ended_by(killer.command)] if killer.command else []

@@ -139,6 +139,13 @@ def submit(cloud: Cloud, *, secret: bool = False, **fields: Any) -> PlacementsTa
     return target
 
 
+def submit_with_queue(cloud: Cloud, queue: float | None) -> PlacementsTarget:
+    """The same with `limits.queue`, in seconds."""
+    target, folder = submit(cloud), RunFolder(RUN)
+    folder.create(msgspec.structs.replace(folder.description(), queue=queue))
+    return target
+
+
 def with_secret(submission: Submission) -> Submission:
     """The variable KEY of the job comes from the environment."""
     value = EnvValue("x-first")
@@ -258,9 +265,7 @@ def test_another_refusal_at_the_next_placement_is_the_end(cloud: Cloud) -> None:
 
 
 def test_a_job_that_waits_too_long_is_ended_and_tried_elsewhere(cloud: Cloud) -> None:
-    target = submit(cloud)
-    folder = RunFolder(RUN)
-    folder.create(msgspec.structs.replace(folder.description(), queue=60.0))
+    target = submit_with_queue(cloud, 60.0)
     cloud.regions["b"].end(JobState.SUCCEEDED)  # a is queued since a day that has long passed
     followed(target, RUN)
     assert cloud.regions["a"].cancelled
@@ -271,9 +276,7 @@ def test_a_job_that_waits_too_long_is_ended_and_tried_elsewhere(cloud: Cloud) ->
 
 
 def test_who_is_killed_after_ending_a_job_for_its_wait_leaves_word_of_why(cloud: Cloud) -> None:
-    target = submit(cloud)
-    folder = RunFolder(RUN)
-    folder.create(msgspec.structs.replace(folder.description(), queue=60.0))
+    target = submit_with_queue(cloud, 60.0)
     region = cloud.regions["a"]
     call = region.call
 
@@ -460,9 +463,7 @@ def test_a_job_that_no_process_watched_and_that_got_no_machines_moves(
     cloud: Cloud, queue: float | None
 ) -> None:
     """The cloud ended it, such as a spot job of SageMaker at MaxWaitTimeInSeconds."""
-    target = submit(cloud)
-    folder = RunFolder(RUN)
-    folder.create(msgspec.structs.replace(folder.description(), queue=queue))
+    target = submit_with_queue(cloud, queue)
     cloud.regions["a"].end(JobState.EXPIRED, reason="it did not get spot capacity")
     cloud.regions["b"].end(JobState.SUCCEEDED)
     followed(target, RUN)
@@ -477,9 +478,7 @@ def test_a_job_that_no_process_watched_and_that_got_no_machines_moves(
 def test_a_job_that_no_process_watched_and_that_ran_until_its_limit_does_not_run_again(
     cloud: Cloud, queue: float | None
 ) -> None:
-    target = submit(cloud)
-    folder = RunFolder(RUN)
-    folder.create(msgspec.structs.replace(folder.description(), queue=queue))
+    target = submit_with_queue(cloud, queue)
     cloud.regions["a"].end(JobState.EXPIRED, reason="it reached its limit", started=at(1))
     followed(target, RUN)
     assert [name for name, _ in cloud.sent] == ["a"]

@@ -124,7 +124,7 @@ if args.hook:
 
 
 class Counting(torch.optim.SGD):
-    """Its states have a number that is no tensor."""
+    """SGD whose state also contains an int."""
 
     def step(self, *given):
         super().step(*given)
