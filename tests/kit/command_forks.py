@@ -12,15 +12,12 @@ import importlib
 import os
 import pkgutil
 import runpy
-import select
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -64,24 +61,11 @@ class Command(subprocess.Popen[str]):
         cwd: Path, env: Mapping[str, str], _info: Any, _flags: Any, _shell: Any, *files: Any,
     ) -> None:  # fmt: skip
         pipes = files[:6]
-        self._server = socket.socket(socket.AF_UNIX)
-        self._server.connect(self._path)
         request = {"start": args[1:], "environ": dict(env), "folder": str(cwd)}
-        line = dumps(request).encode() + b"\n"
-        sent = socket.send_fds(self._server, [line], [pipes[0], pipes[3], pipes[5]])
-        self._server.sendall(line[sent:])
-        self.pid = self._answer()
+        self._child = fork_server.Child(self._path, request, [pipes[0], pipes[3], pipes[5]])
+        self.pid = self._child.pid
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
-
-    def _answer(self) -> int:
-        """The next number that the server sends."""
-        text = b""
-        while not text.endswith(b"\n"):
-            if not (byte := self._server.recv(1)):
-                raise RuntimeError("the server of copies has ended")
-            text += byte
-        return int(text)
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         return self._look(0)
@@ -94,9 +78,8 @@ class Command(subprocess.Popen[str]):
 
     def _look(self, seconds: float | None) -> int | None:
         """The exit code, if the process ends in that time."""
-        if self.returncode is None and select.select([self._server], [], [], seconds)[0]:
-            self.returncode = self._answer()
-            self._server.close()
+        if self.returncode is None:
+            self.returncode = self._child.exit_code(seconds)
         return self.returncode
 
 

@@ -3,7 +3,7 @@
     python fork_server.py SOCKET
 
 Children take the place of interpreters that a job starts, see forked/sitecustomize.py, or are
-scripts of a test, see `Child`.
+processes of a test, see `Child`.
 
 A child is set up as a fresh interpreter would be: its variables, its path, then what `import torch`
 does at its end (entry points of `torch.backends`). It saves the 2.5 s of processor that importing
@@ -76,32 +76,37 @@ def started(
 
 
 class Child:
-    """A script that a test starts as a copy of the server; `close` kills it if it still runs."""
+    """A copy of the server, with these open files as its stdin, stdout and stderr.
 
-    def __init__(self, server: str, request: Request, outputs: Sequence[Path]) -> None:
+    It ends with the connection.
+    """
+
+    def __init__(self, server: str, request: Request, files: Sequence[int]) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(server)
-        files = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600) for path in outputs]
         line = json.dumps(request).encode() + b"\n"
-        sent = socket.send_fds(self._socket, [line], files)
+        sent = socket.send_fds(self._socket, [line], list(files))
         self._socket.sendall(line[sent:])
-        for file in files:
-            os.close(file)
-        self._answers = self._socket.makefile()
-        self.pid = int(self._answers.readline())
+        self.pid = self._answer()
 
-    def wait(self, seconds: float) -> int:
-        """Its exit code, as of a shell for a signal; a script that takes longer is killed."""
+    def exit_code(self, seconds: float | None) -> int | None:
+        """Its exit code, negative for a signal, if it ends in this time; None waits for ever."""
         if not select.select([self._socket], [], [], seconds)[0]:
-            os.kill(self.pid, signal.SIGKILL)
-        code = int(self._answers.readline())
+            return None
+        code = self._answer()
         self.close()
-        return code if code >= 0 else 128 - code
+        return code
 
     def close(self) -> None:
-        """End the connection, and with it the script."""
-        self._answers.close()
+        """End the connection, and with it the process."""
         self._socket.close()
+
+    def _answer(self) -> int:
+        """The next number that the server sends. Raises ValueError if the server has ended."""
+        text = b""
+        while not text.endswith(b"\n") and (byte := self._socket.recv(1)):
+            text += byte
+        return int(text)
 
 
 def listen(path: str) -> Request:

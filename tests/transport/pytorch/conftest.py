@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -92,13 +93,22 @@ class Forks:
         """Start a script; returns its process id. What it prints is added to two files."""
         environ = _of_this_test({**self._environ, **environ})
         request = {"start": argv, "environ": environ, "folder": str(SCRIPTS.parent)}
-        child = Child(self._server, request, [Path(os.devnull), *outputs])
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        files = [os.open(path, flags, 0o600) for path in (os.devnull, *outputs)]
+        child = Child(self._server, request, files)
+        for file in files:
+            os.close(file)
         self._running[child.pid] = child
         return child.pid
 
     def wait(self, pid: int, seconds: float = 120) -> int:
-        """The exit code of a script; one that goes on for too long is killed."""
-        return self._running.pop(pid).wait(seconds)
+        """The exit code of a script, as a shell gives it; one that takes too long is killed."""
+        child = self._running.pop(pid)
+        code = child.exit_code(seconds)
+        child.close()
+        if code is None:
+            code = -signal.SIGKILL
+        return code if code >= 0 else 128 - code
 
     def close(self) -> None:
         """End what still runs."""
