@@ -90,6 +90,11 @@ def source(tmp_path: Path) -> Path:
         "#!/bin/bash\nset -e\n# it's torchrun\npip install deepspeed\n"
         'A=1 exec torchrun \\\n  --nproc_per_node=2 train.py "$@" > log 2>&1\n',
         "if true; then\n  uv run torchrun --nproc_per_node $(nproc --all) train.py; fi",
+        'CMD="torchrun --nproc_per_node 2 train.py"\n$CMD > log',
+        'export ARGS="--nproc_per_node 2"; CMD="torchrun $ARGS train.py"; eval "$CMD"',
+        'ARGS=(\n  --nproc_per_node 2 # all\n  --standalone\n)\ntorchrun "${ARGS[@]}" train.py',
+        'CMD=(torchrun --nproc_per_node 2)\nexec "${CMD[@]}" train.py',
+        'train() {\n  torchrun --nproc_per_node 2 train.py "$@"\n}\ntrain --lr 1',
         "torchrun --nproc_per_node `nproc` --standalone train.py | tee log",
         "python -m torch.distributed.run --nproc_per_node 2 -m pkg.train &\nwait",
     ],
@@ -138,6 +143,11 @@ def test_the_remedy_for_a_script(read_text: Any, source: Path) -> None:
         "which torchrun; echo torchrun train.py; pip install torchrun; # torchrun x.py",
         "python train.py --launcher torchrun",
         "echo 'not closed\ntorchrun train.py",
+        'ARGS="--nnodes 2 --rdzv-endpoint h:1"\ntorchrun $ARGS train.py',
+        'ARGS=""; ARGS="$ARGS --nnodes 2"\ntorchrun $ARGS train.py',
+        'ARGS=(--standalone)\nARGS+=(--nnodes 2)\ntorchrun "${ARGS[@]}" train.py',
+        'ARGS="${ARGS:---nnodes 1}"\ntorchrun $ARGS train.py',
+        'X="--standalone"; torchrun $(options) train.py',
         "",
     ],
 )
