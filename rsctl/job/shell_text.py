@@ -86,6 +86,8 @@ def _expanded(words: list[str], known: _Known) -> list[str]:
 
 def _without_prefix(words: list[str]) -> list[str]:
     """A command without keywords, variables and wrappers before it."""
+    if words[:1] == ["function"]:
+        words = words[2:]
     while words and (words[0] in _BEFORE_COMMAND or re.match(r"[A-Za-z_]\w*=", words[0])):
         words = words[1:]
     return command_behind(words)

@@ -94,6 +94,7 @@ def source(tmp_path: Path) -> Path:
         'export ARGS="--nproc_per_node 2"; CMD="torchrun $ARGS train.py"; eval "$CMD"',
         'ARGS=(\n  --nproc_per_node 2 # all\n  --standalone\n)\ntorchrun "${ARGS[@]}" train.py',
         'CMD=(torchrun --nproc_per_node 2)\nexec "${CMD[@]}" train.py',
+        "function train { torchrun --nproc_per_node 2 train.py; }; train",
         'train() {\n  torchrun --nproc_per_node 2 train.py "$@"\n}\ntrain --lr 1',
         "torchrun --nproc_per_node `nproc` --standalone train.py | tee log",
         "python -m torch.distributed.run --nproc_per_node 2 -m pkg.train &\nwait",
