@@ -1,7 +1,8 @@
 """False alarms of `checks:`: starts of healthy nodes on this machine, whatever else it does.
 
 Each start is one job of four nodes that share this machine and its load, far noisier than machines
-that a job has for itself. `alarms` must be 0.
+that a job has for itself. They have the address `localhost`, because nodes with the address
+127.0.0.1 are not compared. `alarms` must be 0.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _start() -> list[str]:
     with ExitStack() as stack:
         nodes = []
         for index in range(_NODES):
-            cluster = {"role": "worker", "index": index, "workers": ["127.0.0.1"] * _NODES}
+            cluster = {"role": "worker", "index": index, "workers": ["localhost"] * _NODES}
             env = {**os.environ, **common, "RSCTL_CLUSTER": json.dumps(cluster | {"reducers": []})}
             node = subprocess.Popen(argv, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
             stack.callback(node.kill)

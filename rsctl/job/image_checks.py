@@ -17,6 +17,11 @@ from rsctl.job.secret_names import shows_secret
 _OF_BUILDS = (
     *("base", "dockerfile", "env", "run", "python", "secrets", "apt", "repository", "platform"),
 )
+_OF_A_SYSTEM = re.compile(
+    r"PATH|HOME|SHELL|PWD|TMPDIR|IFS|ENV|BASH_ENV|LD_\w+|PYTHON(?:HOME|PATH|USERBASE)"
+)
+"""Variables by which a shell or Python finds its files; an image has its own values."""
+
 _OWN_FILE = "write it in a Dockerfile and set image.dockerfile"
 
 
@@ -73,6 +78,11 @@ def _check_secrets(image: Image) -> Iterator[Finding]:
     for name in sorted(set(image.secrets) & set(image.env)):
         message = f"{name} is also in image.env, where anyone can read it in the image"
         yield error("image", message, "remove one of the two", f"image.env.{name}")
+    for index, name in enumerate(image.secrets):
+        if _OF_A_SYSTEM.fullmatch(name):
+            message = f"this machine's {name} would replace the image's in the step that reads it"
+            remedy = "remove it; set another value for the image in image.env"
+            yield error("image", message, remedy, f"image.secrets[{index}]")
 
 
 def _check_env_values(image: Image) -> Iterator[Finding]:

@@ -8,10 +8,17 @@ from collections.abc import Iterator
 
 from rsctl.job.from_wrappers import command_behind
 
+_Known = dict[str, list[str]]
+"""The words of variables; none of a variable that is not assigned yet."""
+
 _IN_DOUBT = re.compile(r"<<|NODE_RANK|HOSTNAME|PET_|RSCTL_")
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 _SUBSTITUTION = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`")
 _ENDS_COMMAND = frozenset(";&|()\n")
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\+?=")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})")
+_OUTPUT = "X"
+_DECLARATIONS = frozenset(["export", "local", "readonly", "declare", "typeset"])
 _BEFORE_COMMAND = frozenset(["if", "then", "else", "elif", "do", "while", "until", "{", "!"])
 
 
@@ -28,27 +35,59 @@ def certain_commands(text: str) -> list[list[str]]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of each simple command, with `$X` in place of what a command prints.
+    """The words of each simple command, with `$X` in place of what a command prints, and the words
+    of a variable or an array that the text assigns once in its place.
 
     Raises ValueError for a quote that is not closed.
     """
     text = _COMMENT.sub("", text.replace("\\\n", " "))
     for _ in range(3):
-        text = _SUBSTITUTION.sub("$X", text)
+        text = _SUBSTITUTION.sub(f"${_OUTPUT}", text)
+    names = _ASSIGNED.findall(text)
+    known: _Known = {name: [] for name in names if names.count(name) == 1 and name != _OUTPUT}
     words = shlex.shlex(text, posix=True, punctuation_chars=";&|()\n")
     words.whitespace, words.commenters, words.whitespace_split = " \t\r", "", True
     command: list[str] = []
+    array = ""
     for word in [*words, ";"]:
         if not _ENDS_COMMAND.issuperset(word):
             command.append(word)
+        elif array:
+            if ")" in word:
+                known[array], array, command = _expanded(command, known), "", []
+        elif word[0] == "(" and command and command[-1][-1:] == "=" and command[-1][:-1] in known:
+            array, command = "" if ")" in word else command[-1][:-1], []
         else:
-            if command := _without_prefix(command):
+            _assign(command, known)
+            if command := _without_prefix(_expanded(command, known)):
                 yield command
             command = []
 
 
+def _assign(words: list[str], known: _Known) -> None:
+    """Note the variables that a command assigns, before it or for the commands that follow."""
+    for word in words:
+        name, is_assigned, value = word.partition("=")
+        if is_assigned and name in known:
+            known[name] = _expanded(value.split(), known)
+        elif word not in _DECLARATIONS and not word.startswith("-"):
+            return
+
+
+def _expanded(words: list[str], known: _Known) -> list[str]:
+    """The words, with what is known of a variable in place of it."""
+    found = ((word, _VARIABLE.fullmatch(word)) for word in words)
+    return [
+        each
+        for word, match in found
+        for each in ((match and known.get(match[1] or match[2])) or [word])
+    ]
+
+
 def _without_prefix(words: list[str]) -> list[str]:
     """A command without keywords, variables and wrappers before it."""
+    if words[:1] == ["function"]:
+        words = words[2:]
     while words and (words[0] in _BEFORE_COMMAND or re.match(r"[A-Za-z_]\w*=", words[0])):
         words = words[1:]
     return command_behind(words)

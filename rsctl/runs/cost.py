@@ -7,7 +7,7 @@ from typing import Optional
 import msgspec
 
 from rsctl.estimate.costs.billing import HOUR, PlanCost, PoolPrice, billing_of, plan_cost
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
@@ -15,6 +15,7 @@ from rsctl.runs.stream.events import now, seconds_between
 from rsctl.target_info import target_info
 
 _NO_PRICE = "your own machines have no price"
+_SHOWN = 3
 _REHEARSED = "a rehearsal is not billed"
 
 
@@ -80,12 +81,12 @@ def run_cost(run: RunRecord) -> RunCost | None:
         prices=planned.prices,
         note=planned.note,
     )
-    left = [
-        placement
-        for placement in run.placements
-        if placement.ended and placement.dollars is not None
-    ]
+    left = [placement for placement in run.placements if placement.ended]
     elsewhere = sum(placement.dollars or 0.0 for placement in left)
+    if lacking := [str(placement) for placement in left if placement.dollars is None]:
+        text = f"without the unknown cost in {first_of(lacking, _SHOWN)}"
+        notes = "; ".join(filter(None, (cost.note, text)))
+        cost = msgspec.structs.replace(cost, note=notes)
     if elsewhere:
         cost = msgspec.structs.replace(cost, elsewhere=round(elsewhere, 6))
     if planned.per_hour is None:

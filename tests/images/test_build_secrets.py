@@ -78,6 +78,18 @@ def test_secrets_that_no_step_reads_or_that_anyone_reads(
     assert path in [finding.path for finding in caught.value.findings if finding.is_error]
 
 
+@pytest.mark.parametrize("name", ["PATH", "HOME", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV"])
+def test_a_variable_by_which_the_build_finds_its_files_is_no_secret(
+    name: str, job: ReadJob
+) -> None:
+    with pytest.raises(RsctlError) as caught:
+        job(f"base: base\n  python: [x]\n  secrets: [GOPATH, MY_HOME, {name}]")
+    [found] = [finding for finding in caught.value.findings if finding.is_error]
+    assert found.path == "image.secrets[2]"
+    message = f"this machine's {name} would replace the image's in the step that reads it"
+    assert found.message == message
+
+
 def test_the_tag_depends_on_the_names_alone(
     job: ReadJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,7 +230,7 @@ def test_a_token_alone_in_a_file_is_left_out(source: Path, token: str) -> None:
     assert context(source).left_out == [("tokens/hub", "a token")]
 
 
-# Each as a rule of gitleaks has it: see `_CONTENTS` in rsctl/images/exclusions.py.
+# Each as a rule of gitleaks or of TruffleHog has it: see rsctl/job/token_forms.py.
 ISSUED = [
     *(f"{kind}_" + "xY7z" * 9 for kind in ("ghp", "gho", "ghu", "ghs", "ghr")),
     "github_pat_" + "a1_B" * 20 + "cd",
@@ -263,6 +263,15 @@ ISSUED = [
     "SK" + "a1" * 16,
     "1234567890:AA" + "a1-B_bC" * 4 + "x1y2z",
     "NRAK-" + "A1B" * 9,
+    "gsk_" + "a1B2" * 13,
+    "r8_" + "a1B2" * 9 + "c",
+    "xai-" + "a1B2" * 20,
+    "pcsk_3aB1xY_" + "a1B2" * 15 + "c3d",
+    "tvly-dev-" + "a1B2" * 8,
+    "tvly-" + "a1B2" * 8,
+    "sbp_" + "a1b2" * 10,
+    "sb_secret_" + "a1-B_" * 6 + "c",
+    "sk-lf-0a1b2c3d-0a1b-4c2d-8e3f-0a1b2c3d4e5f",
     "MTAwMDAwMDAwMDAwMDAwMDAw" + ".Gab1c2." + "a1-B_" * 7,
     "eyJhbGciOiJIUzI1NiJ9x.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + "a1-B_" * 8,
 ]

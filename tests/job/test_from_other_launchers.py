@@ -397,6 +397,12 @@ fi
             'srun -n 2 python train.py "a b"',
         ),
         ("sh tools/run.sh", "make\npython train.py --lr 1", "python train.py --lr 1"),
+        (
+            "sh tools/run.sh",
+            'ARGS=(--nnodes 2\n  --nproc_per_node=$GPUS)\nCMD="train.py --lr 1"\n'
+            'torchrun "${ARGS[@]}" $CMD',
+            "torchrun --nnodes 2 --nproc_per_node=$GPUS train.py --lr 1",
+        ),
         ("sh tools/run.sh", "python -m pip install x\npython train.py", "python train.py"),
         (
             "uv run bash tools/run.sh",

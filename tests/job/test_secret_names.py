@@ -418,6 +418,11 @@ def test_a_kept_job_has_no_line_of_a_private_key(name: str) -> None:
         f"curl -sS -u me:{RANDOM} https://h",
         f"curl https://h --user 'me:{RANDOM}'",
         f"sshpass -p {RANDOM} ssh h",
+        f"mysql -h db -u root -p{RANDOM} runs",
+        f"mysqldump -p'{RANDOM}' runs > x",
+        f"docker login -u me -p {RANDOM} registry.example",
+        f"redis-cli -h cache -a {RANDOM} ping",
+        f"mongosh -u me -p {RANDOM} h",
         f"//npm.example/:_authToken={RANDOM}",
         f"//r.example/:_auth={RANDOM}",
         f'{{"auths": {{"r.example": {{"auth": "{RANDOM}"}}}}}}',
@@ -451,6 +456,11 @@ def test_a_secret_that_is_encoded_or_of_a_program(text: str) -> None:
             "docker run -u 1000:1000 image",
             "hf-token:latest",
         ),
+        *("mysql -u root -p runs", "mysql -P3306 --port 3306 -p$X", "mysqladmin -p'$X' ping"),
+        *("docker login -u me --password-stdin", "docker run -p 8080:80 mysql:8", "mkdir -p a"),
+        *("docker login -p $X h", "redis-cli -a $X", "redis-cli ping", "mongo -p -u me h"),
+        *("tvly-your-api-key-of-the-search-tool", "sb_secret_name_of_the_key_in_the_store", "pa-1"),
+        *("sbp_model_of_the_second_stage", "pcsk_id_and_secret", "xai-grok-2-latest", "r8_scale"),
         *("-----BEGIN CERTIFICATE-----\nTUlJ", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"),
         *("--boi-token <boi>", "draft_token: <d>", "https://h/a%20b?x=%2F", "<token></token>"),
     ],
@@ -466,12 +476,17 @@ def test_a_switch_with_the_name_of_a_secret() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["AWS_BEARER_TOKEN_BEDROCK", "VAULT_SECRET_ID", "VAULT_UNSEAL_KEY", "ENCRYPT_KEY", "_auth"],
+    [
+        *("AWS_BEARER_TOKEN_BEDROCK", "VAULT_SECRET_ID", "VAULT_UNSEAL_KEY", "ENCRYPT_KEY"),
+        *("_auth", "SUPABASE_SERVICE_ROLE_KEY", "SNOWFLAKE_PASSWORD", "LANGFUSE_SECRET_KEY"),
+    ],
 )
 def test_more_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["BEARER_TOKEN_FILE", "secret-id", "draft_token", "speech-token"])
+@pytest.mark.parametrize(
+    "name", ["BEARER_TOKEN_FILE", "secret-id", "draft_token", "speech-token", "LANGFUSE_PUBLIC_KEY"]
+)
 def test_more_names_that_are_not(name: str) -> None:
     assert not is_secret_name(name)

@@ -105,6 +105,7 @@ def test_what_a_run_has_cost_in_places_it_has_left_is_added() -> None:
     cost = run_cost(msgspec.structs.replace(record(cost=COST), placements=placements))
     assert cost is not None
     assert (cost.dollars, cost.elsewhere, cost.seconds) == (11.75, 1.75, 1800.0)
+    assert cost.note == "without the unknown cost in us-west1"
     waiting = msgspec.structs.replace(
         record(cost=COST), placements=placements, started=None, ended=None
     )
@@ -113,7 +114,7 @@ def test_what_a_run_has_cost_in_places_it_has_left_is_added() -> None:
     assert (cost.dollars, cost.elsewhere, cost.seconds, cost.unknown) == (1.75, 1.75, 0.0, None)
     stays = run_cost(msgspec.structs.replace(record(cost=COST), placements=[here]))
     assert stays is not None
-    assert (stays.dollars, stays.elsewhere) == (10.0, None)
+    assert (stays.dollars, stays.elsewhere, stays.note) == (10.0, None, None)
 
 
 def test_a_run_that_goes_on_has_cost_its_time_until_now() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from rsctl.findings import RsctlError
 from rsctl.images.build_errors import FailureDetails, of_dockerfile
-from rsctl.images.events import BuildEvent, BuildOutput, output_or_finding
+from rsctl.images.events import BuildEvent, BuildOutput, check_build, output_or_finding
 from rsctl.images.progress import CLASSIC, BuildKitProgress, BuildOutputReader, StepwiseProgress
 from rsctl.images.recipe import Recipe
 
@@ -40,6 +40,10 @@ class BuildLog:
     def add_line(self, line: str) -> None:
         """Show a line of rsctl's own, which is not part of the log."""
         self._show(BuildOutput(line))
+
+    def check(self) -> None:
+        """Raise the error of a `CheckedShow` if the build must end."""
+        check_build(self._show)
 
     def feed(self, block: bytes) -> None:
         """The next piece of the log."""

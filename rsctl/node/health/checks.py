@@ -45,8 +45,9 @@ def run_checks(cluster: Cluster, environ: Mapping[str, str]) -> None:
     checks = read_checks(environ)
     if cluster.role != "worker" or not (checks.network or checks.gpu or checks.cpu):
         return
-    if is_loopback(cluster.own_host):  # a rehearsal has the figures of the cloud's machines
-        checks = checks._replace(gbps=None, gpus=None)
+    if is_loopback(cluster.own_host) or environ.get("RSCTL_TARGET") == "compose":
+        # A rehearsal has the figures of the cloud's machines.
+        checks = checks._replace(gbps=None, gpus=None, is_one_machine=True)
     readings, problems = _run(cluster, checks, environ)
     shown = [*readings.items()]
     for begin in range(0, len(shown), _ENTRIES):

@@ -139,7 +139,7 @@ def lead(
         nodes = [_numbers(readings) for readings in measured]
         if checks.network and count > 1:
             _measure_network(members, nodes, send, [address, *members.addresses])
-        slow_now = slow_rates(nodes)
+        slow_now = slow_rates(nodes, checks)
         slow = slow_now if number == 0 else slow & slow_now
         if not slow or measurer.until - time.monotonic() < _ROUND_SECONDS:
             break

@@ -26,8 +26,8 @@ FULL_DISK = "node-disk"
 Readings = Mapping[str, float]
 
 _LEAST_OF_MEDIAN = 0.5
-"""Nodes of one machine type differ by a few percent; processes that share a machine for tests by
-30 % and more (`benchmarks/checks.py`)."""
+"""Nodes of one machine type differ by a few percent; processes that share a machine differ by 30 %
+and more (`benchmarks/checks.py`)."""
 
 _LEAST_OF_MEDIAN_OF_GPUS = 0.7
 """GPUs have no other load, and differ less."""
@@ -87,12 +87,15 @@ class NodeProblem(NamedTuple):
     is_error: bool = True
 
 
-def slow_rates(nodes: Sequence[Readings]) -> frozenset[Slow]:
-    """The rates far below the median of the other nodes, or of all other GPUs."""
+def slow_rates(nodes: Sequence[Readings], checks: Checks) -> frozenset[Slow]:
+    """The rates far below the median of the other nodes, or of all other GPUs. Of nodes that share
+    one machine, only GPUs are compared.
+    """
     families: dict[str, list[tuple[Slow, float]]] = {}
     for index, readings in enumerate(nodes):
         for name, value in readings.items():
-            if _family(name) in _RATES:
+            is_judged = not checks.is_one_machine or name.startswith("cuda")
+            if _family(name) in _RATES and is_judged:
                 families.setdefault(_family(name), []).append((Slow(index, name), value))
     return frozenset(
         slow

@@ -18,13 +18,17 @@ NAMES = ("network", "gpu", "cpu")
 
 
 class Checks(NamedTuple):
-    """The checks of a node. `gbps` and `gpus` are the catalogue's figures, None if not known."""
+    """The checks of a node. `gbps` and `gpus` are the catalogue's figures, None if not known.
+
+    Nodes that share one machine also share its processors and network, so their rates say nothing.
+    """
 
     network: bool = False
     gpu: bool = False
     cpu: bool = False
     gbps: float | None = None
     gpus: float | None = None
+    is_one_machine: bool = False
 
 
 def write_checks(checks: Checks) -> str:

@@ -184,6 +184,16 @@ start on Vertex AI (StartError).
 """
 
 
+_MINUS_ONE = 255
+_EXIT = note(
+    "exit",
+    "the program ended with exit code 255, as after sys.exit(-1), and its log does not say why",
+    "print the reason where the program exits, such as at exit(-1); in a shell script, `set -x` "
+    "prints the last command; ssh ends so if it cannot connect",
+)
+"""The cause of a failure with this exit code that has no other one."""
+
+
 def known_causes(
     lines: Sequence[str],
     exit_code: int,
@@ -238,7 +248,7 @@ def known_causes(
     found = found or [_advised(each) for each in general[:1]]
     known = _ENDINGS.get(signal or exit_code)
     found = _with_warning(found, whole) or _unknown(lines, reported, earlier, signal, known)
-    return found or _ended_from_outside(signal)
+    return found or _ended_from_outside(signal) or ([_EXIT] if exit_code == _MINUS_ONE else [])
 
 
 def _before_abort(lines: Sequence[str], signal: str | None) -> Sequence[str]:

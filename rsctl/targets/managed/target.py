@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from threading import get_ident
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,8 @@ class ManagedTarget:
         """Provide the image, then send the request; leaves a run alone that another process
         submits.
         """
+        from rsctl.images.events import CheckedShow  # which a plan does not need
+
         plan = submission.plan
         folder = RunFolder(plan.run)
         lock = folder.begin(_description(submission, self.restart_limit(submission)))
@@ -69,6 +72,8 @@ class ManagedTarget:
             return
         try:
             record()
+            if folder.last_request() is None:  # otherwise there may be a job to cancel
+                show = CheckedShow(show, folder.require_start)
             image = self._provide(submission, show)
             folder.note_image(image)
             if submission.alternatives:
@@ -198,10 +203,12 @@ class ManagedTarget:
         return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
-        """Ask the job to end, and prevent moves of the run."""
+        """Ask the job to end, and prevent moves of the run; a build of its image ends."""
         from rsctl.runs.placements import request_cancel
 
         request_cancel(_open_store(), run)
+        with suppress(RsctlError):  # on a full disk the job is cancelled as soon as it exists
+            RunFolder(run).note_cancel()
         job = self.find_job(run)
         if job is not None:
             cancel_job(job)

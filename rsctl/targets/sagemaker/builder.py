@@ -14,6 +14,7 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Upload
 from rsctl.clients.storage.s3 import S3Bucket
+from rsctl.findings import ExitCode, RsctlError
 from rsctl.images.events import BuildEvent
 from rsctl.images.recipe import Recipe
 from rsctl.images.remote.archive import object_name, pack_context
@@ -57,7 +58,10 @@ class CodeBuild:
         self._aws = Aws(endpoints, options.first_region, _ROLE, _find_known)
 
     def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
-        """Build and push; the digest. Raises RsctlError. Ctrl-C stops the build."""
+        """Build and push; the digest. Raises RsctlError.
+
+        Ctrl-C and the cancellation of the run stop the build.
+        """
         log = BuildLog(show)
         with pack_context(recipe) as context:
             location = self._stage(context, log)
@@ -65,8 +69,9 @@ class CodeBuild:
         try:
             log.add_line(f"CodeBuild {build['id']}")
             end = self._follow(build["id"], log)
-        except KeyboardInterrupt:
-            self._aws.request("codebuild", "stop_build", {"id": build["id"]})
+        except (KeyboardInterrupt, RsctlError) as problem:
+            if not isinstance(problem, RsctlError) or problem.exit_code is ExitCode.CANCELLED:
+                self._aws.request("codebuild", "stop_build", {"id": build["id"]})
             raise
         if end.get("buildStatus") != "SUCCEEDED":
             raise build_error(end, recipe, log)
@@ -104,6 +109,7 @@ class CodeBuild:
         """Show phases and log until the build has ended and its log is complete."""
         stream, shown, quiet = LogStream(self._aws), 0, 0
         for _ in self._retries.polls():
+            log.check()
             answer = self._aws.request("codebuild", "batch_get_builds", {"ids": [identity]})
             build: Build = answer["builds"][0]
             phases = build.get("phases", [])

@@ -33,7 +33,7 @@ class SlurmJob:
         """See CloudJob."""
         states = self._states()
         record = self._record(states)
-        if states.ended is None and (record is None or record.state not in _GOING):
+        if record is None or record.state not in _GOING:
             states = self._states()  # what the job has written since before its end
         expected = None
         if record is not None and record.state == "PENDING":

@@ -158,10 +158,12 @@ def status_of(
         # A controller that was away at the job's end takes its node for failed, or queues the job
         # again (seen with 24.11), and such a start of it does nothing, see batch.sh.
         return _of_states(states)
-    ended = states.ended if states.restart == record.restarts else None
+    is_present = states.restart == record.restarts  # not of an earlier start
+    ended = states.ended if is_present else None
+    is_running = is_present and states.running is not None
     if state is JobState.QUEUED:
         reason = _pending_reason(record, expected) or reason
-    elif state is JobState.RUNNING and states.running is None and record.state == "RUNNING":
+    elif state is JobState.RUNNING and not is_running and record.state == "RUNNING":
         state, reason = JobState.STARTING, "its nodes prove the shared folder"
     elif ended and ended.reason == "time-limit" and state in (JobState.FAILED, JobState.SUCCEEDED):
         if ended.code:

@@ -49,7 +49,7 @@ class CloudBuild:
         """Build and push; the digest. Raises RsctlError.
 
         If a build of the same recipe is in progress, it is followed instead of starting another.
-        Only a build that this call started is cancelled by Ctrl-C.
+        Only a build that this call started is cancelled by Ctrl-C, and with its run.
         """
         log = BuildLog(show)
         before = self._find(recipe)
@@ -65,6 +65,10 @@ class CloudBuild:
                 self._cancel(_id(build))
             raise
         except RsctlError as problem:
+            if problem.exit_code is ExitCode.CANCELLED:
+                if is_ours:
+                    self._cancel(_id(build))
+                raise
             message = f"build {_id(build)} may still run"
             joinable = note("build-runs", message, "run the command again to join it")
             raise RsctlError(problem.exit_code, *problem.findings, joinable) from None
@@ -118,6 +122,7 @@ class CloudBuild:
         """Show the log until the build has ended and its log is complete."""
         name, read, quiet = f"{self._staging.folder}logs/log-{build}.txt", 0, 0
         for _ in self._retries.polls():
+            log.check()
             state: Build = self._google.request("GET", f"{self._builds}/{build}").json()
             quiet += 1
             while block := self._storage.read(name, read):

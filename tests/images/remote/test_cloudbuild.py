@@ -9,10 +9,10 @@ import zipfile
 
 import pytest
 
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.context import BuildContext, ContextEntry
 from rsctl.images.dockerfile_base import DockerfileBase
-from rsctl.images.events import BuildEvent, BuildOutput, BuildStep
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, CheckedShow
 from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
@@ -215,6 +215,20 @@ def test_an_interruption_cancels_the_build(
     screen.at = interrupt
     with pytest.raises(KeyboardInterrupt):
         cloud_build().build(Tiny(), screen)
+    assert [build["status"] for build in google.builds()] == ["CANCELLED"]
+
+
+def test_a_cancellation_of_the_run_ends_a_silent_build(
+    google: CloudBuildEmulator, docker: FakeDocker, screen: Screen
+) -> None:
+    docker.build("while :; do sleep 0.05; done")
+
+    def check() -> None:
+        if google.count(GET) > 2:
+            raise RsctlError(ExitCode.CANCELLED, error("interrupted", "cancelled"))
+
+    with pytest.raises(RsctlError, match=r"^cancelled$"):
+        cloud_build().build(Tiny(), CheckedShow(screen, check))
     assert [build["status"] for build in google.builds()] == ["CANCELLED"]
 
 

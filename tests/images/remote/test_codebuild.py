@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from rsctl.findings import RsctlError
-from rsctl.images.events import BuildEvent, BuildOutput, BuildStep
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.events import BuildEvent, BuildOutput, BuildStep, CheckedShow
 from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.codebuild import CodeBuildEmulator
 
@@ -104,6 +104,20 @@ def test_an_interruption_stops_the_build(
     screen.at = interrupt
     with pytest.raises(KeyboardInterrupt):
         code_build().build(Tiny(), screen)
+    assert [build["buildStatus"] for build in aws.builds()] == ["STOPPED"]
+
+
+def test_a_cancellation_of_the_run_ends_a_silent_build(
+    aws: CodeBuildEmulator, docker: FakeDocker, screen: Screen
+) -> None:
+    docker.build("while :; do sleep 0.05; done")
+
+    def check() -> None:
+        if aws.count(GET) > 2:
+            raise RsctlError(ExitCode.CANCELLED, error("interrupted", "cancelled"))
+
+    with pytest.raises(RsctlError, match=r"^cancelled$"):
+        code_build().build(Tiny(), CheckedShow(screen, check))
     assert [build["buildStatus"] for build in aws.builds()] == ["STOPPED"]
 
 

@@ -14,7 +14,7 @@ Readings = dict[str, float]
 
 
 def judged(nodes: list[Readings], checks: Checks = ALL) -> list[NodeProblem]:
-    return problems(nodes, slow_rates(nodes), checks, NAMES[: len(nodes)])
+    return problems(nodes, slow_rates(nodes, checks), checks, NAMES[: len(nodes)])
 
 
 def found(nodes: list[Readings], checks: Checks = ALL) -> list[tuple[int, str, str, bool]]:
@@ -40,10 +40,19 @@ def test_nodes_that_differ_as_usual_are_not_named(rates: tuple[float, ...]) -> N
     assert judged([{"copy_gbs": rate} for rate in rates]) == []
 
 
+def test_nodes_of_one_machine_are_not_compared_but_their_gpus_are() -> None:
+    """They share its processors: what one of them gets, another one lacks."""
+    slow = {"matmul_gflops": 1.0, "copy_gbs": 1.0, "send_gbps": 0.1, "cuda0.copy_gbs": 300.0}
+    fast = {name: 10 * rate for name, rate in slow.items()}
+    checks = ALL._replace(is_one_machine=True)
+    [problem] = judged([slow, fast, fast], checks)
+    assert problem.message.startswith("worker-0 on gpu-0: GPU 0 copies memory at 300 GB/s")
+
+
 def test_gpus_of_all_nodes_are_compared() -> None:
     nodes = [{f"cuda{gpu}.matmul_tflops": 600.0 for gpu in range(2)} for _ in range(2)]
     nodes[1]["cuda1.matmul_tflops"] = 400.0
-    assert slow_rates(nodes) == {Slow(1, "cuda1.matmul_tflops")}
+    assert slow_rates(nodes, ALL) == {Slow(1, "cuda1.matmul_tflops")}
     assert found(nodes)[0][2] == (
         "worker-1 on gpu-1: GPU 1 multiplies matrices at 400 TFLOP/s, and the median of the other "
         "GPUs is 600"
@@ -51,7 +60,7 @@ def test_gpus_of_all_nodes_are_compared() -> None:
 
 
 def test_one_slow_gpu_of_a_single_node_is_found() -> None:
-    assert slow_rates([{"cuda0.copy_gbs": 1000.0, "cuda1.copy_gbs": 300.0}]) == {
+    assert slow_rates([{"cuda0.copy_gbs": 1000.0, "cuda1.copy_gbs": 300.0}], ALL) == {
         Slow(0, "cuda1.copy_gbs")
     }
 

@@ -184,6 +184,7 @@ def test_a_missing_module_of_a_package_that_is_found_needs_another_version() -> 
         (1, "SIGBUS", ["shared-memory"]),
         (2, None, ["arguments"]),
         (1, None, []),
+        (255, None, ["exit"]),
         (1, "SIGTERM", ["signal"]),
         (143, None, ["signal"]),
         (1, "SIGHUP", ["signal"]),
@@ -195,6 +196,14 @@ def test_without_a_message_the_way_it_ended_tells(
     exit_code: int, signal: str | None, codes: list[str]
 ) -> None:
     assert [cause.code for cause in known_causes([], exit_code, signal)] == codes
+
+
+def test_exit_code_255_is_a_cause_only_if_the_log_has_none() -> None:
+    [cause] = known_causes(["step 1", "done"], 255, None)
+    assert "sys.exit(-1), and its log does not say why" in cause.message
+    assert "print the reason where the program exits" in (cause.remedy or "")
+    for line in ("Error: cannot open the split", "ValueError: x", "bash: x: command not found"):
+        assert [each.code for each in known_causes([line], 255, None)] != ["exit"]
 
 
 def test_a_signal_from_outside_has_a_remedy_unless_the_log_says_more() -> None:

@@ -9,9 +9,10 @@ from time import time
 import msgspec
 import pytest
 
-from rsctl.findings import JobState
+from rsctl.findings import ExitCode, JobState, RsctlError
+from rsctl.images.events import BuildOutput, Show
 from rsctl.job.job import Image, Job, RunBlock
-from rsctl.runs.folder import RunFolder
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
@@ -55,6 +56,35 @@ def test_a_submission_that_was_interrupted_leaves_no_job(
     cloud: FakeCloud, target: FakeTarget
 ) -> None:
     assert submitted(cloud, target, KeyboardInterrupt).url == URL
+    assert cloud.cancelled
+
+
+class Building(FakeTarget):
+    """A target whose image is being built as another process cancels the run."""
+
+    def have_image(self, submission: Submission, show: Show) -> str:
+        show(BuildOutput("before"))
+        self.cancel(submission.plan.run)
+        show(BuildOutput("after"))
+        return "image"
+
+
+def test_a_cancellation_ends_the_build_and_no_job_is_made(cloud: FakeCloud) -> None:
+    with pytest.raises(RsctlError, match="another process has cancelled t-bbbbbb") as caught:
+        submitted(cloud, Building(cloud), Killed)
+    assert caught.value.exit_code is ExitCode.CANCELLED
+    assert "create" not in cloud.calls
+
+
+def test_a_cancellation_of_a_run_that_may_have_a_job_does_not_end_the_build(
+    cloud: FakeCloud,
+) -> None:
+    """An earlier request has had no answer: the same one finds its job, which is then cancelled."""
+    description = RunDescription(run="t-bbbbbb", target="vertex", request={}, replicas=[])
+    RunFolder("t-bbbbbb").create(description)
+    requested_before("t-bbbbbb", 1)
+    submitted(cloud, Building(cloud), KeyboardInterrupt)
+    assert "create" in cloud.calls
     assert cloud.cancelled
 
 

@@ -167,6 +167,14 @@ def test_a_job_without_ranks_is_starting(state: str) -> None:
     assert status.state == ("starting" if state == "RUNNING" else "running")
 
 
+def test_a_requeued_job_whose_script_has_written_nothing_yet_is_starting() -> None:
+    """Its ranks ran in its earlier start. As running, and then starting, it would count twice."""
+    begun = read_states(BEGUN + "2026-11-27T10:00:09.000000Z ended 143 ended\n")
+    status = status_of(JobRecord(7, "RUNNING", restarts=1), begun)
+    assert status is not None
+    assert (status.state, status.attempt) == ("starting", 2)
+
+
 def test_a_node_without_memory() -> None:
     status = status_of(JobRecord(7, "OUT_OF_MEMORY"), read_states(BEGUN))
     assert status is not None

@@ -45,7 +45,7 @@ class EndsInBetween:
         assert folder
         return {part.path: "".join(self._rows[: self._shown]).encode() for part in parts}
 
-    def job(self, job: int) -> JobRecord:
+    def job(self, job: int) -> JobRecord | None:
         self._shown = len(self._rows)
         return JobRecord(job, "FAILED", name="t-1", exit_code="75:0")
 
@@ -53,6 +53,26 @@ class EndsInBetween:
 def test_a_job_that_ends_while_rsctl_asks() -> None:
     job = SlurmJob(JobAddress("local", "c", 7, "/s/t-1"), cast("Cluster", EndsInBetween()))
     assert [finding.code for finding in job.status().findings] == ["node-failed"]
+
+
+class EndsForgotten(EndsInBetween):
+    """A cluster whose requeued job succeeds, and is forgotten, after its file has been read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        again = "2026-11-27T10:01:00.000000Z started c/7 1 gpu-1\n"
+        done = "2026-11-27T10:01:09.000000Z ended 0 done\n"
+        self._rows = [*STATES.replace("75 done", "143 ended").splitlines(True), again, done]
+        self._shown = 4
+
+    def job(self, job: int) -> None:
+        self._shown = len(self._rows)
+
+
+def test_a_requeued_job_that_slurm_forgets_while_rsctl_asks() -> None:
+    job = SlurmJob(JobAddress("local", "c", 7, "/s/t-1"), cast("Cluster", EndsForgotten()))
+    status = job.status()
+    assert (status.state, status.attempt, status.reason) == ("succeeded", 2, None)
 
 
 def test_a_dead_node_of_a_job_that_slurm_has_forgotten() -> None:
