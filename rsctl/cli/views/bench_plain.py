@@ -154,7 +154,7 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
     """The next commands to type."""
     if exit_code == ExitCode.INTERRUPTED:
         return [
-            f"{bench.id} continues; the runs in progress are not cancelled. Show it: rsctl bench "
+            f"{bench.id} is not complete; runs in progress are not cancelled. Show it: rsctl bench "
             f"status {bench.id}   continue: {bench.record.command()}   cancel: rsctl bench cancel "
             f"{bench.id}"
         ]
