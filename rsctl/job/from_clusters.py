@@ -97,6 +97,7 @@ _SLURM_KEYS = {
     **{"reservation": "reservation", "constraint": "constraint", "switches": "switches"},
     **{"licenses": "licenses"},
 }
+_GPUS = re.compile(r"(?:[A-Za-z0-9][\w.-]*)?:\d+|:[A-Za-z][\w.-]*")
 _MEMORY = ("mem", "mem_per_gpu", "mem_per_cpu")
 
 
@@ -287,6 +288,9 @@ def _gpus(options: Options, nodes: int, each: int) -> tuple[str, int]:
     kind, _, count = (of_node or in_all or of_task).rpartition(":")
     if not count:
         return "", 0
+    if not _GPUS.fullmatch(f"{kind}:{count}"):
+        given = of_node or in_all or of_task
+        unsupported("srun", f"{given!r} is not [TYPE:]COUNT of GPUs", "correct the command")
     kind, number = (kind, int(count)) if count.isdigit() else (count, 1)
     if of_node:
         return kind, number
