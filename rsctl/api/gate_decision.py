@@ -41,8 +41,9 @@ class PreparedGate:
         confirm, alpha = rules.confirm, rules.alpha
         predictions = forecast(self.baseline, rules.floors, cells, repeat, confirm, alpha)
         remarks = [metric.in_words() for metric in predictions]
-        if self.candidate.prepared is not None:
-            remarks.append(format_cost(self.baseline, cells, repeat))
+        if (prepared := self.candidate.prepared) is not None:
+            cost = format_cost(self.baseline, cells, repeat)
+            remarks += self.candidate.cost_remarks(prepared.plan.new_bench(repeat), cost)
         return remarks
 
     def require_comparable(self, must_have_all_cells: bool = True) -> None:

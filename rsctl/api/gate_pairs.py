@@ -66,8 +66,8 @@ class PreparedPairs:
         remarks = [metric.in_words() for metric in forecasts]
         plans = [cell.submission for cell in self.plan.cells]
         timeout, is_billed = self.plan.job.limits.timeout, self.plan.rehearsal is None
-        remarks.append(format_paired_cost(known, plans, repeat, timeout, is_billed))
-        return remarks
+        cost = format_paired_cost(known, plans, repeat, timeout, is_billed)
+        return remarks + self.candidate.cost_remarks(self.plan.new_bench(repeat), cost)
 
     def measure(self, run: RunBench = just_run) -> PairedResults:
         """Run the remaining runs of both sides; their samples. Raises RsctlError."""

@@ -219,6 +219,13 @@ class Benches:
         """One bench by its id, or None."""
         return next(iter(self._benches("WHERE id=?", bench)), None)
 
+    def succeeded(self, definition: str, repeat: int) -> int:
+        """How many runs have succeeded of so many repetitions of the bench that `claim` continues."""
+        which = "WHERE definition=? ORDER BY created DESC, id LIMIT 1"
+        found = [bench.latest() for bench in self._benches(which, definition)]
+        trials = [trial for latest in found for trial in latest.values()]
+        return sum(t.repetition < repeat and t.state is JobState.SUCCEEDED for t in trials)
+
     def of_definition(self, definition: str) -> list[str]:
         """The IDs of the benches that measure the same."""
         return [bench.bench for bench in self._benches("WHERE definition=?", definition)]

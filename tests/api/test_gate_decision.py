@@ -19,12 +19,14 @@ JOB = ["job.yaml", "--set", "a=b c"]
 
 def gate(rules: GateRules, is_planned: bool = True) -> PreparedGate:
     """A gate whose baseline was measured otherwise."""
-    planned: Any = SimpleNamespace(plan=SimpleNamespace(fingerprints=list))
+    plan = SimpleNamespace(fingerprints=list, new_bench=lambda repeat: repeat)
+    planned: Any = SimpleNamespace(plan=plan)
     candidate: Any = SimpleNamespace(
         prepared=planned if is_planned else None,
         cells=[],
         job_arguments=JOB,
         repeat=lambda asked: asked or 5,
+        cost_remarks=lambda bench, cost: [cost] * (bench == 3),
     )
     return PreparedGate(candidate, Results(label="the baseline", kind="bench"), rules)
 

@@ -73,6 +73,23 @@ def test_the_same_definition_is_the_same_bench_until_asked_for_another(store: St
     assert benches.claim(bench_of(), new=True).bench != first.bench
 
 
+def test_the_runs_that_a_continued_bench_has_already(store: Store) -> None:
+    benches = Benches(store)
+    bench = benches.claim(bench_of(repeat=3))
+    assert benches.succeeded("d1", 3) == 0
+    for one in (
+        trial(0, 0, JobState.SUCCEEDED),
+        trial(0, 1, JobState.FAILED),
+        trial(0, 1, JobState.SUCCEEDED, attempt=1),
+        trial(1, 0, JobState.SUCCEEDED),
+        trial(1, 0, JobState.FAILED, attempt=1),
+        trial(1, 2, JobState.SUCCEEDED),
+    ):
+        benches.begin(bench.bench, one)
+    assert [benches.succeeded("d1", repeat) for repeat in (1, 2, 3)] == [1, 2, 3]
+    assert benches.succeeded("d2", 3) == 0
+
+
 def test_a_job_file_names_its_latest_bench(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
