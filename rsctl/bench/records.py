@@ -220,7 +220,7 @@ class Benches:
         return next(iter(self._benches("WHERE id=?", bench)), None)
 
     def succeeded(self, definition: str, repeat: int) -> int:
-        """How many runs have succeeded of so many repetitions of the bench that `claim` continues."""
+        """How many runs have succeeded of the first repetitions of the bench to continue."""
         which = "WHERE definition=? ORDER BY created DESC, id LIMIT 1"
         found = [bench.latest() for bench in self._benches(which, definition)]
         trials = [trial for latest in found for trial in latest.values()]
