@@ -63,7 +63,8 @@ _SRUN = spec(
     "job_name export nodelist chdir output error input mpi cpu_bind gpu_bind distribution switches "
     "segment licenses begin comment dependency wait jobid het_group container_image "
     "container_mounts container_workdir container_name mail_type mail_user network nice "
-    "ntasks_per_gpu threads_per_core hint signal tmp wckey priority open_mode mincpus",
+    "ntasks_per_gpu threads_per_core hint signal tmp wckey priority open_mode mincpus "
+    "accel_bind mem_bind gres_flags cpu_freq gpu_freq cores_per_socket sockets_per_node",
 )
 _SRUN_SHORT = {
     **{"N": "nodes", "n": "ntasks", "c": "cpus_per_task", "G": "gpus", "p": "partition"},

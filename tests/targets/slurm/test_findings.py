@@ -268,6 +268,7 @@ def test_an_option_that_rsctl_needs_is_refused(tmp_path: Path, program: str, opt
         *("--segment=2", "--mem-per-gpu=1G", "--mem-per-cpu=1G", "--mem=0", "-L a:1", "--requeue"),
         *("--signal=B:USR1@90", "--open-mode=append", "--het-group=0", "-s", "--exact", "-c 4"),
         *("--mail-type=ALL", "--dependency=afterok:1", "--ntasks-per-gpu=1", "--nice=1"),
+        *("--accel-bind=gn", "--mem-bind=local", "--gres-flags=enforce-binding", "--cpu-freq=High"),
     ],
 )
 def test_init_writes_no_option_of_srun_that_a_plan_refuses(tmp_path: Path, option: str) -> None:
