@@ -96,16 +96,6 @@ class Candidate:
         file = self._record.file
         return os.path.relpath(file) if file not in ("", "-") else None
 
-    def cost_remarks(self, bench: BenchRecord, cost: str) -> list[str]:
-        """The cost of a bench's runs, and how many of them are done; empty if no run remains."""
-        with closing(Store()) as store:
-            done = Benches(store).succeeded(bench.definition, bench.repeat)
-        if self._new or not done:
-            return [cost]
-        has = "has" if done == 1 else "have"
-        is_left = done < len(bench.cells) * bench.repeat
-        return [f"{cost}; {done} of them {has} already succeeded"] if is_left else []
-
     def repeat(self, asked: int | None) -> int:
         """How often each cell is run."""
         return asked or REPEAT if self.prepared else self._record.repeat
@@ -216,6 +206,17 @@ class Candidate:
         run(PreparedBench(job, part), bench)
         bench.reload()
         return bench.results()
+
+
+def cost_remarks(candidate: Candidate, bench: BenchRecord, cost: str) -> list[str]:
+    """The cost of a bench's runs, and how many of them are done; empty if no run remains."""
+    with closing(Store()) as store:
+        done = Benches(store).succeeded(bench.definition, bench.repeat)
+    if candidate.new or not done:
+        return [cost]
+    has = "has" if done == 1 else "have"
+    is_left = done < len(bench.cells) * bench.repeat
+    return [f"{cost}; {done} of them {has} already succeeded"] if is_left else []
 
 
 def open_candidate(

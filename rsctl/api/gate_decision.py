@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from rsctl.api.comparison import results_of
-from rsctl.api.gate_candidate import Candidate, RunBench, just_run
+from rsctl.api.gate_candidate import Candidate, RunBench, cost_remarks, just_run
 from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.baseline import require_measured
 from rsctl.bench.baseline_files import is_location
@@ -43,7 +43,7 @@ class PreparedGate:
         remarks = [metric.in_words() for metric in predictions]
         if (prepared := self.candidate.prepared) is not None:
             cost = format_cost(self.baseline, cells, repeat)
-            remarks += self.candidate.cost_remarks(prepared.plan.new_bench(repeat), cost)
+            remarks += cost_remarks(self.candidate, prepared.plan.new_bench(repeat), cost)
         return remarks
 
     def require_comparable(self, must_have_all_cells: bool = True) -> None:

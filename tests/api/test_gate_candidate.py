@@ -11,7 +11,7 @@ import pytest
 
 from rsctl.api import gate_candidate
 from rsctl.api.bench_handle import Bench
-from rsctl.api.gate_candidate import Candidate, open_candidate
+from rsctl.api.gate_candidate import Candidate, cost_remarks, open_candidate
 from rsctl.bench.records import Against, Benches, BenchRecord
 from rsctl.bench.results import Results, Series
 from rsctl.findings import ExitCode, RsctlError, error
@@ -90,7 +90,7 @@ def test_the_cost_is_that_of_runs_that_remain(
 ) -> None:
     monkeypatch.setattr(Benches, "succeeded", lambda _, definition, repeat: done)
     bench = record(repeat=2, cells=[{"a": 1}, {"a": 2}])
-    assert Candidate(bench, None, new).cost_remarks(bench, "4 runs") == remarks
+    assert cost_remarks(Candidate(bench, None, new), bench, "4 runs") == remarks
 
 
 def test_rules_may_be_a_mapping_or_texts() -> None:

@@ -26,7 +26,6 @@ def gate(rules: GateRules, is_planned: bool = True) -> PreparedGate:
         cells=[],
         job_arguments=JOB,
         repeat=lambda asked: asked or 5,
-        cost_remarks=lambda bench, cost: [cost] * (bench == 3),
     )
     return PreparedGate(candidate, Results(label="the baseline", kind="bench"), rules)
 
@@ -135,6 +134,7 @@ def test_what_repetitions_can_detect_and_what_they_cost(
 
     monkeypatch.setattr(gate_decision, "forecast", forecast)
     monkeypatch.setattr(gate_decision, "format_cost", lambda *given: f"cost of {given[1:]}")
+    monkeypatch.setattr(gate_decision, "cost_remarks", lambda *given: [given[2]] * (given[1] == 3))
     made = gate(GateRules(repeat=3, confirm=2, looks=2), is_planned)
     assert made.remarks() == ["it detects 5 %", *(["cost of ([], 3)"] if is_planned else [])]
     assert asked == [([], 3, 2, made.rules.alpha)]
