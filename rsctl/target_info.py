@@ -178,6 +178,8 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     billing: Optional[str] = None
     """How a request is billed: a function of the request that returns a
     `rsctl.estimate.costs.billing.Billing`."""
+    has_spot_prices: bool = True
+    """Whether spot machines have prices of their own. Otherwise fewer seconds are billed."""
     quota: Optional[Quota] = None
     """How fast a bench may submit and poll."""
 

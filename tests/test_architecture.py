@@ -134,6 +134,7 @@ _EXCEPTIONS = {
     "rsctl.cli.build_image": "help",
     "rsctl.cli.catalog": "help",
     "rsctl.cli.emulate": "help",
+    "rsctl.job.from_command": "libraries by which a script submits jobs itself",
     "rsctl.job.inputs": "the description of a key",
     "rsctl.job.job": "the descriptions of keys",
     "rsctl.estimate.catalog.images": "a remedy that names images",

@@ -14,6 +14,7 @@ from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, s
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
 from rsctl.estimate.advice.calibration import Calibration
 from rsctl.estimate.advice.communication import Communication, exchange_alone, sharded_communication
+from rsctl.estimate.advice.inputs import has_spot_price
 from rsctl.estimate.advice.profile import DTYPE_BYTES, Profile
 from rsctl.estimate.advice.recommendation import Advice, make_advice
 from rsctl.estimate.advice.situation import Situation
@@ -224,6 +225,8 @@ def _assumptions(spec: Job, situation: Situation) -> list[str]:
         assumptions.append("comm.hook is not modeled: gradients count at full size")
     if situation.reducer_machines and cluster.inside and cluster.shares_work:
         assumptions.append("each bucket is copied completely between GPU and host")
-    if situation.is_priced and spec.limits.spot:
+    if situation.is_priced and has_spot_price(spec, situation.target):
         assumptions.append("at spot prices, without the time lost to preemptions")
+    elif situation.is_priced and spec.limits.spot:
+        assumptions.append("at on-demand prices: spot machines are billed for fewer seconds")
     return assumptions

@@ -138,8 +138,12 @@ def _bits(info: TargetInfo, pool: Pool) -> float | None:
         return pool.gbps * 1e9
     if not info.is_managed:
         return None
-    message = f"the bandwidth of {pool.machine} is unknown, and advice requires it"
+    machine = pool.machine or f"{info.title}'s nodes"
+    message = f"the bandwidth of {machine} is unknown, and advice requires it"
     remedy = "use a machine whose bandwidth is in the catalogue"
+    if info.catalog is None:
+        remedy = "choose a target whose machines are in the catalogue; or target compose, with the "
+        remedy += "rate in targets.compose.network.bandwidth"
     raise RsctlError(ExitCode.USAGE, error("advise", message, remedy, "workers.machine"))
 
 

@@ -15,7 +15,9 @@ from rsctl.runs.store import Store
 
 
 def bench(reference: str) -> Bench:
-    """A bench by its id, a unique prefix or `@last`. Raises RsctlError if there is none."""
+    """A bench by its id, a unique prefix, `@last` or its job file. Raises RsctlError if there is
+    none.
+    """
     check_text("reference", reference)
     with closing(Store()) as store:
         return Bench(Benches(store).find(reference))

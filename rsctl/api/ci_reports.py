@@ -39,9 +39,13 @@ class CiReport(msgspec.Struct, frozen=True):
 
 
 def announce_reports(
-    reports: Sequence[CiReport], name: str, cells: Sequence[Cell], checks: Sequence[str] = ()
+    reports: Sequence[CiReport],
+    name: str,
+    cells: Sequence[Cell],
+    checks: Sequence[str] = (),
+    reason: str = junit.NOT_YET,
 ) -> None:
-    """Before anything runs: every cell and check is in the JUnit file, as an error.
+    """Before anything runs: every cell and check is in the JUnit file, as an error with a reason.
 
     A process that is killed in between leaves failures, not gaps, and no values of an earlier one.
     Raises RsctlError.
@@ -49,7 +53,7 @@ def announce_reports(
     for report in reports:
         if report.kind == "junit":
             names = [junit.runs_name(cell) for cell in cells]
-            write_file(report.path, junit.before(name, names, checks).encode())
+            write_file(report.path, junit.before(name, names, checks, reason).encode())
         else:
             _remove(report)
 

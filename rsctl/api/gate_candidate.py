@@ -208,6 +208,17 @@ class Candidate:
         return bench.results()
 
 
+def cost_remarks(candidate: Candidate, bench: BenchRecord, cost: str) -> list[str]:
+    """The cost of a bench's runs, and how many of them are done; empty if no run remains."""
+    with closing(Store()) as store:
+        done = Benches(store).succeeded(bench.definition, bench.repeat)
+    if candidate.new or not done:
+        return [cost]
+    has = "has" if done == 1 else "have"
+    is_left = done < len(bench.cells) * bench.repeat
+    return [f"{cost}; {done} of them {has} already succeeded"] if is_left else []
+
+
 def open_candidate(
     source: Judged,
     target: str | None = None,

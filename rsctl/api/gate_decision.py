@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from rsctl.api.comparison import results_of
-from rsctl.api.gate_candidate import Candidate, RunBench, just_run
+from rsctl.api.gate_candidate import Candidate, RunBench, cost_remarks, just_run
 from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.baseline import require_measured
 from rsctl.bench.baseline_files import is_location
@@ -41,8 +41,9 @@ class PreparedGate:
         confirm, alpha = rules.confirm, rules.alpha
         predictions = forecast(self.baseline, rules.floors, cells, repeat, confirm, alpha)
         remarks = [metric.in_words() for metric in predictions]
-        if self.candidate.prepared is not None:
-            remarks.append(format_cost(self.baseline, cells, repeat))
+        if (prepared := self.candidate.prepared) is not None:
+            cost = format_cost(self.baseline, cells, repeat)
+            remarks += cost_remarks(self.candidate, prepared.plan.new_bench(repeat), cost)
         return remarks
 
     def require_comparable(self, must_have_all_cells: bool = True) -> None:

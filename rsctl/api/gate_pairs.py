@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rsctl.api.bench_run import PreparedBench, claim
 from rsctl.api.gate_against import reopen_pairs
-from rsctl.api.gate_candidate import Candidate, RunBench, just_run
+from rsctl.api.gate_candidate import Candidate, RunBench, cost_remarks, just_run
 from rsctl.api.gate_packing import pair_and_pack
 from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Cell, Fingerprint, refusals
@@ -66,8 +66,8 @@ class PreparedPairs:
         remarks = [metric.in_words() for metric in forecasts]
         plans = [cell.submission for cell in self.plan.cells]
         timeout, is_billed = self.plan.job.limits.timeout, self.plan.rehearsal is None
-        remarks.append(format_paired_cost(known, plans, repeat, timeout, is_billed))
-        return remarks
+        cost = format_paired_cost(known, plans, repeat, timeout, is_billed)
+        return remarks + cost_remarks(self.candidate, self.plan.new_bench(repeat), cost)
 
     def measure(self, run: RunBench = just_run) -> PairedResults:
         """Run the remaining runs of both sides; their samples. Raises RsctlError."""

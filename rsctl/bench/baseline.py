@@ -100,7 +100,8 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
     """A baseline of what was measured: the job's metrics, the time and money of its runs, and the
     `required` metrics.
 
-    Raises RsctlError where a run has no data for one of the `required`: later gates were blind.
+    Raises RsctlError where a run has no data for one of the `required`, or a cell for any metric:
+    later gates could not check it.
     """
     require_measured(results)
     for name in required:
@@ -120,9 +121,9 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
         for series in results.series
         if series.known and (series.name in kept or not series.name.startswith("run."))
     ]
-    if not metrics:
-        reasons = [reason for runs in results.cells for reason in runs.lost]
-        raise _incomplete(results, "any metric", {}, reasons)
+    for runs in results.cells:
+        if all(metric.cell != runs.cell for metric in metrics):
+            raise _incomplete(results, "any metric", runs.cell, runs.lost)
     made = {"time": results.made or now(), "of": results.label}
     return Baseline(version=VERSION, fingerprint=results.fingerprint, made=made, metrics=metrics)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from time import sleep
 from typing import NamedTuple
 
-from rsctl.bench.git_files import commit_name
+from rsctl.bench.git_files import commit_name, fetch_remedy
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.context import BuildContext, copy_entries, source_entries
 from rsctl.images.git_checkout import CheckoutError, entries_of, make_repository, write_entries
@@ -141,8 +141,7 @@ def _commit_of(git: Git, repository: GitRepository, ref: str, use: str) -> str:
         return commit_name(git, repository, ref)
     except subprocess.CalledProcessError:
         why = f"{repository.top} has no such branch, tag or commit"
-        remedy = "a shallow clone does not have other branches: git fetch origin BRANCH"
-        raise _refused(use, ref, why, remedy) from None
+        raise _refused(use, ref, why, fetch_remedy(ref)) from None
 
 
 def _write(git: Git, repository: GitRepository, commit: str, place: Path) -> None:

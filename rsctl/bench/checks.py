@@ -390,7 +390,8 @@ def _why_inconclusive(case: UndecidedCheck, evidence: Evidence, alpha: float) ->
         return "the baseline is zero, so there is no percentage: allow an amount instead"
     if case.smallest_p > alpha:
         kinds = f" on {len(case.strata)} kinds of machines" if case.strata else ""
-        return f"{runs}{kinds} are too few to show a difference: increase the number of runs"
+        verb = "is" if runs.startswith("one ") else "are"
+        return f"{runs}{kinds} {verb} too few to show a difference: increase the number of runs"
     if not case.floor.is_relative and case.floor.amount < _FINEST * max(map(abs, _values(case))):
         return (
             f"an allowed regression of {case.floor} is too small to be measured relative to these "

@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from rsctl.bench.git_files import commit_name
+from rsctl.bench.git_files import SHALLOW, commit_name
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
 from rsctl.job.git_location import REF
-
-_SHALLOW = "a shallow clone does not have all commits: git fetch --unshallow"
 
 
 class KnownCommit(NamedTuple):
@@ -69,7 +67,7 @@ def commits_between(folder: str, good: str, bad: str) -> list[KnownCommit]:
             git("merge-base", "--is-ancestor", first.commit, last.commit)
         except subprocess.CalledProcessError:
             message = f"{good} is not an ancestor of {bad}"
-            raise RsctlError(ExitCode.USAGE, error("commit", message, _SHALLOW)) from None
+            raise RsctlError(ExitCode.USAGE, error("commit", message, SHALLOW)) from None
         listing = git(
             *("log", "--first-parent", "--reverse", "-z", "--no-show-signature"),
             *("--format=%H %ct %s", f"{first.commit}..{last.commit}", "--"),
@@ -85,7 +83,7 @@ def _resolve(git: Git, repository: GitRepository, ref: str) -> KnownCommit:
         name = commit_name(git, repository, ref)
     except subprocess.CalledProcessError:
         message = f"the repository has no commit {ref}"
-        raise RsctlError(ExitCode.USAGE, error("commit", message, _SHALLOW)) from None
+        raise RsctlError(ExitCode.USAGE, error("commit", message, SHALLOW)) from None
     line = git("log", "-1", "--no-show-signature", "--format=%ct %s", name, "--").strip()
     seconds, _, subject = line.partition(" ")
     return KnownCommit(name, int(seconds), subject)
@@ -105,7 +103,7 @@ def _git(folder: str) -> Iterator[tuple[Git, GitRepository]]:
     except subprocess.CalledProcessError as problem:
         lines = problem.stderr.decode(errors="replace").strip().splitlines()
         message = f"git failed: {lines[-1] if lines else problem.returncode}"
-        raise RsctlError(ExitCode.USAGE, error("commit", message, _SHALLOW)) from None
+        raise RsctlError(ExitCode.USAGE, error("commit", message, SHALLOW)) from None
     except subprocess.TimeoutExpired as problem:
         message = f"git did not answer within {problem.timeout:.0f} s"
         raise RsctlError(ExitCode.ENVIRONMENT, error("commit", message)) from None

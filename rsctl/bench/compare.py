@@ -24,6 +24,7 @@ from rsctl.runs.stream.formatting import format_change, format_number
 from rsctl.runs.stream.sanitize import sanitize_text
 
 _ONE_RUN = "one run per side allows no conclusion"
+_NO_CELL = "it does not have this cell"
 
 
 class Side(msgspec.Struct, kw_only=True):
@@ -87,9 +88,13 @@ class Comparison(msgspec.Struct, kw_only=True):
 
     @property
     def remarks(self) -> list[str]:
-        """Why something is lacking, each reason once; that of one run a side is of all metrics."""
+        """Why something is lacking, each reason once; that of one run a side is of all metrics, and
+        a cell that a side does not have is named once.
+        """
         remarks = (
-            m.remark if m.remark == _ONE_RUN else f"{_title(m)}: {m.remark}"
+            m.remark
+            if m.remark == _ONE_RUN
+            else f"{m.where if m.remark.endswith(_NO_CELL) else _title(m)}: {m.remark}"
             for m in self.metrics
             if m.remark
         )
@@ -172,7 +177,7 @@ def _cell(
     if len(series) < 2:
         return compared, None
     if first is None or last is None or not first.known or not last.known:
-        compared.remark = _lacking(sides, series)
+        compared.remark = _lacking(sides, series, cell)
         return compared, None
     differ = definition_differences(sides[0].fingerprint, sides[-1].fingerprint, name)
     pair = CellSides(first.finite, last.finite)
@@ -189,12 +194,14 @@ def _cell(
     return compared, pair
 
 
-def _lacking(sides: Sequence[Results], series: Sequence[Series | None]) -> str:
+def _lacking(sides: Sequence[Results], series: Sequence[Series | None], cell: Cell) -> str:
     """Which sides have no data, by their reasons."""
     labels: dict[str, list[str]] = {}
     for side, one in zip(sides, series, strict=True):
         if one is None or not one.known:
             why = next(iter(one.reasons), None) if one else None
+            if cell and side.series and all(other.cell != cell for other in side.series):
+                why = _NO_CELL
             labels.setdefault(why or "not measured", []).append(side.label)
     return "; ".join(f"no data in {', '.join(of)}: {why}" for why, of in labels.items())
 

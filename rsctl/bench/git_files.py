@@ -7,6 +7,7 @@ no link is followed.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,15 +17,20 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.git_repository import Git, GitRepository, find_repository, open_git
 from rsctl.job.git_location import EXAMPLE, GitLocation, parse_git_location
 
-_NO_REF = (
-    "a shallow clone does not have other branches: git fetch origin REF, then git:origin/REF:…"
-)
+_EARLIER = re.compile(r".*[~^].*|[0-9a-f]{7,64}")
+_BRANCHES = "a shallow clone does not have other branches: git fetch origin BRANCH"
+SHALLOW = "a shallow clone does not have all commits: git fetch --unshallow"
 _NO_FILE = (
     "correct the path, which starts at the top of the repository, or commit a baseline there: "
     "rsctl gate BENCH --baseline FILE --update-baseline"
 )
 
 _TRACKING = r"^(branch\..*\.(remote|merge)|remote\..*\.fetch)$"
+
+
+def fetch_remedy(ref: str) -> str:
+    """The command by which a shallow clone gets a ref that it does not have."""
+    return SHALLOW if _EARLIER.fullmatch(ref) else _BRANCHES
 
 
 def read_committed(location: str, folder: str, most: int) -> bytes:
@@ -129,7 +135,9 @@ def _explained(location: str) -> Iterator[None]:
     except subprocess.CalledProcessError as problem:
         lines = problem.stderr.decode(errors="replace").strip().splitlines()
         why = lines[-1] if lines else "git failed"
-        raise _not_read(location, why, _NO_REF) from None
+        remedy = fetch_remedy(_parts(location)[0])
+        remedy += ", then git:origin/BRANCH:…" if remedy == _BRANCHES else ""
+        raise _not_read(location, why, remedy) from None
     except FileNotFoundError:
         finding = error("baseline", f"cannot use {location}: git is not installed", "install git")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

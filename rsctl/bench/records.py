@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sqlite3
 from collections.abc import Collection, Iterable
@@ -218,6 +219,13 @@ class Benches:
         """One bench by its id, or None."""
         return next(iter(self._benches("WHERE id=?", bench)), None)
 
+    def succeeded(self, definition: str, repeat: int) -> int:
+        """How many runs have succeeded of the first repetitions of the bench to continue."""
+        which = "WHERE definition=? ORDER BY created DESC, id LIMIT 1"
+        found = [bench.latest() for bench in self._benches(which, definition)]
+        trials = [trial for latest in found for trial in latest.values()]
+        return sum(t.repetition < repeat and t.state is JobState.SUCCEEDED for t in trials)
+
     def of_definition(self, definition: str) -> list[str]:
         """The IDs of the benches that measure the same."""
         return [bench.bench for bench in self._benches("WHERE definition=?", definition)]
@@ -238,15 +246,19 @@ class Benches:
             return dict(db.execute("SELECT run, bench FROM trials").fetchall())
 
     def find(self, reference: str) -> BenchRecord:
-        """A bench by id, unique prefix or `@last`, the bench that was started or continued last.
+        """A bench by id, unique prefix or `@last`, the bench that was started or continued last; a
+        job file stands for its own last bench.
 
         Raises RsctlError if there is none.
         """
+        order = "ORDER BY COALESCE(json_extract(about, '$.claimed'), created) DESC, id"
         if reference == "@last":
-            claimed = "COALESCE(json_extract(about, '$.claimed'), created)"
-            matches = self._benches(f"ORDER BY {claimed} DESC, id LIMIT ?", 1)
+            matches = self._benches(f"{order} LIMIT ?", 1)
         else:
             matches = self._benches("WHERE id=?", reference)
+        if not matches and os.path.isfile(reference):
+            file = os.path.abspath(reference)
+            matches = self._benches(f"WHERE json_extract(about, '$.file')=? {order} LIMIT 1", file)
         if not matches and reference:
             prefix = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY created DESC"
             matches = self._benches(prefix, reference)

@@ -31,6 +31,6 @@ command = typer.Typer(
 def _bench(quiet: Quiet = False, no_color: NoColor = False) -> None:
     """Run benchmark jobs: the cells of a matrix, repeated, under one ID.
 
-    BENCH is an ID, a unique prefix of one, or @last.
+    BENCH is an ID, a unique prefix of one, @last, or a job file: its last bench.
     """
     set_output(quiet, no_color)

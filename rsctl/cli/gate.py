@@ -16,7 +16,6 @@ from rsctl.api import (
     GateRules,
     PreparedGate,
     Results,
-    announce_reports,
     is_paired,
     prepare_gate_of,
     prepare_pairs,
@@ -28,7 +27,7 @@ from rsctl.api.gate_settings import WINDOW, require_writable
 from rsctl.cli import options
 from rsctl.cli.command import Command, make_command
 from rsctl.cli.gate_history import print_outdated, record_only, record_results
-from rsctl.cli.gate_run import BenchRunner, open_source
+from rsctl.cli.gate_run import BenchRunner, errors_in_junit, open_source
 from rsctl.cli.rehearsal_options import (
     Behaviour,
     Rehearse,
@@ -250,29 +249,29 @@ def command(
         )
     rules = candidate.rules(baseline, max_regression, repeat, confirm_by, history, window, looks)
     recorder = GateRecorder(candidate, record)
-    announce_reports(reports, candidate.name, candidate.cells, list(rules.floors) or ["gate"])
-    run = BenchRunner(parallel, reports)
-    if update_baseline:
-        results = _update(candidate, rules, run, recorder)
-        write_reports(reports, candidate.name, results)
-        return int(ExitCode.SUCCEEDED)
-    if paired:
-        gate, results = _judge_pairs(candidate, rules, against, target, run)
-        print_gate(gate, output)
-    else:
-        known = recorder.rules_at_first(rules)
-        if known is None:
-            results = record_only(recorder, rules, run)
+    with errors_in_junit(reports, candidate, list(rules.floors) or ["gate"]):
+        run = BenchRunner(parallel, reports)
+        if update_baseline:
+            results = _update(candidate, rules, run, recorder)
             write_reports(reports, candidate.name, results)
-            return int(recorded_only(results))
-        own = recorder.commit
-        prepared = prepare_gate_of(candidate, known, commit=own, on_outdated=show_outdated)
-        if recorder.location is None:  # samples of new conditions begin a series of a history
-            prepared.require_comparable(must_have_all_cells=not allow_inconclusive)
-        gate, results = _judge(prepared, run)
-        gate = prepared.conclude(gate, results, fail_on_improvement)
-        print_gate(gate, output)
-        print_outdated(gate, prepared)
+            return int(ExitCode.SUCCEEDED)
+        if paired:
+            gate, results = _judge_pairs(candidate, rules, against, target, run)
+            print_gate(gate, output)
+        else:
+            known = recorder.rules_at_first(rules)
+            if known is None:
+                results = record_only(recorder, rules, run)
+                write_reports(reports, candidate.name, results)
+                return int(recorded_only(results))
+            own = recorder.commit
+            prepared = prepare_gate_of(candidate, known, commit=own, on_outdated=show_outdated)
+            if recorder.location is None:  # samples of new conditions begin a series of a history
+                prepared.require_comparable(must_have_all_cells=not allow_inconclusive)
+            gate, results = _judge(prepared, run)
+            gate = prepared.conclude(gate, results, fail_on_improvement)
+            print_gate(gate, output)
+            print_outdated(gate, prepared)
     write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
     annotate_github(gate, candidate.file)
     if gate.verdict == "regressed" and candidate.record.spec.get("notify"):

@@ -108,6 +108,9 @@ def command(
         templates = ", ".join(template_names())
         remedy = f"use one of: {templates}; or give your script, such as train.py"
         message = f"there is no template {arguments[0]!r}"
+        if Path(arguments[0]).is_file():
+            message = f"init reads commands and shell scripts, not files such as {arguments[0]}"
+            remedy = "give the command in it that starts your script: rsctl init torchrun ..."
         raise RsctlError(ExitCode.USAGE, error("template", message, remedy))
     return int(ExitCode.SUCCEEDED)
 

@@ -179,7 +179,7 @@ BenchArgument = Annotated[
     typer.Argument(
         metavar="BENCH",
         autocompletion=_complete_benches,
-        help="A bench's ID, a unique prefix of it, or @last.",
+        help="A bench's ID, a unique prefix of it, @last, or a job file: its last bench.",
     ),
 ]
 Target = Annotated[

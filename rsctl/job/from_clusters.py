@@ -57,13 +57,14 @@ _LARGEST = 1 << 20
 
 _SRUN = spec(
     none="exclusive unbuffered label quiet verbose overlap exact no_kill kill_on_bad_exit pty "
-    "preserve_env oversubscribe",
+    "preserve_env oversubscribe requeue no_requeue",
     one="nodes ntasks ntasks_per_node cpus_per_task gpus gpus_per_node gpus_per_task gres "
     "partition account qos reservation constraint exclude mem mem_per_gpu mem_per_cpu time "
     "job_name export nodelist chdir output error input mpi cpu_bind gpu_bind distribution switches "
     "segment licenses begin comment dependency wait jobid het_group container_image "
     "container_mounts container_workdir container_name mail_type mail_user network nice "
-    "ntasks_per_gpu threads_per_core hint signal tmp wckey priority",
+    "ntasks_per_gpu threads_per_core hint signal tmp wckey priority open_mode mincpus "
+    "accel_bind mem_bind gres_flags cpu_freq gpu_freq cores_per_socket sockets_per_node",
 )
 _SRUN_SHORT = {
     **{"N": "nodes", "n": "ntasks", "c": "cpus_per_task", "G": "gpus", "p": "partition"},
@@ -78,12 +79,27 @@ _SRUN_SHORT = {
         "d": "dependency",
     },
 }
-_SRUN_OURS = ("label", "unbuffered", "output", "error", "input", "jobid", "mpi", "quiet", "verbose")
+_SRUN_OURS = (
+    *("label", "unbuffered", "output", "error", "input", "jobid", "mpi", "quiet", "verbose"),
+    *("kill_on_bad_exit", "overlap", "pty", "open_mode"),
+)
+_NO_KEY = (
+    *("chdir", "distribution", "het_group", "ntasks_per_gpu"),
+    *("container_mounts", "container_name", "container_workdir"),
+)
+_OF_SBATCH = (
+    *("nodelist", "mail_type", "mail_user", "dependency", "begin", "nice", "priority", "wckey"),
+    *("tmp", "mincpus"),
+)
+"""Options that srun uses where it asks for the nodes itself; for rsctl sbatch asks."""
+
 _SLURM_KEYS = {
     **{"partition": "partition", "account": "account", "qos": "qos", "exclude": "exclude"},
     **{"reservation": "reservation", "constraint": "constraint", "switches": "switches"},
     **{"licenses": "licenses"},
 }
+_GPUS = re.compile(r"(?:[A-Za-z0-9][\w.-]*)?:\d+|:[A-Za-z][\w.-]*")
+_MEMORY = ("mem", "mem_per_gpu", "mem_per_cpu")
 
 
 def mpirun(arguments: list[str], read: Read) -> Launched:
@@ -194,6 +210,9 @@ def srun(arguments: list[str], read: Read) -> Launched:
         launched = launched._replace(processes=each)
         remarks.append("srun sets SLURM_PROCID and SLURM_LOCALID; rsctl sets RANK, LOCAL_RANK")
     keys = _slurm_keys(options, nodes, each)
+    memory = [f"{name}={text}" for name in _MEMORY if (text := options.text(name))]
+    if memory and "targets.slurm.memory" not in keys:
+        remarks.append(f"srun: --{memory[0].replace('_', '-')}: set targets.slurm.memory")
     if "limits.timeout" not in keys:
         keys["limits.timeout"] = "1h"
         remarks.append("srun: without --time, which Slurm plans by: limits.timeout is 1h")
@@ -225,10 +244,17 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
             keys[f"targets.slurm.{key}"] = value
     if options.has("exclusive"):
         keys["targets.slurm.exclusive"] = True
-    if memory := re.fullmatch(r"(\d+)([KMGT]?)B?", options.text("mem").upper()):
-        keys["targets.slurm.memory"] = f"{memory[1]}{memory[2] or 'M'}iB"
     if cpus := options.number("cpus_per_task"):
         keys["env"]["OMP_NUM_THREADS"] = str(cpus)
+        if not options.has("exclusive"):
+            keys["targets.slurm.cpus"] = cpus * each
+    if segment := options.number("segment"):
+        keys["targets.slurm.segment"] = segment
+    for name, value in (("requeue", "yes"), ("no_requeue", "no")):
+        if options.has(name):
+            keys["targets.slurm.requeue"] = value
+    if signal := re.fullmatch(r".*@(\d+)", options.text("signal")):
+        keys["limits.grace"] = f"{signal[1]}s"
     if seconds := _seconds(options.text("time")):
         keys["limits.timeout"] = f"{seconds}s"
     if name := options.text("job_name"):
@@ -244,12 +270,15 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
         keys["workers.accelerator"] = f"{kind or 'gpu'}:{gpus}"
     if kind:
         keys["targets.slurm.gpu_type"] = kind
-    further = [
-        f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")
-        for name, values in options.rest(without=_SRUN_OURS)
-    ]
-    if further:
-        keys["targets.slurm.srun"] = further
+    for name, count in zip(_MEMORY, (1, gpus, (cpus or 1) * each), strict=True):
+        memory = re.fullmatch(r"(\d+)([KMGT]?)B?", options.text(name).upper())
+        if memory and count:
+            size = int(memory[1]) * count
+            keys["targets.slurm.memory"] = f"{size}{memory[2] or 'M'}iB" if size else "all"
+    for name, values in options.rest(without=(*_SRUN_OURS, *_NO_KEY)):
+        program = "sbatch" if name in _OF_SBATCH else "srun"
+        option = f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")
+        keys.setdefault(f"targets.slurm.{program}", []).append(option)
     return keys
 
 
@@ -260,6 +289,9 @@ def _gpus(options: Options, nodes: int, each: int) -> tuple[str, int]:
     kind, _, count = (of_node or in_all or of_task).rpartition(":")
     if not count:
         return "", 0
+    if not _GPUS.fullmatch(f"{kind}:{count}"):
+        given = of_node or in_all or of_task
+        unsupported("srun", f"{given!r} is not [TYPE:]COUNT of GPUs", "correct the command")
     kind, number = (kind, int(count)) if count.isdigit() else (count, 1)
     if of_node:
         return kind, number

@@ -59,7 +59,16 @@ _COUNTS = {
     **dict.fromkeys(("llamafactory-cli", "lmf"), ("NNODES", "NPROC_PER_NODE")),
 }
 """The variables from which a launcher reads its nodes and the ranks of each."""
-_SUBMITIT = re.compile(rb"(?m)^[ \t]*(?:import|from) submitit\b")
+_SUBMITS = {
+    "submitit": re.compile(rb"(?m)^[ \t]*(?:import|from) submitit\b"),
+    "SageMaker's SDK": re.compile(
+        rb"(?m)^[ \t]*(?:import|from) sagemaker\.(?:pytorch|huggingface|tensorflow|mxnet|estimator|"
+        rb"modules|train)\b"
+    ),
+    "Vertex AI's SDK": re.compile(
+        rb"\baiplatform\.Custom(?:Job|(?:Container|PythonPackage)?TrainingJob)\b"
+    ),
+}
 _LARGEST = 1 << 20  # bytes of a script
 _NAMES = (*_LAUNCHERS, *(name for name, _ in _SUBCOMMANDS))
 
@@ -165,8 +174,9 @@ def in_folder(command: Launched, folder: Path) -> Launched:
         name = os.path.relpath(given, folder)  # a link within the folder to a file elsewhere
     if name.startswith(".."):
         raise command_error(f"script {script} is not inside of {folder.resolve()}", remedy)
-    if _SUBMITIT.search(given.read_bytes()[:_LARGEST]):
-        remark = f"{script} submits jobs itself, with submitit: give the script that those jobs run"
+    text = given.read_bytes()[:_LARGEST]
+    for library in (name for name, pattern in _SUBMITS.items() if pattern.search(text)):
+        remark = f"{script} submits jobs itself, with {library}: give the script of those jobs"
         command = command.within(remarks=[remark])
     return command._replace(words=[name, *arguments])
 

@@ -29,7 +29,7 @@ def command_in(words: list[str], launchers: Container[str]) -> str:
     """The command to give in place of a script; empty if the script has none that starts Python.
 
     `launchers` are the names of programs that start ranks. A line of one of them precedes one of
-    Python. A batch script's options come with it, as those of `srun`.
+    Python. A batch script's options come with it, as those of `srun`, unless a shell starts it.
     """
     path = _path(words)
     try:
@@ -41,7 +41,8 @@ def command_in(words: list[str], launchers: Container[str]) -> str:
         return ""
     line = next((each for each in found if PurePath(each[0]).name in launchers), [])
     line = line or (found[0] if found else [])
-    if line and PurePath(words[0]).name == "sbatch":
+    is_sbatch = PurePath(words[0]).name == "sbatch"
+    if line and (is_sbatch or (words[0] == path and options)):
         options += words[1 : words.index(path)]
         line = ["srun", *options, *line[line[0] == "srun" :]]
     return " ".join(f'"{word}"' if re.search(r"[\s;&|<>*#]", word) else word for word in line)

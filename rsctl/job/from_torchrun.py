@@ -207,7 +207,20 @@ def torchx(arguments: list[str]) -> Launched:
     size = re.fullmatch(r"(?:(\d+):)?(?:(\d+)x)?(\d+)", parts.text("j") or "1x1")
     if size is None:
         unsupported(component, f"-j {parts.text('j')} is not [MIN:]NODESxRANKS", "correct it")
-    remarks = options.remarks() + parts.remarks(_RENDEZVOUS)
+    scheduler, gpus, machine = options.text("scheduler"), parts.number("gpu"), parts.text("h")
+    remarks = []
+    if scheduler == "local_docker":
+        keys["target"] = "compose"
+    elif scheduler not in ("", "local_cwd"):
+        remarks.append(f"torchx run: -s {scheduler}: set target")
+    remarks += options.remarks()
+    if gpus:
+        keys["workers.accelerator"] = f"gpu:{gpus}"
+        remark = f"--gpu {gpus} names no type: a cloud needs one in workers.accelerator"
+        remarks.append(f"{component}: {remark}")
+    if machine:
+        remarks.append(f"{component}: -h {machine}: set workers.machine")
+    remarks += parts.remarks(_RENDEZVOUS)
     if size[1]:
         remarks.append(f"{component}: -j {size[0]} is elastic; rsctl starts {size[2]} nodes")
     if component == "utils.python":

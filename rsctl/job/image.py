@@ -17,8 +17,8 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uri: Annotated[
         Optional[ImageName],
         Meta(
-            description="An existing image, used without changes. Excludes the other keys except "
-            "source."
+            description="An existing image, used without changes. It must have rsctl-launch, "
+            "unless source or launcher: none is set. Excludes the other keys except source."
         ),
     ] = None
     base: Annotated[

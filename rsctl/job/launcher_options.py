@@ -108,6 +108,9 @@ class Options:
             values.append(self.words.pop(0))
             if spec[name] == 2 and "=" in values[0]:
                 values = values[0].split("=", 1)  # as Hydra reads `-genv A=1`
+        if values[:1] == [""]:
+            message = f"{self.launcher}: {shown} has an empty value"
+            raise command_error(message, "check the variable that it comes from")
         given = _Given(name, " ".join([written, *(values if not separator else [])]), values)
         return [*flags, given]
 

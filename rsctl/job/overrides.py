@@ -66,7 +66,10 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
     steps = _with_positions(_joined(parts, root), file)
     value = _value(key, text, file, findings)
     axis = _as_axis(root, key, steps[0][1], value)
-    return axis or _with_entry(_with_long_form(root, steps), steps, value)
+    if axis is not None and isinstance(value, Sequence):
+        return axis
+    # The key itself has the one value of an axis too: a later --set may replace the matrix.
+    return _with_entry(_with_long_form(axis or root, steps), steps, value)
 
 
 def _with_long_form(root: Mapping, steps: list[Step]) -> Mapping:

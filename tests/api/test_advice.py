@@ -32,6 +32,16 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "job.yaml"
 
 
+def test_spot_machines_without_prices_of_their_own_count_at_the_price_on_demand(job: str) -> None:
+    settings = ["image.uri=123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1", "target=sagemaker"]
+    settings += ["workers.accelerator=a10g:4", "targets.sagemaker.region=us-east-1"]
+    on_demand = advise(api.load(job, set=settings))
+    spot = advise(api.load(job, set=[*settings, "limits.spot=true"]))
+    assert spot.recommendation.dollars_per_1000_steps is not None
+    assert spot.recommendation == on_demand.recommendation
+    assert "at on-demand prices: spot machines are billed for fewer seconds" in spot.assumptions
+
+
 @pytest.mark.parametrize(
     ("settings", "assumed"),
     [
@@ -46,6 +56,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ),
         (
             ["limits.spot=true"],
+            [RATE, "at spot prices, without the time lost to preemptions"],
+        ),
+        (
+            ["targets.vertex.capacity=spot"],
             [RATE, "at spot prices, without the time lost to preemptions"],
         ),
         (["target=process"], []),

@@ -8,6 +8,7 @@ import pytest
 
 from rsctl.api.advice_situation import make_situation
 from rsctl.estimate.advice.situation import Situation
+from rsctl.findings import RsctlError
 from rsctl.job.document import read
 from rsctl.plan import make_plan
 from rsctl.targets import get
@@ -18,7 +19,7 @@ image: {base: "b:1", source: src, repository: us-docker.pkg.dev/p/r/i}
 run: {script: train.py}
 workers: {count: 4, accelerator: "l4:1"}
 outputs: gs://bucket/out
-targets: {vertex: {project: my-project, region: us-central1}}
+targets: {vertex: {project: my-project, region: us-central1}, slurm: {shared: /shared}}
 """
 
 
@@ -52,3 +53,15 @@ def test_this_machine_has_no_price(tmp_path: Path) -> None:
     found = situation(tmp_path, "roles: {ps: {}}\n", "process")
     assert (found.dollars(None, 0), found.is_priced) == (None, False)
     assert found.cluster.shared_cores == found.cluster.worker_cores
+
+
+def test_the_network_of_a_cluster_is_unknown(tmp_path: Path) -> None:
+    more = "limits: {timeout: 1h}\n"
+    with pytest.raises(RsctlError) as caught:
+        situation(tmp_path, more, "slurm")
+    [finding] = [found for found in caught.value.findings if found.is_error]
+    assert finding.message == "the bandwidth of Slurm's nodes is unknown, and advice requires it"
+    assert finding.remedy == (
+        "choose a target whose machines are in the catalogue; or target compose, with the rate in "
+        "targets.compose.network.bandwidth"
+    )

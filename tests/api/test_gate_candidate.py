@@ -11,8 +11,8 @@ import pytest
 
 from rsctl.api import gate_candidate
 from rsctl.api.bench_handle import Bench
-from rsctl.api.gate_candidate import Candidate, open_candidate
-from rsctl.bench.records import Against, BenchRecord
+from rsctl.api.gate_candidate import Candidate, cost_remarks, open_candidate
+from rsctl.bench.records import Against, Benches, BenchRecord
 from rsctl.bench.results import Results, Series
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -73,6 +73,24 @@ def test_the_properties_of_a_bench_that_has_run() -> None:
     assert paired.cells == [{"a": 1}]
     with pytest.raises(ValueError, match="job-bench-1 has already run"):
         made.only([{"a": 1}])
+
+
+@pytest.mark.parametrize(
+    ("done", "new", "remarks"),
+    [
+        (0, False, ["4 runs"]),
+        (1, False, ["4 runs; 1 of them has already succeeded"]),
+        (3, False, ["4 runs; 3 of them have already succeeded"]),
+        (4, False, []),
+        (4, True, ["4 runs"]),
+    ],
+)
+def test_the_cost_is_that_of_runs_that_remain(
+    monkeypatch: pytest.MonkeyPatch, done: int, new: bool, remarks: list[str]
+) -> None:
+    monkeypatch.setattr(Benches, "succeeded", lambda _, definition, repeat: done)
+    bench = record(repeat=2, cells=[{"a": 1}, {"a": 2}])
+    assert cost_remarks(Candidate(bench, None, new), bench, "4 runs") == remarks
 
 
 def test_rules_may_be_a_mapping_or_texts() -> None:

@@ -19,7 +19,8 @@ JOB = ["job.yaml", "--set", "a=b c"]
 
 def gate(rules: GateRules, is_planned: bool = True) -> PreparedGate:
     """A gate whose baseline was measured otherwise."""
-    planned: Any = SimpleNamespace(plan=SimpleNamespace(fingerprints=list))
+    plan = SimpleNamespace(fingerprints=list, new_bench=lambda repeat: repeat)
+    planned: Any = SimpleNamespace(plan=plan)
     candidate: Any = SimpleNamespace(
         prepared=planned if is_planned else None,
         cells=[],
@@ -133,6 +134,7 @@ def test_what_repetitions_can_detect_and_what_they_cost(
 
     monkeypatch.setattr(gate_decision, "forecast", forecast)
     monkeypatch.setattr(gate_decision, "format_cost", lambda *given: f"cost of {given[1:]}")
+    monkeypatch.setattr(gate_decision, "cost_remarks", lambda *given: [given[2]] * (given[1] == 3))
     made = gate(GateRules(repeat=3, confirm=2, looks=2), is_planned)
     assert made.remarks() == ["it detects 5 %", *(["cost of ([], 3)"] if is_planned else [])]
     assert asked == [([], 3, 2, made.rules.alpha)]

@@ -95,6 +95,13 @@ def test_a_baseline_of_nothing_is_refused() -> None:
         make_baseline(results)
 
 
+def test_a_baseline_without_one_of_its_cells_is_refused() -> None:
+    results = measured()
+    results.cells.append(CellRuns(cell={"workers.count": 4}, lost=["job-3 failed"]))
+    with pytest.raises(RsctlError, match=r"for any metric of .*=4: job-3 failed"):
+        make_baseline(results)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

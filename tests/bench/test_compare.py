@@ -146,6 +146,17 @@ def test_sides_without_data_are_named_with_the_reason() -> None:
     assert compare([side("a", speed([])), side("b", speed([]))]).metrics == []
 
 
+def test_a_cell_that_a_side_does_not_have_is_named_once() -> None:
+    def run_time(cell: dict[str, object]) -> Series:
+        return Series(name="run.time", cell=cell, values=[1.0, 2.0])
+
+    one, two = side("a", speed([1.0, 2.0], ONE), run_time(ONE)), side("b", speed([1.0, 2.0], TWO))
+    assert compare([one, two]).remarks == [
+        "workers.count=1: no data in b: it does not have this cell",
+        "workers.count=2: no data in a: it does not have this cell",
+    ]
+
+
 def test_cells_and_all_of_them_together() -> None:
     before = side("a", speed([100.0, 102.0, 98.0], ONE), speed([50.0, 51.0, 49.0], TWO))
     after = side("b", speed([90.0, 92.0, 88.0], ONE), speed([45.0, None, 44.0], TWO))

@@ -215,6 +215,8 @@ def test_a_file_that_the_ref_does_not_have_is_not_taken_for_a_missing_ref(
         ("git:main:bench/other.json", missing),
         ("git:main:new.json", missing),
         ("git:absent:bench/baseline.json", other),
+        ("git:HEAD~9:bench/baseline.json", "a shallow clone does not have all commits"),
+        (f"git:{'1234567890' * 4}:bench/baseline.json", "a shallow clone does not have all"),
     ):
         with pytest.raises(RsctlError) as caught:
             read_baseline(place, str(repository))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +71,45 @@ def test_the_same_definition_is_the_same_bench_until_asked_for_another(store: St
     assert benches.claim(bench_of(repeat=1)).repeat == 5
     assert benches.claim(bench_of("d2")).bench != first.bench
     assert benches.claim(bench_of(), new=True).bench != first.bench
+
+
+def test_the_runs_that_a_continued_bench_has_already(store: Store) -> None:
+    benches = Benches(store)
+    bench = benches.claim(bench_of(repeat=3))
+    assert benches.succeeded("d1", 3) == 0
+    for one in (
+        trial(0, 0, JobState.SUCCEEDED),
+        trial(0, 1, JobState.FAILED),
+        trial(0, 1, JobState.SUCCEEDED, attempt=1),
+        trial(1, 0, JobState.SUCCEEDED),
+        trial(1, 0, JobState.FAILED, attempt=1),
+        trial(1, 2, JobState.SUCCEEDED),
+    ):
+        benches.begin(bench.bench, one)
+    assert [benches.succeeded("d1", repeat) for repeat in (1, 2, 3)] == [1, 2, 3]
+    assert benches.succeeded("d2", 3) == 0
+
+
+def test_a_job_file_names_its_latest_bench(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another pipeline may have started one since, in the same store."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.yaml", "b.yaml", "c.yaml", "sweep"):
+        Path(name).touch()
+    benches = Benches(store)
+    first, last, other = (bench_of(name) for name in ("d1", "d2", "d3"))
+    for bench, file in ((first, "a.yaml"), (last, "a.yaml"), (other, "b.yaml")):
+        bench.file = str(tmp_path / file)
+        benches.claim(bench)
+    assert benches.find("@last") == other
+    assert benches.find("./a.yaml") == benches.find(str(tmp_path / "a.yaml")) == last
+    benches.claim(first)
+    assert benches.find("a.yaml").bench == first.bench
+    with pytest.raises(RsctlError, match="there is no bench"):
+        benches.find("c.yaml")
+    with pytest.raises(RsctlError, match="matches several"):
+        benches.find("sweep")
 
 
 def test_two_who_claim_at_once_get_one_bench() -> None:

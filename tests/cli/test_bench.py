@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
-from rsctl.bench.records import Benches, BenchRecord
+from rsctl.bench.records import Against, Benches, BenchRecord
+from rsctl.cli.views.bench_plain import opening
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
 from tests.api.recorded import add
@@ -422,3 +423,20 @@ def test_a_report_that_cannot_be_written(rsctl: Cli, job: str, words: list[str],
     done = rsctl("bench", "run", job, *words)
     assert done.code == 2
     assert why in done.err
+
+
+@pytest.mark.parametrize(("repeat", "pairs"), [(1, "1 pair"), (2, "2 pairs")])
+def test_the_size_of_a_bench_in_turn(repeat: int, pairs: str) -> None:
+    bench = BenchRecord(
+        bench="b",
+        name="b",
+        target="process",
+        definition="d",
+        created="",
+        repeat=repeat,
+        cells=[{"side": "baseline"}, {"side": "candidate"}],
+        against=Against(given="main", file="job.yaml"),
+    )
+    first, *rest = opening(bench, 1, is_driven=False)
+    assert first == f"b: one job x {pairs} with main = {2 * repeat} runs on process"
+    assert rest == ["1 of them remains"]

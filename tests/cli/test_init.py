@@ -86,6 +86,16 @@ def test_a_command_that_init_does_not_read_is_not_a_template(rsctl: Cli, words: 
     assert "template" not in done.err
 
 
+def test_a_file_of_another_tool(rsctl: Cli) -> None:
+    Path("sky.yaml").write_text("run: torchrun train.py\n")
+    done = rsctl("init", "sky.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "error: init reads commands and shell scripts, not files such as sky.yaml\n"
+        "    -> give the command in it that starts your script: rsctl init torchrun ...\n"
+    )
+
+
 def test_an_unknown_template(rsctl: Cli) -> None:
     done = rsctl("init", "ddq")
     assert (done.code, done.out) == (2, "")

@@ -59,7 +59,10 @@ def found(line: str) -> Launched:
         ("srun -n8 --ntasks-per-node 4 train.py", 2, 4, SLURM),
         ("srun -N 2 torchrun --nnodes 2 --nproc-per-node 4 train.py", 2, 4, SLURM),
         ("srun -N 2 accelerate launch --num_machines 2 --num_processes 4 train.py", 2, 2, SLURM),
-        ("torchx run -s slurm dist.ddp -j 2x4 --script train.py", 2, 4, {}),
+        ("torchx run -s local_cwd dist.ddp -j 2x4 --script train.py", 2, 4, {}),
+        ("torchx run -s local_docker dist.ddp -j 2x4 --script train.py", 2, 4, NODES),
+        ("torchx run dist.ddp -j 2x4 --gpu 4 --script train.py", 2, 4,
+         {"workers.accelerator": "gpu:4"}),
         ("torchx run dist.ddp --script train.py --name a/b", 1, 1, {"name": "b"}),
         ("torchx run dist.ddp -j 1:3x2 --script train.py", 3, 2, {}),
         ("torchx run dist.spmd -j 4 --max_retries 2 --script train.py", 1, 4, RETRIES),
@@ -153,6 +156,18 @@ def test_slurm_s_options() -> None:
         "targets.slurm.srun": ["--comment=x"],
     }
     assert "srun: omitted --label: rsctl does this itself" in command.remarks
+    line = (
+        "srun -N 2 -w gpu[1-2] -n 4 -c 8 --segment 2 --mail-type ALL --requeue --open-mode=append "
+    )
+    assert found(f"{line} --signal=B:USR1@90 --chdir /a -m block train.py").keys == SLURM | {
+        "targets.slurm.cpus": 16,
+        "targets.slurm.segment": 2,
+        "targets.slurm.requeue": "yes",
+        "limits.grace": "90s",
+        "targets.slurm.sbatch": ["--nodelist=gpu[1-2]", "--mail-type=ALL"],
+    }
+    assert found("srun --no-requeue train.py").keys == SLURM | {"targets.slurm.requeue": "no"}
+    assert "targets.slurm.cpus" not in found("srun -c 8 --exclusive train.py").keys
     ours = "-l, -u, -o a, -e b, -i c, --jobid 7, --mpi pmix, -Q, -v"
     command = found(f"srun {ours.replace(',', '')} train.py")
     assert command.remarks[-1] == f"srun: omitted {ours}: rsctl does this itself"
@@ -185,6 +200,26 @@ def test_slurm_s_gpus_are_those_of_a_node(
     assert keys["limits.timeout"] == "1h"  # which Slurm plans by
     remark = "srun: omitted --gres=nvme:1: no key for it"
     assert (remark in command.remarks) == ("nvme" in options)
+
+
+@pytest.mark.parametrize(
+    ("options", "memory"),
+    [
+        ("--mem=0", "all"),
+        ("--mem=200gb", "200GiB"),
+        ("--mem 4000", "4000MiB"),
+        ("--mem-per-gpu=16G --gpus-per-node=4", "64GiB"),
+        ("--mem-per-cpu=2G --ntasks-per-node=3 -c 4", "24GiB"),
+        ("--mem-per-cpu=2G", "2GiB"),
+        ("--mem='$MEM'", None),
+        ("--mem-per-gpu=16G", None),
+    ],
+)
+def test_slurm_s_memory_is_that_of_a_node(options: str, memory: str | None) -> None:
+    command = found(f"srun {options} train.py")
+    assert command.keys.get("targets.slurm.memory") == memory
+    is_named = any("set targets.slurm.memory" in remark for remark in command.remarks)
+    assert is_named == (memory is None)
 
 
 def test_a_job_of_srun_has_what_it_needs_of_this_machine(tmp_path: Path) -> None:
@@ -232,7 +267,14 @@ def test_a_variable_of_the_environment_may_be_unset() -> None:
         ("horovodrun -np 1 --gloo train.py", ["horovodrun: omitted --gloo: no key for it"]),
         ("mpirun -np 2 train.py", ["mpirun: no hosts are named: set workers.count and processes"]),
         ("torchx run -s k8s dist.ddp --cpu 4 --script train.py",
-         ["torchx run: omitted -s k8s: no key for it", "dist.ddp: omitted --cpu 4: no key for it"]),
+         ["torchx run: -s k8s: set target", "dist.ddp: omitted --cpu 4: no key for it"]),
+        ("torchx run dist.ddp --gpu 2 -h gpu.small --script train.py",
+         ["dist.ddp: --gpu 2 names no type: a cloud needs one in workers.accelerator",
+          "dist.ddp: -h gpu.small: set workers.machine"]),
+        ("srun -t 1 -w n1 -K --chdir /a --pty -m block train.py",
+         ["srun sets SLURM_PROCID and SLURM_LOCALID; rsctl sets RANK, LOCAL_RANK",
+          "srun: omitted -K, --pty: rsctl does this itself",
+          "srun: omitted --chdir /a, -m block: no key for it"]),
         ("composer -n 1 --stdout o train.py", ["composer: omitted --stdout o: no key for it"]),
         ("uv run --with rich train.py",
          ["uv run: packages come from image.python, or from the Python of target process",
@@ -270,6 +312,11 @@ def test_a_program_that_is_no_script() -> None:
         ("mpirun -np 3 -N 2 train.py", "mpirun: 3 processes are not divisible"),
         ("mpirun -np 2 torchrun train.py", "mpirun: the program is a launcher itself"),
         ("srun -n 3 -N 2 train.py", "srun: 3 processes are not divisible by 2 nodes"),
+        ("srun --gpus-per-node='$G' train.py", "srun: '$G' is not [TYPE:]COUNT of GPUs"),
+        ("srun --gres=gpu:a100:many train.py", "srun: 'a100:many' is not [TYPE:]COUNT of GPUs"),
+        ("srun -N 2 --ntasks= train.py", "srun: --ntasks has an empty value"),
+        ("torchrun --nnodes= --nproc_per_node= train.py", "torchrun: --nnodes has an empty value"),
+        ("torchrun --nnodes '' train.py", "torchrun: --nnodes has an empty value"),
         ("torchx run utils.echo", "torchx run: component utils.echo has no counterpart"),
         ("torchx run dist.ddp -j 2", "dist.ddp does not start a script"),
         ("torchx run dist.ddp -j ax --script train.py", "dist.ddp: -j ax is not"),
@@ -385,7 +432,12 @@ fi
     ("line", "text", "command"),
     [
         ("bash tools/run.sh 8", SHELL_SCRIPT, "torchrun --nproc_per_node=$GPUS tools/train.py"),
-        ("A=1 ./tools/run.sh", SHELL_SCRIPT, "torchrun --nproc_per_node=$GPUS ./tools/train.py"),
+        (
+            "A=1 ./tools/run.sh",
+            SHELL_SCRIPT,
+            "srun --nodes=2 -p gpu torchrun --nproc_per_node=$GPUS ./tools/train.py",
+        ),
+        ("tools/run.sh", "torchrun tools/train.py", "torchrun tools/train.py"),
         (
             "sbatch -J name tools/run.sh",
             SHELL_SCRIPT,
@@ -453,12 +505,24 @@ def test_remarks_on_what_another_place_decides(line: str, remark: str) -> None:
     assert found(line).remarks == ((remark,) if remark else ())
 
 
-def test_a_script_that_submits_jobs_itself(folder: Path) -> None:
-    (folder / "train.py").write_text("def main():\n    import submitit\n")
+@pytest.mark.parametrize(
+    ("text", "library"),
+    [
+        ("def main():\n    import submitit\n", "submitit"),
+        # https://github.com/IjlalBaig/fabric-distributed-training/blob/main/train.py
+        ("import sagemaker\nfrom sagemaker.pytorch import PyTorch\n", "SageMaker's SDK"),
+        ("from sagemaker.train import ModelTrainer\n", "SageMaker's SDK"),
+        ("job = aiplatform.CustomJob(\n", "Vertex AI's SDK"),
+        ("job = aiplatform.CustomContainerTrainingJob(\n", "Vertex AI's SDK"),
+        ("from google.cloud import aiplatform\naiplatform.start_run('a')\n", None),
+        ("from sagemaker.experiments import Run\n", None),
+    ],
+)
+def test_a_script_that_submits_jobs_itself(folder: Path, text: str, library: str | None) -> None:
+    (folder / "train.py").write_text(text)
     command = in_folder(read_command(["train.py", "--nodes", "8"]), Path())
-    assert command.remarks == (
-        "train.py submits jobs itself, with submitit: give the script that those jobs run",
-    )
+    remark = f"train.py submits jobs itself, with {library}: give the script of those jobs"
+    assert command.remarks == ((remark,) if library else ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.job.overrides import override
+from rsctl.findings import Finding
+from rsctl.job.matrix import plain
+from rsctl.job.overrides import apply, override
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Position, Scalar
 
@@ -170,13 +172,25 @@ def test_all_mistakes_of_file_and_settings_at_once(read_text: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("matrix", ["null", "{workers.count: [2]}"])
+def test_the_value_of_an_axis_stays_if_the_matrix_is_replaced(matrix: str) -> None:
+    """In any order of the two settings."""
+    settings = ["run.args.lr=0.4", f"matrix={matrix}"]
+    for given in (settings, settings[::-1]):
+        root = parse("name: j\nmatrix: {run.args.lr: [0.1, 0.2]}", "f", [])
+        assert isinstance(root, Mapping)
+        findings: list[Finding] = []
+        changed = plain(apply(root, given, findings))
+        assert not findings
+        assert changed["run"] == {"args": {"lr": 0.4}}
+        assert "run.args.lr" not in (changed["matrix"] or {})
+
+
 def test_a_cell_of_a_matrix_overrides_one_value() -> None:
     root = parse("workers: {count: 2}\nrun: {args: {a.b: 1}}", "f", [])
     assert isinstance(root, Mapping)
     value = Scalar(Position("f", 1, 1), "4")
     changed = override(override(root, "workers.count", value), "run.args.a.b", value)
     again = parse("workers: {count: 4}\nrun: {args: {a.b: 4}}", "f", [])
-    from rsctl.job.matrix import plain
-
     assert isinstance(again, Mapping)
     assert plain(changed) == plain(again)

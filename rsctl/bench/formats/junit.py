@@ -39,10 +39,10 @@ class JunitCase(NamedTuple):
     seconds: float = 0.0
 
 
-def before(name: str, cells: Iterable[str], checks: Iterable[str]) -> str:
+def before(name: str, cells: Iterable[str], checks: Iterable[str], reason: str = NOT_YET) -> str:
     """The file before anything has run: all is an error. Cells and checks by their names."""
-    suites = [("runs", [JunitCase(cell, "error", NOT_YET) for cell in cells])]
-    judged = [JunitCase(check, "error", NOT_YET) for check in checks]
+    suites = [("runs", [JunitCase(cell, "error", reason) for cell in cells])]
+    judged = [JunitCase(check, "error", reason) for check in checks]
     return _file(name, suites + ([("gate", judged)] if judged else []))
 
 

@@ -114,7 +114,8 @@ def opening(bench: BenchRecord, todo: int, is_driven: bool) -> list[str]:
     """A bench's size, and how much of it remains to be run."""
     number = len(bench.cells) if bench.against is None else len(bench.cells) // 2
     cells = f"{number} cells" if number != 1 else "one job"
-    pairs = f" pairs with {bench.against.label}" if bench.against else ""
+    plural = "s" if bench.repeat > 1 else ""
+    pairs = f" pair{plural} with {bench.against.label}" if bench.against else ""
     total = len(bench.cells) * bench.repeat
     where = ", a rehearsal on this machine" if bench.rehearsed else ""
     count = f"{cells} x {bench.repeat}{pairs} = {total} runs"
@@ -130,7 +131,7 @@ def opening(bench: BenchRecord, todo: int, is_driven: bool) -> list[str]:
             "use --repeat"
         )
     elif todo < total:
-        lines.append(f"{todo} of them remain")
+        lines.append("1 of them remains" if todo == 1 else f"{todo} of them remain")
     return lines
 
 
@@ -154,7 +155,7 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
     """The next commands to type."""
     if exit_code == ExitCode.INTERRUPTED:
         return [
-            f"{bench.id} continues; the runs in progress are not cancelled. Show it: rsctl bench "
+            f"{bench.id} is not complete; runs in progress are not cancelled. Show it: rsctl bench "
             f"status {bench.id}   continue: {bench.record.command()}   cancel: rsctl bench cancel "
             f"{bench.id}"
         ]

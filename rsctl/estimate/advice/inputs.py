@@ -8,6 +8,7 @@ from rsctl.estimate.advice.step import ExchangeSettings
 from rsctl.estimate.catalog.prices import Price, price_of
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
+from rsctl.target_info import target_info
 
 GROUP_BYTES = 260 / 256
 """Bytes of a number of 8 bits, with its part of a scale."""
@@ -56,6 +57,13 @@ def dollars_of(
         machine,
         Accelerator.parse(accelerator) if accelerator else None,
         region=region if isinstance(region, str) else None,
-        spot=job.limits.spot,
+        spot=has_spot_price(job, catalog),
     )
     return price.dollars if isinstance(price, Price) else None
+
+
+def has_spot_price(job: Job, target: str) -> bool:
+    """Whether a job's machines have the price of spot machines on a target."""
+    capacity = getattr(getattr(job.targets, target, None), "capacity", None)
+    is_spot = job.limits.spot if capacity is None else capacity == "spot"
+    return is_spot and target_info(target).has_spot_prices

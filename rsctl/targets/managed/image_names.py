@@ -20,6 +20,7 @@ import msgspec
 
 from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, warning
+from rsctl.images.package import is_packaged
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator
 from rsctl.targets.chief import chief_job
@@ -43,6 +44,10 @@ _GOOGLES_HOSTS = re.compile(
     r"cloud-aiplatform)/"
 )
 _AWS_HOSTS = re.compile(r"^\d{12}\.dkr\.ecr\.|^public\.ecr\.aws/deep-learning-containers/")
+_PUBLIC = re.compile(
+    r"(?:(?:docker\.io/)?(?:pytorch/pytorch|tensorflow/tensorflow|nvidia/cuda|(?:library/)?python)|"
+    r"nvcr\.io/nvidia/[\w./-]+)(?:[:@]|$)"
+)
 _CUDA = re.compile(r"(?:^|[/:._-])cu(?:da)?([1-9][0-9])\.?([0-9])(?![0-9])")
 _CUDA_SINCE = {
     **dict.fromkeys(("a100-40gb", "a100-80gb"), (11, 0)),
@@ -137,6 +142,8 @@ def image_name_findings(
         if known.is_inference and job.run.package is None:
             message = f"{image} serves models according to its name, and is not made for training"
             yield warning("image-name", message, "use the training image of the framework", path)
+    if job.image.uri and job.run.is_launched and not is_packaged(job):
+        yield from _launcher_findings(job.image.uri, known)
     found: dict[tuple[str | None, str], Finding] = {}  # one of each kind for an image
     for node, machine in ((job, worker), (chief_job(job), chief)):
         for finding in _machine_findings(node, machine, path):
@@ -146,6 +153,15 @@ def image_name_findings(
         for finding in _machine_findings(role_job(job, name), machine, own):
             found.setdefault((own, finding.severity), finding)
     yield from found.values()
+
+
+def _launcher_findings(image: str, known: ImageName | None) -> Iterator[Finding]:
+    """An image of a vendor, in which the job's first program does not exist."""
+    if known is not None or _PUBLIC.match(image):
+        message = f"{image} has the name of a vendor's image, and these do not have rsctl-launch, "
+        message += "the job's first program"
+        remedy = "set image.source, which delivers rsctl-launch; or image.base in place of "
+        yield warning("entrypoint", message, f"{remedy}image.uri; or launcher: none", "image.uri")
 
 
 def _package_findings(job: Job, image: str, known: ImageName, path: str) -> Iterator[Finding]:

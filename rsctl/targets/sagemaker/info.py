@@ -44,6 +44,7 @@ INFO = TargetInfo(
         price_list="rsctl.targets.sagemaker.prices:sagemaker_prices",
     ),
     billing="rsctl.targets.sagemaker.billing:billing_of",
+    has_spot_prices=False,
     # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries throttled
     # calls. rsctl chose these rates to avoid throttling.
     quota=Quota(60, 120.0),

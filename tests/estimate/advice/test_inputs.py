@@ -31,6 +31,14 @@ def job_of(folder: Path, *settings: str) -> Job:
     return read(str(path), list(settings)).require_job()
 
 
+def test_spot_machines_of_sagemaker_have_the_price_on_demand(tmp_path: Path) -> None:
+    """As in a plan: without any price, the option of the shortest step would be recommended."""
+    job = job_of(tmp_path, "targets={sagemaker: {region: us-east-1}}")
+    spot = job_of(tmp_path, "targets={sagemaker: {region: us-east-1}}", "limits.spot=true")
+    dollars = dollars_of(job, "sagemaker", "ml.c5n.2xlarge")
+    assert dollars_of(spot, "sagemaker", "ml.c5n.2xlarge") == dollars == pytest.approx(0.5184)
+
+
 @pytest.mark.parametrize(
     ("settings", "machine", "accelerator", "dollars"),
     [
@@ -39,6 +47,8 @@ def job_of(folder: Path, *settings: str) -> Job:
         # Of several the run's own is not known yet.
         (["targets.vertex.region=[europe-west4, us-east1]"], "n1-standard-4", None, 1.0),
         (["limits.spot=true"], "n1-standard-4", None, 0.25),
+        (["targets.vertex.capacity=spot"], "n1-standard-4", None, 0.25),
+        (["targets.vertex.capacity=flex-start"], "n1-standard-4", None, 1.0),
         ([], "n1-standard-4", "t4:2", 21.0),
         ([], "no-such-machine", None, None),
         ([], None, None, None),

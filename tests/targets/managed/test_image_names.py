@@ -147,6 +147,33 @@ def test_images_of_aws(
     assert all(expected and expected in text for text in found)
 
 
+@pytest.mark.parametrize(
+    ("image", "changes", "is_warned"),
+    [
+        (f"{GOOGLE}/training/pytorch-cpu.2-4.py310:latest", {}, True),
+        ("pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", {}, True),
+        ("docker.io/library/python:3.12", {}, True),
+        ("nvcr.io/nvidia/pytorch:25.01-py3", {}, True),
+        ("us-docker.pkg.dev/my-project/train/pytorch:1", {}, False),
+        ("me/pytorch:2.8.0", {}, False),
+        ("python:3.12", {"run": {"launcher": "none"}}, False),
+    ],
+)
+def test_a_vendors_image_does_not_have_the_first_program(
+    tmp_path: Path, image: str, changes: dict[str, Any], is_warned: bool
+) -> None:
+    """The machines of such a job start, are paid for, and cannot run it."""
+    job = {"image": {"uri": image}, "workers": {"count": 1}, **changes}
+    found = [text for text in on_vertex(tmp_path, job) if "rsctl-launch" in text]
+    message = f"warning image.uri: {image} has the name of a vendor's image, and these do not "
+    assert [text[: len(message)] for text in found] == [message] * is_warned
+    with_source = {**job, "image": {"uri": image, "source": "."}, "run": {"command": ["a"]}}
+    delivered = on_vertex(
+        tmp_path, with_source | {"targets": {"vertex": {"staging": "gs://b-u/s"}}}
+    )
+    assert not [text for text in delivered if "has the name of a vendor" in text]
+
+
 def test_an_image_for_gpus_on_a_machine_with_trainium(tmp_path: Path) -> None:
     image = f"{AWS}/pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker"
     workers = {"count": 1, "machine": "ml.trn1.2xlarge"}

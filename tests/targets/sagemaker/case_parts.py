@@ -24,6 +24,15 @@ FSX = {"id": "fs-0123456789abcdef0", "type": "FSxLustre", "path": "/fsx/mnli"}
 LONG = "x" * 300
 
 
+def no_launch(image: str) -> str:
+    """The warning about a vendor's image, in which a job's first program does not exist."""
+    return (
+        f"warning image.uri: {image} has the name of a vendor's image, and these do not have "
+        "rsctl-launch, the job's first program -> set image.source, which delivers rsctl-launch; "
+        "or image.base in place of image.uri; or launcher: none"
+    )
+
+
 class Case(NamedTuple):
     """One job, twice."""
 

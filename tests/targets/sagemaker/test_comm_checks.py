@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .case_parts import workers
+from .case_parts import no_launch, workers
 from .rendering import REGISTRY, reported
 
 SMP = "658645717510.dkr.ecr.us-east-1.amazonaws.com/smdistributed-modelparallel"
@@ -30,7 +30,7 @@ SMDDP = {
             "comm": {"backend": "smddp"},
             "image": {"uri": f"{DLC}:2.0.0-gpu-py310-cu118-ubuntu20.04-sagemaker"},
         },
-        [],
+        [no_launch(f"{DLC}:2.0.0-gpu-py310-cu118-ubuntu20.04-sagemaker")],
     ),
     "SMDDP 2 on older machines": (
         {
@@ -41,7 +41,8 @@ SMDDP = {
         [
             "error comm.backend: smddp works on ml.p4d.24xlarge and ml.p4de.24xlarge, not on "
             "ml.p3.16xlarge with images of PyTorch after 2.0.0 -> set comm.backend: auto, or use "
-            "one of these machines"
+            "one of these machines",
+            no_launch(f"{DLC}:2.0.1-gpu-py310-cu118-ubuntu20.04-sagemaker"),
         ],
     ),
     "SMDDP 2 on p3dn": (
@@ -52,7 +53,8 @@ SMDDP = {
         },
         [
             "warning comm.backend: AWS develops smddp for ml.p4d.24xlarge and ml.p4de.24xlarge, "
-            "and no longer for p3dn -> compare it with comm.backend: auto"
+            "and no longer for p3dn -> compare it with comm.backend: auto",
+            no_launch(f"{DLC}:2.2.0-gpu-py310"),
         ],
     ),
     "SMDDP in an image of TensorFlow": (
@@ -63,7 +65,8 @@ SMDDP = {
         },
         [
             f"error comm.backend: {DLC.replace('pytorch', 'tensorflow')}:2.11.0-gpu-py310 "
-            f"contains TensorFlow, but comm.backend applies to PyTorch -> {SMDDP_REMEDY}"
+            f"contains TensorFlow, but comm.backend applies to PyTorch -> {SMDDP_REMEDY}",
+            no_launch(f"{DLC.replace('pytorch', 'tensorflow')}:2.11.0-gpu-py310"),
         ],
     ),
     "SMDDP in a newer image": (

@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit.rendering import merged
 
+from .case_parts import no_launch
 from .rendering import findings_of, render, reported, sagemaker, shown
 
 ACCOUNT = "763104351884.dkr.ecr.us-east-1.amazonaws.com"
@@ -160,18 +161,19 @@ def test_an_image_without_pytorch_does_not_start_torchrun(tmp_path: Path, image:
     assert reported(tmp_path, job) == [
         f"warning run.launcher: torchrun requires PyTorch, but {image} has another framework "
         "according to its name: its toolkit starts the program once on each node -> set "
-        "run.launcher: none, or mpi for Horovod"
+        "run.launcher: none, or mpi for Horovod",
     ]
 
 
 def test_torchrun_of_rsctl_needs_pytorch_too(tmp_path: Path) -> None:
     job = {"image": {"uri": TENSORFLOW}, "workers": {"count": 2, "machine": "ml.m5.xlarge"}}
     assert reported(tmp_path, job) == [
+        no_launch(TENSORFLOW),
         f"warning run.launcher: torchrun requires PyTorch, but {TENSORFLOW} has another "
-        "framework according to its name -> set run.launcher: once, or mpi for Horovod"
+        "framework according to its name -> set run.launcher: once, or mpi for Horovod",
     ]
     mixed = {**job, "image": {"uri": f"{ACCOUNT}/huggingface-pytorch-training:2.1.0-tensorflow"}}
-    assert reported(tmp_path, mixed) == []
+    assert reported(tmp_path, mixed) == [no_launch(mixed["image"]["uri"])]
 
 
 def test_a_hyperparameter_of_the_toolkit_changes_its_ranks(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .case_parts import LAMBDA
+from .case_parts import LAMBDA, no_launch
 from .rendering import REGISTRY, reported, sagemaker
 
 
@@ -73,7 +73,8 @@ ACCOUNT = {
         [
             "error image.uri: SageMaker pulls images from ECR and public.ecr.aws, not from "
             "docker.io -> use ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry "
-            "in your VPC, set targets.sagemaker.registry_access: Vpc"
+            "in your VPC, set targets.sagemaker.registry_access: Vpc",
+            no_launch("pytorch/pytorch:2.8.0"),
         ],
     ),
     "an image without a repository": (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rsctl.findings import Finding
+from rsctl.job.from_command import read_command
 from rsctl.targets.slurm.target import TARGET
 from tests.kit import rendering
 
@@ -257,3 +258,22 @@ def test_an_option_that_rsctl_needs_is_refused(tmp_path: Path, program: str, opt
         f"rsctl sets {option}" for option in options.split()
     ]
     assert {finding.severity for finding in found} == {"error"}
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("-w n1", "-D /a", "-K", "-m block", "--pty", "--overlap", "--container-mounts=/a:/b"),
+        *("--container-image=a/b:1", "--container-workdir=/a", "--container-name=a", "-x n2"),
+        *("--segment=2", "--mem-per-gpu=1G", "--mem-per-cpu=1G", "--mem=0", "-L a:1", "--requeue"),
+        *("--signal=B:USR1@90", "--open-mode=append", "--het-group=0", "-s", "--exact", "-c 4"),
+        *("--mail-type=ALL", "--dependency=afterok:1", "--ntasks-per-gpu=1", "--nice=1"),
+        *("--accel-bind=gn", "--mem-bind=local", "--gres-flags=enforce-binding", "--cpu-freq=High"),
+    ],
+)
+def test_init_writes_no_option_of_srun_that_a_plan_refuses(tmp_path: Path, option: str) -> None:
+    (tmp_path / "train.py").touch()
+    command = read_command(["srun", "-t", "10", "-G", "1", *option.split(), "train.py"])
+    keys = {path.removeprefix("targets.slurm."): command.keys[path] for path in command.keys}
+    options = {key: keys[key] for key in ("sbatch", "srun", "memory", "cpus") if key in keys}
+    assert findings_of(tmp_path, slurm(**options)) == []

@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "an image in a private registry of AWS": (
         {
-            "image": {"uri": f"{ECR}/pytorch-training:2.6.0-gpu-py312-cu126"},
+            "image": {"uri": f"{ECR}/train:2.6.0-gpu-py312"},
             "workers": {"count": 2},
             "roles": {
                 "ps": {"image": f"{ECR}/redis:7", "command": ["redis-server"]},
@@ -116,8 +116,8 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         },
         [
             (
-                f"error image.uri: Vertex AI cannot pull {ECR}/pytorch-training:2.6.0-gpu-py312-"
-                "cu126 from a private registry of Amazon ECR -> copy the image to "
+                f"error image.uri: Vertex AI cannot pull {ECR}/train:2.6.0-gpu-py312"
+                " from a private registry of Amazon ECR -> copy the image to "
                 "LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/NAME"
             ),
             f"error roles.ps.image: {ECR}/redis:7 ... Amazon ECR -> copy",
