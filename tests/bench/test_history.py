@@ -118,6 +118,15 @@ def test_a_line_says_what_was_measured(tmp_path: Path) -> None:
     assert read_history("deep/h.jsonl", str(tmp_path)).records == [made]
 
 
+def test_of_a_run_itself_its_time_cost_and_goodput_are_recorded() -> None:
+    kept = ["run.time", "run.step", "run.cost", "run.goodput", "runs"]
+    names = [*kept, "run.queue", "run.start", "run.ring"]
+    series = [Series(name=name, values=[1.0]) for name in names]
+    results = Results(label="b", kind="bench", series=series, cells=[CellRuns()])
+    [cell] = make_record(results, "job", commit(1), 0).cells
+    assert [metric.name for metric in cell.metrics] == kept
+
+
 def test_without_data_nothing_is_recorded() -> None:
     results = Results(label="b", kind="bench", cells=[CellRuns(lost=["b-1 failed: out of memory"])])
     with pytest.raises(
@@ -178,6 +187,20 @@ def test_two_entries_for_one_cell() -> None:
     twice.cells = [*twice.cells, *twice.cells]
     with pytest.raises(RsctlError, match="two entries of throughput for one cell"):
         decode_history(encode_record(twice), "h")
+
+
+def test_a_history_is_for_all_whom_the_umask_allows(tmp_path: Path) -> None:
+    """As git and CI systems expect of a file that people share; an older file keeps its mode."""
+    place = tmp_path / "h.jsonl"
+    before = os.umask(0o020)
+    try:
+        append_record(record(1), str(place))
+        assert place.stat().st_mode & 0o777 == 0o646
+        place.chmod(0o604)
+        append_record(record(2), str(place))
+        assert place.stat().st_mode & 0o777 == 0o604
+    finally:
+        os.umask(before)
 
 
 def test_the_rest_of_a_killed_writer_is_replaced(tmp_path: Path) -> None:
