@@ -14,10 +14,12 @@ import typer
 from msgspec.structs import replace
 
 from rsctl import __version__
+from rsctl.bench.records import Against, BenchRecord
 from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.suggestions import suggest_command
 from rsctl.cli.times import parse_since
 from rsctl.cli.views import plot, table
+from rsctl.cli.views.bench_plain import opening
 from rsctl.cli.views.plot import format_tick, plot_metrics, round_limits, thinned
 from rsctl.cli.views.run_text import (
     failure_block,
@@ -44,6 +46,50 @@ from rsctl.runs.stream.events import (
 )
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 from tests.cli.conftest import at
+
+
+def a_bench(cells: int, repeat: int, **more: Any) -> BenchRecord:
+    return BenchRecord(
+        **{"bench": "b-1", "name": "b", "target": "vertex", "definition": "d", "repeat": repeat},
+        **{"created": at(0), "cells": [{"n": n} for n in range(cells)], **more},
+    )
+
+
+@pytest.mark.parametrize(
+    ("bench", "todo", "is_driven", "lines"),
+    [
+        (a_bench(1, 3), 3, False, ["b-1: one job x 3 = 3 runs on vertex"]),
+        (
+            *(a_bench(2, 3), 4, False),
+            ["b-1: 2 cells x 3 = 6 runs on vertex", "4 of them remain"],
+        ),
+        (
+            *(a_bench(6, 5, against=Against(given="main", file="j")), 30, False),
+            ["b-1: 3 cells x 5 pairs with main = 30 runs on vertex"],
+        ),
+        (
+            *(a_bench(2, 1, rehearsed=True), 0, False),
+            [
+                "b-1: 2 cells x 1 = 2 runs on vertex, a rehearsal on this machine",
+                "every run of this bench is complete; to measure again use --new, to add runs use "
+                "--repeat",
+            ],
+        ),
+        (
+            *(a_bench(2, 1), 1, True),
+            [
+                "b-1: 2 cells x 1 = 2 runs on vertex",
+                "another process runs this bench; this command watches it, and takes over if that "
+                "process ends",
+            ],
+        ),
+    ],
+)
+def test_the_size_of_a_bench(
+    bench: BenchRecord, todo: int, is_driven: bool, lines: list[str]
+) -> None:
+    assert opening(bench, todo, is_driven) == lines
+
 
 NAMES = ("submit", "list", "logs", "status", "get", "cancel", "forget", "prune", "emulate", "init")
 
