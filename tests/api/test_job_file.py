@@ -125,6 +125,15 @@ def test_what_is_returned_is_frozen(write_job: Write) -> None:
             setattr(value, name, "other")
 
 
+def test_a_prepared_run_shows_in_a_notebook_what_it_was_made_from(write_job: Write) -> None:
+    """Without the plan, which is long."""
+    prepared = rsctl.api.prepare(rsctl.api.load(write_job(), set={"workers.count": 2}))
+    assert repr(prepared) == (
+        f"PreparedRun(findings={prepared.findings!r}, settings=('workers.count=2',), "
+        f"file={str(Path('job.yaml').resolve())!r}, folder={str(Path.cwd())!r})"
+    )
+
+
 LIGHT = """
 import sys
 before = set(sys.modules)
