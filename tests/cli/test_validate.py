@@ -89,15 +89,6 @@ def test_quiet_leaves_out_what_is_no_error(rsctl: Cli) -> None:
     assert "warning" not in quiet.err
 
 
-def test_a_key_that_is_missing_has_no_line(rsctl: Cli) -> None:
-    """Its position is the first key that exists."""
-    done = rsctl("validate", rsctl.write("name: job\nimage: {source: src}\n"))
-    assert done.err == (
-        "job.yaml:1:1: error: run: the key 'run' is missing\n"
-        "    -> add run: a mapping with script or module or command\n"
-    )
-
-
 def test_a_setting_has_its_own_place_and_shows_no_line_of_the_file(rsctl: Cli) -> None:
     done = rsctl("validate", rsctl.write(GOOD), "--set", "workers.count=x")
     assert done.code == 2
