@@ -83,6 +83,10 @@ RAY = """\
         (SIMPLE.replace("\n", "\n[1,3]<stderr>:"), "KeyError: 'loss'", "/app/train.py:9"),
         (IN_WORKER, "IndexError: list index out of range", "/app/data.py:12 in __getitem__"),
         (ERROR_FILE, "ValueError: bad lr", "/app/train.py:155 in main"),
+        (
+            *("{" + ERROR_FILE.partition("{")[2], "ValueError: bad lr"),
+            "/app/train.py:155 in main",
+        ),
         (BOX, "ValueError: bad lr", "/app/train.py:477"),
         (RAY, "ValueError: bad lr", "/app/train.py:8 in work"),
         (
