@@ -69,7 +69,10 @@ _ALSO_TESTED_BY = {
     "rsctl/bench": [
         f"tests/cli/test_{subject}.py" for subject in ("diff", "gate_conditions", "plan_packed")
     ],
-    "rsctl/cli": ["tests/results/tracking/test_commands.py", "tests/results/export/test_export.py"],
+    "rsctl/cli": [
+        f"tests/results/{name}.py"
+        for name in ("export/test_export", "report/test_report", "tracking/test_commands")
+    ],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
     "rsctl/runs": ["tests/node/test_redraws.py", "tests/targets/managed/test_unknown_result.py"],
     "rsctl/targets/local": ["tests/targets/drill", "tests/targets/test_interrupts.py"],

@@ -259,6 +259,24 @@ def test_a_page_is_opened_at_a_desktop_alone(
     assert len(opened) == opens
 
 
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (["worker-9", "--", "ls"], "job-aaaaaa has no replica worker-9", "worker-0, worker-1"),
+        (["worker-1"], "there is no command to run", "rsctl exec job-aaaaaa worker-1 -- COMMAND"),
+        (["ps-0"], "job-aaaaaa has ended (succeeded), and its nodes with it", "rsctl logs"),
+        (["worker-x"], "job-aaaaaa has ended (succeeded), and its nodes with it", "rsctl logs"),
+    ],
+)
+def test_a_command_on_a_node_names_a_replica_or_is_for_the_first(
+    rsctl: Cli, three: None, words: list[str], message: str, remedy: str
+) -> None:
+    done = rsctl("exec", "job-aaaaaa", *words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {message}\n    -> ")
+    assert remedy in done.err
+
+
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
     more = ["spec", "gradients", "waiting", "slowest_rank", "findings", "goodput"]

@@ -15,7 +15,9 @@ from msgspec.structs import replace
 
 from rsctl import __version__
 from rsctl.bench.records import Against, BenchRecord
+from rsctl.cli.app import COMMANDS
 from rsctl.cli.behaviour import parse_behaviour
+from rsctl.cli.fetching import format_bytes
 from rsctl.cli.suggestions import suggest_command
 from rsctl.cli.times import parse_since
 from rsctl.cli.views import plot, table
@@ -89,6 +91,50 @@ def test_the_size_of_a_bench(
     bench: BenchRecord, todo: int, is_driven: bool, lines: list[str]
 ) -> None:
     assert opening(bench, todo, is_driven) == lines
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (12_345_678, "12.3 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (7 * 10**12, "7.0 TB"),
+        (10**16, "10000.0 TB"),
+    ],
+)
+def test_the_size_of_a_download(count: int, text: str) -> None:
+    assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("meant", "words"),
+    [
+        *(("submit", "run apply"), ("rerun", "again"), ("list", "squeue"), ("watch", "attach")),
+        *(("logs", "log"), ("status", "show"), ("get", "pull"), ("shell", "ssh"), ("ui", "top")),
+        *(("plan", "preview"), ("validate", "lint"), ("init", "new"), ("build-image", "push")),
+        *(("catalog", "prices"), ("metrics", "stats"), ("advise", "estimate"), ("open", "browse")),
+        *(("compare", "cmp vs"), ("doctor", "whoami"), ("submit --resume", "resume")),
+        *(("logs -f", "tail"), ("--version", "ver"), ("--help", "man")),
+    ],
+)
+def test_each_command_is_found_by_what_it_means(meant: str, words: str) -> None:
+    for word in words.split():
+        assert suggest_command(word, COMMANDS) == f"Did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "stop kill abort terminate end down scancel",
+        "delete del rm remove clean cleanup purge destroy drop",
+    ],
+)
+def test_what_ends_or_removes_is_only_pointed_at(words: str) -> None:
+    said = "The commands that end or remove something are in the list of --help."
+    assert {suggest_command(word, COMMANDS) for word in words.split()} == {said}
 
 
 NAMES = ("submit", "list", "logs", "status", "get", "cancel", "forget", "prune", "emulate", "init")
