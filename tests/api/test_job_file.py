@@ -33,6 +33,12 @@ def test_what_is_set_is_typed_as_in_the_file(write_job: Write) -> None:
     assert same.workers.count == 8
 
 
+def test_a_job_file_has_its_text(write_job: Write) -> None:
+    path = write_job()
+    job = rsctl.api.load(path)
+    assert (job.path, job.text) == (path, Path(path).read_text())
+
+
 def test_mistakes_are_one_exception_with_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("name: job\nworkers:\n  cuont: 2\nrun: {script: 3x, launcher: nope}\n")

@@ -23,6 +23,7 @@ from rsctl.bench.history import (
 from rsctl.bench.history_files import append_record, read_history
 from rsctl.bench.history_series import HistorySeries, make_series, select
 from rsctl.bench.results import CellRuns, Results, Series
+from rsctl.bench.steps import SHORTEST
 from rsctl.findings import ExitCode, RsctlError
 
 CELL = {"workers.count": 2}
@@ -323,6 +324,20 @@ def test_a_step_names_its_commits() -> None:
     assert [p.commit for p in series.window(3)] == [commit(13), commit(14), commit(15)]
     assert [p.commit for p in series.window(50)] == [commit(n) for n in range(8, 16)]
     assert series.levels() == [(0, 7, 100.0), (8, 15, 90.0)]
+    assert series.found == "1"
+
+
+@pytest.mark.parametrize(
+    ("commits", "found"),
+    [
+        (16, "none"),
+        (SHORTEST, "none"),
+        (SHORTEST - 1, f"unknown, at least {SHORTEST} commits are necessary"),
+    ],
+)
+def test_a_history_without_steps(commits: int, found: str) -> None:
+    [series] = series_of([record(number, [100.0]) for number in range(commits)])
+    assert series.found == found
 
 
 def test_selection() -> None:

@@ -14,6 +14,7 @@ import typer
 from msgspec.structs import replace
 
 from rsctl import __version__
+from rsctl.api.drill_verdict import FaultResult
 from rsctl.bench.records import Against, BenchRecord
 from rsctl.cli.app import COMMANDS
 from rsctl.cli.behaviour import parse_behaviour
@@ -22,6 +23,7 @@ from rsctl.cli.suggestions import suggest_command
 from rsctl.cli.times import parse_since
 from rsctl.cli.views import plot, table
 from rsctl.cli.views.bench_plain import opening
+from rsctl.cli.views.drill import format_result
 from rsctl.cli.views.plot import format_tick, plot_metrics, round_limits, thinned
 from rsctl.cli.views.run_text import (
     failure_block,
@@ -91,6 +93,15 @@ def test_the_size_of_a_bench(
     bench: BenchRecord, todo: int, is_driven: bool, lines: list[str]
 ) -> None:
     assert opening(bench, todo, is_driven) == lines
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [([], "  not survived"), (["it hangs", "a\nb"], "  not survived: it hangs; a b")],
+)
+def test_the_result_of_a_fault(reasons: list[str], text: str) -> None:
+    result = FaultResult(fault="preemption", verdict="not-survived", reasons=reasons)
+    assert format_result(result) == text
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,12 @@ def test_the_rank_that_has_called_less_is_guilty_and_the_others_wait() -> None:
         "rank 2 (worker-2) has not called all_reduce of [8] Float (collective 5), for which "
         "ranks 0-1, 3 wait; it is at train.py:7 step"
     )
-    assert found.lines[2] == "rank 2 (worker-2), at train.py:7 step"
+    assert found.lines == (
+        "rank 0 (worker-0), waits in all_reduce of [8] Float",
+        "rank 1 (worker-1), waits in all_reduce of [8] Float",
+        "rank 2 (worker-2), at train.py:7 step",
+        "rank 3 (worker-3), waits in all_reduce of [8] Float",
+    )
 
 
 def test_what_is_known_of_one_of_several_guilty_ranks_is_said_of_that_one() -> None:
