@@ -136,7 +136,7 @@ def test_a_hang_is_not_survival() -> None:
     assert found.reasons == [
         "the job hangs: nothing ended it for 2:05; set limits.stall and limits.on_stall"
     ]
-    found = judge(BY_NAME["stopped-node"], REFERENCE, hung, ends_stalls=True)
+    found = judge(BY_NAME["stopped-node"], REFERENCE, hung, None, ends_stalls=True)
     assert found.reasons == ["the job hangs: nothing ended it for 2:05; limits.stall did not"]
 
 
