@@ -64,10 +64,17 @@ _BOTH_CLOUDS = [
 _ALSO_TESTED_BY = {
     "rsctl/api": [
         f"tests/cli/test_{subject}.py"
-        for subject in ("advise", "diff", "gate_against", "gate_pairs", "history", "rerun")
+        for subject in ("advise", "debug", "diff", "gate_against", "gate_pairs", "history", "rerun")
     ],
-    "rsctl/bench": ["tests/cli/test_plan_packed.py"],
+    "rsctl/bench": [
+        f"tests/cli/test_{subject}.py" for subject in ("diff", "gate_conditions", "plan_packed")
+    ],
+    "rsctl/cli": [
+        f"tests/results/{name}.py"
+        for name in ("export/test_export", "report/test_report", "tracking/test_commands")
+    ],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
+    "rsctl/runs": ["tests/node/test_redraws.py", "tests/targets/managed/test_unknown_result.py"],
     "rsctl/targets/local": ["tests/targets/drill", "tests/targets/test_interrupts.py"],
     "rsctl/targets/sagemaker": [
         *_BOTH_CLOUDS,
@@ -286,7 +293,10 @@ def main() -> None:
     options = parser.parse_args()
     room = options.room.rstrip("/")
     also = [
-        test for part, more in _ALSO_TESTED_BY.items() if room.startswith(part) for test in more
+        test
+        for part, more in _ALSO_TESTED_BY.items()
+        if Path(room).is_relative_to(part)
+        for test in more
     ]
     tests = options.tests or [room.replace("rsctl", "tests", 1), *also]
     files = sorted((_ROOT / room).rglob("*.py")) or [_ROOT / room]

@@ -145,7 +145,7 @@ def prepare_bench(
     With `rehearse` the cloud is emulated on this machine, and nothing is sent there. Raises
     RsctlError with all errors of all cells, and all that is missing in this environment.
     """
-    file = job if isinstance(job, JobFile) else load(job, strict=False)
+    file = job if isinstance(job, JobFile) else load(job)
     plan = make_bench_plan(file.copy_document(), file.settings, target, rehearse)
     lacking: list[Finding] = []
     if plan.rehearsal is None:

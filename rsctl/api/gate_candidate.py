@@ -236,7 +236,7 @@ def open_candidate(
     if isinstance(source, JobFile):
         return _of_job_file(source, target, new, rehearse)
     if not isinstance(source, Bench) and _is_job_file(source):
-        return _of_job_file(load(source, set=set, strict=False), target, new, rehearse)
+        return _of_job_file(load(source, set=set), target, new, rehearse)
     if rehearse is not None:
         message = "--rehearse requires a job file; a bench has already run"
         raise RsctlError(ExitCode.USAGE, error("bench", message, "give the job file"))

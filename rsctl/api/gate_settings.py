@@ -46,7 +46,8 @@ def write_baseline(
     """
     made = make_baseline(results_of(source), checked_names("required", required))
     written = write_file(made, require_writable(location), folder)
-    return WrittenBaseline(written, min((len(m.values) for m in made.metrics), default=0))
+    runs = min(sum(value is not None for value in m.values) for m in made.metrics)
+    return WrittenBaseline(written, runs)
 
 
 def calibrate(

@@ -78,8 +78,6 @@ def _append_to_file(record: HistoryRecord, path: Path, location: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         data = _require_small(_read_all(file.fileno()), location)
         kept, line = _appended(record, data, location)
-        if not line:
-            return
         if kept < len(data):  # what a killed writer has left
             os.ftruncate(file.fileno(), kept)
         written = 0

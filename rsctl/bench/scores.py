@@ -92,9 +92,7 @@ def several_apart(blocks: Sequence[Sides]) -> int:
 
 def _lowest_kept(sides: Sides) -> Iterator[float]:
     """The lowest value that is not set apart, by each of the scores that sets lower ones apart."""
-    kept = winsorised(sides)
-    if kept != sides:
-        yield min(map(min, kept))
+    yield min(map(min, winsorised(sides)))
     smaller = min(map(len, sides))
     if smaller >= _FEWEST:
         ordered = sorted([*sides.baseline, *sides.candidate])

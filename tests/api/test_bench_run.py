@@ -88,6 +88,19 @@ def test_mistakes_of_all_cells_are_one_exception(job: Job) -> None:
     assert rsctl.api.benches() == []
 
 
+def test_the_number_of_repetitions_is_asked_for_or_in_the_file(job: Job) -> None:
+    rules = {"max_regression": {"loss": "5%"}}
+    for gate, asked, expected in (
+        (None, None, 1),
+        (rules, None, 1),
+        ({**rules, "repeat": 4}, None, 4),
+        ({**rules, "repeat": 4}, 2, 2),
+    ):
+        path = job() if gate is None else job(gate=gate)
+        claimed = rsctl.api.prepare_bench(path).claim(asked, new=True)
+        assert claimed.record.repeat == expected
+
+
 def test_runs_that_fail_are_no_exception_and_are_run_again(job: Job) -> None:
     path = job("test -e go || exit 3; echo loss=$LOSS")
     bench = rsctl.api.run_bench(path)

@@ -13,45 +13,53 @@ from .recorded import refused
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code", "message"),
     [
         (
             {"sort": "speed"},
+            "value",
             "'speed' is not one of price, spot, price-per-gbps, gbps, vcpus, memory -> use one of "
             "these",
         ),
         (
             {"region": "us-centrall1"},
+            "region",
             "'us-centrall1' is not a known region of these clouds -> did you mean us-central1",
         ),
         (
             {"region": "mars"},
+            "region",
             "'mars' is not a known region of these clouds -> see the cloud's documentation",
         ),
         (
             {"gpu": "v1"},
+            "accelerator",
             "'v1' is not an accelerator in the catalogue of vertex or sagemaker -> did you mean "
             "v100",
         ),
         (
             {"gpu": "h10:8", "target": "vertex"},
+            "accelerator",
             "'h10' is not an accelerator in the catalogue of vertex -> did you mean",
         ),
         (
             {"gpu": "xyz"},
+            "accelerator",
             "'xyz' is not an accelerator in the catalogue of vertex or sagemaker -> name one of "
             "a100-40gb",
         ),
         (
             {"target": "process"},
+            "target",
             "target process has no machines in the catalogue -> name vertex or sagemaker",
         ),
     ],
 )
-def test_machines_that_are_asked_for_by_a_wrong_name(options: Any, message: str) -> None:
+def test_machines_that_are_asked_for_by_a_wrong_name(options: Any, code: str, message: str) -> None:
     with pytest.raises(RsctlError) as caught:
         api.machines(**options)
     assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.findings[0].code == code
     assert refused(caught.value).startswith(message)
 
 

@@ -136,6 +136,8 @@ def test_a_hang_is_not_survival() -> None:
     assert found.reasons == [
         "the job hangs: nothing ended it for 2:05; set limits.stall and limits.on_stall"
     ]
+    found = judge(BY_NAME["stopped-node"], REFERENCE, hung, None, ends_stalls=True)
+    assert found.reasons == ["the job hangs: nothing ended it for 2:05; limits.stall did not"]
 
 
 @pytest.mark.parametrize(
@@ -304,12 +306,20 @@ def test_files_that_are_not_whole(tmp_path: Path) -> None:
     content = len(header).to_bytes(8, "little") + header + b"abcd"
     (tmp_path / "whole.safetensors").write_bytes(content)
     (tmp_path / "half.safetensors").write_bytes(content[:-1])
+    (tmp_path / "tiny.safetensors").write_bytes(content[:7])
+    for name, text in (("list", b"[]"), ("text", b"{"), ("bare", b'{"w": {}}'), ("long", b"")):
+        size = len(text) or 1000
+        damaged = size.to_bytes(8, "little") + text
+        (tmp_path / f"{name}.safetensors").write_bytes(damaged)
     (tmp_path / "empty.bin").touch()
     (tmp_path / "unknown.bin").write_text("anything")
     (tmp_path / "half.json").write_text('{"step": ')
     found = checkpoint_files(str(tmp_path))
-    assert (found.files, found.checked) == (7, 6)
-    assert found.damaged == ["empty.bin", "half.json", "half.pt", "half.safetensors"]
+    assert (found.files, found.checked) == (12, 11)
+    assert found.damaged == [
+        *("bare.safetensors", "empty.bin", "half.json", "half.pt", "half.safetensors"),
+        *("list.safetensors", "long.safetensors", "text.safetensors", "tiny.safetensors"),
+    ]
     assert has_files(str(tmp_path))
 
 

@@ -9,13 +9,17 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.api import drill
-from rsctl.api.drill import Drill, PreparedDrill
+from rsctl.api.drill import Drill, PreparedDrill, prepare_drill
 from rsctl.api.drill_checkpoint import CheckpointFiles
 from rsctl.api.drill_faults import FAULTS, Situation
 from rsctl.api.drill_verdict import FaultResult
 from rsctl.api.drill_watch import Observation
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 from tests.api.test_drill_results import observed
+from tests.kit.docker import needs_docker
+
+from .conftest import Write
 
 BY_NAME = {fault.name: fault for fault in FAULTS}
 LOCAL = Situation(target="process", in_containers=False, has_reducers=True, is_spot=False)
@@ -176,3 +180,49 @@ def test_an_interruption_ends_the_run_in_progress(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RuntimeError):
         prepared_drill("preemption").run()
     assert watches.log == ["end"]
+
+
+def test_a_drill_on_this_machine_is_of_the_job_alone(write_job: Write) -> None:
+    """It sends nothing to trackers and to people, and keeps no failed node."""
+    keys = {"tracking": [{"tensorboard": "tb"}], "limits": {"keep": "5m", "timeout": "1h"}}
+    path = write_job(**keys, workers={"count": 2}, reducers={"count": 1})
+    made = prepare_drill(path, faults=["stopped-node"], metric="loss", step=7, patience=9.0)
+    assert made.situation == LOCAL
+    assert (made.job.tracking, made.job.limits.keep, made.job.limits.timeout) == ([], None, 3600)
+    assert (made.target, [fault.name for fault in made.faults], made.named) == (
+        *("process", ["stopped-node"], True),
+    )
+    assert (made.metric, made.step, made.patience, made.rehearsal) == ("loss", 7, 9.0, None)
+    assert not prepare_drill(path).named
+
+
+@pytest.mark.parametrize(
+    ("runner", "in_containers"),
+    [("process", False), pytest.param("docker", True, marks=needs_docker)],
+)
+def test_a_drill_on_a_cloud_is_a_rehearsal(
+    write_job: Write, runner: Any, in_containers: bool
+) -> None:
+    run = {"script": "train.py", "launcher": "once"}
+    image, limits = {"base": "base:1", "source": "src"}, {"spot": True}
+    path = write_job(target="vertex", image=image, run=run, limits=limits)
+    with pytest.raises(RsctlError) as caught:
+        prepare_drill(path)
+    message = "a drill takes machines away, and does that on target vertex in a rehearsal only"
+    assert caught.value.findings == (error("drill", message, "give --rehearse"),)
+    made = prepare_drill(path, rehearse=Rehearsal(runner))
+    situation = made.situation
+    assert (situation.target, situation.in_containers) == ("vertex", in_containers)
+    assert (situation.has_reducers, situation.is_spot) == (False, True)
+    assert situation.behaviours is not None
+    assert "stockouts" in situation.behaviours
+
+
+def test_a_cluster_cannot_be_drilled(write_job: Write) -> None:
+    path = write_job(target="slurm", targets={"slurm": {"shared": "/shared"}})
+    with pytest.raises(RsctlError) as caught:
+        prepare_drill(path)
+    message = "a drill takes machines away, and target slurm has no emulator for that"
+    remedy = "use --target process or compose"
+    assert caught.value.findings == (error("drill", message, remedy),)
+    assert caught.value.exit_code is ExitCode.USAGE

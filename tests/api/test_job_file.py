@@ -33,6 +33,12 @@ def test_what_is_set_is_typed_as_in_the_file(write_job: Write) -> None:
     assert same.workers.count == 8
 
 
+def test_a_job_file_has_its_text(write_job: Write) -> None:
+    path = write_job()
+    job = rsctl.api.load(path)
+    assert (job.path, job.text) == (path, Path(path).read_text())
+
+
 def test_mistakes_are_one_exception_with_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text("name: job\nworkers:\n  cuont: 2\nrun: {script: 3x, launcher: nope}\n")
@@ -123,6 +129,15 @@ def test_what_is_returned_is_frozen(write_job: Write) -> None:
     for value, name in ((job, "settings"), (rsctl.api.plan(job), "run")):
         with pytest.raises(AttributeError):
             setattr(value, name, "other")
+
+
+def test_a_prepared_run_shows_in_a_notebook_what_it_was_made_from(write_job: Write) -> None:
+    """Without the plan, which is long."""
+    prepared = rsctl.api.prepare(rsctl.api.load(write_job(), set={"workers.count": 2}))
+    assert repr(prepared) == (
+        f"PreparedRun(findings={prepared.findings!r}, settings=('workers.count=2',), "
+        f"file={str(Path('job.yaml').resolve())!r}, folder={str(Path.cwd())!r})"
+    )
 
 
 LIGHT = """

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.api import logs
+from rsctl.api import events, logs
 from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
+from rsctl.api.run_handle import Run
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure, LogEvent, StateEvent
@@ -115,6 +116,29 @@ def test_a_line_is_searched_as_it_is_shown(
     target.lines = [coloured]
     monkeypatch.setattr(logs, "get", lambda _: target)
     assert sum(map(len, log_batches(add(), LogFilter(grep=regex), None, False))) == found
+
+
+def test_events_begin_with_the_last_lines_of_each_replica_that_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The log is searched backwards until each replica has so many lines of the kind."""
+    target = Target(40)
+    monkeypatch.setattr(events, "get", lambda _: target)
+    run = Run(add())
+
+    def shown(tail: int | None, *ends: str) -> list[str]:
+        batches = run.event_batches(tail, (lambda line: line.text.endswith(ends)) if ends else None)
+        found = (event for batch in batches for event in batch if isinstance(event, LogEvent))
+        return [line.text.removeprefix("line ") for line in found]
+
+    numbers = [str(number) for number in range(40)]
+    assert shown(None) == [*numbers, "new"]
+    assert shown(0) == shown(0, "4", "5") == ["new"]
+    assert shown(3) == [*numbers[37:], "new"]
+    assert shown(1, "4", "5") == [*numbers[34:], "new"]
+    assert shown(2, "4", "5") == [*numbers[24:], "new"]
+    assert shown(9, "4", "5") == [*numbers[4:], "new"]
+    assert target.tails == [0, 0, 3, 1, 8, 2, 16, 9, 72]
 
 
 def test_the_last_lines_are_followed_by_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl import api
-from rsctl.api import JobState, RsctlError
+from rsctl.api import JobState, MetricEvent, RsctlError, Store
 from rsctl.api.run_list import awaited_clouds, known_replicas, known_runs
 
 from .recorded import add, at
@@ -33,6 +33,23 @@ def test_the_replicas_and_the_ids_of_recorded_runs() -> None:
     add("job-2")
     assert known_replicas("job-1") == ["worker-0", "worker-1", "ps-0"]
     assert (known_runs(1), known_runs(5)) == (["job-2"], ["job-2", "job-1"])
+
+
+def test_how_the_gradients_of_a_run_travel() -> None:
+    """None unless they go over reducers."""
+    run = api.Run(add("job-1"))
+    assert run.gradients() is None
+    value = {"operations": 7.0, "reduced_bytes": 8e6, "busy_seconds": 2.0, "gbit_per_second": 0.5}
+    Store().add_metrics(
+        "job-1",
+        [
+            MetricEvent(time=at(2), replica="worker-0", name=f"node.transport.{n}", value=v)
+            for n, v in value.items()
+        ],
+    )
+    found = run.gradients()
+    assert found is not None
+    assert (found.operations, found.bytes, found.seconds, found.gbps) == (7, 8_000_000, 2.0, 0.5)
 
 
 def test_a_limit_counts_groups_of_runs_in_the_states_that_are_asked_for() -> None:

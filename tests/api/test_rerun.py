@@ -128,3 +128,9 @@ def test_the_folder_of_the_job_must_exist() -> None:
         "the folder of the job no longer exists: /nowhere",
         "restore it; relative paths of the job file lead from there",
     )
+
+
+def test_a_run_that_does_not_exist() -> None:
+    with pytest.raises(RsctlError, match="there is no run 'job-9'") as caught:
+        prepare_rerun("job-9")
+    assert caught.value.exit_code is ExitCode.USAGE

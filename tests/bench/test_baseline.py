@@ -86,13 +86,18 @@ def test_a_baseline_of_crashed_runs_is_refused(name: str) -> None:
     with pytest.raises(RsctlError) as caught:
         make_baseline(results, [name])
     assert caught.value.exit_code is ExitCode.INCONCLUSIVE
+    [finding] = caught.value.findings
+    assert (finding.code, finding.remedy) == (
+        *("baseline", "run the missing runs, then write the baseline"),
+    )
 
 
 def test_a_baseline_of_nothing_is_refused() -> None:
     results = measured()
     results.series = []
-    with pytest.raises(RsctlError, match="has no data for any metric"):
+    with pytest.raises(RsctlError) as caught:
         make_baseline(results)
+    assert caught.value.findings[0].message == f"{results.label} has no data for any metric"
 
 
 def test_a_baseline_without_one_of_its_cells_is_refused() -> None:

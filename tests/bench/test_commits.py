@@ -54,14 +54,16 @@ def test_the_history_itself_may_differ(repository: Path, monkeypatch: pytest.Mon
 
 
 def test_outside_of_a_repository(tmp_path: Path) -> None:
-    with pytest.raises(RsctlError, match="is not in a git working tree"):
+    with pytest.raises(RsctlError, match="is not in a git working tree") as caught:
         clean_commit(str(tmp_path))
+    assert [finding.code for finding in caught.value.findings] == ["commit"]
 
 
 @pytest.mark.parametrize("ref", ["none", "--output=x", "a b", "", "HEAD:src", "main\nx"])
 def test_refs_that_are_not_commits(repository: Path, ref: str) -> None:
-    with pytest.raises(RsctlError):
+    with pytest.raises(RsctlError) as caught:
         resolve_commit(str(repository), ref)
+    assert [finding.code for finding in caught.value.findings] == ["commit"]
 
 
 def test_commits_along_first_parents(repository: Path) -> None:

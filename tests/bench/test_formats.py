@@ -102,6 +102,31 @@ def test_junit_of_a_gate(junit_schema: Any) -> None:
     }
 
 
+def test_junit_of_cases_of_any_kind(junit_schema: Any) -> None:
+    cases = [
+        junit.JunitCase("preemption", seconds=1.5),
+        junit.JunitCase("full-disk", "failure", "it ended", "it ended\nrun job-1"),
+        junit.JunitCase("stock-out", "skipped", "no cloud"),
+        junit.JunitCase("late", "error", "it has not run"),
+    ]
+    text = junit.cases_text("job", "drill", cases)
+    junit_schema.validate(text)
+    suites = junitparser.JUnitXml.fromstring(text.encode())
+    [suite] = suites
+    assert (suite.name, suite.tests, suite.failures, suite.errors, suite.skipped, suite.time) == (
+        *("job drill", 4, 1, 1, 1, 1.5),
+    )
+    assert [
+        (case.name, case.classname, [(type(r).__name__, r.message, r.text) for r in case.result])
+        for case in suite
+    ] == [
+        ("preemption", "job.drill", []),
+        ("full-disk", "job.drill", [("Failure", "it ended", "it ended\nrun job-1")]),
+        ("stock-out", "job.drill", [("Skipped", "no cloud", None)]),
+        ("late", "job.drill", [("Error", "it has not run", None)]),
+    ]
+
+
 def test_junit_of_a_gate_that_may_be_inconclusive() -> None:
     gate, candidate = gate_of({"a": 0.8, "b": None})
     text = junit.after("job", candidate.cells, gate, tolerant=True)

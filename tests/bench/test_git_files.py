@@ -40,6 +40,7 @@ def refused(repository: Path, place: str = PLACE, exit_code: ExitCode = ExitCode
     with pytest.raises(RsctlError) as caught:
         read_baseline(place, str(repository))
     assert caught.value.exit_code is exit_code
+    assert caught.value.findings[0].code == "baseline"
     return caught.value.findings[0].message
 
 

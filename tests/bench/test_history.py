@@ -23,6 +23,7 @@ from rsctl.bench.history import (
 from rsctl.bench.history_files import append_record, read_history
 from rsctl.bench.history_series import HistorySeries, make_series, select
 from rsctl.bench.results import CellRuns, Results, Series
+from rsctl.bench.steps import SHORTEST
 from rsctl.findings import ExitCode, RsctlError
 
 CELL = {"workers.count": 2}
@@ -118,6 +119,15 @@ def test_a_line_says_what_was_measured(tmp_path: Path) -> None:
     assert read_history("deep/h.jsonl", str(tmp_path)).records == [made]
 
 
+def test_of_a_run_itself_its_time_cost_and_goodput_are_recorded() -> None:
+    kept = ["run.time", "run.step", "run.cost", "run.goodput", "runs"]
+    names = [*kept, "run.queue", "run.start", "run.ring"]
+    series = [Series(name=name, values=[1.0]) for name in names]
+    results = Results(label="b", kind="bench", series=series, cells=[CellRuns()])
+    [cell] = make_record(results, "job", commit(1), 0).cells
+    assert [metric.name for metric in cell.metrics] == kept
+
+
 def test_without_data_nothing_is_recorded() -> None:
     results = Results(label="b", kind="bench", cells=[CellRuns(lost=["b-1 failed: out of memory"])])
     with pytest.raises(
@@ -178,6 +188,20 @@ def test_two_entries_for_one_cell() -> None:
     twice.cells = [*twice.cells, *twice.cells]
     with pytest.raises(RsctlError, match="two entries of throughput for one cell"):
         decode_history(encode_record(twice), "h")
+
+
+def test_a_history_is_for_all_whom_the_umask_allows(tmp_path: Path) -> None:
+    """As git and CI systems expect of a file that people share; an older file keeps its mode."""
+    place = tmp_path / "h.jsonl"
+    before = os.umask(0o020)
+    try:
+        append_record(record(1), str(place))
+        assert place.stat().st_mode & 0o777 == 0o646
+        place.chmod(0o604)
+        append_record(record(2), str(place))
+        assert place.stat().st_mode & 0o777 == 0o604
+    finally:
+        os.umask(before)
 
 
 def test_the_rest_of_a_killed_writer_is_replaced(tmp_path: Path) -> None:
@@ -300,6 +324,20 @@ def test_a_step_names_its_commits() -> None:
     assert [p.commit for p in series.window(3)] == [commit(13), commit(14), commit(15)]
     assert [p.commit for p in series.window(50)] == [commit(n) for n in range(8, 16)]
     assert series.levels() == [(0, 7, 100.0), (8, 15, 90.0)]
+    assert series.found == "1"
+
+
+@pytest.mark.parametrize(
+    ("commits", "found"),
+    [
+        (16, "none"),
+        (SHORTEST, "none"),
+        (SHORTEST - 1, f"unknown, at least {SHORTEST} commits are necessary"),
+    ],
+)
+def test_a_history_without_steps(commits: int, found: str) -> None:
+    [series] = series_of([record(number, [100.0]) for number in range(commits)])
+    assert series.found == found
 
 
 def test_selection() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.cancel import cancel_bench
-from rsctl.bench.packed import slot_of
+from rsctl.bench.packed import pack_job, slot_of
 from rsctl.bench.paired_results import paired_results
 from rsctl.bench.prepare import prepare
 from rsctl.bench.records import BASELINE, CANDIDATE, SIDE, Against, Benches, BenchRecord, Trial
@@ -250,6 +250,31 @@ def test_a_job_that_cannot_be_packed_is_refused(
     with pytest.raises(RsctlError, match=words) as caught:
         start(ledger.parent, 1, setting)
     assert path in [finding.path for finding in caught.value.findings if finding.is_error]
+
+
+CLOUD = (
+    *("target=vertex", "image.uri=us-docker.pkg.dev/p/r/i:1", "workers.machine=n1-standard-8"),
+    "targets.vertex={project: p, region: us-central1, staging: gs://bucket/s}",
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "timeout", "cost"),
+    [
+        ((), 600 + 3 * (600 + 30), None),
+        (("limits={timeout: 1m, grace: 5s}",), 600 + 3 * (60 + 5), None),
+        ((*CLOUD, "limits={timeout: 1m, cost: 2 USD}"), 600 + 3 * (60 + 30), 6),
+        (("limits={grace: 5s}",), None, None),
+    ],
+)
+def test_a_packed_job_has_the_time_and_the_money_of_all_its_slots(
+    ledger: Path, settings: tuple[str, ...], timeout: float | None, cost: float | None
+) -> None:
+    """And the time of one start. A service must not start it again, with all of its slots."""
+    plan = prepare(read(str(ledger.parent / "job.yaml"), settings), settings, None)
+    limits = pack_job(plan.cells, [0, 1, 0]).limits
+    assert (limits.timeout, limits.cost) == (timeout, cost)
+    assert (limits.retries, limits.restarts) == (0, "never")
 
 
 def test_cells_that_differ_in_more_than_the_program_have_jobs_of_their_own(ledger: Path) -> None:

@@ -10,12 +10,13 @@ import pytest
 from rsctl.bench.fingerprint import Fingerprint
 from rsctl.bench.paired import block_numbers
 from rsctl.bench.paired_forecast import forecast_pairs, format_paired_cost
+from rsctl.bench.paired_gate import evaluate_pairs
 from rsctl.bench.paired_plan import PairedPlan, pair_plans
 from rsctl.bench.paired_results import PairedResults
 from rsctl.bench.prepare import prepare
 from rsctl.bench.records import Against
 from rsctl.bench.results import CellRuns, Results, Series
-from rsctl.bench.verdict import Floor
+from rsctl.bench.verdict import Floor, Verdict
 from rsctl.job.document import read
 
 AGAINST = Against(given="main", commit="c" * 40, file="job.yaml")
@@ -38,6 +39,31 @@ def known(dollars: float | None = 0.5) -> PairedResults:
     before = side([101.0, 99.0, 91.0, 89.0], 60, dollars)
     after = side([99.0, 101.0, 89.0, 91.0], 30, dollars)
     return PairedResults(AGAINST, before, after, {"": list(block_numbers(4))}, {})
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "commit", "reason"),
+    [
+        (False, True, True, "all runs of the candidate failed: out of memory"),
+        (True, True, True, "all runs of the candidate failed: out of memory"),
+        (
+            *(True, False, True),
+            "all runs of the baseline, main (cccccccccccc), failed: out of memory; files that "
+            "git does not track are not in the folder of a commit",
+        ),
+        (True, False, False, "all runs of the baseline, other.yaml, failed: out of memory"),
+    ],
+)
+def test_a_side_of_which_all_runs_failed(
+    baseline: bool, candidate: bool, commit: bool, reason: str
+) -> None:
+    results = known()
+    for has_failed, of_side in ((baseline, results.baseline), (candidate, results.candidate)):
+        lost = {"runs": ["a"], "failures": [1], "lost": ["out of memory"]} if has_failed else {}
+        of_side.cells[:] = [CellRuns(**lost)]  # type: ignore[arg-type]
+    against = AGAINST if commit else Against(given="other.yaml", file="other.yaml")
+    [check] = evaluate_pairs(results._replace(against=against), FLOORS).checks
+    assert (check.verdict, check.reason) == (Verdict.NO_DATA, reason)
 
 
 @pytest.mark.parametrize(

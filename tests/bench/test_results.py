@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.bench.prepare import plan_confirmation, prepare, reopen
 from rsctl.bench.records import Benches, BenchRecord, Trial
-from rsctl.bench.results import bench_results, cell_label, find_source, run_results
+from rsctl.bench.results import CellRuns, bench_results, cell_label, find_source, run_results
 from rsctl.bench.summary import counts, done, format_cell, summarize
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.job.document import read
@@ -249,3 +249,13 @@ def test_what_is_wrong_with_any_cell_is_found_before_any_runs(
             prepare(read(str(path)), (), None)
         assert caught.value.exit_code == ExitCode.USAGE
         assert message in str(caught.value.findings)
+
+
+def test_a_cell_has_the_runs_of_its_confirmation_too() -> None:
+    first = CellRuns(cell=ONE, runs=["a", "b"], seconds=2.5, wanted=2, lost=["x"], failures=[1])
+    again = CellRuns(cell=ONE, runs=["c"], seconds=1.0, wanted=3, lost=["y"], failures=[2])
+    assert first.followed_by(again) == CellRuns(
+        **{"cell": ONE, "runs": ["a", "b", "c"], "seconds": 3.5, "wanted": 5},
+        **{"lost": ["x", "y"], "failures": [1, 2]},
+    )
+    assert first.followed_by(None) == first

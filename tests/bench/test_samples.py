@@ -155,7 +155,8 @@ def test_a_value_that_is_not_finite_once_has_not_diverged(store: Store, make_run
 def test_a_metric_that_the_log_lacks_is_no_data(store: Store, make_run: MakeRun) -> None:
     """Never zero."""
     sample = samples(store, make_run([], {"loss": MetricSpec(goal="min")}))["loss"]
-    assert (sample.value, sample.n, sample.reason) == (None, 0, "the log has no value")
+    assert (sample.value, sample.n, sample.total) == (None, 0, 0)
+    assert sample.reason == "the log has no value"
 
 
 def test_what_a_script_logs_undeclared_has_a_sample_too(store: Store, make_run: MakeRun) -> None:

@@ -9,12 +9,13 @@ from rsctl.bench.differences import Difference
 from rsctl.bench.formats.markdown import gate_markdown
 from rsctl.bench.gate import Gate, evaluate
 from rsctl.bench.results import Results, run_results
-from rsctl.bench.step_parts import Moved
+from rsctl.bench.step_parts import Moved, moved_ranks
 from rsctl.bench.verdict import Floor
 from rsctl.estimate.advice.measured import StepRecord
 from rsctl.runs.origin import Origin, keep_origin
 from rsctl.runs.step_times import StepPart, keep_steps
 from rsctl.runs.store import RunRecord, Store
+from rsctl.runs.stragglers import RankTimes
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.bench.conftest import MakeRun, values
@@ -99,6 +100,8 @@ def moved(store: Store, before: RunRecord, after: RunRecord) -> tuple[list[str],
     """What the gate says became longer, and the part that moved most by `diff`."""
     gate = gate_of(store, before, after)
     assert gate.verdict == "regressed"
+    text = gate_markdown(gate).partition("Longer in each step")[2]
+    assert text.count("\n- ") >= len(gate.moved) > 0
     return list(map(str, gate.moved)), str(diff(before.run, after.run).moved_most)
 
 
@@ -191,6 +194,16 @@ def test_a_changed_argument_and_package(store: Store, recorded: Recorded) -> Non
         "package torch: 2.12.0 -> 2.13.0",
     ]
     assert list(map(str, gate_of(store, before, after).refused)) == ["run.args.lr: 0.05 -> 0.3"]
+
+
+def test_the_ranks_of_both_sides_that_moved_most_come_first() -> None:
+    """A part that one side does not have, such as a DataLoader, has not moved."""
+    before = {0: RankTimes("worker-0", 100, 20, 5), 1: RankTimes("worker-1", 100, 30)}
+    after = {0: RankTimes("worker-0", 110, 20, 9), 1: RankTimes("worker-1", 190, 10, 4)}
+    found = [(m.rank, m.name, m.baseline, m.candidate) for m in moved_ranks(before, after)]
+    assert found[0][:2] == (1, "step.compute")
+    assert [each for each in found if each[1] == "step.data"] == [(0, "step.data", 0.005, 0.009)]
+    assert not [m for m in moved_ranks({}, before) if m.name == "step.data"]
 
 
 @pytest.mark.parametrize(

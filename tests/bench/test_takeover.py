@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +20,7 @@ from rsctl.bench.images import provide_images
 from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import NullObserver
 from rsctl.bench.outcomes import Outcomes
+from rsctl.bench.packed import make_pack
 from rsctl.bench.records import Benches, BenchRecord, Trial
 from rsctl.bench.starter import Sent
 from rsctl.bench.submit_thread import SubmitThread
@@ -94,6 +95,8 @@ class Starter:
         self.answers: list[Sent] = []
         self.is_patient = True
         self.first: list[tuple[int, int]] = []
+        self.again: list[tuple[int, int]] = []
+        self.prepared = SimpleNamespace(target=Target())
 
     def answered(self) -> list[Sent]:
         answers, self.answers = self.answers, []
@@ -110,6 +113,9 @@ class Starter:
 
     def put_first(self, slot: tuple[int, int]) -> None:
         self.first.append(slot)
+
+    def queue_again(self, slots: Iterable[tuple[int, int]]) -> None:
+        self.again += slots
 
 
 class World:
@@ -307,6 +313,96 @@ def test_a_run_that_got_no_machines_is_tried_three_times(
     assert world.starter.first == ([(0, 0)] if again else [])
     assert world.outcomes.must_stop is not again
     assert world.starter.backoff.is_over(float("-inf")) is False
+
+
+class PackedWorld(World):
+    """A bench whose repetitions are slots of packed jobs."""
+
+    def end(self, job: str, state: str, begun: Collection[int] = (), **how: Any) -> None:
+        """A job of the remaining repetitions is over; slots without results have `begun`."""
+        left = [number for _, number in self.current.pending()]
+        slots = [Trial(cell=0, repetition=n, run=f"{job}-s{n}") for n in left]
+        for trial in slots:
+            Benches(self.store).begin("b-1", trial)
+        self.current.reload()
+        about = {"name": "job", "target": "process", "url": f"process://{job}", "created": at(0)}
+        plan = {"pools": [{"role": "worker", "count": 1}]}
+        self.store.add(RunRecord(run=job, state=JobState.QUEUED, plan=plan, **about))
+        self.store.record(job, StateEvent(time=at(5), state=JobState(state), **how))
+        active = ActiveRun(make_pack(job, slots), self.target, self.store)  # type: ignore[arg-type]
+        active.poll()
+        assert active.progress is not None
+        active.progress.has_begun.update(begun)
+        self.outcomes.ended(active, is_driver=True)
+
+    @property
+    def ends(self) -> list[tuple[int, str, str | None]]:
+        """The repetitions of the bench's record, and how they have ended."""
+        return [(t.repetition, t.state.value, t.reason) for t in self.current.reload().trials]
+
+
+@pytest.fixture
+def packed(store: Store) -> PackedWorld:
+    world = PackedWorld(store)
+    for trial in world.trials:
+        world.current.drop(trial)
+    return world
+
+
+def test_a_user_who_cancels_a_packed_job_cancels_its_rest(packed: PackedWorld) -> None:
+    packed.end("a-aaaaaa", "cancelled", begun=[0], reason="by a user")
+    assert packed.ends == [(0, "cancelled", "by a user")]
+    assert (packed.starter.again, packed.seen.findings) == ([], [])
+
+
+def test_a_packed_job_that_its_service_has_restarted_runs_again(packed: PackedWorld) -> None:
+    """The driver cancels it, since it would run all of its slots twice."""
+    packed.end("a-aaaaaa", "cancelled", begun=[0], reason="restarted", attempt=2)
+    assert (packed.ends, packed.starter.again) == ([], [(0, 0), (0, 1), (0, 2)])
+    assert packed.seen.findings == [
+        "a-aaaaaa has not run 3 of its slots (restarted): they run in another job"
+    ]
+
+
+def test_slots_whose_end_is_not_in_the_log_have_failed(packed: PackedWorld) -> None:
+    packed.end("a-aaaaaa", "succeeded", begun=[0, 1, 2])
+    reason = "its job's log does not have its end"
+    assert packed.ends == [(number, "failed", reason) for number in range(3)]
+    assert packed.starter.again == []
+
+
+def test_a_packed_job_that_ends_before_its_first_slot_has_failed(packed: PackedWorld) -> None:
+    packed.end("a-aaaaaa", "failed", reason="no image")
+    assert packed.ends == [(number, "failed", "no image") for number in range(3)]
+    assert packed.starter.again == []
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [({"attempt": 2}, "its machines were taken 3 times"), ({}, "taken")],
+)
+def test_slots_of_three_jobs_that_were_taken_have_failed(
+    packed: PackedWorld, how: Any, reason: str
+) -> None:
+    """The slots that had begun; the others run in another job."""
+    for number in range(3):
+        packed.end(f"a-aaaaa{number}", "failed", begun=[0], reason="taken", **how)
+        assert packed.ends == ([] if number < 2 else [(0, "failed", reason)])
+    rest = [(0, 1), (0, 2)]
+    assert packed.starter.again == [(0, 0), *rest, (0, 0), *rest, *rest]
+    packed.end("a-aaaaa3", "failed", begun=[1], reason="taken", **how)
+    assert len(packed.ends) == 1  # the count begins again
+
+
+@pytest.mark.parametrize("change", ["cancelled", "stopped", "failed"])
+def test_the_rest_of_a_packed_job_does_not_run_in_a_bench_that_ends(
+    packed: PackedWorld, change: str
+) -> None:
+    packed.outcomes.is_cancelled = change == "cancelled"
+    packed.outcomes.must_stop = change == "failed"
+    packed.starter.problem = DENIED if change == "stopped" else None
+    packed.end("a-aaaaaa", "failed", begun=[0], reason="taken")
+    assert (packed.ends, packed.starter.again) == ([], [])
 
 
 @pytest.mark.parametrize("fail_fast", [False, True])

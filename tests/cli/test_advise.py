@@ -190,6 +190,7 @@ def test_charts(rsctl: Cli) -> None:
         for node in ElementTree.parse("step.svg").iter("{http://www.w3.org/2000/svg}text")
     ]
     assert {"4 workers on compose: predicted step", "reducers"} <= set(texts)
+    assert {"with reducers", "without reducers"} <= set(texts)
     assert rsctl("advise", job, "--sweep", "workers.count=2..4", "--svg", "sweep.svg").code == 0
     assert "as recommended" in Path("sweep.svg").read_text()
 

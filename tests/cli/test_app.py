@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rsctl import __version__
-from rsctl.cli.app import COMMANDS, PANELS
+from rsctl.cli.app import COMMANDS
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
 
@@ -27,7 +27,8 @@ def test_help_names_every_command_in_its_order(rsctl: Cli) -> None:
     assert (done.code, done.err) == (0, "")
     sections = done.out.split("\n\n")[3:]
     listed = [section.splitlines() for section in sections]
-    assert [lines[0] for lines in listed] == [f"{title}:" for title in [*PANELS, "Options"]]
+    titles = ["First steps", "Jobs", "Runs", "Benchmarks", "Setup and tools", "Options"]
+    assert [lines[0] for lines in listed] == [f"{title}:" for title in titles]
     assert [line.split()[0] for lines in listed[:-1] for line in lines[1:]] == list(COMMANDS)
     assert all(len(line) <= 80 for line in done.out.splitlines())
     assert rsctl("-h").out == done.out
@@ -41,6 +42,32 @@ def test_every_command_has_help(rsctl: Cli, command: str) -> None:
     for option in ("--quiet", "--no-color", "--help"):
         assert option in done.out
     assert all(len(line) <= 80 for line in done.out.splitlines())
+
+
+def test_the_help_of_a_command(rsctl: Cli) -> None:
+    assert (
+        rsctl("cancel", "--help").out
+        == """\
+Usage: rsctl cancel [OPTIONS] RUN
+
+  Cancel a run.
+
+  Exit code: 0 if the run has ended or is shutting down, 6 if it is still
+  running after a minute.
+
+Arguments:
+  RUN  A run's ID, a unique prefix of it, @last, or a job's URL.
+
+Options:
+  -h, --help                Show this message and exit.
+
+Output:
+  -o, --output <text|json>  json makes standard output machine-readable.
+                            [default: text]
+  -q, --quiet               Print only errors on standard error.
+  --no-color                Disable colors; NO_COLOR=1 does the same.
+"""
+    )
 
 
 @pytest.mark.parametrize("command", [[], ["nothing"], ["--nothing"], ["plan"], ["plan", "a", "b"]])

@@ -345,3 +345,13 @@ def test_a_baseline_of_fewer_runs_says_so(rsctl: Cli) -> None:
     done = rsctl("gate", "now", "--baseline", "before", "--max-regression", "throughput=5%")
     assert done.code == 0
     assert "throughput: of the baseline, 1 of 5 runs have no data: before-0-0 failed\n" in done.err
+
+
+@pytest.mark.parametrize(("runs", "is_few"), [(2, True), (3, False)])
+def test_a_baseline_of_few_runs_is_of_no_use(rsctl: Cli, runs: int, is_few: bool) -> None:
+    record("before", {"a": STEADY[:runs], "b": STEADY})
+    done = rsctl("gate", "before", "--update-baseline", "--baseline", "b.json")
+    assert done.code == 0
+    told = f"b.json: 2 cells, {runs} runs each, from before\n"
+    few = "fewer than 3 runs per cell cannot show a difference: start with --repeat 5\n"
+    assert done.err == told + (few if is_few else "")

@@ -118,6 +118,14 @@ def test_wrong_usage(rsctl: Cli, arguments: list[str], message: str) -> None:
     assert message in done.err
 
 
+@pytest.mark.parametrize("option", ["--history", "--record"])
+def test_a_gate_refuses_what_is_not_the_location_of_a_history(rsctl: Cli, option: str) -> None:
+    record_bench("one", STEADY)
+    done = rsctl("gate", "one", *LIMIT, option, "h.csv")
+    assert (done.code, done.out) == (2, "")
+    assert f"error: {option} 'h.csv' is not the location of a history\n    -> " in done.err
+
+
 def test_a_bench_is_added(rsctl: Cli, repository: Path) -> None:
     record_bench("one", STEADY)
     done = rsctl("history", "add", WHERE, "one", "--commit", "HEAD")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -222,6 +224,57 @@ def test_the_pages_of_a_run(rsctl: Cli, three: None) -> None:
         "",
         "error: job-aaaaaa has no page console\n    -> it has run\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "environment", "opens"),
+    [
+        (True, {"DISPLAY": ":0"}, True),
+        (True, {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        (True, {}, sys.platform == "darwin"),
+        (False, {"DISPLAY": ":0"}, False),
+        (True, {"DISPLAY": ":0", "CI": "true"}, False),
+        (True, {"DISPLAY": ":0", "SSH_CONNECTION": "a b"}, False),
+    ],
+)
+def test_a_page_is_opened_at_a_desktop_alone(
+    rsctl: Cli,
+    three: None,
+    monkeypatch: pytest.MonkeyPatch,
+    is_terminal: bool,
+    environment: dict[str, str],
+    opens: bool,
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "CI", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    done = rsctl("open", "job-aaaaaa")
+    assert (len(opened), opened[:1]) == (opens, [Path(done.out.split()[1]).as_uri()] * opens)
+    assert done.err == ("no browser could be started\n" if opens else "")
+    assert rsctl("open", "job-aaaaaa", "-o", "json").code == 0
+    assert len(opened) == opens
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (["worker-9", "--", "ls"], "job-aaaaaa has no replica worker-9", "worker-0, worker-1"),
+        (["worker-1"], "there is no command to run", "rsctl exec job-aaaaaa worker-1 -- COMMAND"),
+        (["ps-0"], "job-aaaaaa has ended (succeeded), and its nodes with it", "rsctl logs"),
+        (["worker-x"], "job-aaaaaa has ended (succeeded), and its nodes with it", "rsctl logs"),
+    ],
+)
+def test_a_command_on_a_node_names_a_replica_or_is_for_the_first(
+    rsctl: Cli, three: None, words: list[str], message: str, remedy: str
+) -> None:
+    done = rsctl("exec", "job-aaaaaa", *words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {message}\n    -> ")
+    assert remedy in done.err
 
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:

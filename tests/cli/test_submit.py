@@ -371,7 +371,7 @@ def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
         ),
         (["job.yaml", "--", "a b", "-x"], """use --set 'run.args=["a b", "-x"]'"""),
         (["job.yaml", "--print-job"], "--print-job requires a script"),
-        (["job.yaml", "--", "x"], "x requires a script"),
+        (["job.yaml", "--", "x"], "is a job file; use --set 'run.args=[\"x\"]'"),
         (["missing.py"], "script 'missing.py' does not exist"),
         (["train.py", "--lr", "0.1"], "write arguments of the script after --"),
     ],
@@ -380,7 +380,9 @@ def test_what_is_for_scripts_alone(rsctl: Cli, words: list[str], message: str) -
     job(rsctl, "true")
     done = rsctl("submit", *words)
     assert done.code == 2
-    assert message in " ".join(done.err.split())
+    said = " ".join(done.err.split())
+    assert message in said
+    assert ("; use" in said) is ("use --set" in message)
 
 
 RESUMES = "echo from $(cat $RSCTL_CHECKPOINT_DIR/step); echo $1 > $RSCTL_CHECKPOINT_DIR/step"

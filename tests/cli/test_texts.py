@@ -14,10 +14,16 @@ import typer
 from msgspec.structs import replace
 
 from rsctl import __version__
+from rsctl.api.drill_verdict import FaultResult
+from rsctl.bench.records import Against, BenchRecord
+from rsctl.cli.app import COMMANDS
 from rsctl.cli.behaviour import parse_behaviour
+from rsctl.cli.fetching import format_bytes
 from rsctl.cli.suggestions import suggest_command
 from rsctl.cli.times import parse_since
 from rsctl.cli.views import plot, table
+from rsctl.cli.views.bench_plain import opening
+from rsctl.cli.views.drill import format_result
 from rsctl.cli.views.plot import format_tick, plot_metrics, round_limits, thinned
 from rsctl.cli.views.run_text import (
     failure_block,
@@ -44,6 +50,103 @@ from rsctl.runs.stream.events import (
 )
 from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal
 from tests.cli.conftest import at
+
+
+def a_bench(cells: int, repeat: int, **more: Any) -> BenchRecord:
+    return BenchRecord(
+        **{"bench": "b-1", "name": "b", "target": "vertex", "definition": "d", "repeat": repeat},
+        **{"created": at(0), "cells": [{"n": n} for n in range(cells)], **more},
+    )
+
+
+@pytest.mark.parametrize(
+    ("bench", "todo", "is_driven", "lines"),
+    [
+        (a_bench(1, 3), 3, False, ["b-1: one job x 3 = 3 runs on vertex"]),
+        (
+            *(a_bench(2, 3), 4, False),
+            ["b-1: 2 cells x 3 = 6 runs on vertex", "4 of them remain"],
+        ),
+        (
+            *(a_bench(6, 5, against=Against(given="main", file="j")), 30, False),
+            ["b-1: 3 cells x 5 pairs with main = 30 runs on vertex"],
+        ),
+        (
+            *(a_bench(2, 1, rehearsed=True), 0, False),
+            [
+                "b-1: 2 cells x 1 = 2 runs on vertex, a rehearsal on this machine",
+                "every run of this bench is complete; to measure again use --new, to add runs use "
+                "--repeat",
+            ],
+        ),
+        (
+            *(a_bench(2, 1), 1, True),
+            [
+                "b-1: 2 cells x 1 = 2 runs on vertex",
+                "another process runs this bench; this command watches it, and takes over if that "
+                "process ends",
+            ],
+        ),
+    ],
+)
+def test_the_size_of_a_bench(
+    bench: BenchRecord, todo: int, is_driven: bool, lines: list[str]
+) -> None:
+    assert opening(bench, todo, is_driven) == lines
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [([], "  not survived"), (["it hangs", "a\nb"], "  not survived: it hangs; a b")],
+)
+def test_the_result_of_a_fault(reasons: list[str], text: str) -> None:
+    result = FaultResult(fault="preemption", verdict="not-survived", reasons=reasons)
+    assert format_result(result) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (12_345_678, "12.3 MB"),
+        (2_500_000_000, "2.5 GB"),
+        (7 * 10**12, "7.0 TB"),
+        (10**16, "10000.0 TB"),
+    ],
+)
+def test_the_size_of_a_download(count: int, text: str) -> None:
+    assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("meant", "words"),
+    [
+        *(("submit", "run apply"), ("rerun", "again"), ("list", "squeue"), ("watch", "attach")),
+        *(("logs", "log"), ("status", "show"), ("get", "pull"), ("shell", "ssh"), ("ui", "top")),
+        *(("plan", "preview"), ("validate", "lint"), ("init", "new"), ("build-image", "push")),
+        *(("catalog", "prices"), ("metrics", "stats"), ("advise", "estimate"), ("open", "browse")),
+        *(("compare", "cmp vs"), ("doctor", "whoami"), ("submit --resume", "resume")),
+        *(("logs -f", "tail"), ("--version", "ver"), ("--help", "man")),
+    ],
+)
+def test_each_command_is_found_by_what_it_means(meant: str, words: str) -> None:
+    for word in words.split():
+        assert suggest_command(word, COMMANDS) == f"Did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "stop kill abort terminate end down scancel",
+        "delete del rm remove clean cleanup purge destroy drop",
+    ],
+)
+def test_what_ends_or_removes_is_only_pointed_at(words: str) -> None:
+    said = "The commands that end or remove something are in the list of --help."
+    assert {suggest_command(word, COMMANDS) for word in words.split()} == {said}
+
 
 NAMES = ("submit", "list", "logs", "status", "get", "cancel", "forget", "prune", "emulate", "init")
 

@@ -48,6 +48,15 @@ def test_of_an_ended_run_the_last_lines_and_its_end(rsctl: Cli, make_run: Make) 
     assert rsctl("watch", "job-aaaaaa", "--tail", "0").out == ""
 
 
+def test_quiet_says_why_a_run_failed_and_not_that_one_succeeded(rsctl: Cli, make_run: Make) -> None:
+    make_run("job-aaaaaa").succeed(8)
+    make_run("job-bbbbbb").fail(8, Failure(replica="worker-1", time=at(7), exit_code=3))
+    assert rsctl("watch", "job-aaaaaa", "-q").err == ""
+    said = rsctl("watch", "job-bbbbbb", "-q").err
+    assert "worker-1 failed first: exit code 3 at 12:00:07 UTC" in said
+    assert "job-bbbbbb failed after 0:08\n" in said
+
+
 def test_lines_that_are_for_rsctl_alone_are_not_among_the_last(rsctl: Cli, make_run: Make) -> None:
     run = make_run("job-aaaaaa")
     for second in range(2, 42, 4):

@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.runs.environment import belongs_to_contract, own_environment
-from rsctl.runs.ids import require_run_id
+from rsctl.runs.ids import packed_job, require_run_id, slot_run
 from rsctl.runs.pools import pool_of_role
 
 
@@ -53,6 +53,14 @@ def test_what_can_be_no_run_id(text: str) -> None:
         require_run_id(text)
     assert caught.value.exit_code == ExitCode.USAGE
     assert caught.value.findings[0].code == "run-id"
+
+
+def test_the_ids_of_slots_name_their_job() -> None:
+    assert [slot_run("bert-7f3k2a", number) for number in (0, 12)] == [
+        *("bert-7f3k2a-s0", "bert-7f3k2a-s12"),
+    ]
+    slots = ("a-s0", "a-b-s9999", "a-s00", "a-s01", "a-s10000", "bert-7f3k2a", "-s1", "a-s1-")
+    assert [packed_job(run) for run in slots] == ["a", "a-b", *[None] * 6]
 
 
 def pool(count: int = 1, **fields: Any) -> dict[str, Any]:

@@ -98,6 +98,40 @@ def test_the_image_that_was_sent_is_noted_if_there_is_one() -> None:
     assert folder.image() == "registry/image@sha256:1"
 
 
+def test_the_time_of_the_last_request_and_of_the_last_look_are_noted() -> None:
+    folder = RunFolder("job-1")
+    assert (folder.last_request(), folder.unwatched_seconds()) == (None, 0.0)
+    folder.create(DESCRIPTION)
+    lock = folder.lock()
+    folder.note_request()
+    os.utime(folder.path / "requested", (1000, 1000))
+    assert folder.last_request() == 1000
+    os.utime(folder.path / "supervisor.lock", (1000, 1000))
+    assert folder.unwatched_seconds() > 1e9
+    folder.note_watched()
+    assert 0 <= folder.unwatched_seconds() < 600
+    os.close(lock)
+
+
+def test_a_run_that_another_process_has_cancelled_does_not_start() -> None:
+    folder = RunFolder("job-1")
+    with pytest.raises(RsctlError, match=r"cannot write .*cancelled: No such file") as caught:
+        folder.note_cancel()
+    assert caught.value.exit_code is ExitCode.ENVIRONMENT
+    folder.create(DESCRIPTION)
+    folder.require_start()
+    folder.note_cancel()
+    assert folder.is_cancelled()
+    with pytest.raises(RsctlError, match="another process has cancelled job-1") as caught:
+        folder.require_start()
+    assert caught.value.exit_code is ExitCode.CANCELLED
+
+
+def test_a_job_has_half_a_minute_to_end_unless_it_says_otherwise() -> None:
+    assert DESCRIPTION.grace_seconds == 30
+    assert msgspec.structs.replace(DESCRIPTION, grace=5.0).grace_seconds == 5
+
+
 def test_replicas_are_those_of_the_description_or_of_the_logs() -> None:
     folder = RunFolder("job-1")
     folder.create(DESCRIPTION)

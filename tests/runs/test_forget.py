@@ -12,6 +12,7 @@ import pytest
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.forget import (
+    folders_without_run,
     forget,
     leftover_results,
     remove_folder,
@@ -131,6 +132,17 @@ def test_only_outputs_and_checkpoints_of_runs_without_a_record_are_left_over(sto
     assert leftover_results(store) == ["left-1", "left-2"]
     assert without_record(store, []) == []
     assert without_record(store, ["x", "known-1"]) == ["x"]
+
+
+def test_folders_of_killed_submissions_are_found(store: Store) -> None:
+    """A folder is not found while a process holds its run."""
+    made(store, "known-1")
+    for name in ("killed-1/worker-0", "left-1/outputs", "taken-1/worker-0"):
+        (RunFolder("x").path.parent / name).mkdir(parents=True)
+    lock = RunFolder("taken-1").lock()
+    assert folders_without_run(store) == ["killed-1"]
+    os.close(lock)
+    assert folders_without_run(store) == ["killed-1", "taken-1"]
 
 
 def test_what_cannot_be_removed_is_named(

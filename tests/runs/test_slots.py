@@ -27,7 +27,7 @@ def record(run: str, state: JobState) -> RunRecord:
 
 
 def log_of_job() -> SlotEnd:
-    """The log of a job with one slot, from second 10 to 20."""
+    """The log of a job, of which one slot is from second 10 to 20."""
     last = "0" * 32
     first = lock_of(last)
     texts = [
@@ -38,6 +38,8 @@ def log_of_job() -> SlotEnd:
             at(20),
             line("slot", {"number": 0, "state": "ended", "code": 3, "why": None, "key": last}),
         ),
+        (at(21), b"speed=2\n"),
+        (at(22), b"speed=3\n"),
     ]
     folder = RunFolder(JOB)
     folder.create(RunDescription(run=JOB, target="vertex", request={}, replicas=["worker-0"]))
@@ -89,7 +91,8 @@ def test_values_between_the_marks_are_those_of_the_slot(has_late_lines: bool) ->
     assert values == ([7.0, 2.0, 3.0, 4.0] if has_late_lines else [7.0, 2.0, 3.0])
     assert store.latest(SLOT, CHECKED) == {"worker-0": {"copy_gbs": 7.0}}
     log = JournalReader(RunFolder(SLOT).log("worker-0"), "worker-0").read()
-    assert [event.text for event in log][1:2] == ["speed=1"]
+    assert [event.text for event in log if isinstance(event, LogEvent)][1:-1] == ["speed=1"]
+    assert [event.time for event in log] == [at(10), at(11), at(20)]
     assert isinstance(log[0], LogEvent)
 
 

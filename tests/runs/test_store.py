@@ -133,6 +133,32 @@ def test_the_latest_metrics_of_each_replica(store: Store) -> None:
     assert store.latest("job-1", "node.%.") == {}
 
 
+@pytest.mark.parametrize(
+    ("names", "nodes", "chosen"),
+    [
+        ([], True, [1, 2, 3, 4, 5, 6]),
+        ([], False, [1, 2, 3, 4]),
+        (["loss"], False, [1, 3]),
+        (["acc", "node.x"], False, [2, 4, 5, 6]),
+        (["none"], True, []),
+    ],
+)
+def test_the_last_values_of_chosen_metrics_come_after_a_row(
+    store: Store, names: list[str], nodes: bool, chosen: list[int]
+) -> None:
+    logged = ("loss", "acc", "loss", "acc", "node.x", "node.x")
+    for run in ("job-1", "job-2"):
+        events = [
+            MetricEvent(time=at(n), replica="worker-0", name=name, value=n)
+            for n, name in enumerate(logged, 1)
+        ]
+        store.add_metrics(run, events)
+    for tail in (0, 1, 2, 9):
+        row = store.row_before("job-1", tail, names, nodes)
+        found = [event.value for _, event in store.metrics("job-1", after=row)]
+        assert [value for value in found if value in chosen] == chosen[max(0, len(chosen) - tail) :]
+
+
 def test_a_failed_write_of_metrics_leaves_no_transaction_open(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,6 +465,15 @@ def test_unfinished_runs_of_all_targets_and_of_one(store: Store) -> None:
     assert [run.run for run in store.unfinished()] == ["job-1", "job-2"]
     assert [run.run for run in store.unfinished("vertex")] == ["job-2"]
     assert [run.run for run in store.runs(2)] == ["job-3", "job-2"]
+
+
+def test_ids_of_the_newest_runs_and_the_runs_of_ids(store: Store) -> None:
+    for number, name in enumerate(("a", "b", "a"), 1):
+        store.add(msgspec.structs.replace(a_run(f"job-{number}", number), name=name))
+    assert store.newest_ids() == ["job-3", "job-2", "job-1"]
+    assert store.newest_ids(name="a*") == ["job-3", "job-1"]
+    assert store.newest_ids(since=at(2)) == ["job-3", "job-2"]
+    assert [run.run for run in store.runs_of(["job-1", "job-3", "none"])] == ["job-3", "job-1"]
 
 
 def test_attempts_come_back_in_their_order_with_their_failures(store: Store) -> None:

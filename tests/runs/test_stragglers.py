@@ -70,6 +70,12 @@ def test_ranks_that_all_wait_for_the_network_have_no_straggler() -> None:
     assert not found.is_one
 
 
+def test_ranks_that_do_nothing_but_wait_are_equally_fast() -> None:
+    found = slowest_rank(steps(100, 100, 100))
+    assert found is not None
+    assert (found.slower, found.is_one) == (0, False)
+
+
 def rounds(
     compute: Callable[[int, int], float], ranks: int, count: int, seconds: int = 10
 ) -> Iterator[list[MetricEvent]]:

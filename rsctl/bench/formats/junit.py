@@ -95,7 +95,9 @@ def _file(name: str, suites: Sequence[tuple[str, Sequence[JunitCase]]]) -> str:
         f"<testsuites name={attribute(name)} {_counts(cases)}>",
     ]
     for kind, suite in suites:
-        lines.append(f"  <testsuite name={attribute(f'{name} {kind}')} {_counts(suite)}>")
+        skipped = sum(case.kind == "skipped" for case in suite)
+        counts = _counts(suite) + (f' skipped="{skipped}"' if skipped else "")
+        lines.append(f"  <testsuite name={attribute(f'{name} {kind}')} {counts}>")
         lines += [_case(case, f"{name}.{kind}") for case in suite]
         lines.append("  </testsuite>")
     return "\n".join([*lines, "</testsuites>"]) + "\n"
@@ -105,10 +107,7 @@ def _counts(cases: Sequence[JunitCase]) -> str:
     failures = sum(case.kind == "failure" for case in cases)
     errors = sum(case.kind == "error" for case in cases)
     seconds = sum(case.seconds for case in cases)
-    skipped = sum(case.kind == "skipped" for case in cases)
-    count = f'tests="{len(cases)}" failures="{failures}" errors="{errors}"'
-    count += f' skipped="{skipped}"' if skipped else ""
-    return f'{count} time="{seconds:.3f}"'
+    return f'tests="{len(cases)}" failures="{failures}" errors="{errors}" time="{seconds:.3f}"'
 
 
 def _case(case: JunitCase, group: str) -> str:

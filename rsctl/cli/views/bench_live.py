@@ -147,8 +147,6 @@ class LiveBenchView(PlainBenchView):
     def _rows(self, bench: Bench) -> list[int]:
         """All cells; if the terminal is too small, only the active ones."""
         room = max(3, min(_MAX_ROWS, self._console.height - 3))
-        if len(bench.cells) <= room:
-            return list(range(len(bench.cells)))
         busy = {trial.cell for trial, _ in self._running.values()}
         order = sorted(range(len(bench.cells)), key=lambda cell: cell not in busy)
         return sorted(order[:room])

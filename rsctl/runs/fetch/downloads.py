@@ -58,16 +58,16 @@ class Stopped(Exception):
 
 def fetch_file(task: Task, context: DownloadContext) -> tuple[IndexEntry, State]:
     """Download a file unless it exists. Raises RsctlError and Stopped."""
-    for attempt in range(1, _TRIES + 1):
+    for left in reversed(range(_TRIES)):
         try:
             return _fetch_version(task, context)
         except ObjectChanged:
             current = task.source.find(task.found.name)
-            if current is None or attempt == _TRIES:
+            if current is None or not left:
                 raise
             task = task._replace(found=current)
         except _Damaged as damaged:
-            if attempt == _TRIES:
+            if not left:
                 raise damaged.problem from None
     raise AssertionError
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from rsctl.runs.stalls.monitor import ANSWER_SECONDS, StallMonitor
-from rsctl.runs.stalls.reports import NodeReport, RankReport, StallReports
+from rsctl.runs.stalls.reports import Collective, Group, NodeReport, RankReport, StallReports
 from rsctl.runs.stream.events import LogEvent
 
 TWO = ("worker-0", "worker-1")
@@ -203,3 +203,27 @@ def test_lines_of_one_report_are_put_together_and_others_are_passed_over() -> No
     assert node is not None
     assert [(rank.rank, rank.replica) for rank in node.reports] == [(1, "worker-0")]
     assert "\x1b" not in str(node.reports[0].at)
+
+
+def test_ranks_that_failed_in_different_collectives_are_told_by_their_last_reports() -> None:
+    """The backend of a rank may call its last collective ended, though an exception ended it."""
+    nodes = Nodes()
+
+    def end(replica: str, rank: int, op: str, is_ended: bool) -> None:
+        calls = [Collective(1, "barrier", ended=True), Collective(2, op, ended=is_ended)]
+        group = Group(2, 2 if is_ended else 1, "", calls)
+        report = RankReport(number=1, rank=rank, replica=replica, groups={"0": group})
+        nodes.say(replica, ended=True, reports=(report,))
+
+    assert nodes.monitor.collapse() is None
+    end("worker-0", 0, "all_reduce", False)
+    end("worker-1", 1, "all_reduce", True)
+    assert nodes.monitor.collapse() is None
+    end("worker-1", 1, "broadcast", True)
+    found = nodes.monitor.collapse()
+    assert found is not None
+    assert (found.kind, found.message) == (
+        "mismatch",
+        "the ranks do not call the same collective (number 2): rank 0 (worker-0) called "
+        "all_reduce; rank 1 (worker-1) called broadcast",
+    )

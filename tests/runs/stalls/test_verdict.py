@@ -96,7 +96,12 @@ def test_the_rank_that_has_called_less_is_guilty_and_the_others_wait() -> None:
         "rank 2 (worker-2) has not called all_reduce of [8] Float (collective 5), for which "
         "ranks 0-1, 3 wait; it is at train.py:7 step"
     )
-    assert found.lines[2] == "rank 2 (worker-2), at train.py:7 step"
+    assert found.lines == (
+        "rank 0 (worker-0), waits in all_reduce of [8] Float",
+        "rank 1 (worker-1), waits in all_reduce of [8] Float",
+        "rank 2 (worker-2), at train.py:7 step",
+        "rank 3 (worker-3), waits in all_reduce of [8] Float",
+    )
 
 
 def test_what_is_known_of_one_of_several_guilty_ranks_is_said_of_that_one() -> None:
@@ -297,9 +302,14 @@ def test_a_reducer_that_has_stopped_is_guilty_where_all_ranks_wait() -> None:
 
 
 def test_where_all_have_called_the_same_the_network_is_at_fault_and_no_rank() -> None:
-    found = verdict(waits(5), waits(5))
+    before = [call(n, "broadcast", ended=True) for n in range(1, 5)]
+    own = {"groups": {"0": group(*before, call(5), call(6, "barrier"))}}
+    found = verdict(own, own)
     assert (found.kind, found.guilty) == ("network", ())
-    assert "all ranks have called all_reduce of [8] Float" in found.message
+    assert found.message == (
+        "all ranks have called all_reduce of [8] Float, and it does not end: the network between "
+        "them does not deliver, or the backend hangs"
+    )
 
 
 def test_ranks_that_wait_for_each_other_in_two_groups_are_a_circle() -> None:

@@ -83,6 +83,10 @@ RAY = """\
         (SIMPLE.replace("\n", "\n[1,3]<stderr>:"), "KeyError: 'loss'", "/app/train.py:9"),
         (IN_WORKER, "IndexError: list index out of range", "/app/data.py:12 in __getitem__"),
         (ERROR_FILE, "ValueError: bad lr", "/app/train.py:155 in main"),
+        (
+            *("{" + ERROR_FILE.partition("{")[2], "ValueError: bad lr"),
+            "/app/train.py:155 in main",
+        ),
         (BOX, "ValueError: bad lr", "/app/train.py:477"),
         (RAY, "ValueError: bad lr", "/app/train.py:8 in work"),
         (
@@ -356,6 +360,24 @@ def test_a_traceback_without_an_end_shows_its_place() -> None:
     )
     cut.append('    raise ReadError("unexpected end of data")')
     assert find_exception(cut) == Raised("ReadError: unexpected end of data", "/app/train.py:9")
+
+
+def test_a_log_that_begins_within_a_traceback_and_ends_in_it() -> None:
+    """Frames further up are of a warning, or of an exception that the program survived."""
+    frames = ['  File "/app/train.py", line 9, in work', "    step()"]
+    cut = find_exception(["a line", *frames])
+    assert cut is not None
+    assert (cut.is_cut, cut.position) == (True, "/app/train.py:9 in work")
+    assert find_exception([*frames, "epoch 1", "epoch 2", "epoch 3"]) is None
+    survived = SIMPLE.splitlines()[:4]
+    later = [
+        survived[0],
+        '  File "/usr/lib/python3.11/site-packages/torch/x.py", line 3, in y',
+        "    z()",
+    ]
+    cut = find_exception([*survived, *later])
+    assert cut is not None
+    assert cut.position == "/usr/lib/python3.11/site-packages/torch/x.py:3 in y"
 
 
 def test_a_path_that_rich_wrapped_in_its_box_is_one_frame() -> None:

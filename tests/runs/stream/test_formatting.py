@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.formatting import (
     LineFormat,
+    distinct_name,
     format_change,
     format_duration,
     format_number,
     sparkline,
 )
-from rsctl.runs.stream.sanitize import escape_active, sanitize, sanitize_line
+from rsctl.runs.stream.sanitize import (
+    escape_active,
+    escape_control,
+    sanitize,
+    sanitize_document,
+    sanitize_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +205,27 @@ def test_separators_of_lines_and_paragraphs_do_not_reach_the_terminal() -> None:
 
 def test_invisible_characters_are_shown_by_their_codes() -> None:
     assert escape_active("a\xad\u200b\U000e0041b") == "a\\xad\\u200b\\U000e0041b"
+
+
+def test_texts_for_files_that_a_ci_system_shows() -> None:
+    """Neither obeys commands of a job; a document has no colours, and a value keeps all of them."""
+    text = "::error::a\x1b[31mb\u200bc\rd"
+    assert sanitize_document(text) == ":\\x3aerror::ab\\u200bc\\x0dd"
+    assert escape_control(text) == ":\\x3aerror::a\\x1b[31mb\\u200bc\\x0dd"
+    assert escape_control("a\nb") == "a\\nb"
+
+
+@pytest.mark.parametrize(
+    ("original", "name", "shown"),
+    [
+        ("loss", "loss", "loss"),
+        ("a" * 20, "a" * 20, "a" * 20),
+        ("a" * 21, "a" * 21, "aaaaaaaaaaa-7df8e299"),
+        ("a:b", "a_b", "a_b-6783a31e"),
+    ],
+)
+def test_a_name_that_is_changed_ends_with_a_hash(original: str, name: str, shown: str) -> None:
+    assert distinct_name(original, name, 20) == shown
 
 
 def test_prefixes_grow_with_the_longest_name_and_ranks_have_the_colour_of_their_replica() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.gradients import gradients_of
+from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.gradients import (
     REDUCER,
@@ -14,6 +18,7 @@ from rsctl.runs.stream.gradients import (
     gradients,
 )
 from rsctl.runs.stream.metrics import MetricReader
+from tests.runs.conftest import a_run, at
 
 WORKER = (
     '{"rsctl": "telemetry", "transport": {"rank": 1, "operations": 180, "reduced_bytes": 27632160,'
@@ -129,3 +134,21 @@ def test_lines_of_a_hostile_replica_do_no_harm() -> None:
     ):
         found = last_values("", worker0=line)
         assert gradients(found, found, GradientPool(1, 1, None)) is None
+
+
+@pytest.mark.parametrize("is_rehearsed", [False, True])
+def test_the_links_of_a_stored_run_are_those_of_its_plan(store: Store, is_rehearsed: bool) -> None:
+    """A rehearsal has the links of this machine, which are not known."""
+    pools = [{"role": "worker", "count": 4, "gbps": 0.2}, {"role": "reducer", "count": 4}]
+    plan = {"pools": [pools[0], {**pools[1], "gbps": 0.2}], "world_size": 4}
+    run = msgspec.structs.replace(a_run("job-1"), plan=plan)
+    assert gradients_of(store, run) is None
+    values = {"worker-0": WORKER, "worker-1": SLOWER, "reducer-0": LATE}
+    for replica, line in values.items():
+        store.add_metrics("job-1", MetricReader({}).read(LogEvent(at(1), replica, "", "o", line)))
+    if is_rehearsed:
+        RunFolder("job-1").path.mkdir(parents=True)
+        (RunFolder("job-1").path / "rehearsal.json").touch()
+    workers = last_values(TRANSPORT, worker0=WORKER, worker1=SLOWER)
+    links = GradientPool(4, 4, None, 4) if is_rehearsed else POOL
+    assert gradients_of(store, run) == gradients(workers, last_values(REDUCER, r=LATE), links)

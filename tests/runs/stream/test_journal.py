@@ -117,7 +117,9 @@ def test_what_is_kept_does_not_depend_on_how_it_arrived(
         assert written(folder / "cut", *chunks) == written(folder / "whole", data)
 
 
-@pytest.mark.parametrize("extra", [-1, 0, 1, MAX_LINE, MAX_LINE + 1])
+@pytest.mark.parametrize(
+    "extra", [-1, 0, 1, MAX_LINE - len(CONTINUES), MAX_LINE - len(CONTINUES) + 1, MAX_LINE + 1]
+)
 def test_a_line_that_is_too_long_is_broken_and_none_of_it_lost(path: Path, extra: int) -> None:
     text = b"0123456789abcdef" * (MAX_LINE // 16) + b"x" * extra
     text = text[: MAX_LINE + extra]
@@ -125,7 +127,7 @@ def test_a_line_that_is_too_long_is_broken_and_none_of_it_lost(path: Path, extra
     assert lines[0] == "before"
     assert lines[-1] == "after"
     *begun, last = lines[1:-1]
-    assert len(begun) == (extra > 0) + (extra > MAX_LINE // 2)
+    assert len(begun) == (extra > 0) + (extra > MAX_LINE - len(CONTINUES))
     assert all(line.endswith(CONTINUES) for line in begun)
     assert "".join([*(line.removesuffix(CONTINUES) for line in begun), last]) == text.decode()
     assert max(map(len, lines)) <= MAX_LINE

@@ -426,6 +426,11 @@ def test_a_negative_number_that_a_regex_cannot_match_is_a_finding() -> None:
     assert findings_of(lines[0], "2026-01-31 reward: none", reward=r"reward=([0-9.]+)") == []
 
 
+def test_a_long_text_in_the_place_of_a_number_is_shown_in_part() -> None:
+    [finding] = findings_of(f"loss={'x' * 70}", loss=r"loss=(\S+)")
+    assert finding.message == f"metric loss: '{'x' * 60}' is not a number, and is ignored"
+
+
 @pytest.mark.parametrize(
     ("texts", "shown"),
     [

@@ -48,6 +48,12 @@ def test_other_lines_are_not_shown(line: str) -> None:
     assert near_line("loss", r"step (?P<step>\d+) loss=(?P<value>[0-9.]+)", [line]) is None
 
 
+@pytest.mark.parametrize(("count", "is_found"), [(999, True), (1000, False)])
+def test_a_thousand_different_names_are_compared(count: int, is_found: bool) -> None:
+    lines = [*(f"key{number}=1" for number in range(count)), "key0=2", "train_loss=1"]
+    assert (near_line("loss", "", lines) is not None) is is_found
+
+
 @pytest.mark.parametrize(
     "counter", ["step", "epoch", "iter", "iteration", "value", "rank", "worker"]
 )

@@ -47,6 +47,24 @@ def test_the_goal_in_the_arguments(words: list[str], goal: Goal) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            "steps",
+            "max_steps steps num_steps train_steps total_steps max_train_steps num_train_steps "
+            "training_steps max_iters iters iterations num_iterations train_iters max_iterations",
+        ),
+        ("epochs", "epochs num_epochs max_epochs num_train_epochs n_epochs"),
+    ],
+)
+def test_the_names_of_goals_in_scripts_of_others(kind: str, names: str) -> None:
+    """Of Hugging Face, PyTorch Lightning, Megatron-LM, mmengine and timm, with - or with _."""
+    for name in names.split():
+        for option in (f"--{name}", f"--{name.replace('_', '-')}"):
+            assert goal_of([option, "300"]) == Goal(**{kind: 300})
+
+
+@pytest.mark.parametrize(
     ("events", "goal", "shown"),
     [
         ([], Goal(), ""),
