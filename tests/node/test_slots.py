@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import threading
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,6 +98,24 @@ def test_a_lost_node_ends_the_job(meetings: list[Meeting]) -> None:
     wait_until(lambda: meetings[0].must_end, "the loss")
     with pytest.raises(LaunchError, match="worker-1 is lost"):
         meetings[0].enter(1)
+
+
+def test_a_node_that_is_stopped_while_it_waits_for_another_ends_with_the_code_of_the_signal(
+    free_port: int,
+) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD])
+    try:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        code = slots.run_slots(
+            MANY,
+            cluster(0, free_port),
+            Namespace(launcher="once", stop_signal="TERM"),
+            {"RSCTL_TOKEN": "t"},
+            lambda *_: pytest.fail("a slot began"),
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert code == 128 + signal.SIGTERM
 
 
 def test_several_nodes_need_the_token() -> None:
