@@ -205,6 +205,12 @@ def test_findings(tmp_path: Path, case: str) -> None:
     assert [f"{f.severity} {f.path}: {f.message} -> {f.remedy}" for f in found] == expected
 
 
+@pytest.mark.parametrize("name", ["sbatch", "srun", "hpc", "hyperpod", "parallelcluster"])
+def test_other_names_of_the_target(tmp_path: Path, name: str) -> None:
+    found = rendering.read_job(tmp_path, {"target": name}).findings
+    assert [f.remedy for f in found if f.path == "target"] == ["rsctl calls it slurm"]
+
+
 KEYS = {
     "targets.slurm.partition": "-p --partition",
     "targets.slurm.account": "-A --account",
