@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
+import re
+import threading
 from pathlib import Path
 
 import pytest
 
 from rsctl.node.stall import evidence
 from rsctl.node.stall.evidence import Evidence
-from rsctl.node.stall.ranks import ArmedRank, armed_ranks
+from rsctl.node.stall.ranks import ArmedRank, armed_ranks, main_stack_of
 
 OWN, PARENT = os.getpid(), os.getppid()  # processes that are alive
 GONE = 1 << 30  # above the highest number of a process
@@ -49,6 +52,38 @@ def test_a_rank_that_another_rank_has_started_is_one(tmp_path: Path) -> None:
     write_rank(tmp_path, PARENT, 0, 1)
     write_rank(tmp_path, OWN, 1, PARENT)
     assert armed_ranks(str(tmp_path)) == [armed(PARENT, 0), armed(OWN, 1)]
+
+
+@pytest.mark.parametrize("is_current", [True, False])
+def test_the_stack_of_the_main_thread_in_what_faulthandler_writes(
+    tmp_path: Path, is_current: bool
+) -> None:
+    """The thread that got the signal, and otherwise the last one."""
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        has_begun.set()
+        may_end.wait()
+
+    other = threading.Thread(target=wait)
+    other.start()
+    has_begun.wait()
+    with (tmp_path / "stacks").open("w") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+    may_end.set()
+    other.join()
+    text = (tmp_path / "stacks").read_text()
+    assert text.startswith("Thread 0x")
+    if is_current:
+        text += '\nThread 0x1 (most recent call first):\n  File "x.py", line 1 in after\n'
+    else:
+        text = text.replace("Current thread", "Thread")
+    frames = main_stack_of(text)
+    function = "test_the_stack_of_the_main_thread_in_what_faulthandler_writes"
+    assert re.fullmatch(rf"{re.escape(__file__)}:\d+ {function}", frames[0])
+    assert len(frames) > 3
+    assert all(re.fullmatch(r".+:\d+ \S+", frame) for frame in frames)
+    assert not any(frame.endswith((" wait", " after")) for frame in frames)
 
 
 def test_the_answer_of_a_rank_is_reported_and_kept(
