@@ -25,6 +25,14 @@ def slurm(**options: Any) -> dict[str, Any]:
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a job without anything to remark": ({}, []),
+    "inputs in each mode": (
+        {
+            "inputs": {
+                mode: {"uri": "/usr/bin", "mode": mode} for mode in ("mount", "copy", "stream")
+            }
+        },
+        [],
+    ),
     "a folder with a slash at its end": (
         slurm(shared="/shared/me/"),
         [
