@@ -74,8 +74,12 @@ _ALSO_TESTED_BY = {
         for name in ("export/test_export", "report/test_report", "tracking/test_commands")
     ],
     "rsctl/clients": ["tests/runs/fetch", "tests/targets/managed/test_package_upload.py"],
+    "rsctl/images": ["tests/bench/test_checkouts.py"],
     "rsctl/runs": ["tests/node/test_redraws.py", "tests/targets/managed/test_unknown_result.py"],
     "rsctl/targets/local": ["tests/targets/drill", "tests/targets/test_interrupts.py"],
+    "rsctl/targets/managed": [
+        *("tests/targets/sdk/test_code.py", "tests/targets/sagemaker/test_rules_machines.py"),
+    ],
     "rsctl/targets/sagemaker": [
         *_BOTH_CLOUDS,
         *("tests/results/tracking/test_sagemaker.py", "tests/images/registry/test_aws.py"),
@@ -88,7 +92,8 @@ _ALSO_TESTED_BY = {
 }
 """Tests outside of a room's own folder that are about the room: what storage does is what is
 uploaded and fetched, and a command does no more than call its function of the API, or show the
-remark of a plan. The doctor, the builders and the errors of both clouds are tested together."""
+remark of a plan. The doctor, the builders and the errors of both clouds are tested together,
+what the clouds share of a plan by a plan for one of them."""
 
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq},

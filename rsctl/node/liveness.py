@@ -49,7 +49,7 @@ def stopped_nodes(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, lis
     named = environ.get(STOPPED_ROLES, "").split(",")
     found = {role: [_address(each) for each in cluster.role_hosts.get(role, ())] for role in named}
     found["reducer"] = list(zip(cluster.reducers, cluster.reducer_ports, strict=True))
-    return {role: nodes for role, nodes in found.items() if nodes and role != "worker"}
+    return {role: nodes for role, nodes in found.items() if nodes}
 
 
 def _address(text: str) -> Address:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -175,6 +176,7 @@ def test_a_builder_that_does_not_see_the_engines_images_is_refused(install: Inst
     with pytest.raises(RsctlError) as caught:
         named("buildx").build(OF_DOCKERFILE, lambda _event: None)
     [finding] = caught.value.findings
+    assert (finding.code, finding.path) == ("builder", "image.dockerfile")
     assert finding.message.startswith("the builder ci has driver docker-container, which cannot")
     assert "BUILDX_BUILDER=default" in str(finding.remedy)
     assert len(calls(folder)) == 2
@@ -210,7 +212,9 @@ def test_a_base_that_is_not_here_is_pulled(platform: str | None, install: Instal
     assert finding.message.startswith(
         "docker is pulling the base image base:1, which is not on this machine"
     )
-    assert shown.index(finding) < shown.index(BuildStep(0, 0, "pull base:1"))
+    pull = BuildStep(0, 0, "pull base:1")
+    assert shown.index(finding) < shown.index(pull)
+    assert shown[-1] == replace(pull, seconds=0.0)
     option = f" --platform {platform}" if platform else ""
     assert calls(folder) == [
         "docker image inspect base:1",
@@ -271,6 +275,7 @@ def test_a_base_that_cannot_be_pulled(
         "PyTorch and CUDA take several GB",
         "0: base: Pulling",
     ]
+    assert events[-1] == BuildStep(0, 0, "pull base:1", seconds=0.0, failed=True)
 
 
 def test_a_build_that_fails(install: Install) -> None:

@@ -15,6 +15,8 @@ from rsctl.images.built_images import BuiltImage, built_images, find_engine, rem
 from rsctl.images.labels import LABEL
 from tests.kit.docker import BASE, needs_docker
 
+from .engines import Install, versions
+
 ENGINE = f"""#!{sys.executable}
 import json, sys
 if sys.argv[2] == "ls":
@@ -23,6 +25,21 @@ else:
     print(json.dumps([{{"Id": "sha256:1", "Created": "2026-01-31", "Size": 5, "RepoTags": ["a"]}}]))
     sys.exit("PROBLEM")
 """
+
+
+REFUSES = ("version", "", "Cannot connect to the Docker daemon", 1)
+
+
+def test_the_first_engine_that_answers_is_taken(install: Install) -> None:
+    with pytest.raises(RsctlError, match="no container engine answers here"):
+        find_engine()
+    install(docker=[REFUSES])
+    with pytest.raises(RsctlError, match="no container engine answers here"):
+        find_engine()
+    install(podman=[("version", "4.3.1", "", 0)])
+    assert find_engine() == "podman"
+    install(docker=[versions()])
+    assert find_engine() == "docker"
 
 
 def docker(*arguments: str, stdin: str = "") -> str:

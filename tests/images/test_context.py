@@ -488,6 +488,25 @@ def test_what_holds_no_credentials_stays(source: Path, name: str, content: str) 
     assert context(source).left_out == []
 
 
+PROGRAMS = ".py .ipynb .sh .md .rst .c .cc .cpp .h .cu .go .rs"
+PAGES = (
+    ".js .mjs .cjs .jsx .ts .tsx .java .kt .scala .rb .php .pl .lua .jl .r .m .swift .cs .cxx .hpp "
+    ".hh .cuh .proto .pyi .pyx .html .htm .css .svg .map .bash .zsh .ps1 .bat .tex"
+)
+
+
+def test_programs_may_write_about_secrets(source: Path) -> None:
+    """In programs of the usual languages, and notebooks, nothing is taken for a secret."""
+    generated, key = f"token = '{RANDOM}'\n", PRIVATE_KEY.format("")
+    for kind in (*PROGRAMS.split(), *PAGES.split()):
+        (source / f"a{kind}").write_text(generated)
+        (source / f"B{kind.upper()}").write_text(generated)
+        (source / f"key{kind}").write_text(key)
+    assert context(source).left_out == sorted(
+        (f"key{kind}", "a private key") for kind in PAGES.split()
+    )
+
+
 def test_what_is_known_by_its_content_can_be_taken_back_in(source: Path) -> None:
     (source / "key.json").write_text(KEY)
     (source / ".dockerignore").write_text("!key.json\n")

@@ -149,5 +149,6 @@ def test_a_pattern_that_docker_refuses_is_refused_with_its_place(
         Dockerignore.of(tmp_path)
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.USAGE
-    assert (finding.file, finding.line) == (str(tmp_path / ".dockerignore"), 2)
+    place = (finding.file, finding.line, finding.column)
+    assert place == (str(tmp_path / ".dockerignore"), 2, 1)
     assert f"docker does not accept the pattern {pattern!r}" in finding.message

@@ -40,7 +40,7 @@ def in_short(event: BuildEvent) -> str:
     if isinstance(event, Finding):
         return f"{event.severity} {event.code}: {event.message}"
     end = "cached" if event.cached else "failed" if event.failed else f"{event.seconds} s"
-    number = f"{event.number}/{event.total} " if event.number else ""
+    number = f"{event.number}/{event.total} " if event.number or event.total else ""
     return f"{number}{event.instruction} {'starts' if event.seconds is None else end}"
 
 

@@ -66,6 +66,14 @@ def test_a_requirement_is_one_line_and_names_a_package(item: str, job: ReadJob) 
     assert str(finding.path).startswith("image.python")
 
 
+@pytest.mark.parametrize("item", ["./x", "../x", "/etc", ".[dev]", "file:///x", "a/b-1.0.tar.gz"])
+def test_a_path_in_the_list_is_named(item: str, job: ReadJob) -> None:
+    with pytest.raises(RsctlError) as caught:
+        files(job, f'["{item}", other]')
+    [finding] = caught.value.findings
+    assert finding.message == (f"{item!r} is a local path, which is not in the image when pip runs")
+
+
 @pytest.mark.parametrize("line", ["rsctl", "rsctl==0.2", "Rsctl [local]>=0", "rsctl # runtime"])
 def test_a_strangers_package_of_our_name_stays_out(line: str, job: ReadJob, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text(f"rsctl-more\n{line}\n")

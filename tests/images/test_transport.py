@@ -89,6 +89,30 @@ def test_a_transport_where_it_works_needs_no_words(job: ReadJob) -> None:
     assert choose_transport(job("base: base\n  transport: efa", TWO), "sagemaker") == ("efa", [])
 
 
+@pytest.mark.parametrize(
+    ("transport", "target", "found"),
+    [
+        (
+            *("efa", "sagemaker"),
+            "warning arm: the installation of EFA's software has not been tested for linux/arm64",
+        ),
+        (
+            *("fast-socket", "vertex"),
+            "error unsupported: fast-socket is installed from packages for linux/amd64",
+        ),
+        ("rsctl", "vertex", None),
+        ("none", "vertex", None),
+    ],
+)
+def test_what_is_installed_on_arm(
+    job: ReadJob, transport: str, target: str, found: str | None
+) -> None:
+    made = job(f"base: base\n  platform: linux/arm64\n  transport: {transport}", TWO)
+    findings = choose_transport(made, target).findings
+    assert [f"{f.severity} {f.code}: {f.message}" for f in findings] == [found] * bool(found)
+    assert {f.path for f in findings} <= {"image.transport"}
+
+
 def test_a_transport_that_could_not_be_proven_is_refused(job: ReadJob) -> None:
     foreign = ["run.launcher=none", "run.command=[x]", "run.script=null"]
     [finding] = choose_transport(

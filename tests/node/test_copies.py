@@ -122,6 +122,22 @@ def test_a_marker_of_something_else_or_a_damaged_one_does_not_count(source: Path
         assert copied(data).files == 0  # all files are there, which is looked at again
 
 
+def test_a_file_that_has_changed_since_an_earlier_start_is_copied_again(source: Path) -> None:
+    """By its size or its time, also if something else is in its place."""
+    data = wanted(source)
+    copied(data)
+    for name, content in (("a", b"A"), ("sub/b", b"BBB")):
+        (source / name).write_bytes(content)
+        os.utime(source / name, (1, 1))
+    at = Path(data.target, ".d")
+    at.unlink()
+    at.symlink_to(source / ".d")
+    Path(data.marker).unlink()
+    assert copied(data).files == 3
+    assert files(data.target) == {"a": b"A", "sub/b": b"BBB", "sub/deep/c": b"", ".d": b"dddd"}
+    assert not at.is_symlink()
+
+
 def test_links_stay_inside(source: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from rsctl.node.cluster import Cluster
 from rsctl.node.errors import LaunchError
 from rsctl.node.slot_meeting import Meeting, Start
 from rsctl.node.slots import Cell, Slots, SlotStop
+from rsctl.node.soft_stop import SoftStop
 from rsctl.node.structured_lines import lock_of
 from rsctl.runs.slots import SlotMarks
 from rsctl.runs.stream.events import LogEvent
@@ -97,6 +101,73 @@ def test_a_lost_node_ends_the_job(meetings: list[Meeting]) -> None:
     wait_until(lambda: meetings[0].must_end, "the loss")
     with pytest.raises(LaunchError, match="worker-1 is lost"):
         meetings[0].enter(1)
+
+
+def test_a_node_that_is_stopped_while_it_waits_for_another_ends_with_the_code_of_the_signal(
+    free_port: int,
+) -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD])
+    try:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        code = slots.run_slots(
+            MANY,
+            cluster(0, free_port),
+            Namespace(launcher="once", stop_signal="TERM"),
+            {"RSCTL_TOKEN": "t"},
+            lambda *_: pytest.fail("a slot began"),
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert code == 128 + signal.SIGTERM
+
+
+Ran = list[tuple[list[str], int, dict[str, str]]]
+
+
+def run_alone(stopped_in: int = -1) -> tuple[int, Ran]:
+    """The exit code of a node that is alone and runs three slots, each of which fails; and the
+    command, the placeholders and the variables of each. One may be stopped from outside.
+    """
+    ran: Ran = []
+    packed = Slots(
+        [Cell(["train.py", "x"], True, 1, {"A": "1", "B": None}), Cell(["sh"], False, 0, {})],
+        [0, 1, 0],
+        90.0,
+    )
+    environ = {"B": "b", "C": "c", "RSCTL_SLOTS_0": "X", "RSCTL_STOP_AFTER_SECONDS": "60"}
+
+    def run(_cluster: Cluster, options: Any, own: Mapping[str, str], stop: SoftStop) -> int:
+        shown = {name: own[name] for name in ("RSCTL_SLOT", *environ, "A") if name in own}
+        ran.append((options.command, options.fill, shown))
+        if len(ran) - 1 == stopped_in:
+            stop.ask()
+        stop.end()
+        return 1
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    options = Namespace(launcher="once", stop_signal="TERM")
+    try:
+        return slots.run_slots(packed, cluster(0, 0, nodes=1), options, environ, run), ran
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_each_slot_has_the_command_and_the_variables_of_its_cell() -> None:
+    """A slot that fails is a sample that is missing, and not the end of the job."""
+    script = [sys.executable, "-u", "train.py", "x"]
+    assert run_alone() == (
+        0,
+        [
+            (script, 1, {"RSCTL_SLOT": "0", "C": "c", "A": "1"}),
+            (["sh"], 0, {"RSCTL_SLOT": "1", "B": "b", "C": "c"}),
+            (script, 1, {"RSCTL_SLOT": "2", "C": "c", "A": "1"}),
+        ],
+    )
+
+
+def test_a_slot_that_is_stopped_is_the_last() -> None:
+    code, ran = run_alone(stopped_in=1)
+    assert (code, len(ran)) == (128 + signal.SIGTERM, 2)
 
 
 def test_several_nodes_need_the_token() -> None:

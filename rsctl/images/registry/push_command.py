@@ -95,7 +95,7 @@ def _link_contexts(folder: Path) -> None:
     """Engines that the user has named, with their certificates, are found through a link."""
     contexts = docker_config() / "contexts"
     if contexts.is_dir():
-        (folder / "contexts").symlink_to(contexts.absolute(), target_is_directory=True)
+        (folder / "contexts").symlink_to(contexts.absolute())
 
 
 def _environment(folder: Path, login: Login, is_podman: bool) -> dict[str, str]:

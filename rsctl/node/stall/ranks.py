@@ -38,9 +38,10 @@ class Answer(NamedTuple):
 def armed_ranks(folder: str) -> list[ArmedRank]:
     """The ranks that can be asked and are alive, in their order.
 
-    A script's own children may import torch, too: the oldest process of a rank is the rank.
+    A script's own children may import torch, too, also where their numbers are lower because the
+    numbers of processes have begun again: a child is not the rank.
     """
-    found: dict[int, ArmedRank] = {}
+    armed: dict[int, tuple[ArmedRank, int]] = {}
     for name in sorted(_listed(folder), key=lambda name: (len(name), name)):
         pid, _, kind = name.partition(".")
         content = _read(os.path.join(folder, name)) if kind == "rank" and pid.isdigit() else None
@@ -48,10 +49,11 @@ def armed_ranks(folder: str) -> list[ArmedRank]:
             continue
         with suppress(KeyError, TypeError, ValueError):
             numbers = [int(content[name]) for name in ("rank", "local_rank", "signal", "thread")]
-            rank = ArmedRank(int(pid), *numbers)
-            parent = int(content["parent"])
-            if rank.rank not in found or found[rank.rank].pid != parent:
-                found.setdefault(rank.rank, rank)
+            armed[int(pid)] = ArmedRank(int(pid), *numbers), int(content["parent"])
+    found: dict[int, ArmedRank] = {}
+    for rank, parent in armed.values():
+        if parent not in armed or armed[parent][0].rank != rank.rank:
+            found.setdefault(rank.rank, rank)
     return [found[rank] for rank in sorted(found)]
 
 

@@ -5,6 +5,7 @@ Runs of one cell of a bench have one label, and so one colour.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -62,10 +63,7 @@ def overlay_charts(runs: Sequence[RunCurves]) -> Iterator[Chart]:
 
 def metric_names(runs: Sequence[RunCurves]) -> list[str]:
     """The metrics of the runs, those first that their job files declare, then the most common."""
-    counts: dict[str, int] = {}
-    for run in runs:
-        for name in run.headlines:
-            counts[name] = counts.get(name, 0) + 1
+    counts = Counter(name for run in runs for name in run.headlines)
     declared = dict.fromkeys(name for run in runs for name in run.run.metrics_spec)
     rank = {name: position for position, name in enumerate(declared)}
     return sorted(counts, key=lambda name: (rank.get(name, len(rank)), -counts[name]))

@@ -80,7 +80,7 @@ def _send(run: str, index: int, follow: bool) -> None:
             if not follow or tries_after_end >= _TRIES_AFTER_END:
                 return
             pause = _RETRY_SECONDS[0 if has_ended else min(failures, len(_RETRY_SECONDS)) - 1]
-            _pause(store, run, pause)
+            _pause(store, run, pause, has_ended)
             continue
         failures = 0
         if has_more:
@@ -94,9 +94,8 @@ def _send(run: str, index: int, follow: bool) -> None:
         sleep(_POLL_SECONDS)
 
 
-def _pause(store: Store, run: str, seconds: float) -> None:
-    """Wait before the next try; not longer than until the run's end."""
-    had_ended = _has_ended(store, run)
+def _pause(store: Store, run: str, seconds: float, had_ended: bool) -> None:
+    """Wait before the next try; not longer than until the run's end, unless it `had_ended`."""
     end = monotonic() + seconds
     while monotonic() < end and had_ended == _has_ended(store, run):
         sleep(_POLL_SECONDS)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.job.job import Job
@@ -139,8 +137,7 @@ def _image(job: Job) -> PlannedImage:
     transport = "rsctl" if reducer_count(job) else "none"
     if slurm_options(job).container == "none":
         return PlannedImage(ImagePlan(tag=None, transport=transport))
-    image = plan_image(job, INFO.name, transport)
-    return image._replace(plan=replace(image.plan))
+    return plan_image(job, INFO.name, transport)
 
 
 TARGET = SlurmTarget()

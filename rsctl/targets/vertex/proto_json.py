@@ -79,6 +79,8 @@ def _is_default(value: Any, kind: str) -> bool:
 
     Durations are messages, which are sent.
     """
+    if kind.startswith("[") or kind == "map":
+        return not value
     if kind in ENUMS:
         return value in ENUMS[kind] and ENUMS[kind][value] == 0
     return kind in ("string", "bool", "int32", "int64") and value in ("", False, 0, "0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -253,13 +254,22 @@ def test_an_absent_node_is_named(launch: LaunchNode, free_port: int) -> None:
 
 
 def test_the_rates_of_a_device_by_pytorch() -> None:
-    """There is no GPU in tests: the same code with a processor as the device."""
-    source = (
-        "import torch; from rsctl.node.health.gpu_rates import rates; "
-        "print(rates(torch, torch.device('cpu'), torch.float32, lambda: None, 64, 1 << 20))"
-    )
+    """There is no GPU in tests: the same code with a processor as the device, on which four
+    products of two matrices, or four copies, take 1/16 s.
+    """
+    source = """
+import json, torch
+from types import SimpleNamespace
+from rsctl.node.health import gpu_rates
+
+waits = []
+gpu_rates.time = SimpleNamespace(monotonic=lambda: len(waits) / 16)
+device, wait = torch.device("cpu"), lambda: waits.append(None)
+print(json.dumps(gpu_rates.rates(torch, device, torch.float32, wait, 64, 1 << 20)))
+"""
     done = subprocess.run(
         [sys.executable, "-c", source], capture_output=True, text=True, check=True
     )
-    assert "matmul_tflops" in done.stdout
-    assert "copy_gbs" in done.stdout
+    assert json.loads(done.stdout) == pytest.approx(
+        {"matmul_tflops": 64 * 2 * 64**3 / 1e12, "copy_gbs": 64 * (1 << 20) / 1e9}
+    )

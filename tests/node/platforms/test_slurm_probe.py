@@ -45,6 +45,7 @@ def test_a_folder_that_is_not_the_batch_scripts(
 ) -> None:
     """As where `shared` is a folder of each node's own."""
     monkeypatch.setenv("RSCTL_SLURM_SEEN_SECONDS", "-1")
+    monkeypatch.setattr(slurm_probe.time, "sleep", lambda _: pytest.fail("it waits"))
     assert probe(tmp_path, token) == 1
     assert capfd.readouterr().out == f"rsctl-probe-failed n1 {problem.format(tmp_path)}\n"
 

@@ -35,6 +35,7 @@ from tests.results.report.made_charts import (
     many_lines,
     one_line,
     row_charts,
+    texts,
     two_lines,
 )
 
@@ -75,6 +76,8 @@ def test_a_chart_without_any_value_is_left_out_but_can_be_drawn() -> None:
     assert page.charts == []
     for chart in NO_VALUES:
         assert file_bytes(chart, "svg").startswith(b"<svg ")
+    assert texts(NO_VALUES[0], "middle") == ["0", "0.2", "0.4", "0.6", "0.8", "1", "x"]
+    assert texts(NO_VALUES[0], "end") == ["0", "0.25", "0.5", "0.75", "1"]
 
 
 @pytest.mark.parametrize(

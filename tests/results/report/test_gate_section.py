@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from rsctl.bench.decision import Decision
 from rsctl.bench.differences import Difference
 from rsctl.bench.gate import Gate
+from rsctl.results.report.build import make_report
 from rsctl.results.report.gate_section import add_gate
 from rsctl.results.report.page import Page
+from rsctl.runs.store import Store
 from tests.bench.test_formats import gate_of
 
 
@@ -45,6 +47,13 @@ def test_each_check_has_a_row_and_the_worst_comes_first() -> None:
         *("confirmed by", "no further runs", "decided", "2026-01-31 12:00:00 UTC"),
         *rows,
     ]
+
+
+def test_the_report_of_a_gate_that_has_refused_to_run_is_about_the_gate() -> None:
+    gate, _ = gate_of({"a": 1.0})
+    page = make_report(Store(), [], {}, gate=gate).html
+    assert "<title>rsctl report: job-bench-1</title>" in page
+    assert "Gate: pass" in page
 
 
 def test_of_very_many_checks_the_worst_are_shown() -> None:

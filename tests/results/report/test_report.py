@@ -16,10 +16,13 @@ from rsctl.findings import JobState, error
 from rsctl.results.report import palette
 from rsctl.results.report.canvas import Drawing, Marks, Text, file_svg, page_svg
 from rsctl.results.report.canvas import Path as Line
+from rsctl.results.report.history_section import add_history
+from rsctl.results.report.html import NONE
+from rsctl.results.report.page import Page
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import Failure
 from rsctl.runs.stream.metrics import MetricSpec
-from tests.bench.test_history import record
+from tests.bench.test_history import record, series_of
 from tests.cli.conftest import Cli, MadeRun
 from tests.results.report.conftest import Make
 
@@ -415,6 +418,23 @@ def test_a_history(rsctl: Cli) -> None:
     steps = page[page.index("Steps, latest first") :]
     row = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", steps)
     assert row[9:14] == ["0000000000", "2026-01-09", "-10 %", "worse", "&gt; 99.9 %"]
+
+
+def test_series_of_several_jobs_and_machines_are_told_apart_in_a_table() -> None:
+    page = Page()
+    records = [record(0), record(1, machine="Xeon"), record(2, of="other", job="other")]
+    add_history(page, "h.jsonl", series_of(records))
+    table = next(parsed(page.html("t", (), "")).iterfind(".//table"))
+    assert [cell.text for cell in table[0][0]] == [
+        *("job", "metric", "cell", "condition", "commits", "latest commit", "level", "steps")
+    ]
+    common = ("throughput", "workers.count=2")
+    numbers = ("1", "100 x/s", "100 x/s", "unknown")
+    assert [["".join(cell.itertext()) for cell in row] for row in table[1]] == [
+        ["job", *common, "machine EPYC", *numbers],
+        ["job", *common, "machine Xeon", *numbers],
+        ["other", *common, NONE, *numbers],
+    ]
 
 
 def test_a_report_of_nothing(rsctl: Cli) -> None:

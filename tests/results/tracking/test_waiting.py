@@ -116,6 +116,10 @@ def test_the_end_of_a_run_waits_for_data_longer_than_for_messages(
     assert background.new_problems(run) == []  # it has shown them
 
 
+def test_a_message_about_the_end_is_due_after_the_end() -> None:
+    assert background.missing_lines(tracked(JobState.RUNNING, HOOK, Cursor())) == []
+
+
 def test_the_data_of_a_rehearsal_is_not_awaited(clock: Clock) -> None:
     run = tracked(JobState.FAILED, REMOTE, Cursor())
     (RunFolder("job-a").path / "rehearsal.json").write_text("{}")

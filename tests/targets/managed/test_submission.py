@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 from time import time
+from typing import Any
 
 import msgspec
 import pytest
 
+from rsctl.estimate.costs.billing import PlanCost
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.images.events import BuildOutput, Show
 from rsctl.job.job import Image, Job, RunBlock
-from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
 from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
@@ -21,11 +23,11 @@ from rsctl.targets.managed.placeholders import resolve_placeholders
 from .conftest import POOLS, URL, FakeCloud, FakeTarget, Killed, followed, line, reported, stored
 
 
-def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]) -> RunRecord:
-    """What is known of a run whose submission has ended like this, after the job was made."""
+def submit(target: FakeTarget, **fields: Any) -> None:
+    """Submit the job of a plan with these fields."""
     image = ImagePlan(tag=None, transport="none")
-    pools = {"pools": POOLS, "world_size": 2}
-    plan = Plan(run="t-bbbbbb", target="vertex", image=image, env={}, request={}, **pools)
+    fields = {"pools": POOLS, "world_size": 2, **fields}
+    plan = Plan(run="t-bbbbbb", target="vertex", image=image, env={}, request={}, **fields)
     known = RunRecord(
         run=plan.run,
         name="t",
@@ -36,10 +38,31 @@ def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]
         plan=msgspec.to_builtins(plan),
     )
     job = Job(name="t", run=RunBlock(command=["true"]), image=Image(uri="i"))
+    target.submit(Submission(plan, job), lambda: Store().add(known), lambda _event: None)
+
+
+def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]) -> RunRecord:
+    """What is known of a run whose submission has ended like this, after the job was made."""
     cloud.lost_by = lost_by
     with pytest.raises(lost_by):
-        target.submit(Submission(plan, job), lambda: Store().add(known), lambda _event: None)
-    return stored(plan.run)
+        submit(target)
+    return stored("t-bbbbbb")
+
+
+@pytest.mark.parametrize(
+    ("cost", "kept"),
+    [
+        ({"per_hour": 2.0, "most": 2.0, "limit": 2.0}, CostLimit(2.0, 2.0, True)),
+        ({"per_hour": 2.0, "most": 1.0, "limit": 2.0}, CostLimit(2.0, 2.0, False)),
+        ({"per_hour": 2.0, "most": 2.0}, None),
+    ],
+)
+def test_the_limit_of_the_cost_is_kept_with_the_run(
+    target: FakeTarget, cost: dict[str, float], kept: CostLimit | None
+) -> None:
+    """The process that follows the run may not be the one that has submitted it."""
+    submit(target, cost=PlanCost(seconds=3600.0, spot=False, **cost))
+    assert RunFolder("t-bbbbbb").description().cost == kept
 
 
 def test_a_submission_that_was_killed_before_the_answer_is_found_again(

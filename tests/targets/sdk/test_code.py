@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.targets.managed.sdk_calls import CodeExpression, SdkCall, python_code, snake
+from rsctl.targets.managed.sdk_calls import (
+    CodeExpression,
+    SdkCall,
+    execute,
+    python_code,
+    snake,
+)
 from rsctl.targets.sagemaker import sdk as sagemaker
 from rsctl.targets.vertex import sdk as vertex
 
@@ -312,6 +318,12 @@ def test_texts_in_a_request_are_no_code(plan_of: PlanOf, tmp_path: Path) -> None
         if isinstance(node, ast.Call):
             names.add(ast.unparse(node.func))
     assert names == {"aiplatform.CustomJob", "job.run", "secrets.token_hex"}
+
+
+def test_calls_within_lists_and_mappings_are_made() -> None:
+    made = SdkCall("f", {"a": [SdkCall("g", {"n": 1}), "x"], "b": {"c": SdkCall("g", {"n": 2})}})
+    functions = {"f": lambda a, b: (a, b), "g": lambda n: -n}
+    assert execute(made, functions) == ([-1, "x"], {"c": -2})
 
 
 @pytest.mark.parametrize("run", ['"""\nimport os', "A", "-a", "a b", "", "a\n", "a" * 64])

@@ -26,6 +26,14 @@ def slurm(**options: Any) -> dict[str, Any]:
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a job without anything to remark": ({}, []),
+    "inputs in each mode": (
+        {
+            "inputs": {
+                mode: {"uri": "/usr/bin", "mode": mode} for mode in ("mount", "copy", "stream")
+            }
+        },
+        [],
+    ),
     "a folder with a slash at its end": (
         slurm(shared="/shared/me/"),
         [
@@ -204,6 +212,12 @@ def test_findings(tmp_path: Path, case: str) -> None:
     changes, expected = CASES[case]
     found = findings_of(tmp_path, changes)
     assert [f"{f.severity} {f.path}: {f.message} -> {f.remedy}" for f in found] == expected
+
+
+@pytest.mark.parametrize("name", ["sbatch", "srun", "hpc", "hyperpod", "parallelcluster"])
+def test_other_names_of_the_target(tmp_path: Path, name: str) -> None:
+    found = rendering.read_job(tmp_path, {"target": name}).findings
+    assert [f.remedy for f in found if f.path == "target"] == ["rsctl calls it slurm"]
 
 
 KEYS = {

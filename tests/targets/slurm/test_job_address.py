@@ -54,7 +54,6 @@ def test_the_slash_at_the_end_of_an_address_does_not_count() -> None:
 def test_another_text_is_not_a_url(url: str) -> None:
     with pytest.raises(RsctlError, match="is not the URL of a Slurm job") as caught:
         JobAddress.of_url(url)
-    assert caught.value.exit_code is ExitCode.USAGE
-    assert "slurm://ssh:login1/CLUSTER/17/shared/me/train-abcdef" in str(
-        caught.value.findings[0].remedy
-    )
+    [finding] = caught.value.findings
+    assert (caught.value.exit_code, finding.code) == (ExitCode.USAGE, "url")
+    assert "slurm://ssh:login1/CLUSTER/17/shared/me/train-abcdef" in str(finding.remedy)

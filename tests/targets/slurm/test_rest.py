@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.google import Google
 from rsctl.findings import RsctlError
 from rsctl.targets.base import Unanswered
 from rsctl.targets.managed.service import Unreachable
+from rsctl.targets.slurm import vertex_requests
 from rsctl.targets.slurm.cluster import JobRecord, Submitted
 from rsctl.targets.slurm.rest import Answer, RestCluster
+from rsctl.targets.slurm.rest_requests import RestRequests
 
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=t-1\ntrue\n"
 META = {"meta": {"slurm": {"cluster": "alpha"}}}
@@ -116,6 +120,34 @@ def test_an_answer_that_says_nothing_of_the_job(answer: Answer, reason: str) -> 
         cluster(answer).job(7)
     with pytest.raises(Unanswered):
         cluster(answer).submit(SCRIPT, {}, "t-1")
+
+
+def test_slurmrestd_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JWT", raising=False)
+    with pytest.raises(RsctlError) as caught:
+        RestRequests("http://127.0.0.1:1").call("GET", "/slurm")
+    [finding] = caught.value.findings
+    assert finding.message == "slurmrestd needs a token, and SLURM_JWT is not set"
+    assert (finding.code, finding.path) == ("token", "targets.slurm.connection")
+    assert "scontrol token" in str(finding.remedy)
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        ({"status": 404, "structuredBody": {"errors": []}}, Answer(404, {"errors": []})),
+        ({"structuredBody": {"jobs": []}}, Answer(200, {"jobs": []})),
+        ({"status": 502, "structuredBody": "gateway"}, Answer(502, {})),
+    ],
+)
+def test_an_answer_that_vertex_passes_on(
+    monkeypatch: pytest.MonkeyPatch, content: dict[str, Any], answer: Answer
+) -> None:
+    """Its own HTTP status is 200, whatever slurmrestd's is."""
+    monkeypatch.setattr(Google, "request", lambda *_, **_options: content)
+    monkeypatch.setattr(vertex_requests, "body_of", lambda body: body)
+    requests = vertex_requests.VertexRequests("project/us-central1/gpus", Endpoints())
+    assert requests.call("GET", "/slurm") == answer
 
 
 def test_a_submission() -> None:

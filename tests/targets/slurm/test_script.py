@@ -19,6 +19,7 @@ from rsctl.api.job_file import make_submission
 from rsctl.bench.prepare import prepare
 from rsctl.findings import RsctlError
 from rsctl.job.document import read
+from rsctl.targets.base import Placeholder
 from rsctl.targets.slurm import rest_job
 from rsctl.targets.slurm.containers import ENROOT_NAME
 from rsctl.targets.slurm.payload import packed
@@ -274,9 +275,18 @@ def test_an_image_is_built_for_the_nodes(tmp_path: Path) -> None:
     image = {"base": "python:3.12", "repository": "example.com/team/train"}
     planned(tmp_path, image=image, slurm={"container": "apptainer"})
     for set_to, platform in ((), "linux/amd64"), (("image.platform=linux/arm64",), "linux/arm64"):
-        recipe = make_submission(load(str(tmp_path / "job.yaml"), set=set_to)).recipe
-        assert recipe is not None
-        assert recipe.platform == platform
+        made = make_submission(load(str(tmp_path / "job.yaml"), set=set_to))
+        assert made.recipe is not None
+        assert made.recipe.platform == platform
+        assert made.placeholders == (Placeholder(("environment", "RSCTL_IMAGE")),)
+
+
+@pytest.mark.parametrize("slurm", [{}, {"container": "apptainer"}])
+def test_an_image_that_is_not_built_has_no_place_in_the_request(
+    tmp_path: Path, slurm: dict[str, Any]
+) -> None:
+    planned(tmp_path, image={"uri": "pytorch/pytorch:2.8.0"}, slurm=slurm)
+    assert make_submission(load(str(tmp_path / "job.yaml"))).placeholders == ()
 
 
 def test_apptainer(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def test_the_node_is_a_fact_and_the_remedy_excludes_it() -> None:
     [finding] = [f for f in status.findings if f.code == "node-failed"]
     assert finding.message == "the cluster ended the job on gpu-2: it has failed the job's checks"
     assert finding.remedy == "submit it again with targets.slurm.exclude: gpu-2"
+    assert finding.path == "targets.slurm.exclude"
 
 
 class EndsInBetween:

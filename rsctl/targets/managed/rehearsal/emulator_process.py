@@ -70,7 +70,7 @@ def _emulator_folder(folder: Path) -> Path:
         buckets = home() / "rehearsal" / scheme
         private_folder(buckets)
         if not (emulator_folder / scheme).is_symlink():
-            (emulator_folder / scheme).symlink_to(buckets, target_is_directory=True)
+            (emulator_folder / scheme).symlink_to(buckets)
     return emulator_folder
 
 

@@ -23,7 +23,7 @@ def test_the_environment_of_a_distributed_job(project: Project, tmp_path: Path) 
         env=[{"name": "MINE", "value": "/gcs/inputs/a"}, {"name": "RANK", "value": "9"}],
     )
     spec: dict[str, Any] = {"baseOutputDirectory": {"outputUriPrefix": "gs://out/runs/"}}
-    job, nodes = project.start(chief, pool(2), pool(1), pool(1), **spec)
+    job, nodes = project.start(chief, pool(2, command=[]), pool(1), pool(1), **spec)
     found = {f"{n}-{i}": nodes.node(f"workerpool{n}-{i}") for n, i in
              [(0, 0), (1, 0), (1, 1), (2, 0), (3, 0)]}  # fmt: skip
     names = {place: node.name for place, node in found.items()}

@@ -143,6 +143,14 @@ def test_both_spellings_numbers_and_null_are_read() -> None:
     assert write_job(read_job(job), False) == read_job(job)
 
 
+def test_an_empty_list_or_map_is_a_field_that_is_not_set() -> None:
+    container = {"imageUri": IMAGE, "command": [], "args": []}
+    pools = [{"containerSpec": container, "machineSpec": {}}]
+    job = {"displayName": "a", "labels": {}, "jobSpec": {"workerPoolSpecs": pools}}
+    message = json_format.ParseDict(job, types.CustomJob.pb()())
+    assert read_job(job) == json_format.MessageToDict(message)
+
+
 @pytest.mark.parametrize(
     ("job", "message"),
     [

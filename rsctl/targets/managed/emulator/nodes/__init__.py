@@ -19,9 +19,9 @@ class Node(NamedTuple):
     """One node of a job, as the cloud's container contract describes it.
 
     `name` is unique within the job; other nodes reach it at `JobNodes.address`. `entrypoint`
-    replaces the image's own, None leaves that. `mounts` are folders of this machine by the absolute
-    path inside; they are made if they are missing. `hostname` is a container's host name if it
-    differs from `name`; processes have this machine's.
+    is not empty and replaces the image's own, None leaves that. `mounts` are folders of this
+    machine by the absolute path inside; they are made if they are missing. `hostname` is a
+    container's host name if it differs from `name`; processes have this machine's.
     """
 
     name: str

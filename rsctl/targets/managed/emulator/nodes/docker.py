@@ -153,7 +153,7 @@ class DockerNodes:
         argv += [f"--env={name}" for name in others]
         arguments = node.args
         if node.entrypoint is not None:
-            argv += ["--entrypoint", node.entrypoint[0] if node.entrypoint else ""]
+            argv += ["--entrypoint", node.entrypoint[0]]
             arguments = [*node.entrypoint[1:], *node.args]
         self._require([*argv, node.image, *arguments], {**os.environ, **others}, lines)
 

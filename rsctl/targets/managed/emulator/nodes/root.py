@@ -38,4 +38,4 @@ class Root:
             link.unlink()
         elif link.is_dir():
             link.rmdir()
-        link.symlink_to(outside, target_is_directory=True)
+        link.symlink_to(outside)

@@ -62,12 +62,19 @@ def test_no_secret_is_on_a_command_line(tmp_path: Path, monkeypatch: pytest.Monk
     assert Path(f"{record}.stdin").read_text() == "A=s3cret\n"
 
 
+REDIRECTS = (
+    "PATH HOME TMPDIR https_proxy NO_PROXY DOCKER_HOST BUILDKIT_HOST COMPOSE_FILE GODEBUG "
+    "LD_PRELOAD OTEL_EXPORTER SSH_AUTH_SOCK SSL_CERT_FILE XDG_CONFIG_HOME"
+)
+
+
 @needs_docker
-@pytest.mark.parametrize("name", ["PATH", "DOCKER_HOST", "LD_PRELOAD", "https_proxy"])
-def test_a_nodes_variable_never_redirects_docker(name: str) -> None:
+def test_a_nodes_variable_never_redirects_docker() -> None:
     runner = make_runner("docker")
-    with pytest.raises(RsctlError, match=f"docker cannot pass {name}: its value is too long"):
-        runner.nodes("job", Heard()).start(Node("algo-1", IMAGE, None, [], {name: "a\nb"}, {}))
+    nodes = runner.nodes("job", Heard())
+    for name in REDIRECTS.split():
+        with pytest.raises(RsctlError, match=f"docker cannot pass {name}: its value is too long"):
+            nodes.start(Node("algo-1", IMAGE, None, [], {name: "a\nb"}, {}))
     runner.close()
 
 

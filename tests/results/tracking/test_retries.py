@@ -1,0 +1,97 @@
+"""When a tracker that fails is tried again, by a clock that only the waiting moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.job.tracking import PlannedTracker
+from rsctl.results.tracking import choice, process
+from rsctl.results.tracking.cursor import CursorFile
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import StateEvent
+from rsctl.runs.tracker import MetricPoint, Result, State, TrackerError
+from tests.results.tracking.conftest import TrackedJob, at
+
+
+def end_job() -> None:
+    """End the run, with a store of the thread's own."""
+    event = StateEvent(time=at(50), state=JobState.SUCCEEDED, exit_code=0)
+    store = Store()
+    store.record("job-a", event)
+    store.close()
+
+
+class Down:
+    """A tracker that cannot be reached, with its clock; `happen` is called at the second `due`, and
+    `when_tried` with the number of each try.
+    """
+
+    seconds_between, takes_files = 0.0, False
+
+    def __init__(self, due: float = 0.0) -> None:
+        self.second, self.due = 0.0, due
+        self.tries: list[float] = []
+        self.when_tried: Callable[[int], object] = lambda number: None
+
+    def monotonic(self) -> float:
+        return self.second
+
+    def sleep(self, seconds: float) -> None:
+        before, self.second = self.second, round(self.second + seconds, 6)
+        assert self.second < 200, "waits forever"
+        if before < self.due <= self.second:
+            end_job()
+
+    def begin(self, state: State) -> None:
+        self.tries.append(self.second)
+        self.when_tried(len(self.tries))
+        raise TrackerError("down")
+
+    def send(self, points: Sequence[MetricPoint], state: State) -> None:
+        raise AssertionError
+
+    def end(self, result: Result, state: State) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+def make_down(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Down]:
+    """Makes the tracker of a run in progress."""
+
+    def make(due: float = 0.0) -> Down:
+        made = Down(due)
+        monkeypatch.setattr(choice, "open_tracker", lambda *_: made)
+        monkeypatch.setattr(process, "monotonic", made.monotonic)
+        monkeypatch.setattr(process, "sleep", made.sleep)
+        TrackedJob(PlannedTracker(kind="mlflow", location="https://x"))
+        return made
+
+    return make
+
+
+def test_a_tracker_is_tried_ever_more_rarely_and_twice_after_the_end(
+    make_down: Callable[..., Down],
+) -> None:
+    down = make_down(due=90.0)
+    process.send("job-a", follow=True)
+    assert down.tries == [0, 1, 3, 8, 18, 48, 78, 90, 91]
+    assert CursorFile("job-a", 0).read().problem == "down"
+
+
+def test_a_run_that_ends_during_a_try_does_not_wait_for_the_next(
+    make_down: Callable[..., Down],
+) -> None:
+    """A try can take a minute."""
+    down = make_down()
+    down.when_tried = lambda number: end_job() if number == 5 else None
+    process.send("job-a", follow=True)
+    assert down.tries == [0, 1, 3, 8, 18, 18, 19]
+
+
+def test_a_command_that_follows_no_run_tries_once(make_down: Callable[..., Down]) -> None:
+    down = make_down()
+    process.send("job-a", follow=False)
+    assert down.tries == [0]
