@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Optional
@@ -129,11 +131,19 @@ def aws_errors(service: str, path: str | None, find_known: FindKnown | None) -> 
     except ResponseParserError as problem:
         raise no_answer(service, f"the answer is incomplete: {str(problem)[:200]}") from None
     except exceptions.ParamValidationError as problem:
-        message = f"this is not a valid request for AWS: {problem}"
-        finding = error("request", message, "correct the key that the message names", path)
-        raise RsctlError(ExitCode.USAGE, finding) from None
+        raise RsctlError(ExitCode.USAGE, _invalid(problem, path)) from None
     except exceptions.BotoCoreError as problem:
         raise RsctlError(ExitCode.ENVIRONMENT, _cannot_call(problem, path)) from None
+
+
+def _invalid(problem: Exception, path: str | None) -> Finding:
+    """A request that botocore does not send. Each version of botocore knows more fields."""
+    from botocore import __version__
+
+    upgrade = shlex.join([sys.executable, "-m", "pip", "install", "--upgrade", "boto3"])
+    remedy = "correct the key that the message names; "
+    remedy += f"if botocore {__version__} is older than the key, upgrade it: `{upgrade}`"
+    return error("request", f"this is not a valid request for AWS: {problem}", remedy, path)
 
 
 def _not_connected() -> tuple[type[Exception], ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import botocore
 import pytest
 from botocore import exceptions
 from botocore.parsers import ResponseParserError
@@ -216,6 +219,21 @@ def test_what_prevents_a_call(problem: Exception, exit_code: str, code: str, pat
     assert (made.exit_code, made.findings[0].code) == (ExitCode[exit_code], code)
     assert made.findings[0].path == path
     assert str(problem) in made.findings[0].message
+
+
+def test_a_field_that_this_botocore_does_not_know_may_be_new() -> None:
+    """What botocore 1.34.162 says of `targets.sagemaker.training_plan`."""
+    known = "InstanceType, InstanceCount, VolumeSizeInGB, VolumeKmsKeyId, "
+    report = (
+        'Unknown parameter in ResourceConfig: "TrainingPlanArn", must be one of: '
+        f"{known}KeepAlivePeriodInSeconds, InstanceGroups"
+    )
+    made = raised(exceptions.ParamValidationError(report=report))
+    upgrade = f"{sys.executable} -m pip install --upgrade boto3"
+    assert made.findings[0].remedy == (
+        "correct the key that the message names; "
+        f"if botocore {botocore.__version__} is older than the key, upgrade it: `{upgrade}`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class RankExchange:
         try:
             return self._store.get(f"{topic}/{rank}").decode()
         except RuntimeError as error:
-            if "timeout" not in str(error):
+            if "timeout" not in str(error).lower():  # PyTorch 2.4 says: Socket Timeout
                 raise
             message = f"rank {rank} did not connect to the reducers: {first_line(error)}"
             remedy = "See its log: it is slow, stuck or lost, or runs other collectives."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,22 @@ from rsctl.targets.sagemaker.emulator import aws_models as aws_models
 from .cases import CASES, Case
 from .rendering import ROLE, render
 
+TOP = Path(__file__).parents[3]
+OLDEST = TOP / "tests" / "fixtures" / "real" / "sagemaker_oldest_model.json"
+NEWER = (
+    'Unknown parameter in ResourceConfig: "InstancePreferences"',
+    'Unknown parameter in input: "MlflowConfig"',
+    "Invalid value for parameter StoppingCondition.MaxPendingTimeInSeconds",
+)
+"""What the oldest botocore does not send yet: the error of such a job names the remedy."""
 SECRETS = {"TOKEN": "s3cret", "RSCTL_TOKEN": "0" * 64}
+
+
+@cache
+def oldest() -> dict[str, Any]:
+    """The model of the oldest botocore that pyproject.toml allows."""
+    found: dict[str, Any] = json.loads(OLDEST.read_text())
+    return found
 
 
 def the_call() -> Any:
@@ -23,6 +41,7 @@ def the_call() -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_a_request_is_what_the_model_allows(case: Case, tmp_path: Path) -> None:
+    from botocore.model import ShapeResolver
     from botocore.validate import ParamValidator
 
     plan = render(tmp_path, case.spec)
@@ -33,6 +52,14 @@ def test_a_request_is_what_the_model_allows(case: Case, tmp_path: Path) -> None:
     assert plan["request"]["operation"] == the_call().name
     assert ParamValidator().validate(body, shape).generate_report() == ""
     assert list(aws_models.problems(body, shape)) == []
+    former = ShapeResolver(oldest()["shapes"]).get_shape_by_name(shape.name)
+    report = ParamValidator().validate(body, former).generate_report()
+    assert [line for line in report.splitlines() if not line.startswith(NEWER)] == []
+
+
+def test_the_oldest_botocore_is_the_one_that_pyproject_allows() -> None:
+    (needed,) = re.findall(r'"boto3>=([\d.]+)"', (TOP / "pyproject.toml").read_text())
+    assert oldest()["botocore"] == f"{needed}.0"
 
 
 def test_the_copy_of_the_model_is_that_of_the_installed_botocore() -> None:

@@ -207,7 +207,7 @@ def torchrun(environ: dict[str, str]) -> Callable[..., Ended]:
 
     def torchrun(script: str, *arguments: str, **comm: str) -> Ended:
         program = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        wrapper = rsctl_start.command("rsctl.node.run_with_binding")[1:] if _is_old() else []
+        wrapper = rsctl_start.command("rsctl.node.run_with_binding")[1:] if is_old() else []
         return ended(
             [*program, "--nproc-per-node", "2", *wrapper, str(SCRIPTS / script), *arguments],
             {**environ, **comm},
@@ -219,7 +219,8 @@ def torchrun(environ: dict[str, str]) -> Callable[..., Ended]:
 @pytest.fixture(scope="session")
 def import_torch() -> str:
     """The line by which a script has torch and, by torch's entry points, the binding."""
-    return "import torch, rsctl_start; rsctl_start.autoload()" if _is_old() else "import torch"
+    load = "; from rsctl.transport.pytorch import autoload; autoload()"
+    return f"import torch{load if is_old() else ''}"
 
 
 @pytest.fixture(scope="session")
@@ -257,7 +258,7 @@ def _of_only_rank(store: TCPStore) -> dict[str, str]:
     return ranks | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
 
 
-def _is_old() -> bool:
+def is_old() -> bool:
     """Whether this torch loads no binding by itself, as 2.4: see rsctl/node/run_with_binding.py."""
     import torch
 

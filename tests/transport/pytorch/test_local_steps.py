@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.transport.pytorch.conftest import is_old
+
 Run = Callable[..., Any]
 Reducers = Callable[..., Any]
 
@@ -106,7 +108,11 @@ def test_other_ways_to_train_give_the_same_numbers(
 ) -> None:
     ended = run("local.py", *other, **H4)
     assert equal_steps(ended) == [4, 8]
-    assert ended.digest == run("local.py", *usual, **H4).digest
+    same = run("local.py", *usual, **H4)
+    if "--compile" in other and is_old():  # a compiled step of its SGD rounds differently
+        assert ended.some == pytest.approx(same.some, rel=1e-5)
+    else:
+        assert ended.digest == same.digest
 
 
 @pytest.mark.parametrize(

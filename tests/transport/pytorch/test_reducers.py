@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.transport.pytorch.conftest import is_old
+
 Run = Callable[..., Any]
 Reducers = Callable[..., Any]
 
@@ -114,6 +116,9 @@ def test_gradients_of_complex_numbers(run: Run, reducers: Reducers, compression:
     own = run("train.py", "--backend", "gloo", "--complex")
     comm = {"RSCTL_COMM_COMPRESSION": compression, **reducers(1).environ}
     ended = run("train.py", "--complex", **comm)
+    if is_old():  # its gloo cannot even distribute the parameters
+        assert all("RuntimeError: Invalid scalar type" in each.err for each in (own, ended))
+        return
     assert ended.digest
     assert ended.some == pytest.approx(own.some, abs=0.02)
 
