@@ -49,6 +49,7 @@ _NOT_OWN = re.compile(
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
 _RAISES = re.compile(r"\s*raise ((?:\w{1,60}\.){0,8}[A-Z]\w{0,80})\(f?([\"'])([^\n]{1,300}?)\2")
+_FETCHES = "torch/utils/data/_utils/"
 _NO_END = "its text is missing, as the log ends in its traceback"
 _MOST_LINES = 8
 _RECORD = re.compile(
@@ -103,6 +104,9 @@ _NO_ERROR_LINE = re.compile(
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
 )
 _MARKS = re.compile(r"[\s~^]*$")
+_LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
+"""A message that the next line continues: after a colon, or with pydantic's first key."""
+
 _NATIVE = (
     re.compile(
         r"terminate called after throwing an instance of "
@@ -137,7 +141,8 @@ _SHELL = re.compile(
 class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
-    traceback has no end, the file that raised it, and the advice in its message.
+    traceback has no end, the file that raised it, the advice in its message, and whether a data
+    loader of torch called the code.
     """
 
     text: str
@@ -146,6 +151,7 @@ class Raised(NamedTuple):
     is_cut: bool = False
     raiser: str = ""
     advice: str = ""
+    is_of_data: bool = False
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -167,7 +173,7 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
     position = next((each.position for each in reversed(chain) if each.position), None)
-    return Raised(text, position, raiser=last.raiser, advice=last.advice)
+    return last._replace(text=text, position=position)
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -360,7 +366,10 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             text = _short(f"{kind}: {message}" if message else kind)
             raiser = frames[-1][0] if frames else ""
             position, advice = _position(frames), find_advice(message)
-            found.append(Raised(text, position, raiser=raiser, advice=advice))
+            is_of_data = any(_FETCHES in path for path, _, _ in frames)
+            found.append(
+                Raised(text, position, raiser=raiser, advice=advice, is_of_data=is_of_data)
+            )
             inside, frames = False, []
     return found
 
@@ -383,14 +392,14 @@ def _asserted(kind: str, before: Sequence[str]) -> str:
 
 def _whole_text(message: str, following: Sequence[str]) -> str:
     """A message with the lines that continue it: indented ones, those between them, and what
-    stands after a colon at its end.
+    stands after a colon, or pydantic's count of errors, at its end.
     """
     parts = [message]
     for line, after in zip(following, (*following[1:], ""), strict=False):
         if not line.strip() or "Traceback" in line or _FRAME.match(line) or _RECORD.match(line):
             break
         is_between = len(parts) > 1 and after[:1].isspace() and after.strip() != ""
-        if not (line[:1].isspace() or is_between or parts[-1].rstrip().endswith(":")):
+        if not (line[:1].isspace() or is_between or _LISTS.search(parts[-1])):
             break
         parts.append("" if _MARKS.fullmatch(line) else line.strip())
     return " ".join(filter(None, parts))

@@ -206,7 +206,7 @@ def test_the_exception_is_the_cause_where_none_is_known() -> None:
         ("omegaconf.errors.ConfigKeyError: Key 'a' is not in struct", "configuration"),
         ("ValueError: mode a needs at least 2 GPUs", "setting"),
         ("ValueError: not enough values to unpack (expected 2, got 1)", "unpack"),
-        ("TypeError: unsupported operand type(s) for +: 'int' and 'str'", "exception"),
+        ("TypeError: unsupported operand type(s) for +: 'int' and 'str'", "wrong-type"),
         ("RuntimeError: Please set dtype", "setting"),
         ("RuntimeError: unexpected state", "exception"),
     ],
@@ -247,7 +247,7 @@ def test_an_exception_is_explained_by_its_kind_only_if_that_is_certain(
         ("megatron/core/optimizer/x.py", "AssertionError: (torch.Size([]), 0)", "exception"),
         ("torch/optim/adam.py", "KeyError: 'step'", "key-missing"),
         ("torch/nn/modules/module.py", "RuntimeError: unexpected state", "exception"),
-        ("torch/utils/data/x.py", "TypeError: 'int' object is not iterable", "exception"),
+        ("torch/utils/data/x.py", "TypeError: 'int' object is not iterable", "wrong-type"),
     ],
 )
 def test_the_package_that_raised_an_exception_says_what_failed(
