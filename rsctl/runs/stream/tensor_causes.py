@@ -26,6 +26,7 @@ TENSOR_CAUSES = (
         rf"Error: ((?:FlashAttention|flash_attn)[^\n]{{1,120}})|{_KERNEL_CHECK}"
         r"|((?:must|should) have contiguous last dim\w{0,6})"
         r"|([Hh]ead[_ ](?:dim\w{0,6}|size)[^\n]{0,40}(?:must|should) be[^\n]{0,60})"
+        r"|([Oo]nly supports? head (?:dim|size)[^\n]{1,60})"
         r"|(No available kernel\. Aborting)"
         r"|/fused_attn[^\n]{1,160}cuDNN [Ee]rror: ([^\n]{1,80}?)(?:\. F|$|\n)"
         r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
@@ -166,6 +167,17 @@ TENSOR_CAUSES = (
         "on GPUs, or only in float32",
     ),
     cause(
+        "tensor-type",
+        r"Error: (\w{1,60}\(\): argument '(?!padding_value)\w{1,40}' (?:\(position \d{1,2}\) )?"
+        r"must be [^\n]{1,60}, not [\w.]{1,60})"
+        r"|(expected Tensor as element \d{1,9} in argument \d{1,3}, but got [\w.]{1,60})",
+        "a function of torch got an object of another kind than it takes: {names}",
+        "see the script's line in the traceback: a field of the batch that is not converted to a "
+        "tensor (leave text out of the collate_fn), a layer that returns several values, or a mask "
+        "of another attention; where a package makes the call, install the versions that belong "
+        "together",
+    ),
+    cause(
         "tensor-shape",
         r"([Gg]ather got an input of invalid size: [^\n]{1,80})"
         r"|(Input tensor at index \d{1,3} has invalid shape [^\n]{1,100})",
@@ -200,7 +212,9 @@ TENSOR_CAUSES = (
         r"|([Ss]hape mismatch: (?:value|objects|indexing)[^\n]{1,80})"
         r"|(size shape must match input shape[^\n]{0,60})"
         r"|(Input and output must have the same number of spatial dimensions[^\n]{0,80})"
-        r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})",
+        r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})"
+        r"|(too many indices for (?:tensor|array)[^\n]{0,80})|(invalid index of a 0-dim tensor)"
+        r"|(slice\(\) cannot be applied to a 0-dim tensor)",
         "tensors have shapes that an operation does not accept: {names}",
         "print the shapes before the script's line in the traceback, and compare them with the "
         "configuration: image size, channels (grey or RGBA images), classes; a last batch that is "
@@ -219,6 +233,35 @@ TENSOR_CAUSES = (
         "lists of different lengths cannot become one tensor: {names}",
         "pad or cut the samples of a batch to one length (padding=True, truncation=True, "
         "pad_sequence in the collate_fn), or correct the sample that has another length",
+    ),
+    cause(
+        "tensor-shape",
+        r"([Ff]ound input variables with inconsistent numbers of samples: [^\n]{1,60})"
+        r"|(All arrays must be of the same length)"
+        r"|(Length of values \(\d{1,12}\) does not match length of index \(\d{1,12}\))"
+        r"|(Length mismatch: Expected axis has [^\n]{1,80})|(Size mismatch between tensors)"
+        r"|(expected length \d{1,12} but got length \d{1,12})"
+        r"|(len\([\w.]{1,40}\)=\d{1,12}, len\([\w.]{1,40}\)=\d{1,12})",
+        "lists or columns that belong together have different lengths: {names}",
+        "print both lengths: one was filtered, cut or extended without the other, a function gives "
+        "one value for a whole batch, or a file is of another version; make them from the same "
+        "rows",
+    ),
+    cause(
+        "tensor-shape",
+        r"(upper bound and (?:larger|lower) bound inconsistent with step sign)"
+        r"|(Trying to create tensor with negative dimension -\d{1,12})"
+        r"|(negative dimensions are not allowed)|(selected index k out of range)"
+        r"|(start \(-?\d{1,12}\) \+ length \(\d{1,12}\) exceeds dimension size \(\d{1,12}\))"
+        r"|(cannot sample n_sample > prob_dist)|([Ss]ample larger than population)"
+        r"|(Cannot take a larger sample than population)|(low >= high)"
+        r"|(random_ expects 'from' to be less than 'to')"
+        r"|(split_with_sizes expects split_sizes to sum exactly to \d{1,12})"
+        r"|(Sum of input lengths does not equal the length of the input dataset)",
+        "a size, length or count is negative or larger than its data: {names}",
+        "print it in the script's line of the traceback, with where it comes from: a sample that "
+        "is empty or too short, a crop, k or split of the configuration that is larger than the "
+        "data, or a length that is NaN or has overflowed",
     ),
     cause(
         "tensor-shape",
@@ -251,7 +294,8 @@ TENSOR_CAUSES = (
     ),
     cause(
         "index",
-        r"index out of range in self|Token id out of range|Target (-?\d{1,12}) is out of bounds"
+        r"index out of range (?:in self|at /)|Assertion `(?:cur_target|t|target) >= 0 &&"
+        r"|Token id out of range|Target (-?\d{1,12}) is out of bounds"
         r"|Assertion `srcIndex <",
         "an index is out of range: a token beyond the vocabulary, or a label beyond the classes",
         "compare the tokenizer's size with the model's embeddings (resize_token_embeddings), and "
