@@ -123,7 +123,8 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "package-versions",
-        r"^(?:AttributeError: (?:partially initialized )?[^\n]{1,120} has no attribute"
+        r"^(?:(?:[\w.]{1,60}\.Module)?AttributeError: (?:partially initialized )?"
+        r"[^\n]{1,120} has no attribute"
         r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|missing \d|takes |got multiple)"
         r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "

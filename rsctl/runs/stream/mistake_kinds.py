@@ -66,6 +66,17 @@ MISTAKE_KINDS = (
         "another type",
     ),
     cause(
+        "wrong-type",
+        r"^(?:AttributeError: cannot assign (?:module|parameters?) before Module\.__init__"
+        r"|NotImplementedError: Module \[\w{1,80}\] is missing the required"
+        r"|TypeError: cannot assign '[^\n]{1,80}' as (?:parameter|child module|buffer) '"
+        r"|TypeError: [\w.]{1,80} is not a Module subclass)",
+        "a module of torch is not made or used as torch needs it",
+        "call super().__init__() first in the module's __init__ and name its method forward; call "
+        "the layers of a ModuleList or ModuleDict one by one; set a layer's weights to an "
+        "nn.Parameter, under no_grad() with copy_(), and its layers to modules",
+    ),
+    cause(
         "nan-loss",
         r"^(?:Value|Overflow)Error: (?:math (?:domain|range) error|cannot convert float (?:NaN"
         r"|infinity) to integer|expected a (?:positive|nonnegative) input)"

@@ -94,6 +94,7 @@ SCRIPT_CAUSES = (
         r"|different CUDA (?:major )?versions\. (PyTorch has CUDA Version=[^\n]{1,60}?)\. Please"
         r"|(Loading a (?:streaming )?dataset cached in a LocalFileSystem is not supported)"
         r"|(not find the operator torchvision::\w{1,40})"
+        r"|Could not run '(torchvision::\w{1,40})' with arguments from the 'CUDA' backend"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
         r"|No module named '((?:pkg_resources|distutils|imp|torch\._six)\b[\w.]{0,40})'",
@@ -261,6 +262,14 @@ SCRIPT_CAUSES = (
         "needs an eval_dataset, otherwise eval_strategy='no'; the best model needs equal "
         "strategies of saving and evaluation and a metric that is logged; streamed data needs "
         "max_steps, and a quantized model adapters",
+    ),
+    cause(
+        "trainer",
+        r"(Tried to step \d{1,12} times\. The specified number of total steps is \d{1,12})",
+        "the schedule of the learning rate is shorter than the training: {names}",
+        "compute its total_steps from the steps of the optimizer: batches of one rank, divided by "
+        "the accumulation of gradients, times the epochs; step it once for each step of the "
+        "optimizer, and on a resume make a new one for the steps that remain, or load its state",
     ),
     cause(
         "file-exists",
