@@ -14,7 +14,12 @@ from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
 from rsctl.runs.stream.ends import Killer
-from rsctl.runs.stream.exception_kinds import EXCEPTION_KINDS, PLAIN_KINDS, SAMPLE_KIND
+from rsctl.runs.stream.exception_kinds import (
+    EXCEPTION_KINDS,
+    IMPORT_KIND,
+    PLAIN_KINDS,
+    SAMPLE_KIND,
+)
 from rsctl.runs.stream.exceptions import (
     Raised,
     find_error_line,
@@ -371,6 +376,8 @@ def _exception(raised: Raised) -> Finding:
     kind = next(find_known_errors(EXCEPTION_KINDS, raised.text, source=raised.raiser))
     if raised.is_of_data and kind.code in PLAIN_KINDS:
         kind = SAMPLE_KIND
+    elif raised.is_importing and kind.code in PLAIN_KINDS:
+        kind = IMPORT_KIND
     remedy = advised(kind.remedy or "", raised.advice)
     return note(kind.code, f"{kind.summary}: {raised.text}{where}", remedy)
 

@@ -124,7 +124,7 @@ EXCEPTION_KINDS = (
     cause(
         "package-versions",
         r"^(?:(?:[\w.]{1,60}\.Module)?AttributeError: (?:partially initialized )?"
-        r"[^\n]{1,120} has no attribute"
+        r"[^\n]{1,120} has no attribute|AttributeError: [A-Z][A-Z\d_]{1,60}(?:$|\. Did you mean)"
         r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|missing \d|takes |got multiple)"
         r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "
@@ -223,6 +223,13 @@ EXCEPTION_KINDS = (
         "not give, a file that was not found",
     ),
     cause(
+        "tensor-shape",
+        r"^AssertionError: assert [^\n]{0,80}\blen\([^\n]{1,80}[=!<>]=? ?[^\n]{0,80}\blen\(",
+        "lists that belong together have different lengths",
+        "print both lengths: one was filtered, cut, extended or emptied without the other, or they "
+        "come from files of different versions",
+    ),
+    cause(
         "wrong-type",
         r"^AssertionError: assert isinstance\(",
         "a value has another type than the code expects",
@@ -251,6 +258,16 @@ EXCEPTION_KINDS = (
         "checkpoint",
         "compare the name with the keys of the configuration, columns of the data, "
         "modules that the script has to import before, parameters of the checkpoint",
+    ),
+    cause(
+        "tensor-shape",
+        r"^(?:[\w.]{1,80}\.)?(?!Key)\w{1,40}(?:Error|Exception): [^\n]{0,200}(?:\bndims?\b"
+        r"|number of dimensions\b|(?:[Ww]rong|[Uu]nexpected|[Ii]ncorrect|[Ii]nconsistent) "
+        r"(?:shape|dimension)|\bshapes? (?:mismatch|do(?:es)? not match|must match))",
+        "a tensor or array has another shape than the code accepts",
+        "print the shapes before the script's line in the traceback, and compare them with the "
+        "configuration and with what the function takes: a batch dimension too many or missing, "
+        "channels, one series or several",
     ),
     cause(
         "setting",
@@ -295,6 +312,16 @@ SAMPLE_KIND = cause(
     "not a tensor; correct the sample or leave it out",
 )
 """The kind of an exception below a data loader's call, in place of those of `PLAIN_KINDS`."""
+
+IMPORT_KIND = cause(
+    "package-versions",
+    "",
+    "a module failed while the script imported it",
+    "install the versions of its package, and of those that it imports, that belong together in "
+    "image.python, such as those of the script's own requirements; leave the import out where the "
+    "script does not need it",
+)
+"""The kind of an exception inside a package during an import, likewise."""
 
 PLAIN_KINDS = frozenset({"exception", "key-missing", "setting"})
 """The kinds that hold for code of any purpose."""

@@ -7,6 +7,7 @@ panics of Rust, failed assertions, damaged heaps, and errors of shells.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -104,6 +105,7 @@ _NO_ERROR_LINE = re.compile(
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
 )
 _MARKS = re.compile(r"[\s~^]*$")
+_USER_CODE = "in user code:"
 _LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
 """A message that the next line continues: after a colon, or with pydantic's first key."""
 
@@ -142,7 +144,7 @@ class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
     traceback has no end, the file that raised it, the advice in its message, and whether a data
-    loader of torch called the code.
+    loader of torch called the code, or a package failed while the script imported it.
     """
 
     text: str
@@ -152,6 +154,7 @@ class Raised(NamedTuple):
     raiser: str = ""
     advice: str = ""
     is_of_data: bool = False
+    is_importing: bool = False
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -358,6 +361,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 inside = True  # its own traceback follows
                 found.append(Raised(kind, _position(frames)))
                 continue
+            message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
                 message = _next_text(lines[number + 1 :], has_colon=match[2] == "")
                 message = message or _asserted(kind, lines[:number])
@@ -367,11 +371,28 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             raiser = frames[-1][0] if frames else ""
             position, advice = _position(frames), find_advice(message)
             is_of_data = any(_FETCHES in path for path, _, _ in frames)
+            is_importing = _is_importing(frames)
             found.append(
-                Raised(text, position, raiser=raiser, advice=advice, is_of_data=is_of_data)
+                Raised(text, position, False, False, raiser, advice, is_of_data, is_importing)
             )
             inside, frames = False, []
     return found
+
+
+def _is_importing(frames: Sequence[tuple[str, str, str]]) -> bool:
+    """Whether a module of a package failed while another module imported it."""
+    functions = [function for _, _, function in frames]
+    is_import = ("<module>", "<module>") in itertools.pairwise(functions)
+    return is_import and _NOT_OWN.search(frames[-1][0]) is not None
+
+
+def _of_user_code(message: str, following: Sequence[str]) -> str:
+    """The message of the exception that Keras shows, indented, below its own "in user code:"."""
+    if message.strip() != _USER_CODE:
+        return message
+    own = itertools.takewhile(lambda line: not line.strip() or line[:1].isspace(), following)
+    raised = [match[2] for line in own if (match := _RAISED.match(line.strip())) and match[2]]
+    return raised[-1] if raised else message
 
 
 def _next_text(lines: Sequence[str], has_colon: bool) -> str:

@@ -345,6 +345,21 @@ TENSOR_CAUSES = (
     ),
     cause(
         "index",
+        r"Please ensure that all indices in 'edge_index' (point to [^\n]{1,100})",
+        "an edge of a graph names a node that the graph does not have: {names}",
+        "number the nodes of each graph from 0 without gaps, also after a filter (subgraph, or a "
+        "table from the old numbers to the new ones), and set num_nodes where nodes have no "
+        "features",
+    ),
+    cause(
+        "tensor-type",
+        r"(`\w{1,40}\.propagate` only supports [^\n]{1,140})",
+        "a layer for graphs got edges in another form than it takes: {names}",
+        "make edge_index one LongTensor of shape [2, edges]: torch.stack of the two lists, long(), "
+        "t(); where it worked before, install the torch_geometric that the script was written for",
+    ),
+    cause(
+        "index",
         r"index out of range (?:in self|at /)|Assertion `(?:cur_target|t|target) >= 0 &&"
         r"|Token id out of range|Target (-?\d{1,12}) is out of bounds"
         r"|Class values must be smaller than num_classes()"

@@ -409,3 +409,51 @@ def test_a_cause_of_earlier_lines_is_shown_once() -> None:
     ]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert [cause.code for cause in causes] == ["gpu-start"]
+
+
+def _import_of(raiser: str, second: str) -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 2, in <module>',
+        "    import options",
+        f'  File "/app/options.py", line 3, in {second}',
+        f'  File "{raiser}", line 9, in check',
+        "ValueError: the table is odd",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    return cause.code
+
+
+def test_a_package_that_fails_while_it_is_imported_has_another_version() -> None:
+    assert _import_of("/usr/lib/python3.9/site-packages/a/b.py", "<module>") == "package-versions"
+
+
+def test_a_check_of_the_script_at_an_import_is_its_own() -> None:
+    assert _import_of("/app/options.py", "<module>") == "setting"
+
+
+def test_a_call_of_a_package_is_no_import() -> None:
+    assert _import_of("/usr/lib/python3.9/site-packages/a/b.py", "main") == "setting"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        ("AttributeError: LLAMA3. Did you mean: 'LLAMA2'?", "package-versions"),
+        ("AttributeError: BF16_MIXED", "package-versions"),
+        ("AttributeError: The thing is odd", "exception"),
+        ("a.b.DataError: the field has ndim 2, expected ndim 1", "tensor-shape"),
+        ("ValueError: unexpected shape (3, 4) of the mask", "tensor-shape"),
+        ("ValueError: the image is odd", "setting"),
+        ("AssertionError: assert len(a) == len(b)", "tensor-shape"),
+        ("AssertionError: assert len(a) > 3", "exception"),
+        (
+            "AttributeError: cannot assign module before Module.__init__() call",
+            "wrong-type",
+        ),
+    ],
+)
+def test_texts_of_a_kind_have_its_code(raised: str, code: str) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/app/t.py", line 2, in f', raised]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == code

@@ -440,3 +440,31 @@ def test_an_exception_of_a_services_client_needs_no_traceback() -> None:
     assert found is not None
     assert found.text == "google.api_core.exceptions.NotFound: 404 no bucket"
     assert find_exception(["step 1", "NotFound: 404 no bucket"]) is None
+
+
+def test_keras_shows_the_exception_below_its_own_text() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 5, in <module>',
+        "ValueError: in user code:",
+        "",
+        '    File "/usr/lib/python3.8/site-packages/keras/engine/training.py", line 853, in step',
+        "        return step_function(self, iterator)",
+        "",
+        "    ValueError: the labels have two columns",
+        "",
+        "done: ValueError: 3",
+    ]
+    raised = find_exception(lines)
+    assert raised is not None
+    assert (raised.text, raised.position) == (
+        "ValueError: the labels have two columns",
+        "train.py:5",
+    )
+
+
+def test_keras_text_without_an_exception_below_it_stays() -> None:
+    lines = ["Traceback (most recent call last):", "ValueError: in user code:", "", "step 4"]
+    raised = find_exception(lines)
+    assert raised is not None
+    assert raised.text == "ValueError: in user code:"
