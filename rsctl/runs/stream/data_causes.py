@@ -44,7 +44,7 @@ DATA_CAUSES = (
         r"(?!Not an? |Could not open|JSON parse error: (?!Column|A column|straddling)"
         r"|[^\n]{0,40}[Mm]agic"
         r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b))"
-        r"([^\n]{1,200})|(?:datasets\.\w{1,20}\.)CastError: ([^\n]{1,160})",
+        r"([^\n]{1,200})|(?:datasets\.\w{1,20}\.)CastError(?:'>)?: ([^\n]{1,160})",
         "pyarrow cannot represent the data: {names}",
         "correct what the message names: rows or files with other types or columns than declared, "
         "a block size, or more than 2 GiB of text in one batch (writer_batch_size, more shards)",
@@ -58,7 +58,8 @@ DATA_CAUSES = (
     ),
     cause(
         "data-file",
-        r"ArrowInvalid: ((?:Not an?|Could not open) [^\n]{1,160}|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
+        r"ArrowInvalid(?:'>)?: ((?:Not an?|Could not open) [^\n]{1,160}"
+        r"|[^\n]{0,40}[Mm]agic[^\n]{0,120}"
         r"|JSON parse error: (?!Column|A column|straddling)[^\n]{1,120}"
         r"|[^\n]{0,60}(?:footer|[Tt]runcated|corrupt|buffers?\b)[^\n]{0,100})"
         r"|cannot identify image file ([^\n]{1,160})|image file is truncated()"
@@ -68,13 +69,13 @@ DATA_CAUSES = (
         r"|Parquet magic bytes not found()|(No valid stream found|moov atom not found"
         r"|cannot find video stream with wanted index)"
         r"|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
-        r"|UnicodeDecodeError: ([^\n]{1,120})|IncompleteReadError|(Consistency check failed: "
-        r"[^\n]{1,80})"
+        r"|UnicodeDecodeError(?:'>)?: ([^\n]{1,120})|IncompleteReadError"
+        r"|(Consistency check failed: [^\n]{1,80})"
         r"|(?:Unable to|Can't) (?:synchronously )?(?:open (?:file|object)|read data) "
         r"\(([^\n]{1,100})"
         r"|(Expected image \(JPEG[^\n]{0,80}|Unknown image file format[^\n]{0,60})"
         r"|((?:corrupted|truncated) record at \d{1,15})|(Invalid (?:JPEG|PNG) data[^\n]{0,60})"
-        r"|ParserError: (Error tokenizing data[^\n]{0,100})",
+        r"|ParserError(?:'>)?: (Error tokenizing data[^\n]{0,100})",
         "a data file is damaged, incomplete, or of another format than its name: {names}",
         "find the file by the name in the traceback, and write or download it again; `mode: copy` "
         "avoids files that are read while they are written",
@@ -103,8 +104,12 @@ DATA_CAUSES = (
         "data-missing",
         r"(?:get_loc|_get_item_cache|raise KeyError\(key\) from err)[\s\S]{0,400}?\nKeyError: "
         r"('[^'\n]{1,80}')|KeyError: \W(\[[^\n]{1,80}\] not (?:in index|found in axis))"
-        r"|KeyError: \W(None of \[[^\n]{1,80}\] are in the \[(?:columns|index)\])",
-        "a table of pandas has no column or row of this name: {names}",
+        r"|KeyError: \W(None of \[[^\n]{1,80}\] are in the \[(?:columns|index)\])"
+        r"|(Usecols do not match columns[^\n]{1,160})|(Missing column provided to [^\n]{1,100})"
+        r"|Error: \W{0,2}((?:Original c|C)olumn(?:s| name)? [^\n{]{1,100} not in the dataset\b"
+        r"[^\n\"]{0,160})"
+        r"|(--\w{1,30}_column' value '[^'\n]{1,60}' needs to be one of: [^\n]{1,120})",
+        "a table or data set has no column or row of this name: {names}",
         "compare it with the file's first line: its names, separator (sep=) and encoding, or "
         "another version of the data set",
     ),

@@ -14,7 +14,12 @@ from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
 from rsctl.runs.stream.ends import Killer
-from rsctl.runs.stream.exception_kinds import EXCEPTION_KINDS
+from rsctl.runs.stream.exception_kinds import (
+    EXCEPTION_KINDS,
+    IMPORT_KIND,
+    PLAIN_KINDS,
+    SAMPLE_KIND,
+)
 from rsctl.runs.stream.exceptions import (
     Raised,
     find_error_line,
@@ -55,6 +60,7 @@ _VAGUE = re.compile(
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
     r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
+    r"|ValueError: Not able to read records in the JSON file"
     r"|[\w.]{1,80}Error: Graph execution error|AssertionError(?:: assert |$))"
 )
 _ABORTED = re.compile(
@@ -100,6 +106,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "credentials-invalid": frozenset({"clock"}),
     "storage-denied": frozenset({"credentials"}),
     "checkpoint-mismatch": frozenset({"sharded-tensor"}),
+    "collate": frozenset({"checkpoint"}),
     "data-file": frozenset({"file-lock"}),
     "disk": frozenset({"shared-memory"}),
     "file-missing": frozenset({"file-lock", "checkpoint-missing"}),
@@ -115,6 +122,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "container-storage": frozenset({"container-image"}),
     "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
+    "start-method": frozenset({"pickle"}),
     "slurm-request": frozenset({"slurm-credential"}),
     "neuron-compile": frozenset({"library"}),
     "neuron-load": frozenset({"neuron-memory"}),
@@ -376,6 +384,10 @@ def _advised(found: Finding) -> Finding:
 def _exception(raised: Raised) -> Finding:
     where = f", at {raised.position}" if raised.position else ""
     kind = next(find_known_errors(EXCEPTION_KINDS, raised.text, source=raised.raiser))
+    if raised.is_of_data and kind.code in PLAIN_KINDS:
+        kind = SAMPLE_KIND
+    elif raised.is_importing and kind.code in PLAIN_KINDS:
+        kind = IMPORT_KIND
     remedy = advised(kind.remedy or "", raised.advice)
     return note(kind.code, f"{kind.summary}: {raised.text}{where}", remedy)
 

@@ -6,6 +6,7 @@ texts. Sources: texts of tests/fixtures/real; the messages of CPython, hydra and
 
 from __future__ import annotations
 
+from rsctl.runs.stream.mistake_kinds import MISTAKE_KINDS
 from rsctl.runs.stream.raiser_kinds import COMPILER_KIND, OF_PYTHON, RAISER_KINDS
 from rsctl.runs.stream.service_causes import cause
 
@@ -51,11 +52,11 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "setting",
-        r"^(?:jinja2\.exceptions\.)?TemplateError: ",
+        r"^(?:jinja2\.exceptions\.)?(?:Template(?:Syntax)?Error|UndefinedError): ",
         "the tokenizer's chat template does not accept a conversation of the data set",
-        "let roles take turns, from user to assistant; put the text of a system message into the "
-        "first one of the user, where the template has no system role; or set another "
-        "tokenizer.chat_template",
+        "give each message a role and a content that is a text; let roles take turns, from user to "
+        "assistant; put the text of a system message into the first one of the user, where the "
+        "template has no system role; or set another tokenizer.chat_template",
     ),
     cause(
         "wrapped-model",
@@ -104,9 +105,26 @@ EXCEPTION_KINDS = (
         "find what should have set it: an option that is missing, a file or batch without "
         "content, a function that returned nothing, or something that only rank 0 makes",
     ),
+    *MISTAKE_KINDS,
     cause(
         "package-versions",
-        r"^(?:AttributeError: (?:partially initialized )?[^\n]{1,120} has no attribute"
+        r"^TypeError: \S{1,120}\(\) got multiple values for",
+        "a call gives an argument twice, by its position and by its name",
+        "give all arguments by name; in the installed version of a package the parameters may "
+        "have another order",
+    ),
+    cause(
+        "package-versions",
+        r"^TypeError: \S{1,120}\(\) missing \d",
+        "a call does not give all arguments that a function requires",
+        "give those that the message names: forward() gets its arguments from the batch (columns "
+        "of the data set, the collate_fn), a class from its configuration; where the function "
+        "belongs to a package, install the version that the script was written for",
+    ),
+    cause(
+        "package-versions",
+        r"^(?:(?:[\w.]{1,60}\.Module)?AttributeError: (?:partially initialized )?"
+        r"[^\n]{1,120} has no attribute|AttributeError: [A-Z][A-Z\d_]{1,60}(?:$|\. Did you mean)"
         r"|TypeError: \S{1,120}\(\) (?:got an unexpected keyword|missing \d|takes |got multiple)"
         r"|(?:Import|ModuleNotFound)Error: )",
         "code uses a name that does not exist, or calls a function with other arguments than it "
@@ -125,7 +143,15 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "empty-data",
-        r"^(?:IndexError: (?:list|tuple|pop)|ZeroDivisionError|StopIteration"
+        r"^IndexError: (?:list|tuple|string) (?:assignment )?index out of range",
+        "a list is shorter than the code expects",
+        "print its length and what fills it: a data set, folder or shard without content (path, "
+        "filter), a line of a data file with fewer fields (separator, empty line), or fewer GPUs, "
+        "layers or arguments than the code counts on",
+    ),
+    cause(
+        "empty-data",
+        r"^(?:IndexError: (?:tuple|pop)|ZeroDivisionError|StopIteration"
         r"|[\w.]{1,60}: [^\n]{0,100}\b(?:non-empty|is empty|empty (?:list|sequence)|num_samples=0"
         r"|assert len\([^\n]{1,60}\) (?:> 0|>= 1|!= 0)|n_samples=0|n_sample <= 0|with 0 sample"
         r"|size 0$|\b(?:0|zero)[ -]length|length (?:of |is |= ?)?(?:0|zero)\b"
@@ -143,6 +169,13 @@ EXCEPTION_KINDS = (
         "a size of the training is not a multiple of another",
         "compare both: the batch size with the number of ranks or GPUs, layers or heads with the "
         "parallel sizes, an image's size with the patches",
+    ),
+    cause(
+        "nan-loss",
+        r"^AssertionError: assert [^\n]{0,120}\b(?:isnan|isinf|isfinite)\b",
+        "a value became NaN or infinite, which the code checks",
+        "use a smaller learning rate, more warm-up, clipped gradients or bf16; look at the batch "
+        "of that step; torch.autograd.set_detect_anomaly(True) names the first operation",
     ),
     cause(
         "devices",
@@ -168,6 +201,42 @@ EXCEPTION_KINDS = (
         "dimension that a wrapper for several GPUs or another version of a package adds",
     ),
     cause(
+        "file-missing",
+        r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\(",
+        "a file or folder that the code checks does not exist in the job",
+        "compare the option that gives its path with the paths of inputs in the job; a path on "
+        "your own machine does not exist there",
+    ),
+    cause(
+        "setting",
+        r"^AssertionError: assert [^\n]{0,80}\b(?:args|cfg|config|conf|opts?|hparams|params|FLAGS"
+        r"|settings|options)\b\)?[.\[(]",
+        "an option has no value, or one that the code does not accept",
+        "set the option that the condition names to such a value, in run.args or the "
+        "configuration file",
+    ),
+    cause(
+        "none-value",
+        r"^AssertionError: assert [^\n]{1,120} is not None\b",
+        "a value is None where the code needs an object",
+        "find what should have set it: an option that is missing, an input that the caller did "
+        "not give, a file that was not found",
+    ),
+    cause(
+        "tensor-shape",
+        r"^AssertionError: assert [^\n]{0,80}\blen\([^\n]{1,80}[=!<>]=? ?[^\n]{0,80}\blen\(",
+        "lists that belong together have different lengths",
+        "print both lengths: one was filtered, cut, extended or emptied without the other, or they "
+        "come from files of different versions",
+    ),
+    cause(
+        "wrong-type",
+        r"^AssertionError: assert isinstance\(",
+        "a value has another type than the code expects",
+        "print its type there, and convert it before: a text of run.args or YAML, a list in place "
+        "of a tensor, an object of another version of a package",
+    ),
+    cause(
         "exception",
         r"^AssertionError: (?:assert |[(\[{\d])",
         "a check in the code failed",
@@ -176,11 +245,29 @@ EXCEPTION_KINDS = (
     ),
     cause(
         "key-missing",
+        r"^KeyError: (?:-?\d{1,18}|'-?\d{1,18}')$",
+        "a number is not among the keys of a dictionary or the labels of a table",
+        "take positions in a table with .iloc, or call reset_index(drop=True) after a filter or "
+        "split; a mapping of classes or ids needs each number of the data: compare it with the "
+        "labels and the number of classes",
+    ),
+    cause(
+        "key-missing",
         r"^KeyError(?![^\n]{0,160}already)",
         "a name does not exist in a dictionary: a configuration, a registry, a sample or a "
         "checkpoint",
         "compare the name with the keys of the configuration, columns of the data, "
         "modules that the script has to import before, parameters of the checkpoint",
+    ),
+    cause(
+        "tensor-shape",
+        r"^(?:[\w.]{1,80}\.)?(?!Key)\w{1,40}(?:Error|Exception): [^\n]{0,200}(?:\bndims?\b"
+        r"|number of dimensions\b|(?:[Ww]rong|[Uu]nexpected|[Ii]ncorrect|[Ii]nconsistent) "
+        r"(?:shape|dimension)|\bshapes? (?:mismatch|do(?:es)? not match|must match))",
+        "a tensor or array has another shape than the code accepts",
+        "print the shapes before the script's line in the traceback, and compare them with the "
+        "configuration and with what the function takes: a batch dimension too many or missing, "
+        "channels, one series or several",
     ),
     cause(
         "setting",
@@ -215,3 +302,26 @@ EXCEPTION_KINDS = (
     ),
 )
 """The first that fits the exception's text is shown; the last fits all."""
+
+SAMPLE_KIND = cause(
+    "data-sample",
+    "",
+    "the data set's own code failed on a sample, or on joining samples to a batch",
+    "print the index and the sample there: a field, label or file that the message names, a "
+    "damaged or missing file, a table whose index does not count from 0 (iloc), a field that is "
+    "not a tensor; correct the sample or leave it out",
+)
+"""The kind of an exception below a data loader's call, in place of those of `PLAIN_KINDS`."""
+
+IMPORT_KIND = cause(
+    "package-versions",
+    "",
+    "a module failed while the script imported it",
+    "install the versions of its package, and of those that it imports, that belong together in "
+    "image.python, such as those of the script's own requirements; leave the import out where the "
+    "script does not need it",
+)
+"""The kind of an exception inside a package during an import, likewise."""
+
+PLAIN_KINDS = frozenset({"exception", "key-missing", "setting"})
+"""The kinds that hold for code of any purpose."""

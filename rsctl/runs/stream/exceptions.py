@@ -7,6 +7,7 @@ panics of Rust, failed assertions, damaged heaps, and errors of shells.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -49,6 +50,7 @@ _NOT_OWN = re.compile(
 )
 _MISSING_TEXT = re.compile(r"\.{0,3}\s*$")
 _RAISES = re.compile(r"\s*raise ((?:\w{1,60}\.){0,8}[A-Z]\w{0,80})\(f?([\"'])([^\n]{1,300}?)\2")
+_FETCHES = "torch/utils/data/_utils/"
 _NO_END = "its text is missing, as the log ends in its traceback"
 _MOST_LINES = 8
 _RECORD = re.compile(
@@ -103,6 +105,10 @@ _NO_ERROR_LINE = re.compile(
     r"|[Ee]rror[_ ](?:rate|file|log)|^\s*at "
 )
 _MARKS = re.compile(r"[\s~^]*$")
+_USER_CODE = "in user code:"
+_LISTS = re.compile(r"(?::|\d validation errors? for \S{1,120})\s*$")
+"""A message that the next line continues: after a colon, or with pydantic's first key."""
+
 _NATIVE = (
     re.compile(
         r"terminate called after throwing an instance of "
@@ -137,7 +143,8 @@ _SHELL = re.compile(
 class Raised(NamedTuple):
     """An exception: its text in one line, the position in the program's own code as
     `train.py:9 in main`, whether only code of packages or native code is known, whether its
-    traceback has no end, the file that raised it, and the advice in its message.
+    traceback has no end, the file that raised it, the advice in its message, and whether a data
+    loader of torch called the code, or a package failed while the script imported it.
     """
 
     text: str
@@ -146,6 +153,8 @@ class Raised(NamedTuple):
     is_cut: bool = False
     raiser: str = ""
     advice: str = ""
+    is_of_data: bool = False
+    is_importing: bool = False
 
 
 def find_exception(lines: Sequence[str]) -> Optional[Raised]:
@@ -167,7 +176,7 @@ def find_exception(lines: Sequence[str]) -> Optional[Raised]:
     if first.text != last.text and first.text.partition(":")[0] not in text:
         text = f"{text}; after {_short(first.text)}"
     position = next((each.position for each in reversed(chain) if each.position), None)
-    return Raised(text, position, raiser=last.raiser, advice=last.advice)
+    return last._replace(text=text, position=position)
 
 
 def find_native_error(lines: Sequence[str]) -> Optional[Raised]:
@@ -352,6 +361,7 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
                 inside = True  # its own traceback follows
                 found.append(Raised(kind, _position(frames)))
                 continue
+            message = _of_user_code(message, lines[number + 1 :])
             if not message.strip() or _MISSING_TEXT.fullmatch(message):
                 message = _next_text(lines[number + 1 :], has_colon=match[2] == "")
                 message = message or _asserted(kind, lines[:number])
@@ -360,9 +370,29 @@ def _raised(lines: Sequence[str]) -> list[Raised]:
             text = _short(f"{kind}: {message}" if message else kind)
             raiser = frames[-1][0] if frames else ""
             position, advice = _position(frames), find_advice(message)
-            found.append(Raised(text, position, raiser=raiser, advice=advice))
+            is_of_data = any(_FETCHES in path for path, _, _ in frames)
+            is_importing = _is_importing(frames)
+            found.append(
+                Raised(text, position, False, False, raiser, advice, is_of_data, is_importing)
+            )
             inside, frames = False, []
     return found
+
+
+def _is_importing(frames: Sequence[tuple[str, str, str]]) -> bool:
+    """Whether a module of a package failed while another module imported it."""
+    functions = [function for _, _, function in frames]
+    is_import = ("<module>", "<module>") in itertools.pairwise(functions)
+    return is_import and _NOT_OWN.search(frames[-1][0]) is not None
+
+
+def _of_user_code(message: str, following: Sequence[str]) -> str:
+    """The message of the exception that Keras shows, indented, below its own "in user code:"."""
+    if message.strip() != _USER_CODE:
+        return message
+    own = itertools.takewhile(lambda line: not line.strip() or line[:1].isspace(), following)
+    raised = [match[2] for line in own if (match := _RAISED.match(line.strip())) and match[2]]
+    return raised[-1] if raised else message
 
 
 def _next_text(lines: Sequence[str], has_colon: bool) -> str:
@@ -383,14 +413,14 @@ def _asserted(kind: str, before: Sequence[str]) -> str:
 
 def _whole_text(message: str, following: Sequence[str]) -> str:
     """A message with the lines that continue it: indented ones, those between them, and what
-    stands after a colon at its end.
+    stands after a colon, or pydantic's count of errors, at its end.
     """
     parts = [message]
     for line, after in zip(following, (*following[1:], ""), strict=False):
         if not line.strip() or "Traceback" in line or _FRAME.match(line) or _RECORD.match(line):
             break
         is_between = len(parts) > 1 and after[:1].isspace() and after.strip() != ""
-        if not (line[:1].isspace() or is_between or parts[-1].rstrip().endswith(":")):
+        if not (line[:1].isspace() or is_between or _LISTS.search(parts[-1])):
             break
         parts.append("" if _MARKS.fullmatch(line) else line.strip())
     return " ".join(filter(None, parts))

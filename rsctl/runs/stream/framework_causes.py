@@ -24,6 +24,13 @@ FRAMEWORK_CAUSES = (
         "that the script did not initialise its process group before",
     ),
     cause(
+        "gpu-memory",
+        r"No executable batch size found, reached zero",
+        "not even a batch of one sample fits into the GPU's memory",
+        "use shorter samples, gradient checkpointing, bf16, adapters (LoRA) or sharding (FSDP, "
+        "ZeRO), or a larger accelerator",
+    ),
+    cause(
         "extension",
         r"fatal error: (Python\.h): No such file",
         "a package, such as Triton, compiles code in the job, and Python's headers are missing: "
@@ -241,6 +248,14 @@ FRAMEWORK_CAUSES = (
         "DistributedDataParallel(..., static_graph=True)",
     ),
     cause(
+        "checkpoint",
+        r"in _rebuild_tensor\w{0,10}\n[^\n]{0,200}\n(?:[^\n\w]{1,200}\n)?[^\n]{0,30}"
+        r"RuntimeError: ([^\n]{1,120})|(storage has wrong byte size: [^\n]{1,80})",
+        "a checkpoint's file does not have all of its tensors' data: {names}",
+        "load an earlier checkpoint, or download or write it again; let each rank write files of "
+        "its own, and gather sharded weights before they are saved (FSDP: full state dict)",
+    ),
+    cause(
         "collate",
         r"activate truncation and/or padding",
         "the tokenized texts of a batch have different lengths, or a column has no numbers",
@@ -263,6 +278,17 @@ FRAMEWORK_CAUSES = (
         "read from a local disk (mode: copy), use more workers, or raise the DataLoader's timeout",
     ),
     cause(
+        "pickle",
+        r"/?(?:copy|torch/serialization|torch/jit/\w{1,30}|accelerate/utils/operations|dill/\w{1,30}"
+        r"|dill/_\w{1,30}|cloudpickle/\w{1,30})\.py\", line \d{1,7}, in \w{1,40}\n[^\n]{0,200}\n"
+        r"(?:[^\n\w]{1,200}\n)?[^\n]{0,40}Error: (?:[Cc](?:annot|an't) pickle "
+        r"(?:local object )?'?([^'\n]{1,100})|(\w{1,60}) cannot be pickled)",
+        "an object cannot be copied or saved, as pickle has no form for it: {names}",
+        "copy or save state_dict() in place of the model, trainer or data set; leave out locks, "
+        "generators, lambdas, process groups and results of torch.jit or torch.compile; make a "
+        "copy (EMA) before the model is compiled, wrapped or prepared",
+    ),
+    cause(
         "start-method",
         r"Cannot re-initialize CUDA in forked subprocess|processes if CUDA is already initialized"
         r"|before the\s{1,40}current process has finished its bootstrapping phase"
@@ -270,7 +296,8 @@ FRAMEWORK_CAUSES = (
         r"|[Cc]annot pickle '([^'\n]{1,80})' object",
         "a process of Python could not be started with the state that it needs: {names}",
         "use no CUDA in data sets, or the start method spawn; give processes only objects that "
-        "pickle can copy; start them below `if __name__ == '__main__':`",
+        "pickle can copy; start them below `if __name__ == '__main__':`; to copy or save a model, "
+        "use its state_dict()",
     ),
     cause(
         "start-method",
@@ -338,6 +365,18 @@ FRAMEWORK_CAUSES = (
         "this version of a library does not support the model or data set: {names}",
         "install the version that its page names in image.python; trust_remote_code=True lets it "
         "run code of its own",
+    ),
+    cause(
+        "package-versions",
+        r"cannot import name ('\w{1,80}' from '[\w.]{1,120}') \(unknown location\)"
+        r"|(module '[\w.]{1,60}' has no attribute '(?:__(?:version|file|path)__|ndarray|array"
+        r"|[Tt]ensor)')"
+        r"|(partially initialized module '[\w.]{1,60}' has no attribute '\w{1,60}')"
+        r"|cannot import name ('\w{1,80}' from partially initialized module '[\w.]{1,120}')",
+        "a package is not completely installed, or a file or folder of its name hides it: {names}",
+        "look for a file or folder of that name beside the script, in image.source or on "
+        "PYTHONPATH, and rename it; otherwise install the package again, or the version that the "
+        "script was written for; modules that import each other need an import inside a function",
     ),
     cause(
         "package-versions",

@@ -23,6 +23,15 @@ GENERAL_FRAMEWORK_CAUSES = (
         "or a full disk",
     ),
     cause(
+        "package-versions",
+        r"Failed to import (?:transformers|diffusers|sentence_transformers)[\w.]{0,80} because of "
+        r"the following error[^\n]{0,60}\n([^\n]{1,160})",
+        "a package of Hugging Face cannot import one of its modules: {names}",
+        "see the exception before this one in the log; install versions of the packages in its "
+        "traceback that belong together; a script for torch needs no TensorFlow: uninstall it, or "
+        "set USE_TF=0 in run.env",
+    ),
+    cause(
         "data-worker",
         r"Caught (\w{1,80}) in DataLoader worker process",
         "the data set raised an exception in a worker process of a data loader: {names}",
@@ -55,8 +64,11 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "lightning",
-        r"Early stopping conditioned on metric `([^`\n]{1,80})` which is not available",
-        "Lightning's EarlyStopping monitors a metric that nothing logs: {names}",
+        r"Early stopping conditioned on metric `([^`\n]{1,80})` which is not available"
+        r"|conditioned on metric (\S{1,80}) which is not available"
+        r"|Exception: `?\w{1,40}\(monitor='([^'\n]{1,80})'\)`? (?:not found|could not find the "
+        r"monitored key) in the returned metrics",
+        "a callback or schedule of Lightning monitors a metric that nothing logs: {names}",
         "log it with self.log in validation_step, and let validation run before the first check; "
         "or monitor one of the metrics that the message lists",
     ),
@@ -75,6 +87,16 @@ GENERAL_FRAMEWORK_CAUSES = (
         "Lightning stopped the training: {names}",
         "for a setting, correct the Trainer's arguments: devices and num_nodes are the ranks of a "
         "node and the nodes; for a deadlock, see the rank's exception that is printed with it",
+    ),
+    cause(
+        "configuration",
+        r"Error in call to target '[\w.]{1,160}':\n([^\n]{1,200})"
+        r"|(Error (?:instantiating|locating target|loading) '[\w.]{1,160}'[^\n]{0,160})",
+        "hydra cannot make the object that a part of the configuration names: {names}",
+        "compare the keys beside _target_ (full_key names the part) with the arguments of that "
+        "class, and _target_ with its module; add missing keys, remove unknown ones, or install "
+        "the version of the package or hydra that the configuration is for; HYDRA_FULL_ERROR=1 "
+        "in run.env shows where the class failed",
     ),
     cause(
         "signal",
@@ -228,7 +250,7 @@ GENERAL_FRAMEWORK_CAUSES = (
         "gpu-fault",
         r"(?:CUDA|HIP|CUDA driver|cuda runtime) error(?: \(\d{1,3}\) )?: ([^\n]{1,100})"
         r"|Cuda failure (\d{0,4} ?'[^'\n]{1,80}')|(CUDA_ERROR_\w{1,40})"
-        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip)"
+        r"|Error ([a-z ]{6,80}) at line \d{1,6} in file \S{1,200}\.(?:cu|hip|c|cpp)"
         r"|(cuda[A-Z]\w{1,40}\(\) failed\. Status: [^\n]{1,100})"
         r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?!SUCCESS)\w{1,40}|CUFFT_(?!SUCCESS)[A-Z_]{5,30})",
         "CUDA, or one of its libraries, reported an error: {names}",

@@ -74,14 +74,21 @@ PACKAGE_CAUSES = (
     ),
     cause(
         "library",
+        r"Could not load (libtorchcodec)|(TorchCodec is required for \w{1,40})"
+        r"|(Couldn't find appropriate backend to handle uri)",
+        "torchaudio or datasets cannot decode audio or video: {names}",
+        "add ffmpeg to image.apt, and install the torchcodec that belongs to torch's version in "
+        "image.python (its page has the table); for older packages soundfile, or datasets<4",
+    ),
+    cause(
+        "library",
         rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
-        r"|Could not load (libtorchcodec)"
         rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY}|libnccl-)(lib[\w.+-]{{1,80}}): cannot "
         rf"open "
         r"shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt: libgl1 for libGL, libglib2.0-0 for libgthread and libglib, "
-        "ffmpeg for libav* and libtorchcodec; opencv-python-headless needs no libGL; on target "
+        "ffmpeg for libav*; opencv-python-headless needs no libGL; on target "
         "process, install it on this machine",
     ),
     cause(

@@ -208,6 +208,53 @@ RAISER_KINDS = (
         "(`accelerate config`) or in ACCELERATE_ variables",
     ),
     cause(
+        "trainer",
+        r"peft/",
+        "PEFT refuses its configuration, the model or an adapter",
+        "compare target_modules, modules_to_save and task_type of the adapter's configuration with "
+        "the layers of this model (print(model)); load an adapter onto the base model that it was "
+        "trained with, with the version of PEFT that saved it",
+    ),
+    cause(
+        "setting",
+        r"(?:sklearn/(?:metrics|utils/validation)|torchmetrics/|evaluate/|seqeval/)",
+        "a metric of the evaluation refuses the predictions or the labels",
+        "give it classes in place of scores (argmax, sigmoid > 0.5), or scores where it needs "
+        "them, without the label -100, of equal length and type; set average= for several "
+        "classes; AUC needs both classes in the validation set",
+    ),
+    cause(
+        "setting",
+        r"(?:timm|torchvision|albumentations|kornia|imgaug|monai)/",
+        "a package for images refuses its arguments, an image or a batch",
+        "correct what the message names: a model or its weights that this version does not have, "
+        "the number of classes, sizes and channels of images, the type that a transform takes; "
+        "mixup needs batches of an even size (drop_last=True)",
+    ),
+    cause(
+        "setting",
+        r"(?:site|dist)-packages/datasets/",
+        "the library datasets refuses a call, a file or a column",
+        "compare the split, the configuration and the columns with the data set's page or files; "
+        "give data_files and features where its files differ, and delete its folder in "
+        "HF_DATASETS_CACHE where they have changed",
+    ),
+    cause(
+        "setting",
+        r"pandas/",
+        "pandas refuses a table, a column or an argument",
+        "print the table's first rows, columns and dtypes before that line, and compare them with "
+        "the file: headings, separator, empty or mixed columns, or a newer version of pandas",
+    ),
+    cause(
+        "setting",
+        r"(?:transformers|diffusers|sentence_transformers)/",
+        "a model or tokenizer of Hugging Face refuses its arguments or inputs",
+        "compare what the message names with the model's configuration (config.json): sizes and "
+        "lengths, ids, masks, images, labels, missing parts; call it with the arguments of its "
+        "class, and install the version that the script or the model's page names",
+    ),
+    cause(
         "toolkit",
         r"sagemaker_(?:training|containers|pytorch_container|inference)/",
         "the toolkit of SageMaker's image refuses the program, its options or its data",

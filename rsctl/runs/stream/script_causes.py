@@ -90,9 +90,11 @@ SCRIPT_CAUSES = (
         r"|(?:PackageNotFoundError: |No package metadata was found for )[`']?([\w.\[\]-]{1,80})"
         r"|VersionConflict: \(?([^\n]{1,120})|DistributionNotFound: ([^\n]{1,120})"
         r"|(operator torchvision::\w{1,40} does not exist)"
+        r"|(provided lr scheduler `\w{1,60}` doesn't follow PyTorch's LRScheduler API)"
         r"|different CUDA (?:major )?versions\. (PyTorch has CUDA Version=[^\n]{1,60}?)\. Please"
         r"|(Loading a (?:streaming )?dataset cached in a LocalFileSystem is not supported)"
         r"|(not find the operator torchvision::\w{1,40})"
+        r"|Could not run '(torchvision::\w{1,40})' with arguments from the 'CUDA' backend"
         r"|No module named '((?:torch|transformers|accelerate|diffusers|datasets|pytorch_lightning"
         r"|lightning|deepspeed|apex|triton|peft|torchvision)\.[\w.]{1,80})'"
         r"|No module named '((?:pkg_resources|distutils|imp|torch\._six)\b[\w.]{0,40})'",
@@ -117,6 +119,15 @@ SCRIPT_CAUSES = (
         "the CUDA toolkit, pip's --no-build-isolation)",
     ),
     cause(
+        "extension-missing",
+        r"\b(xformers|flash_attn\w{0,20}|apex|triton|deepspeed|bitsandbytes|bnb|wandb|tensorboardX?)"
+        r"\.(?:\w{1,40}\.){0,3}?(?P<name>\w{1,60})\b[^\n]{0,120}\n(?:[^\n]{0,120}\n){0,3}?"
+        r"[^\n]{0,40}AttributeError: 'NoneType' object has no attribute '(?P=name)'",
+        "an optional package could not be imported, and the code set it to None: {names}",
+        "install the build of the package that belongs to the image's torch, CUDA and Python; "
+        "import it in the image to see its own error",
+    ),
+    cause(
         "rust-panic",
         r"panicked at '([^\n]{1,200}?)', "
         r"|panicked at [^\n]{1,200}?:\d{1,7}:?(?:\d{1,5}:)?\n([^\n]{1,200})"
@@ -132,11 +143,26 @@ SCRIPT_CAUSES = (
         r"KeyError: [\"']([^\n]{1,160}? is not in the [\w:\s]{1,40}registry)"
         r"|KeyError: [\"']([^\n]{1,120} is already registered[^\n\"']{0,40})"
         r"|(No object named '\w{1,80}' found in '[^'\n]{1,40}' registry)"
-        r"|(An object named '\w{1,80}' was already registered[^\n]{0,60})",
+        r"|(An object named '\w{1,80}' was already registered[^\n]{0,60})"
+        r"|(?:Key|Value|Assertion|Runtime)Error: [\"']?((?:\w{1,30} )?'[^'\n]{1,80}' is not "
+        r"registered)|RuntimeError: (Unknown model \([^\n)]{1,80}\))",
         "a registry of the framework does not know a name, or knows it already: {names}",
         "import the module that registers it before (custom_imports in mmengine), and install the "
-        "versions of the framework's packages that the configuration is for; a name that is known "
-        "already comes from two copies of a module, or from versions that both have it",
+        "versions of the framework's packages that the configuration is for; a name of one letter "
+        'comes from a text in place of a list, ("name",); a name that is known already from two '
+        "copies of a module, or from versions that both have it",
+    ),
+    cause(
+        "configuration",
+        r"\*\*\w{0,30}(?:conf|cfg|dict|json|yaml|data|param)\w{0,20}\)\n(?:[^\n\w]{1,200}\n)?"
+        r"[^\n]{0,20}TypeError: [\w.]{0,80}__init__\(\) got an unexpected keyword argument "
+        r"('\w{1,80}')"
+        r"|TypeError: \w{0,20}(?:Lora|LoRA|Peft|Prompt\w{0,10}|Prefix\w{0,10})Config\.__init__\(\) "
+        r"got an unexpected keyword argument ('\w{1,80}')",
+        "a configuration has a key that its class does not know: {names}",
+        "remove or rename the key in the configuration file (a YAML file, config.json, "
+        "adapter_config.json, that of accelerate), or install the version of the package that "
+        "wrote or describes it",
     ),
     cause(
         "relative-import",
@@ -163,7 +189,9 @@ SCRIPT_CAUSES = (
     cause(
         "checkpoint",
         r"unexpected EOF, expected \d{1,12} more bytes|failed finding central directory"
-        r"|UnpicklingError: (?!Weights)|EOFError: Ran out of input|SafetensorError: ([^\n]{1,100})"
+        r"|Unable to load weights from pytorch checkpoint file for '[^'\n]{1,200}' at "
+        r"'([^'\n]{1,200})'|UnpicklingError: (?!Weights)|EOFError: Ran out of input"
+        r"|SafetensorError: ([^\n]{1,100})"
         r"|Invalid magic number; corrupt file|(?:HeaderTooLarge|MetadataIncompleteBuffer"
         r"|InvalidHeader\w{0,20})",
         "a checkpoint or model is incomplete, or its format differs from its name: {names}",
@@ -213,20 +241,35 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
-        r"[Tt]arget modules ([^\n]{1,120}) not found",
-        "PEFT finds no layer of the model with these names: {names}",
+        r"[Tt]arget modules (?!\{\w{1,40}\.)([^\n]{1,120}) not found"
+        r"|ValueError: Target module (\w{1,60})\("
+        r"|[Pp]lease specify `?(target_modules)`? in",
+        "PEFT cannot adapt these layers of the model: {names}",
         "give target_modules the names of this model's linear layers (print(model) shows them), or "
-        "all-linear",
+        "all-linear; a layer of another kind, or one that is adapted already, must not be among "
+        "them",
     ),
     cause(
         "trainer",
-        r"(max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
+        r"(metric_for_best_model[^\n]{0,100}not found in the evaluation metrics[^\n]{0,160}"
+        r"|max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
         r"|eval\w{0,6})"
         r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss"
         r"|chat_template is not set|cannot perform fine-tuning on purely quantized"
         r"|[Ee]valuation requires an eval_dataset|[Yy]ou cannot (?:use|train|set) [^\n]{1,100})",
         "the framework does not accept the script's settings: {names}",
-        "correct the setting that the message names, in the script or in run.args",
+        "correct the setting that the message names, in the script or in run.args: evaluation "
+        "needs an eval_dataset, otherwise eval_strategy='no'; the best model needs equal "
+        "strategies of saving and evaluation and a metric that is logged; streamed data needs "
+        "max_steps, and a quantized model adapters",
+    ),
+    cause(
+        "trainer",
+        r"(Tried to step \d{1,12} times\. The specified number of total steps is \d{1,12})",
+        "the schedule of the learning rate is shorter than the training: {names}",
+        "compute its total_steps from the steps of the optimizer: batches of one rank, divided by "
+        "the accumulation of gradients, times the epochs; step it once for each step of the "
+        "optimizer, and on a resume make a new one for the steps that remain, or load its state",
     ),
     cause(
         "file-exists",
@@ -239,11 +282,20 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "torch-internal",
-        r"([^\n]{0,100}) ?INTERNAL ASSERT FAILED",
+        r"([^\n]{0,100}) ?INTERNAL ASSERT FAILED"
+        r"|(torch/csrc/[\w/.]{1,80}:\d{1,6}: [^\n]{0,60}Assertion [^\n]{1,80} failed)",
         "PyTorch found its own state to be wrong: {names}",
         "this is a fault of torch, or of code that changes modules or gradients behind its back "
         "(adapters, checkpointing, unused parameters, PYTORCH_CUDA_ALLOC_CONF): use another "
         "version of torch, or leave these out one by one",
+    ),
+    cause(
+        "tracker-failed",
+        r"([Yy]ou must call `?wandb\.init\(\)`? before [^\n{]{1,60})"
+        r"|(No active run found[^\n]{0,60})|([Ee]xperiment (?:has not been|is not) initialized)",
+        "the script uses a tracker's run that has not begun: {names}",
+        "call init() before in each rank that logs or reads the run's configuration, or let rank 0 "
+        "alone do so; a switch that turns the tracker off must also cover the later calls",
     ),
     cause(
         "tracker-failed",
@@ -253,8 +305,9 @@ SCRIPT_CAUSES = (
         r"(?:errors?|exceptions?)\.([A-Z]\w{1,60}(?:: [^\n]{1,120})?)"
         r"|wandb\.(Error|CommError|UsageError)",
         "the experiment tracker failed and ended the script: {names}",
-        "correct its key, project or network, or turn it off to see the rest work: "
-        "WANDB_MODE=offline or disabled, report_to=none",
+        "correct its key, project, run or network; log from one rank, to a new run where "
+        "parameters change; or turn it off to see the rest work: WANDB_MODE=offline or disabled, "
+        "report_to=none",
     ),
     cause(
         "database",
@@ -326,7 +379,8 @@ SCRIPT_CAUSES = (
         "rank-number",
         r"Invalid rank (\d{1,9}), rank should be in the interval|[Rr]ank (\d{1,9}) (?:is )?out of "
         r"range|world_size \(?\d{1,9}\)? is less than|already (?:a )?rank (\d{1,9}) (?:is )?joined"
-        r"|assigned (?:the )?same rank|[Dd]uplicate (?:global )?rank (\d{1,9})",
+        r"|(conflicting local rank info)|assigned (?:the )?same rank"
+        r"|[Dd]uplicate (?:global )?rank (\d{1,9})",
         "a rank has a number that another one has, or that the number of ranks does not allow: "
         "{names}",
         "use RANK and WORLD_SIZE of run.launcher: torchrun; the script must not compute them",

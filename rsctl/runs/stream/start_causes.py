@@ -63,6 +63,15 @@ SCRIPT_START_CAUSES = (
         "names that the message proposes",
     ),
     cause(
+        "arguments",
+        r"OverrideParseException: ([^\n]{1,160})"
+        r"|([^\n]{1,160})\n[^\n]{0,4}See https://hydra\.cc/docs/[\w./]{1,20}/override_grammar",
+        "hydra cannot parse an override: {names}",
+        "quote a value that has =, spaces, commas, colons or brackets inside the quotes of the "
+        "argument, such as \"ckpt='a/epoch=1.ckpt'\", or write \\= for =; no space may "
+        "follow the =, and a script needs Unix line endings",
+    ),
+    cause(
         "configuration",
         r"HydraConfig was not set",
         "the configuration refers to a value of hydra itself (hydra.*), which exists only in a "

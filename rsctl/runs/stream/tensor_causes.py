@@ -26,6 +26,7 @@ TENSOR_CAUSES = (
         rf"Error: ((?:FlashAttention|flash_attn)[^\n]{{1,120}})|{_KERNEL_CHECK}"
         r"|((?:must|should) have contiguous last dim\w{0,6})"
         r"|([Hh]ead[_ ](?:dim\w{0,6}|size)[^\n]{0,40}(?:must|should) be[^\n]{0,60})"
+        r"|([Oo]nly supports? head (?:dim|size)[^\n]{1,60})"
         r"|(No available kernel\. Aborting)"
         r"|/fused_attn[^\n]{1,160}cuDNN [Ee]rror: ([^\n]{1,80}?)(?:\. F|$|\n)"
         r"|cuDNN [Ee]rror: (\[cudnn_frontend\][^\n]{1,80}|No (?:valid|execution)[^\n]{1,60})"
@@ -86,7 +87,9 @@ TENSOR_CAUSES = (
         "gradient",
         r"modified by an inplace operation|returned an invalid gradient at index"
         r"|leaf [Vv]ariable (?:that requires grad )?[^\n]{0,40}in-?place operation"
-        r"|can't optimize a non-leaf Tensor",
+        r"|can't optimize a non-leaf Tensor|Error: Output \d{1,4} of \w{1,80} is a view and is"
+        r" being modified inplace"
+        r"|refers? to a single memory location",
         "autograd cannot compute the gradients: tensors were overwritten, or have other shapes",
         "see the operation in the traceback; torch.autograd.set_detect_anomaly(True) names the "
         "forward one; write x = x + y for x += y, and let optimizers have parameters only",
@@ -119,6 +122,19 @@ TENSOR_CAUSES = (
     ),
     cause(
         "gradient",
+        r"(can only change requires_grad flags of leaf variables)"
+        r"|(Inference tensors cannot be saved for backward)"
+        r"|(Cannot set version_counter for inference tensor)"
+        r"|(derivative for [\w:]{1,100} is not implemented)"
+        r"|(cudnn RNN backward can only be called in training mode)",
+        "autograd cannot train through this operation or tensor: {names}",
+        "set requires_grad on parameters, not on results; use no_grad() in place of "
+        "inference_mode() for what later trains; call model.train() before a backward through an "
+        "RNN; for second derivatives use operations that have them, such as attention with "
+        "attn_implementation='eager' or SDPBackend.MATH",
+    ),
+    cause(
+        "gradient",
         r"grad can be implicitly created only for scalar outputs",
         "the loss is not one number",
         "average it before backward(): loss.mean(), as with DataParallel, which returns one loss "
@@ -127,9 +143,12 @@ TENSOR_CAUSES = (
     cause(
         "gradient",
         r"some parameters appear in more than one parameter group()"
-        r"|param '(initial_lr)' is not specified in param_groups",
+        r"|param '(initial_lr)' is not specified in param_groups"
+        r"|(params argument given to the optimizer should be[^\n]{1,100})"
+        r"|(optimizer can only optimize Tensors, but one of the params is [\w.]{1,60})",
         "the parameter groups do not fit the optimizer or the schedule: {names}",
-        "put each parameter into one group only; to resume with last_epoch, load the optimizer's "
+        "give the optimizer model.parameters() or groups of it, each parameter in one group only; "
+        "to resume with last_epoch, load the optimizer's "
         "state before the schedule is made",
     ),
     cause(
@@ -160,10 +179,32 @@ TENSOR_CAUSES = (
         r"|(Found dtype \w{1,20} but expected \w{1,20})"
         r"|(tensors used as indices must be [^\n]{1,60})"
         r"|(can't convert np\.ndarray of type numpy\.\w{1,20})"
-        r"|(\w{1,60}\(\) received an invalid combination of arguments - got [^\n]{1,100}?), but",
+        r"|(\w{1,60}\(\) received an invalid combination of arguments - got [^\n]{1,100}?), but"
+        r"|(only supports boolean masks, but got [^\n]{1,40})"
+        r"|(input dtype \([\w.]{1,20}\) does not match weight dtype \([\w.]{1,20}\))"
+        r"|(Input dtype must be either a floating point or complex dtype[^\n]{0,20})"
+        r"|(only support floating point and complex dtypes)"
+        r"|(Expected a floating point or complex tensor as input[^\n]{0,20})"
+        r"|((?:on a|with two) bool tensors? is not supported)"
+        r"|((?:scatter|gather)\w{0,12}\(\): Expected (?:self\.)?dtype [^\n]{1,60})"
+        r"|(Expected tensor for argument #\d{1,2} [^\n]{1,100}? got [\w.]{1,40})"
+        r"|(input types can't be cast to the desired output type \w{1,20})"
+        r"|(input must have the type torch\.\w{1,12}, got type torch\.\w{1,12})"
+        r"|('lengths' argument should be a 1D CPU int64 tensor, but got [^\n]{1,40})",
         "an operation got tensors of a type that it does not take: {names}",
         "use one type for the model and its inputs, or torch.autocast; some operations exist only "
         "on GPUs, or only in float32",
+    ),
+    cause(
+        "tensor-type",
+        r"Error: (\w{1,60}\(\): argument '(?!padding_value)\w{1,40}' (?:\(position \d{1,2}\) )?"
+        r"must be [^\n]{1,60}, not [\w.]{1,60})"
+        r"|(expected Tensor as element \d{1,9} in argument \d{1,3}, but got [\w.]{1,60})",
+        "a function of torch got an object of another kind than it takes: {names}",
+        "see the script's line in the traceback: a field of the batch that is not converted to a "
+        "tensor (leave text out of the collate_fn), a layer that returns several values, or a mask "
+        "of another attention; where a package makes the call, install the versions that belong "
+        "together",
     ),
     cause(
         "tensor-shape",
@@ -200,7 +241,27 @@ TENSOR_CAUSES = (
         r"|([Ss]hape mismatch: (?:value|objects|indexing)[^\n]{1,80})"
         r"|(size shape must match input shape[^\n]{0,60})"
         r"|(Input and output must have the same number of spatial dimensions[^\n]{0,80})"
-        r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})",
+        r"|(The shape of the mask \[[^\n]{1,40}\] at index \d{1,3})"
+        r"|(too many indices for (?:tensor|array)[^\n]{0,80})|(invalid index of a 0-dim tensor)"
+        r"|(slice\(\) cannot be applied to a 0-dim tensor|iteration over a 0-d tensor)"
+        r"|(Tensors must have same number of dimensions: got \d{1,3} and \d{1,3})"
+        r"|(number of dim(?:s|ensions in the tensor input) do(?:es)?(?: not|n't) match[^\n]{1,60})"
+        r"|(index_select\(\): Index is supposed to be a vector)"
+        r"|([Ee]xpected index \[[\d, ]{1,40}\] to be (?:smaller|no larger) than self \[)"
+        r"|(einsum\(\): [^\n]{1,120})|(Given normalized_shape=[^\n]{1,120})"
+        r"|(inconsistent tensor size, expected [^\n]{1,80})|(required rank \d tensor[^\n]{0,40})"
+        r"|(output with shape \[[^\n]{0,40}\] doesn't match the broadcast shape \[[^\n]{0,40}\])"
+        r"|Error: (Using a target size \([^\n]{1,40}\) that is different to the input size)"
+        r"|(weight tensor should be defined either for all \d{1,9} classes)"
+        r"|(Padding size should be less than[^\n]{1,100})"
+        r"|(key shape [^\n]{1,60} does not match value shape)"
+        r"|(was expecting embedding dimension of \d{1,9}, but got \d{1,9})"
+        r"|(\b\w{1,40} (?:\(\d{1,9}\) )?must be divisible by (?:num_\w{1,20}|groups)"
+        r"(?: \(\d{1,9}\))?|expects its input's 'channel' dimension to be divisible by[^\n]{1,100})"
+        r"|(Expected size for first two dimensions of batch2 tensor to be: [^\n]{1,60})"
+        r"|(grid_sampler\(\): [^\n]{1,120})|(input tensor must have at least \d dimensions)"
+        r"|(size mismatch, got [^\n]{1,80})|(repeat dims can not be smaller than[^\n]{1,40})"
+        r"|(Provided sizes \[[^\n]{1,40}\] don't multiply up to[^\n]{1,40})",
         "tensors have shapes that an operation does not accept: {names}",
         "print the shapes before the script's line in the traceback, and compare them with the "
         "configuration: image size, channels (grey or RGBA images), classes; a last batch that is "
@@ -219,6 +280,39 @@ TENSOR_CAUSES = (
         "lists of different lengths cannot become one tensor: {names}",
         "pad or cut the samples of a batch to one length (padding=True, truncation=True, "
         "pad_sequence in the collate_fn), or correct the sample that has another length",
+    ),
+    cause(
+        "tensor-shape",
+        r"([Ff]ound input variables with inconsistent numbers of samples: [^\n]{1,60})"
+        r"|(All arrays must be of the same length)"
+        r"|(Length of values \(\d{1,12}\) does not match length of index \(\d{1,12}\))"
+        r"|(Length mismatch: Expected axis has [^\n]{1,80})|(Size mismatch between tensors)"
+        r"|(expected length \d{1,12} but got length \d{1,12})"
+        r"|(len\([\w.]{1,40}\)=\d{1,12}, len\([\w.]{1,40}\)=\d{1,12})",
+        "lists or columns that belong together have different lengths: {names}",
+        "print both lengths: one was filtered, cut or extended without the other, a function gives "
+        "one value for a whole batch, or a file is of another version; make them from the same "
+        "rows",
+    ),
+    cause(
+        "tensor-shape",
+        r"(upper bound and (?:larger|lower) bound inconsistent with step sign)"
+        r"|(Trying to create tensor with negative dimension -\d{1,12})"
+        r"|(negative dimensions are not allowed)|(selected index k out of range)"
+        r"|(start \(-?\d{1,12}\) \+ length \(\d{1,12}\) exceeds dimension size \(\d{1,12}\))"
+        r"|(cannot sample n_sample > prob_dist)|([Ss]ample larger than population)"
+        r"|(Cannot take a larger sample than population)|(low >= high)"
+        r"|(random_ expects 'from' to be less than 'to')"
+        r"|(split_with_sizes expects split_sizes to sum exactly to \d{1,12})"
+        r"|(Sum of input lengths does not equal the length of the input dataset)"
+        r"|(Expected reduction dim [^\n]{0,20}(?:non-zero size|input\.numel\(\) == 0))"
+        r"|(cannot reshape tensor of 0 elements)|(Length of all samples has to be greater than 0)"
+        r"|(Expected positive integer total_steps, but got -?\d{1,12})"
+        r"|(Expected (?:input|target)_lengths to have value at most [^\n]{1,40}?)(?: \(|$)",
+        "a size, length or count is negative or larger than its data: {names}",
+        "print it in the script's line of the traceback, with where it comes from: a sample that "
+        "is empty or too short, a crop, k or split of the configuration that is larger than the "
+        "data, or a length that is NaN or has overflowed",
     ),
     cause(
         "tensor-shape",
@@ -251,7 +345,24 @@ TENSOR_CAUSES = (
     ),
     cause(
         "index",
-        r"index out of range in self|Token id out of range|Target (-?\d{1,12}) is out of bounds"
+        r"Please ensure that all indices in 'edge_index' (point to [^\n]{1,100})",
+        "an edge of a graph names a node that the graph does not have: {names}",
+        "number the nodes of each graph from 0 without gaps, also after a filter (subgraph, or a "
+        "table from the old numbers to the new ones), and set num_nodes where nodes have no "
+        "features",
+    ),
+    cause(
+        "tensor-type",
+        r"(`\w{1,40}\.propagate` only supports [^\n]{1,140})",
+        "a layer for graphs got edges in another form than it takes: {names}",
+        "make edge_index one LongTensor of shape [2, edges]: torch.stack of the two lists, long(), "
+        "t(); where it worked before, install the torch_geometric that the script was written for",
+    ),
+    cause(
+        "index",
+        r"index out of range (?:in self|at /)|Assertion `(?:cur_target|t|target) >= 0 &&"
+        r"|Token id out of range|Target (-?\d{1,12}) is out of bounds"
+        r"|Class values must be smaller than num_classes()"
         r"|Assertion `srcIndex <",
         "an index is out of range: a token beyond the vocabulary, or a label beyond the classes",
         "compare the tokenizer's size with the model's embeddings (resize_token_embeddings), and "
@@ -273,19 +384,22 @@ TENSOR_CAUSES = (
     cause(
         "nan-loss",
         r"Error: (Input (?:\w{1,10} )?contains (?:NaN|infinity)|probability tensor contains either"
-        r"|matrix contains invalid numeric entries|cost matrix is infeasible)"
+        r"|matrix contains invalid numeric entries|cost matrix is infeasible"
+        r"|all elements of (?:input|target) should be between 0 and 1)"
+        r"|Assertion `(input_val >= zero && input_val <= one)`"
         r"|(satisfy the constraint [\w(), .=]{1,60}), but found invalid values:[^\n]{0,40}\n?"
         r"[^\n]{0,200}(?:nan|inf)\b",
         "a computation got values that are not finite numbers: {names}",
         "see in which step the first NaN appears (torch.autograd.set_detect_anomaly); use a "
-        "smaller learning rate, clipped gradients or bf16, and look at the data",
+        "smaller learning rate, clipped gradients or bf16, and look at the data; a loss of "
+        "probabilities (BCELoss) needs a sigmoid before it, or BCEWithLogitsLoss",
     ),
     cause(
         "matrix",
         r"LinAlgError: ([^\n]{1,160})"
         r"|((?:svd|cholesky|symeig|lu|qr|inverse|geqrf|syevd?)_(?:cuda|cpu): [^\n]{1,120})"
         r"|Error: ([^\n]{0,60}(?:(?:did not|failed to) converge|singular matrix|not positive"
-        r"[ -]definite|matrix is singular)[^\n]{0,60})",
+        r"[ -]definite|matrix is singular|factorization could not be completed)[^\n]{0,60})",
         "a matrix cannot be decomposed or inverted: {names}",
         "look for NaN in it; add a small value to its diagonal, or compute in float64",
     ),

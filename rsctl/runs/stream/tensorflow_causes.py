@@ -46,6 +46,8 @@ TENSORFLOW_CAUSES = (
         r"|vs) [(\[][\d, None?]{1,40}[)\]] are incompatible)"
         r"|(Layer \"?[^\n]{1,60} expects \d{1,4} input\(s\), but it received \d{1,4})"
         r"|(got incompatible shapes for broadcasting[^\n]{0,60})"
+        r"|(Cannot feed value of shape [^\n]{1,120})"
+        r"|(Dimension \d{1,3} in both shapes must be equal[^\n]{0,80})"
         r"|Error when checking (?:model )?(?:input"
         r"|target): (expected [^\n]{1,60} to have [^\n]{1,120})",
         "a layer or an operation got tensors of other shapes than it expects: {names}",

@@ -178,6 +178,131 @@ def test_the_file_that_raised_decides_where_the_text_says_little(
     assert [cause.code for cause in known_causes(lines, 1, None, earlier=lines)] == [code]
 
 
+@pytest.mark.parametrize(
+    ("raised", "code", "advice"),
+    [
+        ("AttributeError: 'Namespace' object has no attribute 'lr'", "configuration", "run.args"),
+        ("AttributeError: 'dict' object has no attribute 'to'", "wrong-type", "each of its"),
+        ("AttributeError: 'Tensor' object has no attribute 'astype'", "wrong-type", ".numpy()"),
+        ("AttributeError: 'Tensor' object has no attribute 'T'", "wrong-type", "version of torch"),
+        ("IndexError: list index out of range", "empty-data", "fewer fields"),
+        ("IndexError: pop from empty list", "empty-data", "filter"),
+        ("TypeError: f() got multiple values for argument 'x'", "package-versions", "by name"),
+        ("TypeError: f() missing 1 required positional argument: 'x'", "package-versions", "batch"),
+        (
+            "ValueError: The truth value of an array with more than one element is ambiguous.",
+            "wrong-type",
+            ".any()",
+        ),
+        ("RuntimeError: Boolean value of Tensor with more than one value", "wrong-type", ".item()"),
+        ("RuntimeError: a Tensor with 4 elements cannot be converted to Scalar", "wrong-type", "."),
+        ("TypeError: only size-1 arrays can be converted to Python scalars", "wrong-type", ".mean"),
+        (
+            "TypeError: unsupported operand type(s) for *: 'float' and 'str'",
+            "wrong-type",
+            "1e-5 in YAML",
+        ),
+        ("TypeError: list indices must be integers or slices, not str", "wrong-type", "JSON"),
+        ("TypeError: 'method' object is not subscriptable", "wrong-type", "print its type"),
+        ("TypeError: object of type 'int' has no len()", "wrong-type", "print its type"),
+        ("TypeError: float() argument must be a string or a real number, not 'list'",
+         "wrong-type", "print its type"),
+        ("ValueError: math domain error", "nan-loss", "logarithm"),
+        ("OverflowError: cannot convert float infinity to integer", "nan-loss", "diverged"),
+        ("OverflowError: Python integer 300 out of bounds for uint8", "wrong-type", "int64"),
+        ("RecursionError: maximum recursion depth exceeded", "recursion", "__getattr__"),
+        ("EOFError: EOF when reading a line", "terminal", "WANDB_API_KEY"),
+        ("jinja2.exceptions.UndefinedError: 'None' has no attribute 'strip'", "setting", "role"),
+        ("IndexError: too many indices for tensor of dimension 1", "tensor-shape", "shapes"),
+        ("RuntimeError: No executable batch size found, reached zero.", "gpu-memory", "LoRA"),
+        ("OSError: Unable to load weights from pytorch checkpoint file for '/m/a' at '/m/a'.",
+         "checkpoint", "download"),
+        ("TypeError: unsupported operand type(s) for +: 'NoneType' and 'int'", "none-value", ""),
+        ("KeyError: -1", "key-missing", ".iloc"),
+        ("KeyError: '7'", "key-missing", "labels"),
+        ("KeyError: 'text'", "key-missing", "columns"),
+        ("AssertionError: assert os.path.exists(path)", "file-missing", "inputs"),
+        ("AssertionError: assert args.seq_length is not None", "setting", "run.args"),
+        ('AssertionError: assert isinstance(config["a"], list)', "setting", "run.args"),
+        ("AssertionError: assert targets is not None", "none-value", "caller"),
+        ("AssertionError: assert isinstance(x, Tensor)", "wrong-type", "print its type"),
+        ("AssertionError: assert a == b", "exception", "print the values"),
+    ],
+)  # fmt: skip
+def test_a_mistake_that_python_names_has_a_remedy_for_its_kind(
+    raised: str, code: str, advice: str
+) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/app/train.py", line 8, in step']
+    [cause] = known_causes([*lines, raised], 1, None)
+    assert cause.code == code
+    assert advice in (cause.remedy or "")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "KeyError: 0",
+        "ValueError: Invalid label 10 for path /data/tungro/107860.jpg",
+        "RuntimeError: odd sample",
+    ],
+)
+def test_an_exception_below_a_data_loader_is_about_a_sample(raised: str) -> None:
+    fetch = "/opt/lib/python3.11/site-packages/torch/utils/data/_utils/fetch.py"
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "{fetch}", line 52, in fetch',
+        "    data = [self.dataset[idx] for idx in possibly_batched_index]",
+        '  File "/app/sets.py", line 22, in __getitem__',
+        raised,
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == "data-sample"
+    assert cause.message.endswith(f": {raised}, at /app/sets.py:22 in __getitem__")
+
+
+@pytest.mark.parametrize(
+    ("file", "raised", "advice"),
+    [
+        ("peft/utils/save_and_load.py", "ValueError: Unexpected keys in the adapter", "base model"),
+        (
+            "sklearn/metrics/_classification.py",
+            "ValueError: Classification metrics can't handle a mix of multiclass and "
+            "continuous-multioutput targets",
+            "argmax",
+        ),
+        (
+            "timm/data/mixup.py",
+            "AssertionError: Batch size should be even when using this",
+            "drop_last=True",
+        ),
+        ("datasets/load.py", "ValueError: BuilderConfig 'b' not found.", "data set's page"),
+        ("pandas/core/frame.py", "ValueError: Invalid columns", "dtypes"),
+        (
+            "transformers/models/bert/modeling_bert.py",
+            "ValueError: The length 520 exceeds the position embeddings",
+            "config.json",
+        ),
+    ],
+)
+def test_the_package_that_refuses_an_input_decides_on_the_remedy(
+    file: str, raised: str, advice: str
+) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 8, in main',
+        f'  File "/opt/lib/python3.11/site-packages/{file}", line 9, in call',
+        raised,
+    ]
+    [cause] = known_causes(lines, 1, None)
+    assert f": {raised}, at /app/train.py:8 in main" in cause.message
+    assert advice in (cause.remedy or "")
+
+
+def test_a_warning_of_a_metric_that_nothing_logs_is_no_cause() -> None:
+    line = "UserWarning: ModelCheckpoint(monitor='val_loss') could not find the monitored key in "
+    assert known_causes([f"{line}the returned metrics: ['epoch', 'step']"], 1, None) == []
+
+
 @pytest.mark.parametrize("level", ["[W]", "W0110 12:27:06.332000 158 a.py:1]", "WARNING:root:"])
 def test_what_a_program_logs_as_a_warning_is_no_cause(level: str) -> None:
     error = "libcudart.so.11.0: cannot open shared object file: No such file or directory"
@@ -284,3 +409,51 @@ def test_a_cause_of_earlier_lines_is_shown_once() -> None:
     ]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert [cause.code for cause in causes] == ["gpu-start"]
+
+
+def _import_of(raiser: str, second: str) -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/train.py", line 2, in <module>',
+        "    import options",
+        f'  File "/app/options.py", line 3, in {second}',
+        f'  File "{raiser}", line 9, in check',
+        "ValueError: the table is odd",
+    ]
+    [cause] = known_causes(lines, 1, None)
+    return cause.code
+
+
+def test_a_package_that_fails_while_it_is_imported_has_another_version() -> None:
+    assert _import_of("/usr/lib/python3.9/site-packages/a/b.py", "<module>") == "package-versions"
+
+
+def test_a_check_of_the_script_at_an_import_is_its_own() -> None:
+    assert _import_of("/app/options.py", "<module>") == "setting"
+
+
+def test_a_call_of_a_package_is_no_import() -> None:
+    assert _import_of("/usr/lib/python3.9/site-packages/a/b.py", "main") == "setting"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [
+        ("AttributeError: LLAMA3. Did you mean: 'LLAMA2'?", "package-versions"),
+        ("AttributeError: BF16_MIXED", "package-versions"),
+        ("AttributeError: The thing is odd", "exception"),
+        ("a.b.DataError: the field has ndim 2, expected ndim 1", "tensor-shape"),
+        ("ValueError: unexpected shape (3, 4) of the mask", "tensor-shape"),
+        ("ValueError: the image is odd", "setting"),
+        ("AssertionError: assert len(a) == len(b)", "tensor-shape"),
+        ("AssertionError: assert len(a) > 3", "exception"),
+        (
+            "AttributeError: cannot assign module before Module.__init__() call",
+            "wrong-type",
+        ),
+    ],
+)
+def test_texts_of_a_kind_have_its_code(raised: str, code: str) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/app/t.py", line 2, in f', raised]
+    [cause] = known_causes(lines, 1, None)
+    assert cause.code == code

@@ -210,7 +210,7 @@ def test_the_exception_is_the_cause_where_none_is_known() -> None:
         ("omegaconf.errors.ConfigKeyError: Key 'a' is not in struct", "configuration"),
         ("ValueError: mode a needs at least 2 GPUs", "setting"),
         ("ValueError: not enough values to unpack (expected 2, got 1)", "unpack"),
-        ("TypeError: unsupported operand type(s) for +: 'int' and 'str'", "exception"),
+        ("TypeError: unsupported operand type(s) for +: 'int' and 'str'", "wrong-type"),
         ("RuntimeError: Please set dtype", "setting"),
         ("RuntimeError: unexpected state", "exception"),
     ],
@@ -251,7 +251,7 @@ def test_an_exception_is_explained_by_its_kind_only_if_that_is_certain(
         ("megatron/core/optimizer/x.py", "AssertionError: (torch.Size([]), 0)", "exception"),
         ("torch/optim/adam.py", "KeyError: 'step'", "key-missing"),
         ("torch/nn/modules/module.py", "RuntimeError: unexpected state", "exception"),
-        ("torch/utils/data/x.py", "TypeError: 'int' object is not iterable", "exception"),
+        ("torch/utils/data/x.py", "TypeError: 'int' object is not iterable", "wrong-type"),
     ],
 )
 def test_the_package_that_raised_an_exception_says_what_failed(
@@ -462,3 +462,31 @@ def test_an_exception_of_a_services_client_needs_no_traceback() -> None:
     assert found is not None
     assert found.text == "google.api_core.exceptions.NotFound: 404 no bucket"
     assert find_exception(["step 1", "NotFound: 404 no bucket"]) is None
+
+
+def test_keras_shows_the_exception_below_its_own_text() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 5, in <module>',
+        "ValueError: in user code:",
+        "",
+        '    File "/usr/lib/python3.8/site-packages/keras/engine/training.py", line 853, in step',
+        "        return step_function(self, iterator)",
+        "",
+        "    ValueError: the labels have two columns",
+        "",
+        "done: ValueError: 3",
+    ]
+    raised = find_exception(lines)
+    assert raised is not None
+    assert (raised.text, raised.position) == (
+        "ValueError: the labels have two columns",
+        "train.py:5",
+    )
+
+
+def test_keras_text_without_an_exception_below_it_stays() -> None:
+    lines = ["Traceback (most recent call last):", "ValueError: in user code:", "", "step 4"]
+    raised = find_exception(lines)
+    assert raised is not None
+    assert raised.text == "ValueError: in user code:"
