@@ -11,6 +11,7 @@ from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, GENERAL_ACC
 from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
 from rsctl.runs.stream.container_causes import CONTAINER_CAUSES, GENERAL_CONTAINER_CAUSES
 from rsctl.runs.stream.ends import LOST_PEER
+from rsctl.runs.stream.fetch_causes import FETCH_CAUSES, GENERAL_FETCH_CAUSES
 from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES
 from rsctl.runs.stream.general_causes import GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.gpu_causes import GPU_CAUSES, GPU_USE_CAUSES
@@ -27,6 +28,7 @@ CAUSES = (
     *NETWORK_CAUSES,
     *ACCELERATOR_CAUSES,
     *GPU_USE_CAUSES,
+    *FETCH_CAUSES,
     *PACKAGE_CAUSES,
     *SCRIPT_START_CAUSES,
     *BINARY_CAUSES,
@@ -40,8 +42,8 @@ CAUSES = (
         r"[Dd]isk quota exceeded|\bEDQUOT\b",
         "the quota of the user or the project on a file system is used up",
         "delete files there, or ask for a larger quota, which may count the files, too (`quota`, "
-        "`lfs quota`); put caches and temporary files elsewhere: HF_HOME, XDG_CACHE_HOME and "
-        "TMPDIR in run.env",
+        "`lfs quota`); put caches and temporary files elsewhere: HF_HOME, XDG_CACHE_HOME, "
+        "TRITON_CACHE_DIR and TMPDIR in run.env",
     ),
     cause(
         "disk",
@@ -64,6 +66,12 @@ CAUSES = (
         "a port is already in use",
         "let torchrun choose MASTER_PORT, and do not set one in the script; otherwise end the "
         "program that uses it (`ss -ltnp` shows it), such as one that an earlier job left",
+    ),
+    cause(
+        "port",
+        r"failed to bind to[^\n]{0,80}\(errno: 13|\bfailed to bind \(errno: 13",
+        "the job's user may not use a port, as those below 1024 are for root",
+        "let torchrun choose MASTER_PORT, or set one above 1023",
     ),
     *COMMAND_CAUSES,
     cause(
@@ -98,6 +106,7 @@ CAUSES = (
 """In the order in which they are shown, the most specific first."""
 
 GENERAL_CAUSES = (
+    *GENERAL_FETCH_CAUSES,
     *GENERAL_CONTAINER_CAUSES,
     cause(
         "start",

@@ -39,6 +39,8 @@ FRAMEWORK_CAUSES = (
         r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
         r"|Command '\['(?:which|where)', '(?:cl|(?:c|g|clang)\+\+|gcc|nvcc)'"
         r"|Command '\[?'?(?:[\w./-]{0,100}/)?((?:g|c|clang)\+\+|gcc|clang|nvcc)['\s]"
+        r"|error: command '(?:[\w./-]{0,100}/)?((?:\w{1,30}-)*(?:gcc|[cg]\+\+|clang|nvcc"
+        r"|cc))' failed"
         r"|ninja: build stopped|nvlink error|collect2: error"
         r"|fatal error: ((?!Python\.h)[\w./]{1,80}\.(?:h|cuh|hpp)): No such file"
         r"|(nvcc fatal[^\n]{1,120})",
@@ -349,7 +351,7 @@ FRAMEWORK_CAUSES = (
     cause(
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
-        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError(?:: |'>, )"
+        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|(?<!Credential)UnavailableError(?:: |'>, )"
         r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "

@@ -196,7 +196,7 @@ GPU_CAUSES = (
     ),
     cause(
         "driver",
-        r"Driver/library version mismatch",
+        r"[Dd]river/library version mismatch",
         "the machine's driver was updated, and its kernel module is still the old one",
         "reboot the machine, or load the module again (rmmod nvidia, modprobe nvidia); until then, "
         "use other nodes",
@@ -282,7 +282,7 @@ GPU_USE_CAUSES = (
     ),
     cause(
         "no-gpu",
-        r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
+        r"Found no NVIDIA driver|No (?:CUDA|HIP|XPU) GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
         r"|[Mm]ixed precision[^\n]{0,160} can only be used on CUDA"
         r"|backend failed to initialize: (?!TPU)"
@@ -291,6 +291,29 @@ GPU_USE_CAUSES = (
         "the script requires a GPU and finds none",
         "request one with workers.accelerator, or let the script run without a GPU; on a node that "
         "has one, torch in the image may be a CPU build, or built for a newer driver",
+    ),
+    cause(
+        "gpu-container",
+        r"nvidia-container-cli: device error: ([^\n:]{1,80}: unknown device)",
+        "the container asks for a GPU that the machine does not have: {names}",
+        "ask for a number or UUID of `nvidia-smi -L` on the machine (NVIDIA_VISIBLE_DEVICES, "
+        "docker --gpus); a number that worked before is a GPU that was lost: exclude the node",
+    ),
+    cause(
+        "gpu-container",
+        r"nvidia-container-cli: mount error: file creation failed: (\S{1,300}): file exists",
+        "the image contains files of a GPU's driver, in whose place the engine mounts the "
+        "machine's: {names}",
+        "remove the driver (libcuda, libnvidia-*) from the image: an image that was committed "
+        "from a container with GPUs has empty files of these names",
+    ),
+    cause(
+        "gpu-container",
+        r"Failed to initialize NVML: (Unknown Error)",
+        "the container has lost its access to the GPUs: {names}",
+        "start the container again; `systemctl daemon-reload` on the machine takes the devices "
+        "away from running containers: name the devices (docker --device /dev/nvidia0 ...), let "
+        "the engine use CDI, or set its cgroup driver to cgroupfs",
     ),
     cause(
         "gpu-container",

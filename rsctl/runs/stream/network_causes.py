@@ -65,7 +65,9 @@ NETWORK_CAUSES = (
         r"ValueError: host not found: (?:Name or service|Temporary|nodename)[^\n]{0,60}"
         r"|(?:TCPStore\(|_rendezvous_handler"
         r"|init_process_group)[^\n]{0,200}\n(?:[^\n]{0,200}\n){0,4}"
-        r"[^\n]{0,60}gaierror: ",
+        r"[^\n]{0,60}gaierror: "
+        r"|(?m:^)(?!\[W)[^\n]{0,300}network addresses of \([^)\n]{1,120}\) could "
+        r"not be retrieved \(gai error",
         "a rank cannot resolve the name of the chief (MASTER_ADDR)",
         "let rsctl set MASTER_ADDR; a name in run.env must be resolvable on all nodes, otherwise "
         "use an address",
@@ -186,6 +188,17 @@ NETWORK_CAUSES = (
         r"|IBV_WC_(?!SUCCESS)\w{1,40}ERR|(Ib failure: [^\n)]{1,60})",
         "NCCL, or another library, failed on InfiniBand or RoCE: {names}",
         FABRIC_REMEDY,
+    ),
+    cause(
+        "ucx",
+        r"UCX {1,2}ERROR +([^\n]{1,160}?(?:Cannot allocate memory|No space left"
+        r"|Resource temporarily)"
+        r"[^\n]{0,60})",
+        "UCX, the transport of MPI, could not take more memory or queues for the network device: "
+        "{names}",
+        "raise the limits of locked memory (ulimit -l unlimited) and of mappings (sysctl "
+        "vm.max_map_count) on the nodes, start fewer ranks on each, or set UCX_TLS=ud,sm,self or "
+        "tcp,sm,self, which need fewer queues",
     ),
     cause(
         "ucx",

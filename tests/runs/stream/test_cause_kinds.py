@@ -284,3 +284,96 @@ def test_a_cause_of_earlier_lines_is_shown_once() -> None:
     ]
     causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
     assert [cause.code for cause in causes] == ["gpu-start"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "remedy"),
+    [
+        # By git: a login, an owner, the network, an operation.
+        ("fatal: could not read Username for 'https://h': No such device", "git", "token"),
+        ("git@h.org: Permission denied (publickey).", "git", "token"),
+        ("fatal: detected dubious ownership in repository at '/x'", "git", "safe.directory"),
+        ("fatal: unable to access 'https://h/x/': Could not resolve host: h", "git", "NAT device"),
+        ("fatal: unable to access 'https://h/x/': server certificate", "git", "GIT_SSL_CAINFO"),
+        ("fatal: Remote branch v9 not found in upstream origin", "git", "the branch"),
+        ("batch response: This repository is over its data quota.", "git", "quota"),
+        # By curl, wget, conda, pip, sudo.
+        ("curl: (28) Operation timed out after 30001 milliseconds", "download", "NAT device"),
+        ("curl: (56) Recv failure: Connection reset by peer", "download", "--retry"),
+        ("CondaSSLError: OpenSSL appears to be unavailable", "requirements", "HTTPS_PROXY"),
+        ("sudo: a terminal is required to read the password; x", "sudo", "image.apt"),
+        # By glibc's loader, of libraries that no package of the system brings.
+        ("libcuda.so.1: cannot open shared object file", "gpu-container", "--gpus all"),
+        ("libibverbs.so.1: cannot open shared object file", "library", "ibverbs-providers"),
+        ("libtorch_cuda.so: cannot open shared object file", "binary", "CPU build"),
+        ("libgomp.so.1: cannot allocate memory in static TLS block", "library", "LD_PRELOAD"),
+        ("libGL.so.1: failed to map segment from shared object", "library", "noexec"),
+        # By the kernel's names of errors, in Python and in programs.
+        ("OSError: [Errno 121] Remote I/O error: '/d'", "file-system", "another node"),
+        ("cat: /data/list.txt: Input/output error", "file-system", "another node"),
+        ("OSError: [Errno 30] Read-only file system", "file-permission", "read-only"),
+        ("touch: cannot touch '/d/x': Read-only file system", "file-permission", "read-only"),
+        ("cp: cannot stat '/gcs/b/x': No such file or directory", "file-missing", "inputs"),
+        ("tar: data.tar: Cannot open: No such file or directory", "file-missing", "inputs"),
+        ("mount.nfs: access denied by server while mounting fs:/x", "mount", "exports"),
+        ("fusermount3: mount failed: Operation not permitted", "mount", "SYS_ADMIN"),
+        # By Kubernetes.
+        ("0/8 nodes are available: 8 Insufficient nvidia.com/gpu.", "pod-pending", "GPUs"),
+        ("Pod ephemeral local storage usage exceeds the total limit", "evicted", "volume"),
+        ("MountVolume.SetUp failed for volume \"p\" : x", "mount", "kubectl describe"),
+        ("Job was active longer than specified deadline", "deadline", "activeDeadlineSeconds"),
+        # By Azure's libraries.
+        ("azure.core.exceptions.X: a\nErrorCode:AuthorizationFailure", "storage-denied", "Azure"),
+        ("azure.core.exceptions.X: a\nErrorCode:BlobNotFound", "storage-missing", "its name"),
+        ("azure.core.exceptions.X: a\nErrorCode:ServerBusy", "throttled", "fewer ranks"),
+        ("CredentialUnavailableError: no managed identity", "credentials", "secrets"),
+        # Of a GPU, of ports, of Slurm.
+        ("nvidia-container-cli: device error: 3: unknown device", "gpu-container", "nvidia-smi -L"),
+        ("[E socket.cpp] [c10d] x has failed to bind (errno: 13 - Permission)", "port", "1023"),
+        ("[c10d] The network addresses of (n1, 5) could not be retrieved (gai error: -2 - Name or "
+         "service not known).", "name-resolution", "MASTER_ADDR"),
+        ("*** JOB 1 ON n1 CANCELLED AT 2024 DUE TO TASK FAILURE ***", "slurm-step", "sacct"),
+        ("[1]    12345 killed     python train.py", "killed", "memory"),
+        ("exec ./train.sh: no such file or directory", "command", "line endings"),
+        ("error: command 'gcc' failed: No such file or directory", "extension", "compilers"),
+    ],
+)  # fmt: skip
+def test_a_failure_before_or_around_the_script_has_a_remedy_of_its_own(
+    text: str, code: str, remedy: str
+) -> None:
+    lines = ["starting", *text.splitlines()]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.code == code
+    assert remedy in (cause.remedy or "")
+
+
+def test_the_fatal_error_of_git_is_no_container_that_did_not_start() -> None:
+    lines = ["Cloning into 'x'...", "fatal: destination path 'x' already exists"]
+    [cause] = known_causes(failure_lines(lines), 128, None, earlier=lines)
+    assert cause.code == "git"
+
+
+def test_a_task_that_failed_is_the_cause_of_its_steps_end() -> None:
+    lines = [
+        "RuntimeError: CUDA out of memory.",
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK "
+        "FAILURE ***",
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.code == "gpu-memory"
+
+
+def test_the_whole_message_between_two_rules_of_mpi_is_read() -> None:
+    rule = "-" * 74
+    lines = [rule, "mpirun was unable to find the specified executable file", *"abcdefghij"]
+    lines += ["Executable: train.py", rule]
+    assert failure_lines(["before", *lines]) == lines
+    [cause] = known_causes(failure_lines(["before", *lines]), 1, None)
+    assert cause.message.endswith(": train.py")
+
+
+def test_an_error_before_a_lost_peer_is_the_cause() -> None:
+    first = "n:1:1 [0] misc/socket.cc:9 NCCL WARN Connect to 10.0.0.2<45> failed : No route to host"
+    lines = [first, *["n:1:1 [0] NCCL INFO x"] * 12, "Connection closed by remote peer n1<57557>"]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [each.code for each in causes] == ["nccl-network"]
