@@ -47,7 +47,7 @@ CAUSES = (
     ),
     cause(
         "disk",
-        NO_SPACE,
+        rf"{NO_SPACE}|[Ii]nsufficient disk space|there is enough disk space",
         "a disk is full",
         "free disk space, or raise workers.disk",
     ),
@@ -112,6 +112,8 @@ GENERAL_CAUSES = (
         "start",
         r"OCI runtime create failed: ([^\n]{1,400})|could not be started: ([^\n]{1,200})"
         r"|(?:crun|runc)(?: \w{1,20} failed)?: ([^\n]{1,300}OCI [^\n]{1,60})"
+        r"|(?m:^)([^\n]{1,300}): OCI (?:permission denied|runtime error)"
+        r"|OCI runtime error: ([^\n]{1,300})"
         r"|Error response from daemon: ([^\n]{1,300})"
         r"|Termination reason: StartError|failed to create (?:containerd|shim) task",
         "the container could not be started: {names}",

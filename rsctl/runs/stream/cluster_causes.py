@@ -1,13 +1,56 @@
-"""Causes of failed jobs in clusters: Slurm, Kubernetes, and the environment of jobs.
+"""Causes of failed jobs in clusters: schedulers, Kubernetes, the environment of jobs.
 
 Sources: texts of tests/fixtures/real; messages in the code of Slurm.
 """
 
 from __future__ import annotations
 
+from rsctl.runs.stream.memory_causes import LESS_MEMORY
 from rsctl.runs.stream.service_causes import cause
 
+_LIMIT_CAUSES = (
+    cause(
+        "deadline",
+        r"PBS: job killed: ((?:walltime|cput) [^\n]{1,80})"
+        r"|[Jj]ob exceeded (?:its )?(wall(?:time|clock)[^\n]{0,40})"
+        r"|\b(TERM_(?:RUNLIMIT|CPULIMIT|DEADLINE|WINDOW)): job killed"
+        r"|exceeded (hard wallclock) time|execd enforced (h_(?:rt|cpu)) limit"
+        r"|exceeds job hard limit \"(h_(?:rt|cpu))\"",
+        "the scheduler ended the job at its time limit: {names}",
+        "ask for more time, or write checkpoints, and resume from them in a next job",
+    ),
+    cause(
+        "memory",
+        r"PBS: job killed: (p?v?mem [^\n]{1,80})|(Job exceeded a memory resource limit)"
+        r"|\b(TERM_(?:MEMLIMIT|SWAP)): job killed"
+        r"|execd enforced (\w{1,12}(?:mem|rss|data|stack)) limit"
+        r"|exceeds job hard limit \"(\w{1,12}(?:mem|rss))\""
+        r"|Job has gone over (?:cgroup )?(memory limit[^\n]{0,60})",
+        "the scheduler ended the job at its limit of memory: {names}",
+        f"ask for more memory of the node (PBS mem and vmem, LSF -M, Grid Engine h_vmem, HTCondor "
+        f"request_memory), or {LESS_MEMORY}",
+    ),
+    cause(
+        "threads",
+        r"\b(TERM_(?:THREADLIMIT|PROCESSLIMIT)): job killed"
+        r"|PBS: job killed: (ncpus [^\n]{1,80})",
+        "the scheduler ended the job, as it had more threads or processes than it may: {names}",
+        "ask for the CPUs that it uses; OMP_NUM_THREADS, torch.set_num_threads and the number of "
+        "data loader workers bound its threads",
+    ),
+    cause(
+        "signal",
+        r"\b(TERM_(?:(?:FORCE_|REQUEUE_)?(?:OWNER|ADMIN)|PREEMPT|LOAD|EXTERNAL_SIGNAL)): job "
+        r"(?:killed|requeued)|Job deleted at request of (\S{1,100})(?=\n|$)(?!\nMOAB_INFO)",
+        "the job was ended through its scheduler, and did not fail itself: {names}",
+        "ask who ended it: its owner, an administrator, or the scheduler for another job; submit "
+        "again, and resume from a checkpoint",
+    ),
+)
+"""Limits of PBS and Torque, LSF, Grid Engine and HTCondor, in the words of these schedulers."""
+
 PLATFORM_CAUSES = (
+    *_LIMIT_CAUSES,
     cause(
         "slurm-step",
         r"slurmstepd: error: \*\*\* [^\n]{1,160} CANCELLED AT \S{1,30} DUE TO "

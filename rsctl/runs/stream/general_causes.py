@@ -274,10 +274,20 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "package-system",
+        r"(?:NO_PUBKEY|(?:EXP|REV)KEYSIG|BADSIG|KEYEXPIRED) (\w{8,40})"
+        r"|(invalid signature was encountered)|(?:Release file|The repository) ([^\n]{1,200}? "
+        r"(?:is not (?:valid yet|signed)|expired|no longer has a Release file))",
+        "apt does not accept the signature, or the age, of a repository: {names}",
+        "install its key of today (for NVIDIA's repositories the package cuda-keyring), or remove "
+        "the repository from the image; check the machine's clock; where all repositories have "
+        "invalid signatures, its disk is full or its docker is older than the image's system",
+    ),
+    cause(
+        "package-system",
         r"(?m:^)E: ((?:Unable to|Could not|The repository|Failed to|Package|Version|Sub-process"
         r"|Some index|dpkg was|Release file|Malformed|The (?:method|package|list)|You don't"
         r"|Invalid)"
-        r"[^\n]{1,160})|(NO_PUBKEY \w{8,40})",
+        r"[^\n]{1,160})",
         "apt could not install a package: {names}",
         "correct its name for the image's system, and run apt-get update before; check the "
         "network and proxy of the build, free space, and that the system's version still has a "

@@ -36,7 +36,7 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-memory",
-        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
+        r"(?:CUDA|HIP|NPU|XPU|MUSA|MLU|MPS backend) out of memory|torch\.OutOfMemoryError"
         r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
         r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
@@ -314,6 +314,14 @@ GPU_USE_CAUSES = (
         "start the container again; `systemctl daemon-reload` on the machine takes the devices "
         "away from running containers: name the devices (docker --device /dev/nvidia0 ...), let "
         "the engine use CDI, or set its cgroup driver to cgroupfs",
+    ),
+    cause(
+        "gpu-container",
+        r"(?:NVML: |NVMLError_?\w{0,40}: )(Insufficient Permissions|GPU access blocked[^\n]{0,60})",
+        "the job's user, or its container, may not open the devices of the GPUs: {names}",
+        "give the user the group that owns /dev/nvidia* (`ls -l /dev/nvidia*`; usually video or "
+        "render), also in the container (docker --group-add); on Slurm ask for the GPU, as its "
+        "cgroup forbids all others",
     ),
     cause(
         "gpu-container",

@@ -175,6 +175,13 @@ SERVICE_CAUSES = (
     ),
     cause(
         "service-unavailable",
+        r"Internal error occurred for the current attempt|InternalServerError: We encountered",
+        "the platform itself failed, before or while it ran the job",
+        "submit again, also in another region or with another machine type; if each start ends so, "
+        "reduce the job to its image and a short command, and give the platform's support its name",
+    ),
+    cause(
+        "service-unavailable",
         r"(?<!\d)50[0234],? (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
         r"|too many 5\d\d error responses"
@@ -227,10 +234,20 @@ SERVICE_CAUSES = (
     ),
     cause(
         "mount",
-        r"(?m:^)(?:/\S{1,40}/)?((?:mount(?:\.\w{1,12})?|fusermount3?|s3fs|goofys|blobfuse2?|sshfs"
-        r"|fuse)"
-        r": [^\n]{0,120}(?:denied|not permitted|timed out|not found|refused|wrong fs|No such|bad "
-        r"option|unknown|unreachable)[^\n]{0,80})",
+        r"(Bad credentials for bucket[^\n]{0,80})"
+        r"|ERROR (Unable to access '[^'\n]{1,80}': [^\n]{1,60})"
+        r"|s3fs: (could not determine how to establish [^\n]{1,60}|[^\n]{0,60}invalid credentials"
+        r"[^\n]{0,60})|mount command failed: ([^\n]{0,60}(?:authenticat|credential)[^\n]{1,60})",
+        "the program that mounts a bucket may not read it, or has no credentials: {names}",
+        "let the platform mount it (inputs), or give the job's role or service account access to "
+        "the bucket; check its name and region, and the variables or file of keys in the container",
+    ),
+    cause(
+        "mount",
+        r"(?:(?m:^)|mount helper error: )(?:/\S{1,40}/)?((?:mount(?:\.\w{1,12})?|fusermount3?"
+        r"|s3fs|goofys|blobfuse2?|sshfs|fuse)"
+        r": [^\n]{0,120}(?:Input/output|failed: |denied|not permitted|timed out|not found|refused"
+        r"|wrong fs|No such|bad option|unknown|unreachable)[^\n]{0,80})",
         "a file system could not be mounted: {names}",
         "let the platform mount or copy it (inputs); in a container, mounting needs root, "
         "/dev/fuse and the capability SYS_ADMIN; otherwise check the server's name, what it "

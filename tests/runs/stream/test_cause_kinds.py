@@ -327,6 +327,36 @@ def test_a_cause_of_earlier_lines_is_shown_once() -> None:
         ("azure.core.exceptions.X: a\nErrorCode:BlobNotFound", "storage-missing", "its name"),
         ("azure.core.exceptions.X: a\nErrorCode:ServerBusy", "throttled", "fewer ranks"),
         ("CredentialUnavailableError: no managed identity", "credentials", "secrets"),
+        # By schedulers other than Slurm.
+        ("=>> PBS: job killed: cput 90 exceeded limit 60", "deadline", "checkpoints"),
+        ("job 5 exceeds job hard limit \"h_rt\" of queue", "deadline", "checkpoints"),
+        ("=>> PBS: job killed: vmem 9kb exceeded limit 5kb", "memory", "vmem"),
+        ("Job has gone over cgroup memory limit of 6144 megabytes.", "memory", "request_memory"),
+        ("TERM_THREADLIMIT: job killed after reaching LSF thread limit.", "threads", "OMP_"),
+        ("TERM_OWNER: job killed by owner.\nExited with exit code 130.", "signal", "its owner"),
+        ("Job deleted at request of a@b", "signal", "its owner"),
+        # Of devices other than NVIDIA's.
+        ("RuntimeError: NPU out of memory. Tried to allocate 5.03 GiB", "gpu-memory", "batch"),
+        ("RuntimeError: x.ts:89 HCCL function error: HcclGetRootInfo(&id), error code is 7\n"
+         "EJ0003: Failed to bind the IP port. Reason: The IP address and port have been bound "
+         "already.", "hccl", "npu-smi"),
+        ("EI0006: Getting socket times out. Reason: Remote Rank did not send", "hccl", "TIMEOUT"),
+        ("RuntimeError: a.cpp:281 OPS function error: HcclAllreduce, error code", "hccl", "EJ"),
+        # Of sockets, locks and mounts.
+        ("OSError: AF_UNIX path too long", "temporary-folder", "TMPDIR"),
+        ("lmdb.Error: data/a.lmdb: Function not implemented", "file-lock", "lock=False"),
+        ("sqlite3.OperationalError: locking protocol", "file-lock", "local disk"),
+        ("mount helper error: fusermount: fuse device not found, try x", "mount", "/dev/fuse"),
+        ("OpenBucket: Bad credentials for bucket \"b\". Check it", "mount", "access to the bucket"),
+        # Of keys of packages, of engines, of the platform.
+        ("E: The repository 'http://a InRelease' is not signed.", "package-system", "keyring"),
+        ("Error: OCI runtime error: crun: error executing hook `/x` (exit code: 1)",
+         "container-start", "node"),
+        ("Error: crun: creating device nodes: Permission denied: OCI permission denied",
+         "container-mount", "devices"),
+        ("pynvml.NVMLError_NoPermission: Insufficient Permissions", "gpu-container", "group"),
+        ("ClientError: Artifact upload failed:Insufficient disk space", "disk", "workers.disk"),
+        ("InternalServerError: We encountered an internal error.", "service-unavailable", "again"),
         # Of a GPU, of ports, of Slurm.
         ("nvidia-container-cli: device error: 3: unknown device", "gpu-container", "nvidia-smi -L"),
         ("[E socket.cpp] [c10d] x has failed to bind (errno: 13 - Permission)", "port", "1023"),
