@@ -1,5 +1,5 @@
 """Causes of failed jobs on accelerators other than GPUs and on AWS's networks: Neuron, Ascend,
-aws-ofi-nccl, smddp, and NCCL's view of a machine.
+Gaudi, oneCCL, aws-ofi-nccl, smddp, and NCCL's view of a machine.
 
 Sources: texts of tests/fixtures/real; aws/aws-ofi-nccl; AWS Neuron's guide to its runtime's errors;
 torch_npu.
@@ -94,6 +94,14 @@ ACCELERATOR_CAUSES = (
         "a rank did not answer the others through HCCL in time: {names}",
         "see the logs of all ranks for one that failed or is slower; raise HCCL_CONNECT_TIMEOUT "
         "for a slow start; the nodes reach each other through HCCL_IF_IP or HCCL_SOCKET_IFNAME",
+    ),
+    cause(
+        "gaudi",
+        r"Device acquire failed|synDeviceAcquire\b[^\n]{0,60} failed",
+        "a process could not get a Gaudi device",
+        "end the processes that hold one (`hl-smi` shows them), start no more ranks than "
+        "HABANA_VISIBLE_DEVICES has devices, and start containers with Habana's runtime; the "
+        "image's version of Synapse must be that of the driver",
     ),
     cause(
         "neuron-device",
@@ -207,6 +215,23 @@ GENERAL_ACCELERATOR_CAUSES = (
         "see the lines after it, whose code (EI..., EJ...) and Reason name the cause, and the logs "
         "of the other ranks; start no more ranks than the machine has devices; ASCEND_GLOBAL_"
         "LOG_LEVEL=1 in run.env shows more",
+    ),
+    cause(
+        "gaudi",
+        r"synStatus[ =]{1,3}(?:synStatus )?(\d{1,3} ?\[[^\]\n]{1,60}\])"
+        r"|Habana exception raised from (\w{1,60})",
+        "Synapse, the software of Gaudi devices, failed: {names}",
+        "see the first error in the folder of HABANA_LOGS; use an image whose Synapse, PyTorch and "
+        "optimum-habana belong together and to the driver; try a smaller batch",
+    ),
+    cause(
+        "oneccl",
+        r"\|CCL_ERROR\| (\S{1,60} [^\n]{1,160})|oneCCL: ([^\n]{1,160})",
+        "oneCCL, the collectives of Intel's devices, failed: {names}",
+        "where it finds no provider, set FI_PROVIDER=tcp and FI_PROVIDER_PATH, or load the "
+        "variables of oneAPI (setvars.sh); where it does not know the local ranks, set "
+        "CCL_ZE_IPC_EXCHANGE=sockets, or run.launcher: mpi; CCL_WORKER_AFFINITY may name only CPUs "
+        "of the job; CCL_LOG_LEVEL=info shows more",
     ),
     cause(
         "nccl",

@@ -21,6 +21,7 @@ from rsctl.runs.stream.network_causes import NETWORK_CAUSES
 from rsctl.runs.stream.package_causes import BINARY_CAUSES, PACKAGE_CAUSES
 from rsctl.runs.stream.service_causes import GENERAL_SERVICE_CAUSES, SERVICE_CAUSES, cause
 from rsctl.runs.stream.start_causes import COMMAND_CAUSES, SCRIPT_START_CAUSES
+from rsctl.runs.stream.system_causes import GENERAL_SYSTEM_CAUSES
 
 CAUSES = (
     *GPU_CAUSES,
@@ -127,6 +128,7 @@ GENERAL_CAUSES = (
         "a rank ended the MPI job: {names}",
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
+    *GENERAL_SYSTEM_CAUSES,
     *GENERAL_FRAMEWORK_CAUSES,
     cause(
         "json",

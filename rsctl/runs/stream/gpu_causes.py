@@ -113,8 +113,15 @@ GPU_CAUSES = (
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
     ),
     cause(
+        "gpu-state",
+        r"HSA_STATUS_ERROR_OUT_OF_RESOURCES",
+        "ROCm's runtime got no memory, queue or event of an AMD GPU, or of its driver",
+        "let fewer processes use the GPU, with a smaller batch; the user needs the groups render "
+        "and video; exclude a node on which `rocminfo` alone fails so",
+    ),
+    cause(
         "gpu-fault",
-        r"aborting with error : (HSA_STATUS_ERROR_(?!INVALID_(?:ISA|CODE))\w{1,40})"
+        r"aborting with error : (HSA_STATUS_ERROR_(?!INVALID_(?:ISA|CODE)|OUT_OF_RES)\w{1,40})"
         r"|(HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY\w{1,30}|ILLEGAL\w{1,30}|ABORTED))"
         r"|(HW Exception by GPU node[^\n]{0,80})",
         "a kernel on an AMD GPU failed: {names}",

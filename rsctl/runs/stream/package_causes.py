@@ -104,6 +104,16 @@ PACKAGE_CAUSES = (
     ),
     cause(
         "library",
+        r"(Unable to load libhdfs|Can not find the shared library: libhdfs\w{0,9})"
+        r"|root cause for (java\.lang\.NoClassDefFoundError)|(JAVA_HOME is not set)"
+        r"|([Uu]nable to locate a Java Runtime)|(JVM shared library [^\n]{0,60}not found)",
+        "the classes of Hadoop, or Java, were not found: {names}",
+        "install both in the image, and set JAVA_HOME and HADOOP_HOME, ARROW_LIBHDFS_DIR for "
+        "libhdfs, and in all ranks CLASSPATH to the output of `hadoop classpath --glob`; data that "
+        "is not on HDFS needs another path",
+    ),
+    cause(
+        "library",
         rf"(?<![\w.+-])(libpython[\w.]{{1,20}}){_NOT_OPENED}",
         "the library of Python itself is missing, or the job's user may not read it: {names}",
         "install it (image.apt, such as [libpython3.11]), or put the lib folder of that Python in "

@@ -126,6 +126,16 @@ SERVICE_CAUSES = (
     ),
     cause(
         "credentials",
+        r"GSS initiate failed|(Failed to find any Kerberos \w{1,20})"
+        r"|(SIMPLE authentication is not enabled)|(Client cannot authenticate via:[^\n]{1,60})"
+        r"|(?m:^)(kinit: [^\n]{1,120})",
+        "Hadoop wants a Kerberos ticket that the job does not have or use: {names}",
+        "obtain one before the script (`kinit -kt KEYTAB PRINCIPAL` in run.command), renew it "
+        "while the job runs, and let KRB5CCNAME and HADOOP_CONF_DIR name it and the cluster's "
+        "configuration in all ranks",
+    ),
+    cause(
+        "credentials",
         r"Unable to locate (?:credentials|authorization token)|NoCredentialsError"
         r"|Your default credentials were not found"
         r"|Could not automatically determine credentials|[Aa]nonymous caller does not have"
