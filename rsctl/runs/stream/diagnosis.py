@@ -143,7 +143,8 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
     "hub-version": frozenset({"module"}),
-    NCCL: frozenset({"gpu-memory"}),
+    "nccl-network": frozenset({"tcpx"}),
+    NCCL: frozenset({"gpu-memory", "tcpx"}),
 }
 """The causes that explain each cause, and replace it."""
 _MISSING = {"module", "command"}

@@ -92,6 +92,43 @@ FETCH_CAUSES = (
 
 GENERAL_FETCH_CAUSES = (
     cause(
+        "storage-missing",
+        r"CommandException: ((?:No|One or more) URLs matched[^\n]{0,200})"
+        r"|(BucketNotFoundException: [^\n]{1,160})"
+        r"|(URLs matched no objects or files:\s[^\n]{1,160})"
+        r"|The user-provided path (\S{1,200}) does not exist",
+        "a program that copies from or to a bucket did not find what it should copy: {names}",
+        "compare the name with a listing of the bucket (its - and _, its version), or with the "
+        "job's working directory for a local file; a folder needs `cp -r`, or --recursive",
+    ),
+    cause(
+        "credentials",
+        r"(no SAS token or OAuth token is present)|failed to perform copy command[\s\S]{0,400}?"
+        r"(AuthenticationFailed|AuthorizationFailure)|(didn't find section in config file)",
+        "a program that copies files has no valid login for their storage: {names}",
+        "give azcopy a token in the address that has not expired, or AZCOPY_AUTO_LOGIN_TYPE=MSI "
+        "for the node's identity; rclone needs its configuration in the container "
+        "(RCLONE_CONFIG); or let inputs and outputs copy the files",
+    ),
+    cause(
+        "cpu-binding",
+        r"(set_mempolicy: Operation not permitted)|(setting membind: [^\n]{1,60})"
+        r"|libnuma: Warning: ((?:node|cpu) argument [^\n]{1,60})"
+        r"|(failed to set pid \d{1,9}'s affinity[^\n]{0,60})",
+        "a process could not be bound to CPUs or to a node's memory: {names}",
+        "bind only to CPUs and memory that the job has (`numactl --show`), or leave numactl and "
+        "taskset out; in a container, numactl's memory needs the capability SYS_NICE",
+    ),
+    cause(
+        "no-capacity",
+        r"ZONE_RESOURCE_POOL_EXHAUSTED|not have enough resources available to fulfill the request"
+        r"|Resources are insufficient in region: ([\w-]{1,40})|CapacityError: Unable to provision"
+        r"|InsufficientInstanceCapacity|not have sufficient (\S{1,40}) capacity",
+        "the cloud has no machine of this type free at the moment: {names}",
+        "submit again later, or name other regions, zones or accelerators; reserved capacity or a "
+        "queue of the platform waits for it",
+    ),
+    cause(
         "git",
         r"(?m:^)fatal: ((?:Remote branch|destination path|pathspec|reference is not|couldn't find "
         r"remote|[Ii]nvalid ref|bad (?:revision|object)|ambiguous argument|No url found|Needed a "
@@ -103,4 +140,4 @@ GENERAL_FETCH_CAUSES = (
         "older commits",
     ),
 )
-"""For texts of git without any other cause."""
+"""For texts of git and of programs around the script without any other cause."""

@@ -20,6 +20,17 @@ _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|P
 
 NETWORK_CAUSES = (
     cause(
+        "tcpx",
+        r"NET/(?:GPUDirectTCPX|Fas[Tt]rak)\b[^\n]{0,40}?((?:[Ff]ailed|connect\(\)|[Uu]nable)"
+        r"[^\n]{1,120})|tcpx\w{1,40}\([^\n]{0,80}NCCL WARN ([^\n]{0,80}ctrl timeout)"
+        r"|fastrak_gpumem_manager\.cc:\d{1,5}\] (Number of GPUs[^\n]{1,120})",
+        "GPUDirect-TCPX or TCPXO, Google's network for NCCL, failed: {names}",
+        "its daemon must run on each node before the ranks, privileged and in the host's network, "
+        "in the version that belongs to the plugin, and NCCL must be the plugin's, not the one of "
+        "pip (LD_LIBRARY_PATH); only the networks of the GPUs may be attached, so that each GPU "
+        "finds its device",
+    ),
+    cause(
         "timeout",
         r"[Cc]aught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
         r"|watchdog got stuck for \d+"

@@ -367,6 +367,15 @@ def test_a_cause_of_earlier_lines_is_shown_once() -> None:
         ("UnicodeDecodeError: 'ascii' codec can't decode byte 0xe2 in position 0: ordinal not in "
          "range(128)", "locale", "PYTHONUTF8"),
         ("gzip: stdin: not in gzip format", "data-file", "checksum"),
+        # Of programs that copy or bind, of capacity, of Google's network.
+        ("CommandException: One or more URLs matched no objects.", "storage-missing", "listing"),
+        ("failed to perform copy command due to error: x\nERROR CODE: AuthenticationFailed",
+         "credentials", "azcopy"),
+        ("libnuma: Warning: node argument 1 is out of range", "cpu-binding", "numactl --show"),
+        ("The zone 'z' does not have enough resources available to fulfill the request.",
+         "no-capacity", "zones"),
+        ("n:1:2 [0] NCCL WARN NET/FasTrak plugin connect() error: 111: Connection refused", "tcpx",
+         "daemon"),
         # Of Hadoop, and of devices other than NVIDIA's.
         ("JAVA_HOME is not set", "library", "CLASSPATH"),
         ("SIMPLE authentication is not enabled. Available:[TOKEN, KERBEROS]", "credentials",
