@@ -33,6 +33,14 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "extension",
+        r"nvcc fatal {1,4}: (Unsupported gpu architecture '[^'\n]{1,30}')",
+        "the CUDA toolkit of the image does not know the GPU for which code is compiled: {names}",
+        "use an image.base with a newer toolkit of torch's CUDA (compute_80 needs CUDA 11, 89 and "
+        "90 need 11.8, 100 and 120 need 12.8); an architecture that CUDA has dropped must be left "
+        "out of TORCH_CUDA_ARCH_LIST or of the package's setup.py",
+    ),
+    cause(
+        "extension",
         r"unable to compile cuda/cpp extensions|mismatches the version that was used to compile"
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"

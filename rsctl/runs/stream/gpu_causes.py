@@ -266,7 +266,16 @@ GPU_USE_CAUSES = (
     ),
     cause(
         NCCL,
-        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
+        r"ncclInvalidUsage|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?invalid "
+        r"(?:usage|argument)",
+        "NCCL refuses a call, or how the ranks are set up",
+        "start as many processes as the world size says, each with a rank and a GPU of its own "
+        "(torch.cuda.set_device with LOCAL_RANK before the first collective); see the lines with "
+        "NCCL WARN (NCCL_DEBUG=INFO in run.env shows more)",
+    ),
+    cause(
+        NCCL,
+        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError"
         r"|\bnccl[A-Z]\w{1,40} failed: unhandled \w+ error"
         r"|unhandled \w{4,8} error\s{1,40}nccl[A-Z]\w{1,30}\("
         r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"

@@ -171,7 +171,8 @@ MPI_CAUSES = (
     cause(
         "ray-worker",
         r"(RayActorError|ActorDiedError|WorkerCrashedError|NodeDiedError|LocalRayletDiedError"
-        r"|OwnerDiedError)\b|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"
+        r"|OwnerDiedError)\b|The (actor died) unexpectedly before"
+        r"|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"
         r"|actor is dead because its (?:owner|worker process) has died|Owner's (node has crashed)"
         r"|[Aa] worker died or was killed while executing|ray\.exceptions\.(OutOfMemoryError)",
         "a process of Ray's was killed or crashed: {names}",
@@ -217,7 +218,9 @@ MPI_CAUSES = (
         r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
         r"([\w.-]{1,253})|(?:ORTE|PRTE|PRRTE) has lost "
         r"communication|srun: error: Node failure on ([\w.-]{1,253})"
-        r"|actor is dead because its node has died()",
+        r"|actor is dead because its node has died()"
+        r"|node with node id: \w{8,64} and (?:ip|address): ([\w.:]{7,60})[^\n]{0,160} has "
+        r"been marked dead",
         "a node was lost: {names}",
         "see that node's log: its machine may have run out of memory, or may have been preempted",
     ),

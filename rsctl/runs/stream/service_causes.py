@@ -103,6 +103,7 @@ SERVICE_CAUSES = (
         r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
         r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
         r"|rateLimitExceeded|userRateLimitExceeded|exceptions\.TooManyRequests: 429"
+        r"|'Code': '(?:Throttling\w{0,20}|SlowDown)'|Please reduce your request rate"
         r"|ErrorCode:(?:ServerBusy|OperationTimedOut)"
         r"|exceptions\.ResourceExhausted: 429 [^\n]{0,200}(?i:rate|per (?:minute|second|user))",
         "a cloud service limits the rate of calls: {names}",
@@ -271,6 +272,20 @@ SERVICE_CAUSES = (
         "a mounted bucket failed: gcsfuse, or a similar program, has ended or got no data: {names}",
         "check that the node has free memory; let fewer processes read at the same time, or set "
         "mode: copy for the input",
+    ),
+    cause(
+        "proxy",
+        r"Tunnel connection failed: (407[^\n'\"]{0,60})",
+        "the proxy on the way to a server wants a login: {names}",
+        "set HTTPS_PROXY in run.env, from a secret, to http://USER:PASSWORD@HOST:PORT, with "
+        "special characters in percent encoding",
+    ),
+    cause(
+        "proxy",
+        r"Tunnel connection failed: (403[^\n'\"]{0,60})",
+        "the proxy on the way to a server does not permit that server: {names}",
+        "let its administrator permit it, name a mirror inside the network (HF_ENDPOINT, "
+        "PIP_INDEX_URL), or bring the files before: inputs, and HF_HUB_OFFLINE=1",
     ),
     cause(
         "proxy",

@@ -367,6 +367,15 @@ def test_a_cause_of_earlier_lines_is_shown_once() -> None:
         ("UnicodeDecodeError: 'ascii' codec can't decode byte 0xe2 in position 0: ordinal not in "
          "range(128)", "locale", "PYTHONUTF8"),
         ("gzip: stdin: not in gzip format", "data-file", "checksum"),
+        # Of lost nodes, limits and proxies; of compilers and NCCL.
+        ("The node with node id: 8f205b1264 and ip: 10.128.0.103 has been marked dead because the "
+         "detector has missed too many heartbeats from it.", "node-lost", "that node's log"),
+        ("{'Error': {'Code': 'SlowDown', 'Message': 'x'}", "throttled", "fewer ranks"),
+        ("OSError('Tunnel connection failed: 407 Proxy Authentication Required')", "proxy", "USER"),
+        ("OSError('Tunnel connection failed: 403 Forbidden')", "proxy", "mirror"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_75'", "extension", "newer toolkit"),
+        ("RuntimeError: NCCL error in: /p/NCCLUtils.hpp:82, invalid argument, NCCL version 2.4.8",
+         "nccl", "world size"),
         # Of programs that copy or bind, of capacity, of Google's network.
         ("CommandException: One or more URLs matched no objects.", "storage-missing", "listing"),
         ("failed to perform copy command due to error: x\nERROR CODE: AuthenticationFailed",
