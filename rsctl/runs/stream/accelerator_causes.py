@@ -1,7 +1,8 @@
-"""Causes of failed jobs on AWS's accelerators and networks: Neuron, aws-ofi-nccl, smddp, and NCCL's
-view of a machine.
+"""Causes of failed jobs on accelerators other than GPUs and on AWS's networks: Neuron, Ascend,
+Gaudi, oneCCL, aws-ofi-nccl, smddp, and NCCL's view of a machine.
 
-Sources: texts of tests/fixtures/real; aws/aws-ofi-nccl; AWS Neuron's guide to its runtime's errors.
+Sources: texts of tests/fixtures/real; aws/aws-ofi-nccl; AWS Neuron's guide to its runtime's errors;
+torch_npu.
 """
 
 from __future__ import annotations
@@ -77,6 +78,30 @@ ACCELERATOR_CAUSES = (
         "remove NCCL_TOPO_FILE and NCCL_GRAPH_FILE from run.env, the image and /etc/nccl.conf; "
         "update NCCL and aws-ofi-nccl, whose file for the machine may be outdated; use all GPUs "
         "of the machine",
+    ),
+    cause(
+        "hccl",
+        r"Failed to initialize the HCC[A-Z] process|IP address and port have been bound already"
+        r"|port \d{1,5} have already been bound",
+        "an earlier program still holds Ascend's devices, or the port of HCCL",
+        "end its processes (`npu-smi info` shows them), and wait some seconds before the next "
+        "start; give two jobs of a machine different ports: HCCL_IF_BASE_PORT in run.env",
+    ),
+    cause(
+        "hccl",
+        r"\b(Getting socket times out)|\b(No rank in the communicator can connect[^\n]{0,40})"
+        r"|Communication_Error_(?!Bind)(\w{1,40})",
+        "a rank did not answer the others through HCCL in time: {names}",
+        "see the logs of all ranks for one that failed or is slower; raise HCCL_CONNECT_TIMEOUT "
+        "for a slow start; the nodes reach each other through HCCL_IF_IP or HCCL_SOCKET_IFNAME",
+    ),
+    cause(
+        "gaudi",
+        r"Device acquire failed|synDeviceAcquire\b[^\n]{0,60} failed",
+        "a process could not get a Gaudi device",
+        "end the processes that hold one (`hl-smi` shows them), start no more ranks than "
+        "HABANA_VISIBLE_DEVICES has devices, and start containers with Habana's runtime; the "
+        "image's version of Synapse must be that of the driver",
     ),
     cause(
         "neuron-device",
@@ -180,6 +205,33 @@ GENERAL_ACCELERATOR_CAUSES = (
         r"[Ee]rror[^\n]{0,120}(?:SMDDP|smddp|smdistributed)|SMDDPError",
         "AWS's library smddp failed",
         "use comm.backend: auto (NCCL), or an image whose smddp is for its PyTorch and CUDA",
+    ),
+    cause(
+        "hccl",
+        r"Error_Invalid_Environment_Variable\(\w{6}\): ([^\n]{1,160})"
+        r"|(?:HCCL|OPS) function error: (\w{0,4}[Hh]ccl\w{1,40}[^\n]{0,20}?)(?:\(|,|$|\n)"
+        r"|HCCL error in: (\S{1,160})",
+        "HCCL, the collectives of Ascend's devices, failed: {names}",
+        "see the lines after it, whose code (EI..., EJ...) and Reason name the cause, and the logs "
+        "of the other ranks; start no more ranks than the machine has devices; ASCEND_GLOBAL_"
+        "LOG_LEVEL=1 in run.env shows more",
+    ),
+    cause(
+        "gaudi",
+        r"synStatus[ =]{1,3}(?:synStatus )?(\d{1,3} ?\[[^\]\n]{1,60}\])"
+        r"|Habana exception raised from (\w{1,60})",
+        "Synapse, the software of Gaudi devices, failed: {names}",
+        "see the first error in the folder of HABANA_LOGS; use an image whose Synapse, PyTorch and "
+        "optimum-habana belong together and to the driver; try a smaller batch",
+    ),
+    cause(
+        "oneccl",
+        r"\|CCL_ERROR\| (\S{1,60} [^\n]{1,160})|oneCCL: ([^\n]{1,160})",
+        "oneCCL, the collectives of Intel's devices, failed: {names}",
+        "where it finds no provider, set FI_PROVIDER=tcp and FI_PROVIDER_PATH, or load the "
+        "variables of oneAPI (setvars.sh); where it does not know the local ranks, set "
+        "CCL_ZE_IPC_EXCHANGE=sockets, or run.launcher: mpi; CCL_WORKER_AFFINITY may name only CPUs "
+        "of the job; CCL_LOG_LEVEL=info shows more",
     ),
     cause(
         "nccl",

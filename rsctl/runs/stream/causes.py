@@ -11,6 +11,7 @@ from rsctl.runs.stream.accelerator_causes import ACCELERATOR_CAUSES, GENERAL_ACC
 from rsctl.runs.stream.cluster_causes import CLUSTER_CAUSES
 from rsctl.runs.stream.container_causes import CONTAINER_CAUSES, GENERAL_CONTAINER_CAUSES
 from rsctl.runs.stream.ends import LOST_PEER
+from rsctl.runs.stream.fetch_causes import FETCH_CAUSES, GENERAL_FETCH_CAUSES
 from rsctl.runs.stream.framework_causes import FRAMEWORK_CAUSES
 from rsctl.runs.stream.general_causes import GENERAL_FRAMEWORK_CAUSES
 from rsctl.runs.stream.gpu_causes import GPU_CAUSES, GPU_USE_CAUSES
@@ -20,6 +21,7 @@ from rsctl.runs.stream.network_causes import NETWORK_CAUSES
 from rsctl.runs.stream.package_causes import BINARY_CAUSES, PACKAGE_CAUSES
 from rsctl.runs.stream.service_causes import GENERAL_SERVICE_CAUSES, SERVICE_CAUSES, cause
 from rsctl.runs.stream.start_causes import COMMAND_CAUSES, SCRIPT_START_CAUSES
+from rsctl.runs.stream.system_causes import GENERAL_SYSTEM_CAUSES
 
 CAUSES = (
     *GPU_CAUSES,
@@ -27,6 +29,7 @@ CAUSES = (
     *NETWORK_CAUSES,
     *ACCELERATOR_CAUSES,
     *GPU_USE_CAUSES,
+    *FETCH_CAUSES,
     *PACKAGE_CAUSES,
     *SCRIPT_START_CAUSES,
     *BINARY_CAUSES,
@@ -40,12 +43,12 @@ CAUSES = (
         r"[Dd]isk quota exceeded|\bEDQUOT\b",
         "the quota of the user or the project on a file system is used up",
         "delete files there, or ask for a larger quota, which may count the files, too (`quota`, "
-        "`lfs quota`); put caches and temporary files elsewhere: HF_HOME, XDG_CACHE_HOME and "
-        "TMPDIR in run.env",
+        "`lfs quota`); put caches and temporary files elsewhere: HF_HOME, XDG_CACHE_HOME, "
+        "TRITON_CACHE_DIR and TMPDIR in run.env",
     ),
     cause(
         "disk",
-        NO_SPACE,
+        rf"{NO_SPACE}|[Ii]nsufficient disk space|there is enough disk space",
         "a disk is full",
         "free disk space, or raise workers.disk",
     ),
@@ -64,6 +67,12 @@ CAUSES = (
         "a port is already in use",
         "let torchrun choose MASTER_PORT, and do not set one in the script; otherwise end the "
         "program that uses it (`ss -ltnp` shows it), such as one that an earlier job left",
+    ),
+    cause(
+        "port",
+        r"failed to bind to[^\n]{0,80}\(errno: 13|\bfailed to bind \(errno: 13",
+        "the job's user may not use a port, as those below 1024 are for root",
+        "let torchrun choose MASTER_PORT, or set one above 1023",
     ),
     *COMMAND_CAUSES,
     cause(
@@ -98,11 +107,14 @@ CAUSES = (
 """In the order in which they are shown, the most specific first."""
 
 GENERAL_CAUSES = (
+    *GENERAL_FETCH_CAUSES,
     *GENERAL_CONTAINER_CAUSES,
     cause(
         "start",
         r"OCI runtime create failed: ([^\n]{1,400})|could not be started: ([^\n]{1,200})"
         r"|(?:crun|runc)(?: \w{1,20} failed)?: ([^\n]{1,300}OCI [^\n]{1,60})"
+        r"|(?m:^)([^\n]{1,300}): OCI (?:permission denied|runtime error)"
+        r"|OCI runtime error: ([^\n]{1,300})"
         r"|Error response from daemon: ([^\n]{1,300})"
         r"|Termination reason: StartError|failed to create (?:containerd|shim) task",
         "the container could not be started: {names}",
@@ -116,6 +128,7 @@ GENERAL_CAUSES = (
         "a rank ended the MPI job: {names}",
         "see the lines that this rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
     ),
+    *GENERAL_SYSTEM_CAUSES,
     *GENERAL_FRAMEWORK_CAUSES,
     cause(
         "json",

@@ -1,16 +1,60 @@
-"""Causes of failed jobs in clusters: Slurm, and the environment of its jobs.
+"""Causes of failed jobs in clusters: schedulers, Kubernetes, the environment of jobs.
 
 Sources: texts of tests/fixtures/real; messages in the code of Slurm.
 """
 
 from __future__ import annotations
 
+from rsctl.runs.stream.memory_causes import LESS_MEMORY
 from rsctl.runs.stream.service_causes import cause
 
+_LIMIT_CAUSES = (
+    cause(
+        "deadline",
+        r"PBS: job killed: ((?:walltime|cput) [^\n]{1,80})"
+        r"|[Jj]ob exceeded (?:its )?(wall(?:time|clock)[^\n]{0,40})"
+        r"|\b(TERM_(?:RUNLIMIT|CPULIMIT|DEADLINE|WINDOW)): job killed"
+        r"|exceeded (hard wallclock) time|execd enforced (h_(?:rt|cpu)) limit"
+        r"|exceeds job hard limit \"(h_(?:rt|cpu))\"",
+        "the scheduler ended the job at its time limit: {names}",
+        "ask for more time, or write checkpoints, and resume from them in a next job",
+    ),
+    cause(
+        "memory",
+        r"PBS: job killed: (p?v?mem [^\n]{1,80})|(Job exceeded a memory resource limit)"
+        r"|\b(TERM_(?:MEMLIMIT|SWAP)): job killed"
+        r"|execd enforced (\w{1,12}(?:mem|rss|data|stack)) limit"
+        r"|exceeds job hard limit \"(\w{1,12}(?:mem|rss))\""
+        r"|Job has gone over (?:cgroup )?(memory limit[^\n]{0,60})",
+        "the scheduler ended the job at its limit of memory: {names}",
+        f"ask for more memory of the node (PBS mem and vmem, LSF -M, Grid Engine h_vmem, HTCondor "
+        f"request_memory), or {LESS_MEMORY}",
+    ),
+    cause(
+        "threads",
+        r"\b(TERM_(?:THREADLIMIT|PROCESSLIMIT)): job killed"
+        r"|PBS: job killed: (ncpus [^\n]{1,80})",
+        "the scheduler ended the job, as it had more threads or processes than it may: {names}",
+        "ask for the CPUs that it uses; OMP_NUM_THREADS, torch.set_num_threads and the number of "
+        "data loader workers bound its threads",
+    ),
+    cause(
+        "signal",
+        r"\b(TERM_(?:(?:FORCE_|REQUEUE_)?(?:OWNER|ADMIN)|PREEMPT|LOAD|EXTERNAL_SIGNAL)): job "
+        r"(?:killed|requeued)|Job deleted at request of (\S{1,100})(?=\n|$)(?!\nMOAB_INFO)",
+        "the job was ended through its scheduler, and did not fail itself: {names}",
+        "ask who ended it: its owner, an administrator, or the scheduler for another job; submit "
+        "again, and resume from a checkpoint",
+    ),
+)
+"""Limits of PBS and Torque, LSF, Grid Engine and HTCondor, in the words of these schedulers."""
+
 PLATFORM_CAUSES = (
+    *_LIMIT_CAUSES,
     cause(
         "slurm-step",
-        r"slurmstepd: error: \*\*\* [^\n]{1,160} CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*",
+        r"slurmstepd: error: \*\*\* [^\n]{1,160} CANCELLED AT \S{1,30} DUE TO "
+        r"(?!TASK FAILURE)([A-Z ]{1,40}?)(?: ?\*|, )",
         "Slurm ended the job: {names}",
         "after TIME LIMIT raise limits.timeout; after PREEMPTION, JOB REQUEUE or NODE FAILURE "
         "submit again, or set limits.retries",
@@ -50,6 +94,45 @@ SETUP_CAUSES = (
 )
 """Errors that explain why a module or a program is missing later."""
 
+POD_CAUSES = (
+    cause(
+        "evicted",
+        r"[Nn]ode was low on resource: ([\w-]{1,40})|The node had condition: \[(\w{1,40})\]"
+        r"|([Pp]od ephemeral local storage usage exceeds[^\n]{0,80})|"
+        r"([Cc]ontainer \S{1,80} exceeded "
+        r"its local ephemeral storage limit[^\n]{0,40})|([Uu]sage of EmptyDir volume[^\n]{1,80} "
+        r"exceeds the limit[^\n]{0,40})",
+        "Kubernetes evicted the pod, as it or its node used up memory or disk: {names}",
+        "request as much memory and ephemeral-storage as the job uses; write checkpoints, caches "
+        "and data to a volume or a bucket, as the container's own folders, emptyDir and logs "
+        "count as ephemeral storage",
+    ),
+    cause(
+        "pod-pending",
+        r"(\d{1,6}/\d{1,6} nodes are available: [^\n]{1,200})"
+        r"|(requested number of devices unavailable for [^\n]{1,120})",
+        "Kubernetes has no node for the pod: {names}",
+        "compare the request with `kubectl describe node`: GPUs that other pods hold or that "
+        "failed do not count; add the tolerations and labels that the nodes of GPUs want",
+    ),
+    cause(
+        "mount",
+        r"MountVolume\.\w{1,20} failed for volume ([^\n]{1,200})"
+        r"|Unable to attach or mount volumes: "
+        r"([^\n]{1,160})",
+        "Kubernetes could not mount a volume of the pod: {names}",
+        "`kubectl describe pod` has the reason: a claim, secret or config map that does not "
+        "exist, a disk that another node holds, or a file server that does not answer",
+    ),
+    cause(
+        "deadline",
+        r"(was active on the node|was active) longer than (?:the )?specified deadline",
+        "Kubernetes ended the job at its time limit",
+        "raise activeDeadlineSeconds, and resume from a checkpoint",
+    ),
+)
+"""Events of Kubernetes about a pod."""
+
 _CONTROLLER = (
     r"Unable to contact|Communication|Message |Socket timed|Slurm (?:backup|internal|daemon)"
     r"|Connection|Incompatible version|Controller|Insane|Read would|Unexpected m|Header|Rate limit"
@@ -66,6 +149,7 @@ _LATER = (
 """How texts begin that say nothing about the request: the controller, and resources in use."""
 
 CLUSTER_CAUSES = (
+    *POD_CAUSES,
     cause(
         "slurm-credential",
         r"([Mm]unge (?:en|de)code failed[^\n]{0,100})|(?:[Ii]f munged is up, restart)()"
@@ -91,7 +175,7 @@ CLUSTER_CAUSES = (
     ),
     cause(
         "slurm-step",
-        r"CANCELLED AT \S{1,30} DUE TO ([A-Z ]{1,40}?) ?\*"
+        r"CANCELLED AT \S{1,30} DUE TO (?!TASK FAILURE)([A-Z ]{1,40}?)(?: ?\*|, )"
         r"|srun: error: Unable to (?:create step|confirm allocation)[^\n:]{0,40}: ([^\n]{1,100})"
         r"|srun: error: (Only allocated \d{1,6} nodes asked for \d{1,6})",
         "Slurm ended the job or started no step of it: {names}",
@@ -167,6 +251,13 @@ def _said_by_slurm(words: str, programs: str = "srun|sbatch|salloc|slurmstepd") 
 
 
 GENERAL_CLUSTER_CAUSES = (
+    cause(
+        "slurm-step",
+        r"CANCELLED AT \S{1,30} DUE TO (TASK FAILURE)",
+        "a task of the step failed, and srun ended the others (--kill-on-bad-exit): {names}",
+        "see the first error in the logs of all tasks, above all of the task that ended first; "
+        "`sacct -j` shows their exit codes",
+    ),
     cause(
         "mpi-pmi",
         _said_by_slurm(r"mpi/pmi|PMK_KVS|kvs_|pmi2|PMI1"),

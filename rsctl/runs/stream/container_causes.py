@@ -49,7 +49,7 @@ CONTAINER_CAUSES = (
     ),
     cause(
         "gpu-container",
-        r"(?:unresolvable|failed to inject|failed to resolve|inject) CDI devices?[^\n]{0,60}"
+        r"(?:unresolvable|inject|resolve|stat|setting up) CDI (?:host )?devices?"
         r"|nvidia-container-runtime[^\n]{0,20}: find runc path"
         r"|create NVIDIA Container Runtime: error"
         r"|stat /dev/nvidia\w{0,20}: no such file|adding custom device \"/dev/nvidia"
@@ -57,7 +57,8 @@ CONTAINER_CAUSES = (
         "the container engine cannot give a container the machine's GPUs",
         "install NVIDIA's driver and the nvidia-container-toolkit on the machine, configure the "
         "engine (`nvidia-ctk runtime configure`, for podman `nvidia-ctk cdi generate`), and "
-        "restart it; exclude a node whose GPUs are missing",
+        "restart it; after a new driver, generate CDI's file again; exclude a node whose GPUs are "
+        "missing",
     ),
     cause(
         "user-namespaces",
@@ -187,7 +188,7 @@ CONTAINER_CAUSES = (
         r"(?![\s\S]{0,600}(?:failed to execute: |Command not found: nvidia))"
         r"|(?:pyxis|enroot)[^\n]{0,60}\[ERROR\] ([^\n]{1,160})"
         r"|error: pyxis: (couldn't (?!start)[^\n]{1,160})"
-        r"|FATAL:\s{1,4}(?!stat )([^\n]{1,400})",
+        r"|(?<!modprobe: )FATAL:\s{1,4}(?!stat )([^\n]{1,400})",
         "the node could not start the container: {names}",
         "see the lines of enroot or apptainer above: a hook of the node, an image that cannot be "
         "pulled or unpacked, a full disk (ENROOT_CACHE_PATH), or a mount that does not exist",
@@ -198,7 +199,10 @@ CONTAINER_CAUSES = (
 
 def _not_created(words: str) -> str:
     """The pattern of an OCI runtime's refusal with one of these words."""
-    return rf"OCI runtime \w{{4,8}} failed: (?=[^\n]{{0,400}}(?:{words}))([^\n]{{1,400}})"
+    return (
+        r"(?:OCI runtime \w{4,8} failed|Error: (?:OCI [a-z ]{5,40}: )?(?:crun|runc)): "
+        rf"(?=[^\n]{{0,400}}(?:{words}))([^\n]{{1,400}})"
+    )
 
 
 GENERAL_CONTAINER_CAUSES = (

@@ -69,7 +69,7 @@ DATA_CAUSES = (
         r"|Parquet magic bytes not found()|(No valid stream found|moov atom not found"
         r"|cannot find video stream with wanted index)"
         r"|lmdb\.\w{0,20}Corrupted\w{0,10}()|Invalid bit width"
-        r"|UnicodeDecodeError(?:'>)?: ([^\n]{1,120})|IncompleteReadError"
+        r"|UnicodeDecodeError(?:'>)?: (?!'ascii')([^\n]{1,120})|IncompleteReadError"
         r"|(Consistency check failed: [^\n]{1,80})"
         r"|(?:Unable to|Can't) (?:synchronously )?(?:open (?:file|object)|read data) "
         r"\(([^\n]{1,100})"

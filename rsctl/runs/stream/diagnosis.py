@@ -13,7 +13,7 @@ from rsctl.runs.stream.advice import advised, find_advice
 from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES
 from rsctl.runs.stream.cluster_causes import PLATFORM_CAUSES, SETUP_CAUSES
 from rsctl.runs.stream.end_causes import REPORT_CAUSES, SIGNAL_CAUSES, first_report
-from rsctl.runs.stream.ends import Killer
+from rsctl.runs.stream.ends import LOST_PEER, Killer
 from rsctl.runs.stream.exception_kinds import (
     EXCEPTION_KINDS,
     IMPORT_KIND,
@@ -49,14 +49,24 @@ _RETRIED = re.compile(
 )
 """A request that failed and was made again: if the last one fails too, it raises an exception."""
 _EFFECTS = frozenset(
-    {NCCL, DATA_WORKER, "container-start", "gpu-start", "mpi-call", "mpi-daemons", "pipe"}
+    {
+        NCCL,
+        LOST_PEER,
+        DATA_WORKER,
+        "container-start",
+        "gpu-start",
+        "mpi-call",
+        "mpi-daemons",
+        "pipe",
+    }
     | {"ray-worker"}
 )
 _SPAWNED = r"ProcessRaisedException: [^\n]{0,80}following error:?$"
 """The report on a process of torch.multiprocessing, if its own traceback is missing."""
 
 _VAGUE = re.compile(
-    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|CalledProcessError|ChildFailedError|SystemExit|ProcessExitedException"
+    rf"(?:[\w.]{{0,100}}\.)?(?:{_SPAWNED}|CalledProcessError|ChildFailedError|SystemExit"
+    rf"|ProcessExitedException"
     r"|TrainingFailedError|TuneError|TypeError: RayTaskError\.|DistBackendError"
     r"|AcceleratorError|DatasetGenerationError|CancelledError|[^\n]{0,200}ExecuteUserScriptError"
     r"|RuntimeError: The following operation failed in the TorchScript interpreter"
@@ -97,13 +107,18 @@ _LINK = frozenset(
     | {"service-unavailable", "hub-limit"}
 )
 _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
-    "network": _LINK | {"cloud-call"},
-    "connection-lost": _LINK | {"network"},
+    "network": _LINK | {"cloud-call", "download", "git", "requirements"},
+    "certificate": frozenset({"clock", "download", "git", "requirements"}),
+    "connection-lost": _LINK | {"network", "download", "git", "requirements"},
+    LOST_PEER: frozenset({"container-image", "download", "git"}),
+    "ssh-nodes": frozenset({"git"}),
+    "command": frozenset({"container-engine", "git", "gpu-container"}),
+    "gpu-container": frozenset({"driver"}),
     "hub-access": frozenset({"hub-write"}),
     "ray-worker": frozenset({"node-lost"}),
     "tls": frozenset({"certificate", "clock"}),
-    "certificate": frozenset({"clock"}),
-    "credentials-invalid": frozenset({"clock"}),
+    "credentials-invalid": frozenset({"clock", "credentials"}),
+    "container-storage": frozenset({"container-image", "mount"}),
     "storage-denied": frozenset({"credentials"}),
     "checkpoint-mismatch": frozenset({"sharded-tensor"}),
     "collate": frozenset({"checkpoint"}),
@@ -114,13 +129,10 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "file-permission": frozenset({"container-image", "shared-memory-denied"}),
     "mpi-start": frozenset({"mpi-folder", "mpi-pmi"}),
     "mpi-call": frozenset({"mpi-daemons", "mpi-network", "mpi-pmi", "mpi-start", "mpi-version"}),
-    "command": frozenset({"container-engine", "gpu-container"}),
     "container-start": frozenset(
         {"container-image", "container-mount", "container-storage", "container-engine"}
         | {"container-cgroup", "container-network", "user-namespaces"}
     ),
-    "container-storage": frozenset({"container-image"}),
-    "peer": frozenset({"container-image"}),
     "slurm-launch": frozenset({"slurm-credential"}),
     "start-method": frozenset({"pickle"}),
     "slurm-request": frozenset({"slurm-credential"}),
@@ -139,7 +151,8 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "library": frozenset({"gpu-container"}),
     "tensor-shape": frozenset({"checkpoint-mismatch"}),
     "hub-version": frozenset({"module"}),
-    NCCL: frozenset({"gpu-memory"}),
+    "nccl-network": frozenset({"tcpx"}),
+    NCCL: frozenset({"gpu-memory", "tcpx"}),
 }
 """The causes that explain each cause, and replace it."""
 _MISSING = {"module", "command"}

@@ -16,7 +16,8 @@ _MOST_LINES = 200
 _LONGEST_LINE = 4096
 _BEFORE_CODE = (
     r"(?:(?i:exit[ _-]?(?:code|status)|return ?code|status code)s?"
-    r"|(?:[Ee]xited|[Tt]erminated|[Ff]ailed|[Ff]inished|[Dd]ied) with(?: (?:code|status))?"
+    r"|[Nn]on-zero (?:exit )?(?:status|code)(?: of)?|(?:[Ee]xited|[Tt]erminated|[Ff]ailed"
+    r"|[Ff]inished|[Dd]ied) with(?: (?:code|status))?"
     r"|Error) {0,3}[:=]? {0,3}\(?"
 )
 _FIRST_FAILURE = re.compile(
@@ -74,7 +75,12 @@ SIGNAL_CAUSES = (
     ),
     cause(
         "killed",
-        _by_signal(9, "SIGKILL", r"(?m:^Killed$)|: Killed\b|line \d{1,6}: {1,4}\d{1,9} Killed\b"),
+        _by_signal(
+            9,
+            "SIGKILL",
+            r"(?m:^Killed$)|: Killed\b|line \d{1,6}: {1,4}\d{1,9} Killed\b"
+            r"|(?m:^)\[\d{1,3}\] {1,4}(?:[+-] {1,4})?\d{1,9} killed ",
+        ),
         "a process was killed by SIGKILL, most often because the node's memory was exhausted",
         f"compare the node's memory in `rsctl metrics`; {LESS_MEMORY}, and load the model on one "
         "rank of a node at a time, or raise the memory limit",
@@ -93,7 +99,7 @@ REPORT_CAUSES = (
         "script-failed",
         rf"{_BEFORE_CODE}((?!(?:2[6-9]|[3-9]\d)\d\b|0\b|15\b|143\b|130\b|129\b)\d{{1,3}})\b"
         r"|returned (?:a )?non-zero(?: exit status)? ?((?!143\b)\d{0,3})"
-        r"|1 process returned\s{1,3}a non-zero exit code()",
+        r"|1 process returned\s{1,3}a non-zero exit code()|failed with a non-zero exit code()",
         "a launcher says only that a process failed, with exit code: {names}",
         "see that process's own error: above, in the logs of the other replicas, or in its error "
         "file; with torchrun, `record` of torch.distributed.elastic.multiprocessing.errors on the "
@@ -101,17 +107,24 @@ REPORT_CAUSES = (
     ),
     cause(
         "signal",
-        "|".join(
-            _by_signal(number, name, words)
-            for number, name, words in (
-                (15, "SIGTERM", r"(?m:^Terminated$)|: Terminated\b"),
-                (2, "SIGINT", r"(?m:^KeyboardInterrupt$)"),
-                (1, "SIGHUP", r"(?m:^Hangup$)"),
-            )
-        ),
-        "a process was ended by a signal (SIGTERM, SIGINT or SIGHUP) and did not fail itself",
-        "find out who sent it: a user, a time limit, a preemption, a terminal that was closed, or "
-        "the launcher after the failure of another process, whose log then has the reason",
+        _by_signal(1, "SIGHUP", r"(?m:^Hangup$)"),
+        "a process was ended by SIGHUP, as its terminal or connection was closed, and did not fail "
+        "itself",
+        "start it so that it outlives the terminal: with rsctl, by sbatch, or in tmux",
+    ),
+    cause(
+        "signal",
+        _by_signal(2, "SIGINT", r"(?m:^KeyboardInterrupt$)"),
+        "a process was interrupted (SIGINT, as by Ctrl-C), and did not fail itself",
+        "find out who sent it: a user, a notebook or service that stops its programs so, or the "
+        "launcher after the failure of another process, whose log then has the reason",
+    ),
+    cause(
+        "signal",
+        _by_signal(15, "SIGTERM", r"(?m:^Terminated$)|: Terminated\b"),
+        "a process was ended by SIGTERM and did not fail itself",
+        "find out who sent it: a user, a time limit, a preemption, or the launcher after the "
+        "failure of another process, whose log then has the reason",
     ),
     cause(
         "script-failed",
@@ -142,6 +155,13 @@ REPORT_CAUSES = (
         "again",
         "see the log of its last run (`kubectl logs --previous`) and its exit code "
         "(`kubectl describe pod`)",
+    ),
+    cause(
+        "slurm-step",
+        r"\*\*\* (STEP \S{1,30} ON \S{1,100}) CANCELLED AT \S{1,30} \*\*\*",
+        "a step of the job was cancelled: {names}",
+        "see the first error in the logs of its tasks, as srun cancels a step after a task has "
+        "failed; without one, `sacct -j` shows the user that cancelled it",
     ),
     cause(
         "slurm-step",

@@ -30,6 +30,7 @@ _BESIDE = re.compile(
 )
 """How Python announces an exception that does not end the program."""
 
+_RULE = re.compile(r"(?:^|[\s:>])-{60,80}$")
 _OF_RANK = re.compile(r"\[rank\d{1,6}\]: ?(?=Traceback \(most recent call last\))")
 _OF_ANOTHER = frozenset(
     {NCCL, "distributed", "peer", "pipe", "rendezvous", "rendezvous-lost", "signal", "timeout"}
@@ -64,13 +65,21 @@ def _last_failure(kept: list[str]) -> list[str]:
             kept = before
             starts.pop()
     if not starts:
-        return kept[-_PLAIN_LINES:]
+        return _plain_end(kept)
     while len(starts) > 1 and not is_complete(kept[starts[-1] :]):
         starts.pop()  # a rank that was ended while it wrote
     if starts[-1] and not is_complete(kept[starts[-1] :]):
         starts[-1] = max(0, starts[-1] - _PLAIN_LINES)
     block = kept[_first_of_chain(kept, starts) :]
     return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def _plain_end(kept: list[str]) -> list[str]:
+    """The last lines; if they begin inside a message that MPI puts between two rules, all of it."""
+    start = max(0, len(kept) - _PLAIN_LINES)
+    rules = [i for i in range(max(0, len(kept) - _MAX_LINES), len(kept)) if _RULE.search(kept[i])]
+    inside = sum(i >= start for i in rules) % 2 == 1
+    return kept[max([i for i in rules if i < start], default=start) if inside else start :]
 
 
 def _beside(kept: list[str], starts: list[int]) -> int:

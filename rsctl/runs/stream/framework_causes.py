@@ -40,12 +40,22 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "extension",
+        r"nvcc fatal {1,4}: (Unsupported gpu architecture '[^'\n]{1,30}')",
+        "the CUDA toolkit of the image does not know the GPU for which code is compiled: {names}",
+        "use an image.base with a newer toolkit of torch's CUDA (compute_80 needs CUDA 11, 89 and "
+        "90 need 11.8, 100 and 120 need 12.8); an architecture that CUDA has dropped must be left "
+        "out of TORCH_CUDA_ARCH_LIST or of the package's setup.py",
+    ),
+    cause(
+        "extension",
         r"unable to compile cuda/cpp extensions|mismatches the version that was used to compile"
         r"|CUDA_HOME (?:environment variable is not set|does not exist)"
         r"|Error building extension '(\w{1,60})'|Ninja is required to load"
         r"|Command '\['ninja'[^\n]{0,40}returned non-zero|Failed to find C compiler"
         r"|Command '\['(?:which|where)', '(?:cl|(?:c|g|clang)\+\+|gcc|nvcc)'"
         r"|Command '\[?'?(?:[\w./-]{0,100}/)?((?:g|c|clang)\+\+|gcc|clang|nvcc)['\s]"
+        r"|error: command '(?:[\w./-]{0,100}/)?((?:\w{1,30}-)*(?:gcc|[cg]\+\+|clang|nvcc"
+        r"|cc))' failed"
         r"|ninja: build stopped|nvlink error|collect2: error"
         r"|fatal error: ((?!Python\.h)[\w./]{1,80}\.(?:h|cuh|hpp)): No such file"
         r"|(nvcc fatal[^\n]{1,120})",
@@ -388,7 +398,7 @@ FRAMEWORK_CAUSES = (
     cause(
         "grpc-peer",
         r"Additional GRPC error information from remote target|grpc[\w.]{0,40}[^\n]{0,80}"
-        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|UnavailableError(?:: |'>, )"
+        r"(?:DEADLINE_EXCEEDED|UNAVAILABLE)|(?<!Credential)UnavailableError(?:: |'>, )"
         r"|rendezvous\.cc:\d{1,5}\] This "
         r"thread "
         r"has been waiting|Failed to meet rendezvous '|Failed to connect to remote server at "

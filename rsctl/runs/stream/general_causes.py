@@ -170,7 +170,10 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'"
         r"|FileNotFoundError: (?!\[Errno)(?=[^\n]{0,200}(?:not (?:exist|found|find)|[Nn]o "
         r"|[Mm]issing))"
-        r"([^\n]{1,200})",
+        r"([^\n]{1,200})"
+        r"|(?m:^)(?:/\S{1,40}/)?(?:cp|mv|ls|cat|tar|rm|chmod|unzip|gzip"
+        r"|rsync): (?:[^\n]{0,80}?['\u2018 ])??"
+        r"([/.~\w][^'\u2019\n:]{1,200})['\u2019]?: (?:Cannot \w{1,8}: )?No such file or directory",
         "a file, or a program, does not exist in the job: {names}",
         "use the paths of inputs and outputs, or one relative to image.source, and check that "
         ".dockerignore does not exclude it; add a program to the image (image.apt)",
@@ -222,7 +225,8 @@ GENERAL_FRAMEWORK_CAUSES = (
         r"|resource not mapped"
         r"|resource already|peer access (?:is already|has not)|cannot set while|[^\n]{0,20}mapped"
         r"|device not ready|previous launch)[^\n]{0,80})"
-        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?:BAD_PARAM|INVALID_VALUE|NOT_SUPPORTED|MATRIX_TYPE"
+        r"|(CU(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_(?:BAD_PARAM|INVALID_VALUE|NOT_SUPPORTED"
+        r"|MATRIX_TYPE"
         r"|DEPRECATED|NOT_IMPLEMENTED)\w{0,40}|CUFFT_(?:INVALID|NOT)_[A-Z]{4,12})",
         "a call of CUDA or of its libraries got sizes, types or handles that it does not take: "
         "{names}",
@@ -292,8 +296,19 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "package-system",
+        r"(?:NO_PUBKEY|(?:EXP|REV)KEYSIG|BADSIG|KEYEXPIRED) (\w{8,40})"
+        r"|(invalid signature was encountered)|(?:Release file|The repository) ([^\n]{1,200}? "
+        r"(?:is not (?:valid yet|signed)|expired|no longer has a Release file))",
+        "apt does not accept the signature, or the age, of a repository: {names}",
+        "install its key of today (for NVIDIA's repositories the package cuda-keyring), or remove "
+        "the repository from the image; check the machine's clock; where all repositories have "
+        "invalid signatures, its disk is full or its docker is older than the image's system",
+    ),
+    cause(
+        "package-system",
         r"(?m:^)E: ((?:Unable to|Could not|The repository|Failed to|Package|Version|Sub-process"
-        r"|Some index|Release file|Malformed|The (?:method|package|list)|You don't|Invalid)"
+        r"|Some index|dpkg was|Release file|Malformed|The (?:method|package|list)|You don't"
+        r"|Invalid)"
         r"[^\n]{1,160})",
         "apt could not install a package: {names}",
         "correct its name for the image's system, and run apt-get update before; check the "

@@ -36,7 +36,7 @@ GPU_CAUSES = (
     ),
     cause(
         "gpu-memory",
-        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError"
+        r"(?:CUDA|HIP|NPU|XPU|MUSA|MLU|MPS backend) out of memory|torch\.OutOfMemoryError"
         r"|(?:CU(?:BLAS|DNN|SOLVER|SPARSE)|HIPBLAS)_STATUS_ALLOC_FAILED|CUFFT_ALLOC_FAILED"
         r"|CUDNN_STATUS_\w{1,30}DEVICE_ALLOCATION_FAILED"
         r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
@@ -113,8 +113,15 @@ GPU_CAUSES = (
         "whose torch, CUDA and cuDNN support the GPU; on one machine alone it is its GPU or driver",
     ),
     cause(
+        "gpu-state",
+        r"HSA_STATUS_ERROR_OUT_OF_RESOURCES",
+        "ROCm's runtime got no memory, queue or event of an AMD GPU, or of its driver",
+        "let fewer processes use the GPU, with a smaller batch; the user needs the groups render "
+        "and video; exclude a node on which `rocminfo` alone fails so",
+    ),
+    cause(
         "gpu-fault",
-        r"aborting with error : (HSA_STATUS_ERROR_(?!INVALID_(?:ISA|CODE))\w{1,40})"
+        r"aborting with error : (HSA_STATUS_ERROR_(?!INVALID_(?:ISA|CODE)|OUT_OF_RES)\w{1,40})"
         r"|(HSA_STATUS_ERROR_(?:EXCEPTION|MEMORY\w{1,30}|ILLEGAL\w{1,30}|ABORTED))"
         r"|(HW Exception by GPU node[^\n]{0,80})",
         "a kernel on an AMD GPU failed: {names}",
@@ -196,7 +203,7 @@ GPU_CAUSES = (
     ),
     cause(
         "driver",
-        r"Driver/library version mismatch",
+        r"[Dd]river/library version mismatch",
         "the machine's driver was updated, and its kernel module is still the old one",
         "reboot the machine, or load the module again (rmmod nvidia, modprobe nvidia); until then, "
         "use other nodes",
@@ -259,7 +266,16 @@ GPU_USE_CAUSES = (
     ),
     cause(
         NCCL,
-        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
+        r"ncclInvalidUsage|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?invalid "
+        r"(?:usage|argument)",
+        "NCCL refuses a call, or how the ranks are set up",
+        "start as many processes as the world size says, each with a rank and a GPU of its own "
+        "(torch.cuda.set_device with LOCAL_RANK before the first collective); see the lines with "
+        "NCCL WARN (NCCL_DEBUG=INFO in run.env shows more)",
+    ),
+    cause(
+        NCCL,
+        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError"
         r"|\bnccl[A-Z]\w{1,40} failed: unhandled \w+ error"
         r"|unhandled \w{4,8} error\s{1,40}nccl[A-Z]\w{1,30}\("
         r"|(?:R|N)CCL (?:[Ee]rror(?:: | in:? | \d)|operation )[^\n]{0,300}?(?:unhandled \w+ error"
@@ -282,7 +298,7 @@ GPU_USE_CAUSES = (
     ),
     cause(
         "no-gpu",
-        r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!"
+        r"Found no NVIDIA driver|No (?:CUDA|HIP|XPU) GPUs are available|no GPUs found!"
         r"|no CUDA-capable device is detected|No supported gpu backend found"
         r"|[Mm]ixed precision[^\n]{0,160} can only be used on CUDA"
         r"|backend failed to initialize: (?!TPU)"
@@ -291,6 +307,37 @@ GPU_USE_CAUSES = (
         "the script requires a GPU and finds none",
         "request one with workers.accelerator, or let the script run without a GPU; on a node that "
         "has one, torch in the image may be a CPU build, or built for a newer driver",
+    ),
+    cause(
+        "gpu-container",
+        r"nvidia-container-cli: device error: ([^\n:]{1,80}: unknown device)",
+        "the container asks for a GPU that the machine does not have: {names}",
+        "ask for a number or UUID of `nvidia-smi -L` on the machine (NVIDIA_VISIBLE_DEVICES, "
+        "docker --gpus); a number that worked before is a GPU that was lost: exclude the node",
+    ),
+    cause(
+        "gpu-container",
+        r"nvidia-container-cli: mount error: file creation failed: (\S{1,300}): file exists",
+        "the image contains files of a GPU's driver, in whose place the engine mounts the "
+        "machine's: {names}",
+        "remove the driver (libcuda, libnvidia-*) from the image: an image that was committed "
+        "from a container with GPUs has empty files of these names",
+    ),
+    cause(
+        "gpu-container",
+        r"Failed to initialize NVML: (Unknown Error)",
+        "the container has lost its access to the GPUs: {names}",
+        "start the container again; `systemctl daemon-reload` on the machine takes the devices "
+        "away from running containers: name the devices (docker --device /dev/nvidia0 ...), let "
+        "the engine use CDI, or set its cgroup driver to cgroupfs",
+    ),
+    cause(
+        "gpu-container",
+        r"(?:NVML: |NVMLError_?\w{0,40}: )(Insufficient Permissions|GPU access blocked[^\n]{0,60})",
+        "the job's user, or its container, may not open the devices of the GPUs: {names}",
+        "give the user the group that owns /dev/nvidia* (`ls -l /dev/nvidia*`; usually video or "
+        "render), also in the container (docker --group-add); on Slurm ask for the GPU, as its "
+        "cgroup forbids all others",
     ),
     cause(
         "gpu-container",

@@ -83,12 +83,14 @@ MEMORY_CAUSES = (
     ),
     cause(
         "memory",
-        r"(?m:^)(?![^\n]{0,300}(?:NET/OFI|\bibv_|(?i:\bib |infiniband|rdma|mlx\d|verbs)))"
+        r"(?m:^)(?![^\n]{0,300}(?:NET/OFI|static TLS|UCX  |\bibv_|(?i:\bib |infiniband|rdma|mlx\d"
+        r"|verbs)))"
         rf"[^\n]*?(?:{NO_MEMORY})"
         r"|OOM when allocating tensor(?![^\n]{0,300}(?i:device:gpu))"
         r"|killed due to memory pressure|Task was killed due to the node running low on memory"
         r"|ran out[ -]of[ -]memory and exited|oom[_-]kill event|(?:OOM|out of memory) ?[Kk]illed"
         r"|(?:Out of memory|[Mm]emory cgroup out of memory): Killed? process"
+        r"|slurmstepd: error: Exceeded job memory limit"
         r"|srun: error: \S{1,100}: tasks? [\d,-]{1,60}: Out Of Memory",
         "the node ran out of memory",
         f"{LESS_MEMORY}, or raise the memory limit",

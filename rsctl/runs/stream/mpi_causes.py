@@ -44,11 +44,12 @@ MPI_CAUSES = (
         "mpi-command",
         r"(?:was unable to (?:launch|start|find)|could not (?:access or execute|find)) (?:the "
         r"specified (?:application|executable)|an executable)"
-        r"(?:[\s\S]{0,400}?(?:Executable|File|file or folder|Application name): ?(\S{1,200}))?"
+        r"(?:[\s\S]{0,700}?(?:Executable|File|file or folder|Application name): ?(\S{1,200}))?"
         r"|execvp error on file (\S{1,200})|HYDU_create_process[^\n]{0,120}execvp[^\n]{0,20}error()"
         r"|could not change to (?:the )?(?:working )?directory[^\n]{0,20}?:? ?(/\S{0,200})",
         "a node does not have the program or folder that mpirun starts: {names}",
-        "give the program's full path; it and the folder must exist on all nodes, as in an image "
+        "give the program's full path, and a script after its interpreter (python SCRIPT); it "
+        "and the folder must exist on all nodes, as in an image "
         "or on a file system that all nodes share",
     ),
     cause(
@@ -92,6 +93,7 @@ MPI_CAUSES = (
         "ssh-nodes",
         r"ssh: connect to host (\S{1,100}) port \d{1,5}: (?:Connection|No route|Operation)"
         r"|ssh: Could not resolve hostname (\S{1,100}):|Host key verification failed"
+        r"|REMOTE HOST IDENTIFICATION HAS CHANGED|kex_exchange_identification"
         r"|Permission denied \(publickey|host=(\S{1,100}) was not reachable via ssh"
         r"|Command \W{1,3}(?:ssh|pdsh|scp) ([^'\n]{0,160})[^\n]{0,20} returned non-zero",
         "a launcher could not log in to another node by ssh: {names}",
@@ -169,7 +171,8 @@ MPI_CAUSES = (
     cause(
         "ray-worker",
         r"(RayActorError|ActorDiedError|WorkerCrashedError|NodeDiedError|LocalRayletDiedError"
-        r"|OwnerDiedError)\b|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"
+        r"|OwnerDiedError)\b|The (actor died) unexpectedly before"
+        r"|Worker exit type: (SYSTEM_ERROR|NODE_OUT_OF_MEMORY|NODE_DIED)"
         r"|actor is dead because its (?:owner|worker process) has died|Owner's (node has crashed)"
         r"|[Aa] worker died or was killed while executing|ray\.exceptions\.(OutOfMemoryError)",
         "a process of Ray's was killed or crashed: {names}",
@@ -215,7 +218,9 @@ MPI_CAUSES = (
         r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
         r"([\w.-]{1,253})|(?:ORTE|PRTE|PRRTE) has lost "
         r"communication|srun: error: Node failure on ([\w.-]{1,253})"
-        r"|actor is dead because its node has died()",
+        r"|actor is dead because its node has died()"
+        r"|node with node id: \w{8,64} and (?:ip|address): ([\w.:]{7,60})[^\n]{0,160} has "
+        r"been marked dead",
         "a node was lost: {names}",
         "see that node's log: its machine may have run out of memory, or may have been preempted",
     ),

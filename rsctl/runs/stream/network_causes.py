@@ -20,6 +20,17 @@ _RANK_VARIABLE = r"((?:LOCAL_|NODE_)?RANK|(?:LOCAL_)?WORLD_SIZE|MASTER_(?:ADDR|P
 
 NETWORK_CAUSES = (
     cause(
+        "tcpx",
+        r"NET/(?:GPUDirectTCPX|Fas[Tt]rak)\b[^\n]{0,40}?((?:[Ff]ailed|connect\(\)|[Uu]nable)"
+        r"[^\n]{1,120})|tcpx\w{1,40}\([^\n]{0,80}NCCL WARN ([^\n]{0,80}ctrl timeout)"
+        r"|fastrak_gpumem_manager\.cc:\d{1,5}\] (Number of GPUs[^\n]{1,120})",
+        "GPUDirect-TCPX or TCPXO, Google's network for NCCL, failed: {names}",
+        "its daemon must run on each node before the ranks, privileged and in the host's network, "
+        "in the version that belongs to the plugin, and NCCL must be the plugin's, not the one of "
+        "pip (LD_LIBRARY_PATH); only the networks of the GPUs may be attached, so that each GPU "
+        "finds its device",
+    ),
+    cause(
         "timeout",
         r"[Cc]aught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for"
         r"|watchdog got stuck for \d+"
@@ -65,7 +76,9 @@ NETWORK_CAUSES = (
         r"ValueError: host not found: (?:Name or service|Temporary|nodename)[^\n]{0,60}"
         r"|(?:TCPStore\(|_rendezvous_handler"
         r"|init_process_group)[^\n]{0,200}\n(?:[^\n]{0,200}\n){0,4}"
-        r"[^\n]{0,60}gaierror: ",
+        r"[^\n]{0,60}gaierror: "
+        r"|(?m:^)(?!\[W)[^\n]{0,300}network addresses of \([^)\n]{1,120}\) could "
+        r"not be retrieved \(gai error",
         "a rank cannot resolve the name of the chief (MASTER_ADDR)",
         "let rsctl set MASTER_ADDR; a name in run.env must be resolvable on all nodes, otherwise "
         "use an address",
@@ -186,6 +199,17 @@ NETWORK_CAUSES = (
         r"|IBV_WC_(?!SUCCESS)\w{1,40}ERR|(Ib failure: [^\n)]{1,60})",
         "NCCL, or another library, failed on InfiniBand or RoCE: {names}",
         FABRIC_REMEDY,
+    ),
+    cause(
+        "ucx",
+        r"UCX {1,2}ERROR +([^\n]{1,160}?(?:Cannot allocate memory|No space left"
+        r"|Resource temporarily)"
+        r"[^\n]{0,60})",
+        "UCX, the transport of MPI, could not take more memory or queues for the network device: "
+        "{names}",
+        "raise the limits of locked memory (ulimit -l unlimited) and of mappings (sysctl "
+        "vm.max_map_count) on the nodes, start fewer ranks on each, or set UCX_TLS=ud,sm,self or "
+        "tcp,sm,self, which need fewer queues",
     ),
     cause(
         "ucx",

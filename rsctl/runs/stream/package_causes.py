@@ -11,6 +11,8 @@ _CUDA_LIBRARY = (
     r"|nvToolsExt|nccl(?!-)|bitsandbytes)(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
 )
 
+_NOT_OPENED = r": cannot open shared object file"
+
 PACKAGE_CAUSES = (
     cause(
         "module",
@@ -73,6 +75,75 @@ PACKAGE_CAUSES = (
         "required CUDA version",
     ),
     cause(
+        "gpu-container",
+        rf"(?<![\w.+-])(lib(?:cuda|nvidia-[\w-]{{1,30}}|nvcuvid"
+        rf"|nvoptix)\.so[\w.]{{0,20}}){_NOT_OPENED}",
+        "a library of the GPU's driver is not in the container: {names}",
+        "it comes with the driver of the machine, and not from a package: request a GPU "
+        "(workers.accelerator), or start the container with one (docker --gpus all); for video and "
+        "graphics set NVIDIA_DRIVER_CAPABILITIES=all in run.env",
+    ),
+    cause(
+        "library",
+        rf"(?<![\w.+-])(lib(?:mpi|open-(?:rte|pal)|pmix|prrte|ucp|ucs|uct)[\w+-]{{0,30}}\.so"
+        rf"[\w.]{{0,12}}){_NOT_OPENED}",
+        "a library of MPI is missing: {names}",
+        "install the MPI that the program or mpi4py was built for: libmpi.so.40 is Open MPI "
+        "(image.apt: [libopenmpi3]), libmpi.so.12 MPICH or Intel MPI ([libmpich12]); one outside "
+        "the system's folders needs LD_LIBRARY_PATH in run.env; or build mpi4py again for the "
+        "installed MPI",
+    ),
+    cause(
+        "library",
+        rf"(?<![\w.+-])(lib(?:ibverbs|rdmacm|mlx\d|efa|fabric"
+        rf"|psm2?)[\w+-]{{0,30}}\.so[\w.]{{0,12}})"
+        rf"{_NOT_OPENED}",
+        "a library for InfiniBand, RoCE or EFA is missing: {names}",
+        "add it to the image (image.apt: [libibverbs1, librdmacm1, ibverbs-providers]); libfabric "
+        "and libefa come with the EFA installer",
+    ),
+    cause(
+        "library",
+        r"(Unable to load libhdfs|Can not find the shared library: libhdfs\w{0,9})"
+        r"|root cause for (java\.lang\.NoClassDefFoundError)|(JAVA_HOME is not set)"
+        r"|([Uu]nable to locate a Java Runtime)|(JVM shared library [^\n]{0,60}not found)",
+        "the classes of Hadoop, or Java, were not found: {names}",
+        "install both in the image, and set JAVA_HOME and HADOOP_HOME, ARROW_LIBHDFS_DIR for "
+        "libhdfs, and in all ranks CLASSPATH to the output of `hadoop classpath --glob`; data that "
+        "is not on HDFS needs another path",
+    ),
+    cause(
+        "library",
+        rf"(?<![\w.+-])(libpython[\w.]{{1,20}}){_NOT_OPENED}",
+        "the library of Python itself is missing, or the job's user may not read it: {names}",
+        "install it (image.apt, such as [libpython3.11]), or put the lib folder of that Python in "
+        "LD_LIBRARY_PATH in run.env; a Python below /root only works for root: install it "
+        "elsewhere",
+    ),
+    cause(
+        "binary",
+        rf"(?<![\w.+-])(lib(?:torch|c10)(?:_\w{{1,30}}|audio"
+        rf"|vision)?\.so[\w.]{{0,12}}){_NOT_OPENED}",
+        "an extension needs a library that the installed torch does not have: {names}",
+        "install the build of the extension for this torch; libtorch_cuda and libc10_cuda are "
+        "missing in a CPU build of torch; import torch before the extension",
+    ),
+    cause(
+        "library",
+        r"([\w.+/-]{1,200}): cannot allocate memory in static TLS block",
+        "a library was loaded too late, as its place in each thread's memory (TLS) is taken: "
+        "{names}",
+        "set LD_PRELOAD in run.env to its path, or import the package that brings it first",
+    ),
+    cause(
+        "library",
+        r"([\w.+-]{1,100}): failed to map segment from shared object",
+        "a library cannot be loaded, as its folder forbids programs (noexec) or memory is short: "
+        "{names}",
+        "set TMPDIR in run.env to a folder that is mounted without noexec; otherwise raise the "
+        "limit of memory (ulimit -v)",
+    ),
+    cause(
         "library",
         r"Could not load (libtorchcodec)|(TorchCodec is required for \w{1,40})"
         r"|(Couldn't find appropriate backend to handle uri)",
@@ -83,13 +154,15 @@ PACKAGE_CAUSES = (
     cause(
         "library",
         rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
-        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY}|libnccl-)(lib[\w.+-]{{1,80}}): cannot "
+        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY}|{SMDDP_LIBRARY}|libnccl-|libtorch[._]|libc10)"
+        rf"(lib[\w.+-]{{1,80}}): cannot "
         rf"open "
         r"shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt: libgl1 for libGL, libglib2.0-0 for libgthread and libglib, "
         "ffmpeg for libav*; opencv-python-headless needs no libGL; on target "
-        "process, install it on this machine",
+        "process, install it on this machine; `apt-file search` names the package of other "
+        "libraries",
     ),
     cause(
         "numpy",

@@ -339,13 +339,32 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "file-lock",
-        r"\[Errno 37\] No locks available|flock\([^\n]{0,60}(?:failed|not supported)"
+        r"lmdb\.\w{0,20}Error: ([^\n]{1,200}: (?:No locks available|Function not implemented"
+        r"|Operation not (?:supported|permitted)|Invalid argument|Stale file handle"
+        r"|Input/output error))",
+        "the file system does not give LMDB the lock or the mapped file that it needs: {names}",
+        "copy the data to a local disk of the node (inputs, mode: copy); where nothing writes it, "
+        "lmdb.open(..., readonly=True, lock=False) needs no lock",
+    ),
+    cause(
+        "file-lock",
+        r"No locks available|sqlite3\.OperationalError: (locking protocol|disk I/O error)"
+        r"|flock\([^\n]{0,60}(?:failed|not supported)"
         r"|[Uu]nable to (?:synchronously )?lock file|database is locked"
         r"|[Ff]ile lock '([^'\n]{1,160})' could not be acquired"
         r"|fcntl\.(?:flock|lockf)\([\s\S]{0,400}?OSError: \[Errno (?:5|11|37|38|95)\]",
         "a file system, usually one on the network, does not give a lock: {names}",
         "keep caches and locks on a local disk: HF_HOME, HF_DATASETS_CACHE, TRITON_CACHE_DIR and "
         "TORCHINDUCTOR_CACHE_DIR below /tmp; HDF5_USE_FILE_LOCKING=FALSE for HDF5",
+    ),
+    cause(
+        "temporary-folder",
+        r"AF_UNIX path (?:too long|length cannot exceed[^\n']{0,40}'([^'\n]{1,300}))"
+        r"|path is too long for the Unix domain socket|\"?([^\s\"]{1,200})\"? too long for Unix "
+        r"domain socket",
+        "the path of the folder for temporary files is too long for a socket in it: {names}",
+        "set TMPDIR in run.env to a short path such as /tmp; for Ray RAY_TMPDIR, or "
+        "ray.init(_temp_dir=...)",
     ),
     cause(
         "threads",

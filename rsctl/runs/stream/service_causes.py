@@ -20,16 +20,20 @@ SERVICE_CAUSES = (
         r"|\((?:40[13]|AccessDenied|Forbidden|Unauthorized|AllAccessDisabled)\) when calling the "
         r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload|Complete|Abort)\w{0,30}) operation"
         r"|exceptions\.Forbidden: 403 (\w{3,6} https://storage\.\S{1,160})"
-        r"|AWS Error ACCESS_DENIED during (\w{1,60}) operation",
+        r"|AWS Error ACCESS_DENIED during (\w{1,60}) operation"
+        r"|ErrorCode:(Authorization(?:Failure|\w{0,12}Mismatch)|InsufficientAccountPermissions)",
         "the job's account has no permission for this operation in the bucket: {names}",
-        "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
+        "give it that permission: to the job's service account on Google Cloud, to the role on "
+        "AWS, to the identity on Azure (Storage Blob Data Contributor), whose firewall must let "
+        "it in",
     ),
     cause(
         "storage-missing",
         r"\((?:404|NoSuchKey|NoSuchBucket)\) when calling the (\w{1,60}) operation"
         r"|NoSuchBucket|NoSuchKey|The specified (?:bucket|key) does not exist"
         r"|No such object: (\S{1,200})|Object (\S{1,200}) not found! Either check"
-        r"|404 (?:GET|POST|PUT) https://storage\.googleapis\.com/\S{1,200}",
+        r"|404 (?:GET|POST|PUT) https://storage\.googleapis\.com/\S{1,200}"
+        r"|ErrorCode:(?:Blob|Container|Filesystem|Path|Share|Resource)NotFound",
         "a bucket, or an object in it, does not exist: {names}",
         "correct its name, with the prefix, and check that what writes it has ended",
     ),
@@ -51,10 +55,12 @@ SERVICE_CAUSES = (
         "denied",
         r"Permission '?((?!storage\.)[a-z]\w{1,40}\.\w{1,60}\.\w{1,60})'? denied (?:on|for) "
         r"|is not authorized to perform:? ([a-z][\w-]{1,40}:\w{1,60})"
-        r"|Required '([a-z]\w{1,40}\.\w{1,60}(?:\.\w{1,60})?)' permission for",
+        r"|Required '([a-z]\w{1,40}\.\w{1,60}(?:\.\w{1,60})?)' permission for"
+        r"|does not have authorization to perform action '([\w./]{1,160})'",
         "the job's account has no permission for this: {names}",
         "give it that permission: to the job's service account on Google Cloud "
-        "(roles/aiplatform.user has those of aiplatform), to the role on AWS",
+        "(roles/aiplatform.user has those of aiplatform), to the role on AWS, by a role "
+        "assignment on Azure",
     ),
     cause(
         "hub-access",
@@ -97,6 +103,8 @@ SERVICE_CAUSES = (
         r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
         r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
         r"|rateLimitExceeded|userRateLimitExceeded|exceptions\.TooManyRequests: 429"
+        r"|'Code': '(?:Throttling\w{0,20}|SlowDown)'|Please reduce your request rate"
+        r"|ErrorCode:(?:ServerBusy|OperationTimedOut)"
         r"|exceptions\.ResourceExhausted: 429 [^\n]{0,200}(?i:rate|per (?:minute|second|user))",
         "a cloud service limits the rate of calls: {names}",
         "let fewer ranks call it, with increasing pauses (botocore: AWS_RETRY_MODE=adaptive)",
@@ -119,9 +127,21 @@ SERVICE_CAUSES = (
     ),
     cause(
         "credentials",
+        r"GSS initiate failed|(Failed to find any Kerberos \w{1,20})"
+        r"|(SIMPLE authentication is not enabled)|(Client cannot authenticate via:[^\n]{1,60})"
+        r"|(?m:^)(kinit: [^\n]{1,120})",
+        "Hadoop wants a Kerberos ticket that the job does not have or use: {names}",
+        "obtain one before the script (`kinit -kt KEYTAB PRINCIPAL` in run.command), renew it "
+        "while the job runs, and let KRB5CCNAME and HADOOP_CONF_DIR name it and the cluster's "
+        "configuration in all ranks",
+    ),
+    cause(
+        "credentials",
         r"Unable to locate (?:credentials|authorization token)|NoCredentialsError"
         r"|Your default credentials were not found"
-        r"|Could not automatically determine credentials|[Aa]nonymous caller does not have",
+        r"|Could not automatically determine credentials|[Aa]nonymous caller does not have"
+        r"|Failed to retrieve http://metadata\.google"
+        r"|CredentialUnavailableError|Credential failed to retrieve a token",
         "the job has no credentials for a cloud service",
         "on that cloud, a job uses the credentials of its service account or role; elsewhere, "
         "provide them as secrets in run.env",
@@ -138,6 +158,7 @@ SERVICE_CAUSES = (
         "credentials-invalid",
         r"ExpiredToken|InvalidClientTokenId|UnrecognizedClientException|SignatureDoesNotMatch"
         r"|\(InvalidToken\) when calling|exceptions\.Unauth(?:orized|enticated): 401"
+        r"|ErrorCode:(?:AuthenticationFailed|InvalidAuthenticationInfo)"
         r"|InvalidAccessKeyId|RequestTimeTooSkewed|security token included in the request is"
         r"|\(400\) when calling the [Hh]ead[Oo]bject"
         r"|RefreshError|invalid_grant|Token has been expired or revoked"
@@ -148,7 +169,8 @@ SERVICE_CAUSES = (
     ),
     cause(
         "certificate",
-        r"CERTIFICATE_VERIFY_FAILED|x509: certificate signed by unknown authority",
+        r"CERTIFICATE_VERIFY_FAILED|x509: certificate signed by unknown authority"
+        r"|server certificate verification failed|SSL certificate problem: ",
         "a server's certificate is not trusted",
         "add the certificate of your network's proxy to the image, and set REQUESTS_CA_BUNDLE and "
         "SSL_CERT_FILE in run.env",
@@ -164,6 +186,13 @@ SERVICE_CAUSES = (
     ),
     cause(
         "service-unavailable",
+        r"Internal error occurred for the current attempt|InternalServerError: We encountered",
+        "the platform itself failed, before or while it ran the job",
+        "submit again, also in another region or with another machine type; if each start ends so, "
+        "reduce the job to its image and a short command, and give the platform's support its name",
+    ),
+    cause(
+        "service-unavailable",
         r"(?<!\d)50[0234],? (?:Server Error|Service Unavailable|Bad Gateway|Gateway Time-?out"
         r"|Internal Server Error|(?:GET|POST|PUT) https)"
         r"|too many 5\d\d error responses"
@@ -175,9 +204,23 @@ SERVICE_CAUSES = (
     ),
     cause(
         "file-system",
-        r"\[Errno 5\] Input/output error|Stale file handle|\[Errno 116\]",
-        "a file system, usually one on the network, failed",
-        "submit again; let fewer processes read and write at the same time",
+        r"Stale (?:NFS )?file handle(?:: '([^'\n]{1,200}))?|\[Errno 116\]()",
+        "a file or folder on a network file system was deleted or replaced by another process "
+        "while this one had it open: {names}",
+        "let one process write it, and write under another name before it is renamed; keep caches "
+        "on a local disk (HF_HOME, HF_DATASETS_CACHE and TRITON_CACHE_DIR below /tmp); if all "
+        "files there fail, its server was restarted: mount it again, or use another node",
+    ),
+    cause(
+        "file-system",
+        r"\[Errno (?:5|74|112|117|121)\] [A-Z][\w /]{4,40}(?:: '([^'\n]{1,200}))?"
+        r"|\[Errno 110\] Connection timed out: '(/[^'\n]{1,200})"
+        r"|[Tt]ransport endpoint shutdown(?:: '([^'\n]{1,200}))?"
+        r"|(?m:^)(?:/\S{1,60}/)?[a-z]\w{1,15}: ([^\n]{1,200}: (?:Input/output|Remote I/O) error)",
+        "a disk or a network file system could not be read or written: {names}",
+        "submit again on another node, and let fewer processes read and write at the same time; "
+        "`dmesg` and `df` on the node show whether its disk or mount failed; a full disk or a "
+        "quota of a file server gives this, too",
     ),
     cause(
         "file-system",
@@ -189,11 +232,37 @@ SERVICE_CAUSES = (
     cause(
         "file-permission",
         r"\[Errno (?:13|30)\] (?:Permission denied|Read-only file system): '([^'\n]{1,200})'"
+        r"|(?m:^)(?:/\S{1,40}/)?(?:mkdir|cp|mv|ln|rm|rmdir|touch|ch(?:mod|own)|tee|install|mktemp"
+        r"|cat|ls|tar|rsync|unzip): [^\n]{0,120}?['\u2018 ]"
+        r"([/.~\w][^'\u2019\n:]{1,200})['\u2019]?: "
+        r"(?:Permission denied|Read-only file system|Operation not permitted)"
         r"|cannot create directory '?\u2018?([^'\u2019\n]{1,200})'?\u2019?: (?:Permission denied"
-        r"|Read-only)",
+        r"|Read-only)|OSError: \[Errno 30\] Read-only file system()",
         "the job's user may not read or write this path: {names}",
-        "write into the outputs or below /tmp; set HF_HOME, XDG_CACHE_HOME and TRITON_CACHE_DIR in "
-        "run.env for caches; check the user of the image and the owner of mounted folders",
+        "write into the outputs or below /tmp, as mounts may be read-only; set HF_HOME, "
+        "XDG_CACHE_HOME and TRITON_CACHE_DIR in run.env for caches; check the user of the image "
+        "and the owner of mounted folders",
+    ),
+    cause(
+        "mount",
+        r"(Bad credentials for bucket[^\n]{0,80})"
+        r"|ERROR (Unable to access '[^'\n]{1,80}': [^\n]{1,60})"
+        r"|s3fs: (could not determine how to establish [^\n]{1,60}|[^\n]{0,60}invalid credentials"
+        r"[^\n]{0,60})|mount command failed: ([^\n]{0,60}(?:authenticat|credential)[^\n]{1,60})",
+        "the program that mounts a bucket may not read it, or has no credentials: {names}",
+        "let the platform mount it (inputs), or give the job's role or service account access to "
+        "the bucket; check its name and region, and the variables or file of keys in the container",
+    ),
+    cause(
+        "mount",
+        r"(?:(?m:^)|mount helper error: )(?:/\S{1,40}/)?((?:mount(?:\.\w{1,12})?|fusermount3?"
+        r"|s3fs|goofys|blobfuse2?|sshfs|fuse)"
+        r": [^\n]{0,120}(?:Input/output|failed: |denied|not permitted|timed out|not found|refused"
+        r"|wrong fs|No such|bad option|unknown|unreachable)[^\n]{0,80})",
+        "a file system could not be mounted: {names}",
+        "let the platform mount or copy it (inputs); in a container, mounting needs root, "
+        "/dev/fuse and the capability SYS_ADMIN; otherwise check the server's name, what it "
+        "exports, and the firewall between it and the node",
     ),
     cause(
         "mount",
@@ -203,6 +272,20 @@ SERVICE_CAUSES = (
         "a mounted bucket failed: gcsfuse, or a similar program, has ended or got no data: {names}",
         "check that the node has free memory; let fewer processes read at the same time, or set "
         "mode: copy for the input",
+    ),
+    cause(
+        "proxy",
+        r"Tunnel connection failed: (407[^\n'\"]{0,60})",
+        "the proxy on the way to a server wants a login: {names}",
+        "set HTTPS_PROXY in run.env, from a secret, to http://USER:PASSWORD@HOST:PORT, with "
+        "special characters in percent encoding",
+    ),
+    cause(
+        "proxy",
+        r"Tunnel connection failed: (403[^\n'\"]{0,60})",
+        "the proxy on the way to a server does not permit that server: {names}",
+        "let its administrator permit it, name a mirror inside the network (HF_ENDPOINT, "
+        "PIP_INDEX_URL), or bring the files before: inputs, and HF_HUB_OFFLINE=1",
     ),
     cause(
         "proxy",
@@ -230,15 +313,27 @@ SERVICE_CAUSES = (
     ),
     cause(
         "network",
-        r"Temporary failure in name resolution|Could not resolve host|<urlopen error (?!\[SSL)"
+        r"(?<!gai error: -3 - )Temporary failure in name resolution"
+        r"|Could not resolve host:? ?([\w.-]{0,120})"
+        r"|Failed to resolve '([^'\n]{1,120})'|getaddrinfo failed"
+        r"|(?<!gai error: -2 - )Name or service not known|No address associated with hostname"
+        r"|dial tcp: lookup (\S{1,120})[^\n]{0,60}no such host",
+        "the job cannot resolve the name of a server: {names}",
+        "check the name, and the job's network and DNS (/etc/resolv.conf): subnets need a NAT "
+        "device or an endpoint of the service, nodes without internet a proxy (HTTPS_PROXY) or "
+        "files that were copied before (inputs, HF_HUB_OFFLINE=1); with network isolation a job "
+        "has no network at all",
+    ),
+    cause(
+        "network",
+        r"<urlopen error (?!\[SSL)"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL"
-        r"|Max retries exceeded with url|(?<!gai error: -2 - )Name or service not known"
-        r"|getaddrinfo failed"
+        r"|Max retries exceeded with url"
         r"|EndpointConnectionError|ClientConnector\w{0,20}Error"
         r"|httpx\.Connect\w{1,20}|httpcore\.Connect(?:Error|Timeout)"
-        r"|No address associated with hostname"
-        r"|dial tcp[^\n]{0,100}(?:no such host|i/o timeout|connection refused)"
-        r"|TLS handshake timeout",
+        r"|dial tcp[^\n]{0,100}(?:i/o timeout|connection refused)"
+        r"|TLS handshake timeout|request canceled while waiting for connection"
+        r"|ServiceUnavailable: 503 failed to connect to all addresses",
         "a server on the network cannot be reached",
         "check the job's network: subnets need a NAT device or an endpoint of the service; with "
         "network isolation a job has no network at all",
@@ -279,7 +374,8 @@ GENERAL_SERVICE_CAUSES = (
     ),
     cause(
         "credentials-invalid",
-        r"botocore\.exceptions\.(\w{0,40}(?:Credential|Token|SSO|Login|Profile|Metadata|Auth)\w{0,40}"
+        r"botocore\.exceptions\.(\w{0,40}(?:Credential|Token|SSO|Login|Profile|Metadata"
+        r"|Auth)\w{0,40}"
         r": [^\n]{1,160})",
         "boto3 found no complete credentials, or could not renew them: {names}",
         "use the job's role, whose credentials are renewed; remove AWS_PROFILE and parts of keys "

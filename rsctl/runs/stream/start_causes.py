@@ -182,7 +182,8 @@ COMMAND_CAUSES = (
         r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
         r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:-][^\s:]{0,200}): "
         r"(?:command )?not found"
-        r"|(?:^|\n)sudo: ([^\s:]{1,200}): command not found"
+        r"|(?m:^)([\w./+-]{1,60}): command not found$|(?:^|\n)sudo: "
+        r"([^\s:]{1,200}): command not found"
         r"|(?:nohup|timeout|nice|setsid): failed to (?:run command"
         r"|execute) \W([^\s:]{1,200}?)\W?: No "
         r"such file|: line \d{1,6}: exec: ([^\s:]{1,200}): (?:cannot execute: required file )?not "
@@ -191,6 +192,15 @@ COMMAND_CAUSES = (
         "correct run.command, or add the program to the image (image.apt, image.python); on target "
         "process, install it in the environment of rsctl and activate that; on SageMaker an image "
         "without a command is started as `train`",
+    ),
+    cause(
+        "command",
+        r"(?m:^)exec (\S{1,200}): no such file or directory",
+        "the program of the container, or the interpreter in its first line, does not exist: "
+        "{names}",
+        "check its path in the image, and the first line of a script: Windows line endings (`sed "
+        "-i 's/\\r$//'`) or a shell that the image lacks give this, too; start it as command: "
+        "[bash, SCRIPT]",
     ),
     cause(
         "executable",
@@ -236,7 +246,7 @@ COMMAND_CAUSES = (
     ),
     cause(
         "image",
-        rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff",
+        rf"{PULL_DENIED}|{NO_IMAGE}|ErrImagePull|ImagePullBackOff|Back-off pulling image",
         "the image was not found",
         "check image.uri, and that you are logged in to its registry",
     ),

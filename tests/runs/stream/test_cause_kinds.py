@@ -457,3 +457,172 @@ def test_texts_of_a_kind_have_its_code(raised: str, code: str) -> None:
     lines = ["Traceback (most recent call last):", '  File "/app/t.py", line 2, in f', raised]
     [cause] = known_causes(lines, 1, None)
     assert cause.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "remedy"),
+    [
+        # By git: a login, an owner, the network, an operation.
+        ("fatal: could not read Username for 'https://h': No such device", "git", "token"),
+        ("git@h.org: Permission denied (publickey).", "git", "token"),
+        ("fatal: detected dubious ownership in repository at '/x'", "git", "safe.directory"),
+        ("fatal: unable to access 'https://h/x/': Could not resolve host: h", "git", "NAT device"),
+        ("fatal: unable to access 'https://h/x/': server certificate", "git", "GIT_SSL_CAINFO"),
+        ("fatal: Remote branch v9 not found in upstream origin", "git", "the branch"),
+        ("batch response: This repository is over its data quota.", "git", "quota"),
+        # By curl, wget, conda, pip, sudo.
+        ("curl: (28) Operation timed out after 30001 milliseconds", "download", "NAT device"),
+        ("curl: (56) Recv failure: Connection reset by peer", "download", "--retry"),
+        ("CondaSSLError: OpenSSL appears to be unavailable", "requirements", "HTTPS_PROXY"),
+        ("sudo: a terminal is required to read the password; x", "sudo", "image.apt"),
+        # By glibc's loader, of libraries that no package of the system brings.
+        ("libcuda.so.1: cannot open shared object file", "gpu-container", "--gpus all"),
+        ("libibverbs.so.1: cannot open shared object file", "library", "ibverbs-providers"),
+        ("libtorch_cuda.so: cannot open shared object file", "binary", "CPU build"),
+        ("libgomp.so.1: cannot allocate memory in static TLS block", "library", "LD_PRELOAD"),
+        ("libGL.so.1: failed to map segment from shared object", "library", "noexec"),
+        # By the kernel's names of errors, in Python and in programs.
+        ("OSError: [Errno 121] Remote I/O error: '/d'", "file-system", "another node"),
+        ("cat: /data/list.txt: Input/output error", "file-system", "another node"),
+        ("OSError: [Errno 30] Read-only file system", "file-permission", "read-only"),
+        ("touch: cannot touch '/d/x': Read-only file system", "file-permission", "read-only"),
+        ("cp: cannot stat '/gcs/b/x': No such file or directory", "file-missing", "inputs"),
+        ("tar: data.tar: Cannot open: No such file or directory", "file-missing", "inputs"),
+        ("mount.nfs: access denied by server while mounting fs:/x", "mount", "exports"),
+        ("fusermount3: mount failed: Operation not permitted", "mount", "SYS_ADMIN"),
+        # By Kubernetes.
+        ("0/8 nodes are available: 8 Insufficient nvidia.com/gpu.", "pod-pending", "GPUs"),
+        ("Pod ephemeral local storage usage exceeds the total limit", "evicted", "volume"),
+        ("MountVolume.SetUp failed for volume \"p\" : x", "mount", "kubectl describe"),
+        ("Job was active longer than specified deadline", "deadline", "activeDeadlineSeconds"),
+        # By Azure's libraries.
+        ("azure.core.exceptions.X: a\nErrorCode:AuthorizationFailure", "storage-denied", "Azure"),
+        ("azure.core.exceptions.X: a\nErrorCode:BlobNotFound", "storage-missing", "its name"),
+        ("azure.core.exceptions.X: a\nErrorCode:ServerBusy", "throttled", "fewer ranks"),
+        ("CredentialUnavailableError: no managed identity", "credentials", "secrets"),
+        # By schedulers other than Slurm.
+        ("=>> PBS: job killed: cput 90 exceeded limit 60", "deadline", "checkpoints"),
+        ("job 5 exceeds job hard limit \"h_rt\" of queue", "deadline", "checkpoints"),
+        ("=>> PBS: job killed: vmem 9kb exceeded limit 5kb", "memory", "vmem"),
+        ("Job has gone over cgroup memory limit of 6144 megabytes.", "memory", "request_memory"),
+        ("TERM_THREADLIMIT: job killed after reaching LSF thread limit.", "threads", "OMP_"),
+        ("TERM_OWNER: job killed by owner.\nExited with exit code 130.", "signal", "its owner"),
+        ("Job deleted at request of a@b", "signal", "its owner"),
+        # Of devices other than NVIDIA's.
+        ("RuntimeError: NPU out of memory. Tried to allocate 5.03 GiB", "gpu-memory", "batch"),
+        ("RuntimeError: x.ts:89 HCCL function error: HcclGetRootInfo(&id), error code is 7\n"
+         "EJ0003: Failed to bind the IP port. Reason: The IP address and port have been bound "
+         "already.", "hccl", "npu-smi"),
+        ("EI0006: Getting socket times out. Reason: Remote Rank did not send", "hccl", "TIMEOUT"),
+        ("RuntimeError: a.cpp:281 OPS function error: HcclAllreduce, error code", "hccl", "EJ"),
+        # Of sockets, locks and mounts.
+        ("OSError: AF_UNIX path too long", "temporary-folder", "TMPDIR"),
+        ("lmdb.Error: data/a.lmdb: Function not implemented", "file-lock", "lock=False"),
+        ("sqlite3.OperationalError: locking protocol", "file-lock", "local disk"),
+        ("mount helper error: fusermount: fuse device not found, try x", "mount", "/dev/fuse"),
+        ("OpenBucket: Bad credentials for bucket \"b\". Check it", "mount", "access to the bucket"),
+        # By the operating system, and of archives and locales.
+        ("OSError: [Errno 39] Directory not empty: '/o/c-50'", "system-call", "one rank"),
+        ("OSError: [Errno 18] Invalid cross-device link: '/a' -> '/b'", "system-call", "TMPDIR"),
+        ("OSError: [Errno 36] File name too long: '/x.lock'", "system-call", "HF_DATASETS_CACHE"),
+        ("OSError: [Errno 95] Operation not supported", "system-call", "local disk"),
+        ("Error while serializing: I/O error: Operation not supported (os error 95)",
+         "system-call", "local disk"),
+        ("OSError: [Errno 99] Cannot assign requested address", "network", "own node"),
+        ("OSError: [Errno 113] No route to host", "network", "firewalls"),
+        ("OSError: [Errno 7] Argument list too long: '/bin/sh'", "system-call", "in a file"),
+        ("PermissionError: [Errno 1] Operation not permitted: 'a.so'", "file-permission",
+         "shutil.copyfile"),
+        ("OSError: [Errno 26] Text file busy: '/tmp/x'", "system-call", "renames"),
+        ("OSError: [Errno 40] Too many levels of symbolic links: '/d'", "system-call", "ln -s"),
+        ("OSError: [Errno 27] File too large", "system-call", "sharded"),
+        ("OSError: [Errno 126] Required key not available: '/home/x'", "system-call", "kinit"),
+        ("UnicodeDecodeError: 'ascii' codec can't decode byte 0xe2 in position 0: ordinal not in "
+         "range(128)", "locale", "PYTHONUTF8"),
+        ("gzip: stdin: not in gzip format", "data-file", "checksum"),
+        # Of lost nodes, limits and proxies; of compilers and NCCL.
+        ("The node with node id: 8f205b1264 and ip: 10.128.0.103 has been marked dead because the "
+         "detector has missed too many heartbeats from it.", "node-lost", "that node's log"),
+        ("{'Error': {'Code': 'SlowDown', 'Message': 'x'}", "throttled", "fewer ranks"),
+        ("OSError('Tunnel connection failed: 407 Proxy Authentication Required')", "proxy", "USER"),
+        ("OSError('Tunnel connection failed: 403 Forbidden')", "proxy", "mirror"),
+        ("nvcc fatal   : Unsupported gpu architecture 'compute_75'", "extension", "newer toolkit"),
+        ("RuntimeError: NCCL error in: /p/NCCLUtils.hpp:82, invalid argument, NCCL version 2.4.8",
+         "nccl", "world size"),
+        # Of programs that copy or bind, of capacity, of Google's network.
+        ("CommandException: One or more URLs matched no objects.", "storage-missing", "listing"),
+        ("failed to perform copy command due to error: x\nERROR CODE: AuthenticationFailed",
+         "credentials", "azcopy"),
+        ("libnuma: Warning: node argument 1 is out of range", "cpu-binding", "numactl --show"),
+        ("The zone 'z' does not have enough resources available to fulfill the request.",
+         "no-capacity", "zones"),
+        ("n:1:2 [0] NCCL WARN NET/FasTrak plugin connect() error: 111: Connection refused", "tcpx",
+         "daemon"),
+        # Of Hadoop, and of devices other than NVIDIA's.
+        ("JAVA_HOME is not set", "library", "CLASSPATH"),
+        ("SIMPLE authentication is not enabled. Available:[TOKEN, KERBEROS]", "credentials",
+         "kinit"),
+        ("RuntimeError: synStatus=26 [Generic failure] Device acquire failed.", "gaudi", "hl-smi"),
+        ("RuntimeError: Graph compile failed. synStatus=synStatus 26 [Generic failure].", "gaudi",
+         "HABANA_LOGS"),
+        ("RuntimeError: oneCCL: exec.cpp:134 start_workers: EXCEPTION: failed", "oneccl", "CCL_"),
+        ("HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime failed to", "gpu-state", "rocminfo"),
+        # Of keys of packages, of engines, of the platform.
+        ("E: The repository 'http://a InRelease' is not signed.", "package-system", "keyring"),
+        ("Error: OCI runtime error: crun: error executing hook `/x` (exit code: 1)",
+         "container-start", "node"),
+        ("Error: crun: creating device nodes: Permission denied: OCI permission denied",
+         "container-mount", "devices"),
+        ("pynvml.NVMLError_NoPermission: Insufficient Permissions", "gpu-container", "group"),
+        ("ClientError: Artifact upload failed:Insufficient disk space", "disk", "workers.disk"),
+        ("InternalServerError: We encountered an internal error.", "service-unavailable", "again"),
+        # Of a GPU, of ports, of Slurm.
+        ("nvidia-container-cli: device error: 3: unknown device", "gpu-container", "nvidia-smi -L"),
+        ("[E socket.cpp] [c10d] x has failed to bind (errno: 13 - Permission)", "port", "1023"),
+        ("[c10d] The network addresses of (n1, 5) could not be retrieved (gai error: -2 - Name or "
+         "service not known).", "name-resolution", "MASTER_ADDR"),
+        ("*** JOB 1 ON n1 CANCELLED AT 2024 DUE TO TASK FAILURE ***", "slurm-step", "sacct"),
+        ("[1]    12345 killed     python train.py", "killed", "memory"),
+        ("exec ./train.sh: no such file or directory", "command", "line endings"),
+        ("error: command 'gcc' failed: No such file or directory", "extension", "compilers"),
+    ],
+)  # fmt: skip
+def test_a_failure_before_or_around_the_script_has_a_remedy_of_its_own(
+    text: str, code: str, remedy: str
+) -> None:
+    lines = ["starting", *text.splitlines()]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.code == code
+    assert remedy in (cause.remedy or "")
+
+
+def test_the_fatal_error_of_git_is_no_container_that_did_not_start() -> None:
+    lines = ["Cloning into 'x'...", "fatal: destination path 'x' already exists"]
+    [cause] = known_causes(failure_lines(lines), 128, None, earlier=lines)
+    assert cause.code == "git"
+
+
+def test_a_task_that_failed_is_the_cause_of_its_steps_end() -> None:
+    lines = [
+        "RuntimeError: CUDA out of memory.",
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK "
+        "FAILURE ***",
+    ]
+    [cause] = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert cause.code == "gpu-memory"
+
+
+def test_the_whole_message_between_two_rules_of_mpi_is_read() -> None:
+    rule = "-" * 74
+    lines = [rule, "mpirun was unable to find the specified executable file", *"abcdefghij"]
+    lines += ["Executable: train.py", rule]
+    assert failure_lines(["before", *lines]) == lines
+    [cause] = known_causes(failure_lines(["before", *lines]), 1, None)
+    assert cause.message.endswith(": train.py")
+
+
+def test_an_error_before_a_lost_peer_is_the_cause() -> None:
+    first = "n:1:1 [0] misc/socket.cc:9 NCCL WARN Connect to 10.0.0.2<45> failed : No route to host"
+    lines = [first, *["n:1:1 [0] NCCL INFO x"] * 12, "Connection closed by remote peer n1<57557>"]
+    causes = known_causes(failure_lines(lines), 1, None, earlier=lines)
+    assert [each.code for each in causes] == ["nccl-network"]
