@@ -39,7 +39,11 @@ def test_the_ranks_of_a_node_are_its_processes_that_are_alive(tmp_path: Path) ->
     assert armed_ranks(str(tmp_path / "gone")) == []
 
 
-@pytest.mark.parametrize(("parent", "child"), [(PARENT, OWN), (OWN, PARENT), (OWN, 1)])
+@pytest.mark.parametrize(
+    ("parent", "child"),
+    [(PARENT, OWN), (OWN, PARENT), (OWN, 1)],
+    ids=["own", "parent", "init"],  # numbers of processes differ between pytest's workers
+)
 def test_a_child_of_a_rank_is_not_the_rank(tmp_path: Path, parent: int, child: int) -> None:
     """Whichever of the two has the lower number."""
     write_rank(tmp_path, parent, 0, GONE)
