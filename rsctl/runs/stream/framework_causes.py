@@ -16,11 +16,13 @@ FRAMEWORK_CAUSES = (
         r"|((?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
         r"(?:not|must be) (?:evenly |exactly )?(?:divisible by|a multiple of)[^\n]{0,80})"
         r"|((?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9}"
-        r"|data parallel size)[^\n]{0,60}divisible by[^\n]{0,80})",
+        r"|data parallel size)[^\n]{0,60}divisible by[^\n]{0,80})"
+        r"|AssertionError: (\d{1,9} is not divisible by \d{1,9})",
         "the batch size, or the number of ranks, does not fit the other sizes of the training: "
         "{names}",
-        "make the total batch size the batch size of a rank x accumulation steps x ranks, and the "
-        "number of ranks a multiple of tensor x pipeline parallelism; a product with 1 rank means "
+        "make the total batch size the batch size of a rank x accumulation steps x ranks, the "
+        "number of ranks a multiple of tensor x pipeline parallelism, and the attention heads and "
+        "sizes of layers multiples of the tensor parallelism; a product with 1 rank means "
         "that the script did not initialise its process group before",
     ),
     cause(
@@ -132,6 +134,14 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-write",
+        r"Some tensors share memory,[^\n]{0,100}?:\s{1,9}(\[\{[^\n]{1,160}?\}\])",
+        "safetensors does not write tensors that share their memory, such as tied weights: {names}",
+        "save with save_safetensors=False (TrainingArguments), safe_serialization=False or "
+        "safetensors.torch.save_model; in your own model class name tied weights in "
+        "_tied_weights_keys, and clone() other copies",
+    ),
+    cause(
+        "checkpoint-write",
         r"RuntimeError: File (\S{1,300}) cannot be opened"
         r"|Parent directory (\S{1,300}) does not exist",
         "a checkpoint could not be written: {names}",
@@ -200,6 +210,16 @@ FRAMEWORK_CAUSES = (
         "a model was loaded with a device_map, which several ranks cannot train",
         "load it without device_map, or onto the rank's own GPU: device_map={{'': LOCAL_RANK}}; "
         "use FSDP or DeepSpeed if one GPU is too small",
+    ),
+    cause(
+        "device-map",
+        r"had weights offloaded to the disk|We need an `offload_dir` to dispatch"
+        r"|Some modules are dispatched on the CPU or the disk",
+        "the model does not fit into the GPUs' free memory, so device_map puts parts of it on the "
+        "CPU or a disk",
+        "free the GPUs' memory, or use more or larger GPUs or a smaller type (bf16, 4 bits): such "
+        "parts are slow, and cannot be trained; to train a large model on several ranks use FSDP "
+        "or DeepSpeed ZeRO-3 without device_map; offload_folder suffices for inference",
     ),
     cause(
         "device-map",

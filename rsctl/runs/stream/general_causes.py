@@ -167,7 +167,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "file-missing",
-        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'"
+        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '(?!/psm_)([^'\n]{1,200})'"
         r"|FileNotFoundError: (?!\[Errno)(?=[^\n]{0,200}(?:not (?:exist|found|find)|[Nn]o "
         r"|[Mm]issing))"
         r"([^\n]{1,200})"

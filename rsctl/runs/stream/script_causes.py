@@ -251,10 +251,19 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
+        r"[Tt]he model did not return a loss from the inputs, only the following keys: "
+        r"([\w,]{1,80})",
+        "the model returned no loss, as the batch has no labels that it knows: {names}",
+        "give the data set a column `labels` (a copy of input_ids for causal language models), or "
+        "let the collator add it; remove_unused_columns=False keeps columns that forward() does "
+        "not name; label_names names others",
+    ),
+    cause(
+        "trainer",
         r"(metric_for_best_model[^\n]{0,100}not found in the evaluation metrics[^\n]{0,160}"
         r"|max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
         r"|eval\w{0,6})"
-        r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss"
+        r" )?strategy[^\n]{0,60}"
         r"|chat_template is not set|cannot perform fine-tuning on purely quantized"
         r"|[Ee]valuation requires an eval_dataset|[Yy]ou cannot (?:use|train|set) [^\n]{1,100})",
         "the framework does not accept the script's settings: {names}",
