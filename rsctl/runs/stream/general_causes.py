@@ -232,7 +232,8 @@ GENERAL_FRAMEWORK_CAUSES = (
         "{names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, and print the shapes, types and "
         "devices of its tensors: empty or too large ones, types that the GPU does not have; "
-        "extensions must be built for the image's torch, CUDA and GPU",
+        "extensions must be built for the image's torch, CUDA and GPU; if a plain multiplication "
+        "fails, too, keep CUDA libraries that are not torch's out of LD_LIBRARY_PATH",
     ),
     cause(
         "gpu-memory",

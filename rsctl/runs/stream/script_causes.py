@@ -75,7 +75,7 @@ SCRIPT_CAUSES = (
         r"|was removed in the NumPy 2\.0 release|module compiled against A(?:PI"
         r"|BI) version 0x\w{1,10} but this version of numpy"
         r"|numpy\.core\.multiarray failed to import|RuntimeError: Numpy is not available"
-        r"|No module named 'numpy\._core"
+        r"|No module named 'numpy\._core|expected np\.ndarray \(got numpy\.ndarray\)"
         r"|module 'numpy' has no attribute '(?:bool|int|float|object|str|complex|product|long|Inf"
         r"|NaN|unicode_|float_|string_|in1d)8?_?'",
         "a package, or the script, is for another version of NumPy than the installed one",
