@@ -313,6 +313,19 @@ def test_mistakes_are_events_too(rsctl: Cli, job: str) -> None:
     assert (result["type"], result["bench"], result["exit_code"]) == ("result", None, 2)
 
 
+def test_an_interruption_before_a_bench_begins(
+    rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rsctl.cli.bench_run.prepare_bench", interrupt)
+    done = rsctl("bench", "run", job, "-o", "json")
+    assert (done.code, done.err) == (5, "note: interrupted: nothing was submitted\n")
+    finding, result = done.events
+    assert (finding["code"], result["bench"], result["exit_code"]) == ("interrupted", None, 5)
+
+
 def running(rsctl: Cli, job: str, *more: str) -> tuple[subprocess.Popen[bytes], str]:
     """A bench in a process of its own whose run goes on, and that run."""
     words = rsctl.argv("bench", "run", job, "--set", "run.args.cell=9", *more)

@@ -39,9 +39,13 @@ def test_the_ranks_of_a_node_are_its_processes_that_are_alive(tmp_path: Path) ->
     assert armed_ranks(str(tmp_path / "gone")) == []
 
 
-@pytest.mark.parametrize(("parent", "child"), [(PARENT, OWN), (OWN, PARENT), (OWN, 1)])
+@pytest.mark.parametrize(
+    ("parent", "child"),
+    [(PARENT, OWN), (OWN, PARENT), (OWN, 1)],
+    ids=["higher", "lower", "lowest"],
+)
 def test_a_child_of_a_rank_is_not_the_rank(tmp_path: Path, parent: int, child: int) -> None:
-    """Whichever of the two has the lower number."""
+    """Whatever the child's number is beside the rank's."""
     write_rank(tmp_path, parent, 0, GONE)
     write_rank(tmp_path, child, 0, parent)
     assert armed_ranks(str(tmp_path)) == [armed(parent, 0)]

@@ -128,7 +128,8 @@ def test_stderr_comes_through_whole(tmp_path: Path) -> None:
 def test_a_rank_that_raises(tmp_path: Path) -> None:
     done = run("raise ValueError(5)", tmp_path / "failure")
     assert done.returncode == 1
-    assert (tmp_path / "failure").read_text() == (
+    text = (tmp_path / "failure").read_text()
+    assert text.replace("    raise ValueError(5)\n", "") == (  # Python 3.14 shows that line
         "worker-1, rank 3, failed (exit code 1)\n"
         'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\nValueError: 5'
     )

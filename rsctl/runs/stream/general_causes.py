@@ -168,6 +168,7 @@ GENERAL_FRAMEWORK_CAUSES = (
     cause(
         "file-missing",
         r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '(?!/psm_)([^'\n]{1,200})'"
+        r"|open file \(unable to open file: name = '([^'\n]{1,200})', errno = 2,"
         r"|FileNotFoundError: (?!\[Errno)(?=[^\n]{0,200}(?:not (?:exist|found|find)|[Nn]o "
         r"|[Mm]issing))"
         r"([^\n]{1,200})"

@@ -207,11 +207,12 @@ class ManagedTarget:
         from rsctl.runs.placements import request_cancel
 
         request_cancel(_open_store(), run)
-        with suppress(RsctlError):  # on a full disk the job is cancelled as soon as it exists
-            RunFolder(run).note_cancel()
         job = self.find_job(run)
         if job is not None:
             cancel_job(job)
+        else:
+            with suppress(RsctlError):  # on a full disk the job is cancelled as soon as it exists
+                RunFolder(run).note_cancel()
         for (watched, _), watcher in [*self._watchers.items()]:
             if watched == run:
                 watcher.poll_now()

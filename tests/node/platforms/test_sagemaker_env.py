@@ -11,6 +11,7 @@ import pytest
 
 from rsctl.node.platforms.sagemaker_cluster import read
 from rsctl.node.platforms.sagemaker_env import variables
+from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of
 from tests.fixtures import real
 from tests.node.sagemaker import write_config
 
@@ -65,6 +66,12 @@ def test_one_host_has_each_variable_of_the_toolkit(tmp_path: Path) -> None:
     assert differences(ours, theirs) == {}
     kept = {name: value for name, value in whole.items() if name not in TOOLKIT | MACHINE}
     assert differences(parsed(ours), kept) == {}
+
+
+def test_hyperparameters_as_arguments() -> None:
+    """As AWS's toolkit makes them: sagemaker_training/mapping.py, `to_cmd_args`."""
+    found = arguments_of({"lr": 0.1, "e": 3, "": None, "sizes": {"b": 1, "a": 2}})
+    assert found == ["", "", "-e", "3", "--lr", "0.1", "--sizes", "a=2,b=1"]
 
 
 def test_a_real_job_has_these_variables(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def job_of(rsctl: Rsctl, run: str) -> str:
     return str(rsctl.status(run)["url"]).split("/")[4]
 
 
+def start_again(cluster: SlurmCluster, job: str) -> None:
+    """Start a requeued job, which Slurm holds back for two minutes. A node refuses a credential of
+    the second in which it ended the job ("Job credential revoked").
+    """
+    cluster.run("scontrol", "update", f"jobid={job}", "starttime=now+2seconds")
+
+
 def replaced(cluster: SlurmCluster, command: str, script: str) -> Path:
     """Put a script in the place of a command; {real} is the command itself."""
     path = cluster.commands / command
@@ -161,9 +168,8 @@ def test_a_requeue_by_an_administrator(rsctl: Rsctl, keys: Keys, forgetful: Slur
     rsctl.wait_for_log(run, "attempt 0")
     job = job_of(rsctl, run)
     forgetful.run("scontrol", "requeue", job)
-    # Slurm holds a requeued job back for two minutes.
     wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
-    forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    start_again(forgetful, job)
     done = rsctl("logs", "--follow", run)
     status = rsctl.status(run)
     assert (status["state"], status["attempt"]) == ("succeeded", 2), (done, status)
@@ -223,12 +229,12 @@ def test_a_preemption(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, tmp_pat
     wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
     # The cluster forgets a job two seconds after its end.
     wait_until(lambda: not any(j.endswith(" sbatch") for j in forgetful.jobs()), "the urgent job")
-    forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    start_again(forgetful, job)
     rsctl.wait_for_log(run, "worker-0 | done")
     # Slurm 24.11 starts the job once more, although it has ended with 0.
     wait_until(lambda: f"{job} RUNNING {run}" not in forgetful.jobs(), "the end of the resumed job")
     if f"{job} PENDING {run}" in forgetful.jobs():
-        forgetful.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        start_again(forgetful, job)
     done = rsctl("logs", "--follow", run)
     texts = [line.partition(" | ") for line in done.stdout.splitlines()]
     lines = [text for worker, _, text in texts if worker == "worker-0"]
