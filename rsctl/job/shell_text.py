@@ -50,7 +50,7 @@ def commands(text: str) -> Iterator[list[str]]:
     command: list[str] = []
     array = ""
     for word in [*words, ";"]:
-        if not _ENDS_COMMAND.issuperset(word):
+        if not word or not _ENDS_COMMAND.issuperset(word):
             command.append(word)
         elif array:
             if ")" in word:

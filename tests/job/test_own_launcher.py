@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rsctl.job.document import read
 
 MEETING = ["--rdzv-backend=c10d", "--rdzv-endpoint=head:29400"]
 
@@ -149,6 +153,7 @@ def test_the_remedy_for_a_script(read_text: Any, source: Path) -> None:
         'ARGS=(--standalone)\nARGS+=(--nnodes 2)\ntorchrun "${ARGS[@]}" train.py',
         'ARGS="${ARGS:---nnodes 1}"\ntorchrun $ARGS train.py',
         'X="--standalone"; torchrun $(options) train.py',
+        "trap '' TERM; '' \"\"; torchrun --nnodes 2 --rdzv-endpoint h:1 train.py",
         "",
     ],
 )
@@ -258,3 +263,18 @@ def test_a_script_that_starts_ranks_itself(
     assert [(each.path, each.message) for each in found] == [("run.script", message)] * is_warned
     once = job.replace("train.py}", "train.py, launcher: once}").replace("processes", "count")
     assert [each for each in read_text(once).findings if each.severity == "warning"] == []
+
+
+PARTS = [
+    *("'", '"', "=", "(", ")", "{", "}", "$", ";", "&", "|", "#", "<", "`", "[", "]", "!", "+"),
+    *("-", ".", "\\", "A", "X", " ", "\n", "''", '""', "+=", "[@]", "$(", "<<", "bash", "-c"),
+    *("eval", "exec", "env", "export", "function", "timeout", "torchrun", "train.py", "if"),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS)).map("".join))
+def test_any_text_of_a_shell_is_read(text: str) -> None:
+    run = json.dumps({"command": ["bash", "-c", text], "launcher": "once"})
+    job = f"name: j\nrun: {run}\nworkers: {{count: 2}}\n".replace("$", "$$")
+    document = read("job.yaml", text=job)
+    assert [finding.code for finding in document.findings if finding.path is None] == []

@@ -220,11 +220,11 @@ def test_a_preemption(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster, tmp_pat
         **{**keys(None, workers={"count": 4}), "run": command, "checkpoints": str(kept)}
     )
     run = rsctl.detach(file)
-    rsctl.wait_for_log(run, "from step 0")
+    rsctl.wait_for_log(run, "worker-0 | from step 0")
     urgent = "#!/bin/sh\nsleep 1\n"
     options = ("--partition=urgent", "--exclusive", "--nodes=4", "--chdir=/tmp")
     forgetful.run("sbatch", *options, user="me", text=urgent)
-    rsctl.wait_for_log(run, "saved")
+    rsctl.wait_for_log(run, "worker-0 | saved")
     job = job_of(rsctl, run)
     wait_until(lambda: f"{job} PENDING {run}" in forgetful.jobs(), "the requeue")
     # The cluster forgets a job two seconds after its end.
