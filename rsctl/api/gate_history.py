@@ -83,14 +83,14 @@ class HistoryGate(PreparedGate):
         window = self.like(results)
         before = self._compared(results) if self.has_baseline else window.results
         gate = evaluate(before, results, self.rules.floors, self.rules.alpha)
-        return within_thresholds(gate, window, results.cells)
+        return within_thresholds(gate, window, results.cells, self.rules.alpha)
 
     def confirm(self, gate: Gate, results: Results, run: RunBench = just_run) -> Gate:
         """The verdict after fresh runs of the cells that are suspected. Raises RsctlError."""
         window = self.like(results)
         matched = self if self.has_baseline else replace(self, baseline=window.results)
         confirmed = PreparedGate.confirm(matched, gate, results, run)
-        return within_thresholds(confirmed, window, results.cells)
+        return within_thresholds(confirmed, window, results.cells, self.rules.alpha)
 
     def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
         """The gate with what is better than the baseline by more than it may be worse."""
