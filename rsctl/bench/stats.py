@@ -126,9 +126,9 @@ def interval_of(
     return ordered[left_out], ordered[-1 - left_out]
 
 
-def p_lower(sides: Sides) -> float:
+def p_lower(sides: Sides, level: float = 1.0) -> float:
     """One-sided p of the candidate being lower: an exact test, see `rsctl.bench.exchanges`."""
-    return p_within([sides])
+    return p_within([sides], level)
 
 
 def p_two_sided(sides: Sides) -> float:
