@@ -14,6 +14,7 @@ from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.commits import KnownCommit
 from rsctl.bench.comparable import history_changes
 from rsctl.bench.fingerprint import Fingerprint
+from rsctl.bench.forecast import Forecast
 from rsctl.bench.gate import Gate, evaluate, exit_code
 from rsctl.bench.history import History, without
 from rsctl.bench.history_files import read_history
@@ -23,6 +24,7 @@ from rsctl.bench.history_gate import (
     HistoryBaseline,
     floors_of,
     history_baseline,
+    with_limits,
     within_thresholds,
 )
 from rsctl.bench.history_series import HistorySeries, make_series
@@ -60,6 +62,16 @@ class HistoryGate(PreparedGate):
         return history_baseline(
             self.series, self.history, self.candidate.name, self.window, results.fingerprint
         )
+
+    def _forecasts(self, repeat: int) -> list[Forecast]:
+        """A regression has to be beyond what single commits differ by, too."""
+        found = super()._forecasts(repeat)
+        if self.only_own:
+            return found
+        window = history_baseline(self.series, self.history, self.candidate.name, self.window)
+        cells = len(self.candidate.cells)
+        checks = len(found) * (cells + (cells > 1))
+        return with_limits(found, window, checks, self.rules.alpha)
 
     def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
         if self.has_baseline:

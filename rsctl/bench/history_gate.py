@@ -11,6 +11,7 @@ import msgspec
 
 from rsctl.bench.checks import MetricCheck
 from rsctl.bench.fingerprint import Cell, CellPrint, Fingerprint
+from rsctl.bench.forecast import Forecast
 from rsctl.bench.gate import Gate, evaluate, exit_code
 from rsctl.bench.history_series import CommitPoint, HistorySeries
 from rsctl.bench.results import CellRuns, Results, Series, cell_label
@@ -25,6 +26,7 @@ WINDOW = 20
 SEARCHED = 300
 """The number of commits at the end of a history in which a gate looks for steps."""
 
+_OF_POWER = 0.8416  # standard deviations that 80 % of a normal distribution are below
 _FEWEST = 3  # commits of which a threshold can be computed
 
 
@@ -48,6 +50,12 @@ class Threshold(NamedTuple):
         """What one further commit exceeds with the probability `alpha`, by Student's t."""
         size = self.level if is_relative else 1.0
         return student_t(1 - alpha, self.commits - 1) * self.deviation / size
+
+    def detectable(self, floor: float, alpha: float) -> float:
+        """The relative regression of a commit that is beyond floor and limit in 80 % of cases."""
+        return max(floor, self.limit(alpha, is_relative=True)) + _OF_POWER * (
+            self.deviation / self.level
+        )
 
 
 class HistoryBaseline(NamedTuple):
@@ -132,6 +140,22 @@ def floors_of(baseline: HistoryBaseline) -> dict[str, Floor]:
         amount = max(threshold.amount, known.amount if known else 0.0)
         found[series.name] = Floor(_rounded(amount))
     return found
+
+
+def with_limits(
+    forecasts: Sequence[Forecast], baseline: HistoryBaseline, checks: int, alpha: float = ALPHA
+) -> list[Forecast]:
+    """The forecasts, by the largest limit of a metric's cells; so many checks share alpha."""
+
+    def limited(known: Forecast) -> Forecast:
+        mine = [t for (name, _), t in baseline.thresholds.items() if name == known.metric]
+        if known.detectable is None or not mine:
+            return known
+        share = alpha / max(1, checks)
+        least = max(each.detectable(known.floor.amount, share) for each in mine)
+        return known._replace(detectable=max(known.detectable, least))
+
+    return [limited(each) for each in forecasts]
 
 
 def within_thresholds(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
+from statistics import median
 
 import msgspec
 import pytest
 
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
+from rsctl.bench.forecast import forecast
 from rsctl.bench.gate import evaluate
 from rsctl.bench.history import HistoryRecord
 from rsctl.bench.history_gate import (
@@ -16,6 +19,7 @@ from rsctl.bench.history_gate import (
     history_baseline,
     improvements,
     outdated_text,
+    with_limits,
     within_thresholds,
 )
 from rsctl.bench.results import CellRuns, Results, Series
@@ -128,6 +132,27 @@ def test_the_checks_and_looks_of_a_gate_share_the_error_of_the_limit() -> None:
     assert within_thresholds(gate, found, alpha=ALPHA / 10).verdict is Verdict.INCONCLUSIVE
     gate.checks = [*gate.checks, *(msgspec.structs.replace(c, metric="b") for c in gate.checks * 9)]
     assert within_thresholds(gate, found).checks[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_forecast_counts_with_what_commits_differ_by() -> None:
+    """The commits differ by 3 %, and each commit's runs by 0.1 %."""
+    random, found, cases = Random(1), 0, 300
+    for _ in range(cases):
+        levels = [random.gauss(100, 3) for _ in range(11)]
+        known = window(
+            [
+                record(n, [level * (1 + n / 1000) for n in range(3)])
+                for n, level in enumerate(levels[:10])
+            ]
+        )
+        [before] = forecast(known.results, FLOORS, [CELL], 3)
+        [said] = with_limits([before], known, checks=1)
+        assert (before.detectable or 0) < (said.detectable or 0) < 0.2
+        values = [levels[-1] * (1 - (said.detectable or 0)) * (1 + n / 1000) for n in range(3)]
+        effect = median(values) / median(known.results.series[0].known) - 1
+        [threshold] = known.thresholds.values()
+        found += -effect > max(0.05, threshold.amount)
+    assert 0.75 <= found / cases <= 0.85
 
 
 def test_commits_limit_an_allowed_amount_too() -> None:
