@@ -21,8 +21,8 @@ from rsctl.bench.scores import all_scores
 from rsctl.bench.sides import Sides
 
 DRAWS = 20_000
-_BELOW = 4
-"""How many times finer than a level draws resolve it."""
+_BELOW, _MOST_DRAWS = 4, 2_000_000
+"""How many times finer than a level draws resolve it, and the most of them: some seconds."""
 _ENOUGH = 1_000
 """Draws as low as the sides after which no further ones are made."""
 SEED = 20_260_101
@@ -90,7 +90,8 @@ def p_of_any(measured: Sequence[Sequence[Sides]], level: float = 1.0) -> float:
     limits = [lowest - deduction + _TIE for deduction in deductions]
     parts = _parts(scored)
     if parts is None:
-        return _p_by_draws(scored, limits, max(DRAWS, math.ceil(_BELOW / level)))
+        finest = min(_MOST_DRAWS, math.ceil(_BELOW / level))
+        return _p_by_draws(scored, limits, max(DRAWS, finest))
     as_low = sum(_count(left, right, limits) for left, right in parts)
     return min(1.0, as_low / math.prod(block.exchanges for block in scored))
 
