@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from rsctl.findings import Finding
 from rsctl.job.file_text import YamlError
 from rsctl.job.installed_targets import type_of_key
-from rsctl.job.yaml_parser import MAX_DEPTH, parse
+from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import (
+    MAX_DEPTH,
     Mapping,
     MappingEntry,
     Node,

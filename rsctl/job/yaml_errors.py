@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from rsctl.job.file_text import YamlError, lines_of
-from rsctl.job.yaml_tree import Position
+from rsctl.job.yaml_tree import MAX_DEPTH, Position
 
 _ALIGN = "keys of one block start in the same column"
 _NOT_NESTED = f"indent it like the line above: {_ALIGN}"
@@ -40,6 +40,7 @@ _EXPLANATIONS = (
     ("expected '-' indicator", "this does not continue the list above", _NOT_NESTED),
     ("node content", "a value is missing here", "write the value, in quotes if it is text"),
     ("<document start>", "nothing is allowed after the '...' line", "remove the '...' line"),
+    ("maximum nesting", f"nested more than {MAX_DEPTH} levels deep", "flatten it"),
     ("cannot start any token", "a value cannot begin with {rest!r}", "put it in quotes"),
     ("alphabetic or numeric", "a value cannot begin with {rest!r}", "put it in quotes"),
 )

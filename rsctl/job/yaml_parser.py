@@ -14,9 +14,17 @@ import yaml
 from rsctl.findings import Finding
 from rsctl.job.file_text import YamlError, end_of
 from rsctl.job.yaml_errors import explain
-from rsctl.job.yaml_tree import Mapping, MappingEntry, Node, Position, Scalar, Sequence, shorten
+from rsctl.job.yaml_tree import (
+    MAX_DEPTH,
+    Mapping,
+    MappingEntry,
+    Node,
+    Position,
+    Scalar,
+    Sequence,
+    shorten,
+)
 
-MAX_DEPTH = 64
 MAX_VALUES = 100_000
 _MAX_KEY = 200
 _Repeated = Callable[[Scalar, Scalar, str], None]

@@ -12,6 +12,9 @@ from msgspec.structs import replace
 from rsctl.findings import Finding
 from rsctl.job.secret_names import public_text
 
+MAX_DEPTH = 64
+"""The most levels of a file, so that code may walk it by recursion."""
+
 _NULLS = frozenset(["", "~", "null", "Null", "NULL"])
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)|0x[0-9a-fA-F]+|0o[0-7]+")

@@ -97,7 +97,8 @@ def test_a_baseline_of_nothing_is_refused() -> None:
     results.series = []
     with pytest.raises(RsctlError) as caught:
         make_baseline(results)
-    assert caught.value.findings[0].message == f"{results.label} has no data for any metric of workers.count=2"
+    message = f"{results.label} has no data for any metric of workers.count=2"
+    assert caught.value.findings[0].message == message
 
 
 def test_a_baseline_without_one_of_its_cells_is_refused() -> None:

@@ -49,5 +49,13 @@ def test_an_error_without_a_place_is_one_of_the_file() -> None:
     ]
 
 
+def test_a_limit_of_the_parser_is_ours() -> None:
+    """PyYAML 6.0.4 has one too."""
+    caught = explain(yaml.YAMLError("exceeded maximum nesting depth"), "job.yaml", "a: b\n")
+    assert _shown(caught.findings) == [
+        "1:1 None | nested more than 64 levels deep | flatten it",
+    ]
+
+
 def _shown(findings: Sequence[Finding]) -> list[str]:
     return [f"{f.line}:{f.column} {f.path} | {f.message} | {f.remedy}" for f in findings]

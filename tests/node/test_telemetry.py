@@ -185,11 +185,11 @@ def test_a_node_tells_once_what_it_runs_on(launch: Launch, driver: Callable[...,
 def test_without_a_driver_its_version_is_left_out(launch: Launch) -> None:
     node = launch("--launcher", "once", "--", "true", RSCTL_TELEMETRY_SECONDS="10")
     assert node.wait() == 0
-    assert {"driver", "gpu", "nccl"}.isdisjoint(node.lines("versions")[0])
+    assert {"driver", "gpu"}.isdisjoint(node.lines("versions")[0])
 
 
 def test_the_nccl_that_pip_has_installed(launch: Launch, tmp_path: Path) -> None:
-    for package in ("cu12-2.27.3", "cu13-2.28.9"):
+    for package in ("cu12-2.27.3", "cu98-2.28.9"):  # torch may have brought one too
         (tmp_path / f"nvidia_nccl_{package}.dist-info").mkdir()
     environ = {"RSCTL_TELEMETRY_SECONDS": "10", "PYTHONPATH": str(tmp_path)}
     node = launch("--launcher", "once", "--", "true", **environ)

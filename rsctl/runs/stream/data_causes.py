@@ -72,7 +72,7 @@ DATA_CAUSES = (
         r"|UnicodeDecodeError(?:'>)?: (?!'ascii')([^\n]{1,120})|IncompleteReadError"
         r"|(Consistency check failed: [^\n]{1,80})"
         r"|(?:Unable to|Can't) (?:synchronously )?(?:open (?:file|object)|read data) "
-        r"\(([^\n]{1,100})"
+        r"\((?!unable to open file: name = [^\n]{1,300}errno = 2,)([^\n]{1,100})"
         r"|(Expected image \(JPEG[^\n]{0,80}|Unknown image file format[^\n]{0,60})"
         r"|((?:corrupted|truncated) record at \d{1,15})|(Invalid (?:JPEG|PNG) data[^\n]{0,60})"
         r"|ParserError(?:'>)?: (Error tokenizing data[^\n]{0,100})",

@@ -145,7 +145,7 @@ _EXPLAINED_BY: Mapping[str, frozenset[str]] = {
     "nccl-ib": frozenset({"locked-memory"}),
     "ucx": frozenset({"locked-memory"}),
     "binary": frozenset({"gpu-libraries"}),
-    "gpu-fault": frozenset({"gpu-start"}),
+    "gpu-fault": frozenset({"gpu-start", "gpu-hardware"}),
     "gpu-start": frozenset({"gpu-libraries"}),
     "compile": frozenset({"gpu-binary"}),
     "library": frozenset({"gpu-container"}),

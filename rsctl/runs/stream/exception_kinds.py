@@ -183,6 +183,15 @@ EXCEPTION_KINDS = (
         "a tensor is on the CPU where the code needs it on the GPU",
         "move the model and each batch to the rank's device before",
     ),
+    cause(
+        "file-missing",
+        r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\("
+        r"|^(?:Value|Runtime|OS|IO|Assertion)Error: [^\n]{0,80}?\b(?i:file|folder|directory|path)\b"
+        r"[^\n]{0,200}?\b(?:not (?:be )?found|not exist|doesn't exist)\b",
+        "a file or folder that the code checks does not exist in the job",
+        "compare the option that gives its path with the paths of inputs in the job; a path on "
+        "your own machine does not exist there",
+    ),
     *RAISER_KINDS,
     cause(
         "setting",
@@ -199,13 +208,6 @@ EXCEPTION_KINDS = (
         "a tensor or array has another shape than the code expects",
         "print the shapes before that line: channels, classes, a last batch that is smaller, or a "
         "dimension that a wrapper for several GPUs or another version of a package adds",
-    ),
-    cause(
-        "file-missing",
-        r"^AssertionError: assert [^\n]{0,60}\b(?:exists|isfile|isdir|is_file|is_dir)\(",
-        "a file or folder that the code checks does not exist in the job",
-        "compare the option that gives its path with the paths of inputs in the job; a path on "
-        "your own machine does not exist there",
     ),
     cause(
         "setting",

@@ -127,6 +127,7 @@ _NATIVE = (
     re.compile(r"(Fatal Python error: (?!Segmentation|Aborted|Bus)[^\n]{1,160})"),
     re.compile(
         r"(double free or corruption[^\n]{0,40}|free\(\): [a-z ]{3,40}|malloc\(\): [a-z ]{3,60}"
+        r"|malloc_consolidate\(\): [a-z ]{3,60}|realloc\(\): [a-z ]{3,60}"
         r"|corrupted (?:size vs\. prev_size|double-linked list)[^\n]{0,40}|munmap_chunk\(\): [a-z "
         r"]{3,40}"
         r"|\*\*\* stack smashing detected \*\*\*)"

@@ -16,12 +16,17 @@ FRAMEWORK_CAUSES = (
         r"|((?i:world[ _]size|number of (?:gpus|processes|ranks)|batch[ _]size)[^\n]{0,60}"
         r"(?:not|must be) (?:evenly |exactly )?(?:divisible by|a multiple of)[^\n]{0,80})"
         r"|((?i:num_layers|number of layers|num_attention_heads|hidden_size|micro.?batch\w{0,9}"
-        r"|data parallel size)[^\n]{0,60}divisible by[^\n]{0,80})",
+        r"|data parallel size)[^\n]{0,60}divisible by[^\n]{0,80})"
+        r"|AssertionError: (\d{1,9} is not divisible by \d{1,9})"
+        r"|Error: ([^\n]{1,100} (?:should|must) be divisible by (?:the )?tensor parallel size"
+        r"[^\n]{0,20})",
         "the batch size, or the number of ranks, does not fit the other sizes of the training: "
         "{names}",
-        "make the total batch size the batch size of a rank x accumulation steps x ranks, and the "
-        "number of ranks a multiple of tensor x pipeline parallelism; a product with 1 rank means "
-        "that the script did not initialise its process group before",
+        "make the total batch size the batch size of a rank x accumulation steps x ranks, the "
+        "number of ranks a multiple of tensor x pipeline parallelism, and the attention heads, "
+        "sizes of layers and, for sequence parallelism, the padded lengths multiples of the tensor "
+        "parallelism; a product with 1 rank means that the script did not "
+        "initialise its process group before",
     ),
     cause(
         "gpu-memory",
@@ -29,6 +34,22 @@ FRAMEWORK_CAUSES = (
         "not even a batch of one sample fits into the GPU's memory",
         "use shorter samples, gradient checkpointing, bf16, adapters (LoRA) or sharding (FSDP, "
         "ZeRO), or a larger accelerator",
+    ),
+    cause(
+        "gpu-memory",
+        r"(No available memory for the cache blocks)",
+        "vLLM has no room for its cache after it has loaded the model: {names}",
+        "raise gpu_memory_utilization if nothing else uses the GPU; otherwise shorten "
+        "max_model_len, quantize the model, or use more GPUs (tensor_parallel_size) or a "
+        "larger one",
+    ),
+    cause(
+        "gpu-memory",
+        r"(Free memory on device [^\n]{0,60}less than desired GPU memory utilization"
+        r"(?: \([^)\n]{1,40}\))?)",
+        "vLLM starts with less free memory of the GPU than it is set to take: {names}",
+        "end other processes on the GPU (nvidia-smi names them), also those of an earlier job, or "
+        "lower gpu_memory_utilization; beside a training on the same GPU, count its memory, too",
     ),
     cause(
         "extension",
@@ -75,6 +96,7 @@ FRAMEWORK_CAUSES = (
         "checkpoint-mismatch",
         r"Error\(s\) in loading state_dict for (\w{1,80})|loaded state dict (?:contains a parameter"
         r" group that doesn't match|has a different number of parameter groups)"
+        r"|Loading a checkpoint for (MP=\d{1,4} but world size is \d{1,6})"
         r"|KeyError: '(?:unexpected|missing) key \"([^\"\n]{1,120})\" in state_dict"
         r"|Missing key in checkpoint state_dict|Key \S{1,200} not found in checkpoint"
         r"|checkpoint being loaded used a DP world size|DP world size [^\n]{0,80}checkpoint"
@@ -132,6 +154,14 @@ FRAMEWORK_CAUSES = (
     ),
     cause(
         "checkpoint-write",
+        r"Some tensors share memory,[^\n]{0,100}?:\s{1,9}(\[\{[^\n]{1,160}?\}\])",
+        "safetensors does not write tensors that share their memory, such as tied weights: {names}",
+        "save with save_safetensors=False (TrainingArguments), safe_serialization=False or "
+        "safetensors.torch.save_model; in your own model class name tied weights in "
+        "_tied_weights_keys, and clone() other copies",
+    ),
+    cause(
+        "checkpoint-write",
         r"RuntimeError: File (\S{1,300}) cannot be opened"
         r"|Parent directory (\S{1,300}) does not exist",
         "a checkpoint could not be written: {names}",
@@ -157,18 +187,36 @@ FRAMEWORK_CAUSES = (
         "fsdp_transformer_layer_cls_to_wrap: of fsdp_config, or of accelerate's configuration file",
     ),
     cause(
+        "fsdp",
+        r"Cannot writeback when the (?:parameter|gradient) shape changes",
+        "FSDP found a parameter with another shape than it keeps for it, as after an operation on "
+        "the whole parameter outside of its module's forward()",
+        "use use_orig_params=False or FSDP2 (fully_shard), not NO_SHARD on one GPU; with "
+        "use_orig_params=True let no code replace .data or .grad, tie or resize weights after FSDP "
+        "has wrapped them",
+    ),
+    cause(
+        "device-map",
+        r"[Cc]annot copy out of meta tensor|NotImplementedError: [^\n]{0,80}meta tensor",
+        "code moves or reads parameters without data, on the device meta",
+        "omit .to() and .cuda() for a model loaded with device_map or low_cpu_mem_usage, and free "
+        "memory so that none is offloaded; give a model built on meta its room with "
+        "to_empty(device=...) and then its weights; under ZeRO-3 use "
+        "deepspeed.zero.GatheredParameters; where code of a package does this, update torch, "
+        "accelerate and transformers together",
+    ),
+    cause(
         "sharded-tensor",
         r"parameter fetch queue|still have inflight params|got mixed torch\.Tensor and DTensor"
         r"|param\.ds_status == ZeroParamStatus|pop from an empty deque|ds_status[^\n]{0,20}INFLIGHT"
         r"|assert len\(set\(t\.dtype for t in tensors\)\) == 1"
         r"|'status': '(?:INFLIGHT|NOT_AVAILABLE)'[^\n]{0,200}'ds_numel'"
         r"|'?weight'? (?:must be 2-D|should have at least \w{1,6} dim)"
-        r"|[Cc]annot copy out of meta tensor|DTensor does not support|data is not allocated yet"
+        r"|DTensor does not support|data is not allocated yet"
         r"|does not have a sharding strategy registered|Sharding propagation failed"
         r"|size of tensor [ab] \(0\) must match the size of tensor [ab] \(\d{3,12}\)"
         r"|current model is torch\.Size\(\[0\]\)"
-        r"|current state is TrainingState\.|`_is_root` should not have been set"
-        r"|NotImplementedError: [^\n]{0,80}meta tensor",
+        r"|current state is TrainingState\.|`_is_root` should not have been set",
         "the script uses parameters that are sharded, or not loaded yet, as if they were whole, "
         "or in another order than before",
         "run the same modules in the same order on all ranks; work on whole parameters in the "
@@ -186,6 +234,15 @@ FRAMEWORK_CAUSES = (
         'write "auto" for the values that its arguments set',
     ),
     cause(
+        "deepspeed",
+        r"no_sync context manager is incompatible with gradient partitioning logic of ZeRO",
+        "code accumulates gradients without an exchange between ranks (no_sync), which ZeRO-2 and "
+        "ZeRO-3 do not allow",
+        "install newer versions of transformers, accelerate and DeepSpeed together in "
+        "image.python, omit no_sync(), let DeepSpeed accumulate (gradient_accumulation_steps), or "
+        "use ZeRO-1",
+    ),
+    cause(
         "deepspeed-config",
         r"timer has (?:already been started|not been started|not started)|timer is not started",
         "a timer of DeepSpeed or Megatron was started or stopped twice, as two threads or steps "
@@ -200,6 +257,16 @@ FRAMEWORK_CAUSES = (
         "a model was loaded with a device_map, which several ranks cannot train",
         "load it without device_map, or onto the rank's own GPU: device_map={{'': LOCAL_RANK}}; "
         "use FSDP or DeepSpeed if one GPU is too small",
+    ),
+    cause(
+        "device-map",
+        r"had weights offloaded to the disk|We need an `offload_dir` to dispatch"
+        r"|Some modules are dispatched on the CPU or the disk",
+        "the model does not fit into the GPUs' free memory, so device_map puts parts of it on the "
+        "CPU or a disk",
+        "free the GPUs' memory, or use more or larger GPUs or a smaller type (bf16, 4 bits): such "
+        "parts are slow, and cannot be trained; to train a large model on several ranks use FSDP "
+        "or DeepSpeed ZeRO-3 without device_map; offload_folder suffices for inference",
     ),
     cause(
         "device-map",
@@ -369,6 +436,8 @@ FRAMEWORK_CAUSES = (
         "hub-version",
         r"[Dd]ataset scripts are no longer supported|Transformers does not recognize this arch"
         r"|pass the argument `?trust_remote_code=True|Tokenizer class (\w{1,60}) does not exist"
+        r"|requires you to execute the \w{1,40} (?:file|script) in"
+        r"|`rope_scaling` must be a dictionary"
         r"|did not match any variant of untagged enum|Couldn't instantiate the backend tokenizer"
         r"|Unrecognized model in|Unrecognized configuration class"
         r"|Error: ([^\n]{1,120}) is not supported (?:in|by) your (?:current )?[^\n]{0,30}version",

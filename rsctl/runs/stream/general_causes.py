@@ -167,7 +167,8 @@ GENERAL_FRAMEWORK_CAUSES = (
     ),
     cause(
         "file-missing",
-        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '([^'\n]{1,200})'"
+        r"FileNotFoundError: [^\n]{0,60}?No such file or directory: '(?!/psm_)([^'\n]{1,200})'"
+        r"|open file \(unable to open file: name = '([^'\n]{1,200})', errno = 2,"
         r"|FileNotFoundError: (?!\[Errno)(?=[^\n]{0,200}(?:not (?:exist|found|find)|[Nn]o "
         r"|[Mm]issing))"
         r"([^\n]{1,200})"
@@ -232,7 +233,8 @@ GENERAL_FRAMEWORK_CAUSES = (
         "{names}",
         "set CUDA_LAUNCH_BLOCKING=1 in run.env to see the line, and print the shapes, types and "
         "devices of its tensors: empty or too large ones, types that the GPU does not have; "
-        "extensions must be built for the image's torch, CUDA and GPU",
+        "extensions must be built for the image's torch, CUDA and GPU; if a plain multiplication "
+        "fails, too, keep CUDA libraries that are not torch's out of LD_LIBRARY_PATH",
     ),
     cause(
         "gpu-memory",

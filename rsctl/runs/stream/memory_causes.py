@@ -43,6 +43,14 @@ MEMORY_CAUSES = (
         "killed, and let no other process clean /dev/shm",
     ),
     cause(
+        "shared-memory",
+        r"No such file or directory: '(/psm_\w{1,40})'",
+        "a segment of shared memory was deleted before this process opened it: {names}",
+        "see whether the process that made it, such as a data loader's worker, failed or ended "
+        "before, and let no other process clean /dev/shm; Python before 3.13 deletes a segment as "
+        "soon as a process that has opened it ends: start the workers from one parent process",
+    ),
+    cause(
         "checkpoint",
         r"PytorchStreamReader failed|Error while deserializing header|"
         r"invalid load key, '(?:v|<)'",

@@ -13,10 +13,15 @@ _CUDA_LIBRARY = (
 
 _NOT_OPENED = r": cannot open shared object file"
 
+_NOT_A_PACKAGE = (
+    r"smdistributed|torch\._six|\w{1,40}\._(?:ext|C)\b|(?:pkg_resources|distutils|imp)\b"
+)
+"""Modules that no package of their name brings; other rows explain them."""
+
 PACKAGE_CAUSES = (
     cause(
         "module",
-        r"No module named '((?!smdistributed|torch\._six|\w{1,40}\._(?:ext|C)\b)\w+(?:\.\w+)+)'"
+        rf"No module named '((?!{_NOT_A_PACKAGE})\w+(?:\.\w+)+)'"
         r"(?!; '\w{1,60}' is not a package)",
         "a package or folder of this name is found, but does not have the module: {names}",
         "install the version of the package that the script was written for in image.python; if "
@@ -25,8 +30,7 @@ PACKAGE_CAUSES = (
     ),
     cause(
         "module",
-        r"ModuleNotFoundError: No module named '(?!smdistributed|torch\._six"
-        r"|\w{1,40}\._(?:ext|C)\b)([\w.]+)'"
+        rf"ModuleNotFoundError: No module named '(?!{_NOT_A_PACKAGE})([\w.]+)'"
         r"|(?:^|[\s/])python[\d.]{0,5}: No module named '?(?!smdistributed)([\w.]+)"
         r"|ImportError: No module named ([\w.]{1,80})"
         r"|ImportError: ([\w.-]{1,60})(?: \w{1,20}){0,2} (?:is|are) not installed"

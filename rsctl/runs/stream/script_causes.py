@@ -75,7 +75,7 @@ SCRIPT_CAUSES = (
         r"|was removed in the NumPy 2\.0 release|module compiled against A(?:PI"
         r"|BI) version 0x\w{1,10} but this version of numpy"
         r"|numpy\.core\.multiarray failed to import|RuntimeError: Numpy is not available"
-        r"|No module named 'numpy\._core"
+        r"|No module named 'numpy\._core|expected np\.ndarray \(got numpy\.ndarray\)"
         r"|module 'numpy' has no attribute '(?:bool|int|float|object|str|complex|product|long|Inf"
         r"|NaN|unicode_|float_|string_|in1d)8?_?'",
         "a package, or the script, is for another version of NumPy than the installed one",
@@ -251,10 +251,19 @@ SCRIPT_CAUSES = (
     ),
     cause(
         "trainer",
+        r"[Tt]he model did not return a loss from the inputs, only the following keys: "
+        r"([\w,]{1,80})",
+        "the model returned no loss, as the batch has no labels that it knows: {names}",
+        "give the data set a column `labels` (a copy of input_ids for causal language models), or "
+        "let the collator add it; remove_unused_columns=False keeps columns that forward() does "
+        "not name; label_names names others",
+    ),
+    cause(
+        "trainer",
         r"(metric_for_best_model[^\n]{0,100}not found in the evaluation metrics[^\n]{0,160}"
         r"|max_steps has to be specified|requires the (?:save|eval\w{0,6}) (?:and (?:save"
         r"|eval\w{0,6})"
-        r" )?strategy[^\n]{0,60}|[Tt]he model did not return a loss"
+        r" )?strategy[^\n]{0,60}"
         r"|chat_template is not set|cannot perform fine-tuning on purely quantized"
         r"|[Ee]valuation requires an eval_dataset|[Yy]ou cannot (?:use|train|set) [^\n]{1,100})",
         "the framework does not accept the script's settings: {names}",

@@ -75,9 +75,18 @@ TENSOR_CAUSES = (
     ),
     cause(
         "gradient",
-        r"does not require grad and does not have a grad_fn|doesn't have any parameters that "
-        r"require a gradient|optimizer got an empty parameter list"
-        r"|[Nn]one of output has requires_grad",
+        r"doesn't have any parameters? that requires? a gradient"
+        r"|optimizer got an empty parameter list"
+        r"|in initialize_optimizer_states\n[^\n]{0,200}\nValueError: max\(\) arg is an empty",
+        "DistributedDataParallel, DeepSpeed or the optimizer got no parameter to train",
+        "set requires_grad on what you train, or add the adapter, before the model is wrapped and "
+        "the optimizer is made; give the optimizer all parameters (a generator is empty after its "
+        "first use, a list of layers must be an nn.ModuleList); do not wrap a model that is only "
+        "used, such as a teacher",
+    ),
+    cause(
+        "gradient",
+        r"does not require grad and does not have a grad_fn|[Nn]one of output has requires_grad",
         "no parameter of the model gets a gradient from the loss",
         "set requires_grad on what you train, and avoid no_grad(), detach() and item() before the "
         "loss; with gradient checkpointing and frozen weights call "
@@ -111,6 +120,15 @@ TENSOR_CAUSES = (
         "a tensor that belongs to autograd's graph cannot be converted or copied",
         "call detach() before: x.detach().cpu().numpy(); keep copies of state_dict(), not of "
         "results of the forward",
+    ),
+    cause(
+        "optimizer",
+        r"(unscale_\(\) has already been called|unscale_\(\) is being called after step"
+        r"|step\(\) has already been called since the last update)",
+        "the gradient scaler is not called once for each step of the optimizer: {names}",
+        "call unscale_(optimizer) at most once before scaler.step(optimizer), then "
+        "scaler.update(), also where the script skips a step; with accumulated gradients call "
+        "them only in the last of the steps",
     ),
     cause(
         "gradient",

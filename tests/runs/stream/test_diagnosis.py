@@ -500,6 +500,14 @@ def test_an_error_before_a_clear_exception_is_not_its_cause() -> None:
             1,
             ["environment", "module"],
         ),
+        (
+            [
+                "torch.AcceleratorError: CUDA error: unknown error",
+                "Unable to determine the device handle for GPU1: Unknown Error",
+            ],
+            1,
+            ["gpu-hardware"],
+        ),
         (["step 1", "error: the shard is empty"], 2, ["error"]),
     ],
 )
