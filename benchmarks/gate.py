@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rsctl.bench.paired import PairedCell, block_numbers
 from rsctl.bench.paired_gate import weigh_pairs
 from rsctl.bench.schedule import paired_slots
-from rsctl.bench.stats import CellSides, detectable, excludable, interval, smallest_p
+from rsctl.bench.stats import CellSides, Fresh, detectable, excludable, interval, smallest_p
 from rsctl.bench.verdict import (
     ALPHA,
     CONFIRMED,
@@ -380,20 +380,28 @@ def _table(designs: Iterator[Design], trials: int, seed: int) -> None:
 
 def _detection(trials: int, seed: int) -> None:
     """What `gate` says beforehand, and what comes of it."""
-    print("| noise | runs | detectable | found at that | floor that passes | passed at that |")
-    print("|---|---|---|---|---|---|")
-    for noise in (0.01, 0.02, 0.05):
+    print(
+        "| noise | runs | detectable | found at that | with `confirm` | found at that "
+        "| floor that passes | passed at that |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for noise in (0.01, 0.02, 0.03, 0.05):
         for runs in (3, 5, 10):
-            size = detectable(noise, (runs, runs), FLOOR.amount, ALPHA) or 0.0
+            row = [f"{100 * noise:.0f} %", f"{runs}+{runs}"]
+            for confirm in (False, True):
+                fresh, alpha = (Fresh(0, runs), ALPHA * CONFIRMED) if confirm else (None, ALPHA)
+                size = detectable(noise, (runs, runs), FLOOR.amount, alpha, fresh)
+                if size is None:
+                    row += ["-", "-"]
+                    continue
+                design = Design(noise, -size, runs=runs, confirm=confirm)
+                found = rates(design, trials, seed)[Verdict.REGRESSED]
+                row += [f"{100 * size:.1f} %", f"{100 * found:.0f} %"]
             floor = excludable(noise, (runs, runs), ALPHA)
-            found = rates(Design(noise, -size, runs=runs), trials, seed)[Verdict.REGRESSED]
             own = Design(noise, 0.0, runs=runs, floor=Floor(floor))
             passed = rates(own, trials, seed)[Verdict.PASS]
-            print(
-                f"| {100 * noise:.0f} % | {runs}+{runs} | {100 * size:.1f} % | {100 * found:.0f} % "
-                f"| {100 * floor:.1f} % | {100 * passed:.0f} % |",
-                flush=True,
-            )
+            row += [f"{100 * floor:.1f} %", f"{100 * passed:.0f} %"]
+            print(f"| {' | '.join(row)} |", flush=True)
 
 
 def _in_turn(trials: int, seed: int) -> None:
@@ -462,8 +470,12 @@ def main() -> None:
     parser.add_argument("--in-turn", action="store_true", help="only the table of runs in turn")
     parser.add_argument("--runs", type=int, nargs="+", default=[3, 5, 10], help="of --sizes")
     parser.add_argument("--sizes", action="store_true", help="only the table of power by size")
+    parser.add_argument("--forecast", action="store_true", help="only the table of predictions")
     parser.add_argument("--packed", action="store_true", help="only the table of packed jobs")
     options = parser.parse_args()
+    if options.forecast:
+        _detection(options.trials, options.seed)
+        return
     if options.packed:
         _packed(options.trials, options.seed)
         return

@@ -169,7 +169,8 @@ class PreparedBisect:
             except CannotMeasure as problem:
                 return self._probe(index, Mark.SKIPPED, str(problem))
             gate = evaluate(good, results, half)
-            found = next((c for c in gate.checks if c.title == check.title), None)
+            about = check.metric, check.cell  # the worst part of a curve may be another one
+            found = next((c for c in gate.checks if (c.metric, c.cell) == about), None)
             verdict = found.verdict if found else Verdict.NO_DATA
             if verdict in (Verdict.PASS, Verdict.REGRESSED):
                 mark = Mark.GOOD if verdict is Verdict.PASS else Mark.BAD

@@ -15,7 +15,7 @@ from rsctl.bench.baseline_files import is_location
 from rsctl.bench.comparable import cell_changes, condition_changes, refuse_changes
 from rsctl.bench.decision import keep_decision
 from rsctl.bench.fingerprint import Fingerprint
-from rsctl.bench.forecast import forecast, format_cost
+from rsctl.bench.forecast import Forecast, forecast, format_cost
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.history_gate import improvements, outdated_text
 from rsctl.bench.results import Results
@@ -36,15 +36,16 @@ class PreparedGate:
         """Sentences on what its repetitions can detect and, if runs remain, on their duration and
         cost.
         """
-        cells, rules = self.candidate.cells, self.rules
-        repeat = self.candidate.repeat(rules.repeat)
-        confirm, alpha = rules.confirm, rules.alpha
-        predictions = forecast(self.baseline, rules.floors, cells, repeat, confirm, alpha)
-        remarks = [metric.in_words() for metric in predictions]
+        cells, repeat = self.candidate.cells, self.candidate.repeat(self.rules.repeat)
+        remarks = [metric.in_words() for metric in self._forecasts(repeat)]
         if (prepared := self.candidate.prepared) is not None:
             cost = format_cost(self.baseline, cells, repeat)
             remarks += cost_remarks(self.candidate, prepared.plan.new_bench(repeat), cost)
         return remarks
+
+    def _forecasts(self, repeat: int) -> list[Forecast]:
+        cells, rules = self.candidate.cells, self.rules
+        return forecast(self.baseline, rules.floors, cells, repeat, rules.confirm, rules.alpha)
 
     def require_comparable(self, must_have_all_cells: bool = True) -> None:
         """Raise RsctlError if the plan of a job file shows that the baseline measured something

@@ -14,6 +14,7 @@ from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.commits import KnownCommit
 from rsctl.bench.comparable import history_changes
 from rsctl.bench.fingerprint import Fingerprint
+from rsctl.bench.forecast import Forecast
 from rsctl.bench.gate import Gate, evaluate, exit_code
 from rsctl.bench.history import History, without
 from rsctl.bench.history_files import read_history
@@ -23,6 +24,7 @@ from rsctl.bench.history_gate import (
     HistoryBaseline,
     floors_of,
     history_baseline,
+    with_limits,
     within_thresholds,
 )
 from rsctl.bench.history_series import HistorySeries, make_series
@@ -61,6 +63,16 @@ class HistoryGate(PreparedGate):
             self.series, self.history, self.candidate.name, self.window, results.fingerprint
         )
 
+    def _forecasts(self, repeat: int) -> list[Forecast]:
+        """A regression has to be beyond what single commits differ by, too."""
+        found = super()._forecasts(repeat)
+        if self.only_own:
+            return found
+        window = history_baseline(self.series, self.history, self.candidate.name, self.window)
+        cells = len(self.candidate.cells)
+        checks = len(found) * (cells + (cells > 1))
+        return with_limits(found, window, checks, self.rules.alpha)
+
     def _condition_changes(self, planned: list[Fingerprint]) -> list[str]:
         if self.has_baseline:
             return super()._condition_changes(planned)
@@ -83,14 +95,14 @@ class HistoryGate(PreparedGate):
         window = self.like(results)
         before = self._compared(results) if self.has_baseline else window.results
         gate = evaluate(before, results, self.rules.floors, self.rules.alpha)
-        return within_thresholds(gate, window, results.cells)
+        return within_thresholds(gate, window, results.cells, self.rules.alpha)
 
     def confirm(self, gate: Gate, results: Results, run: RunBench = just_run) -> Gate:
         """The verdict after fresh runs of the cells that are suspected. Raises RsctlError."""
         window = self.like(results)
         matched = self if self.has_baseline else replace(self, baseline=window.results)
         confirmed = PreparedGate.confirm(matched, gate, results, run)
-        return within_thresholds(confirmed, window, results.cells)
+        return within_thresholds(confirmed, window, results.cells, self.rules.alpha)
 
     def conclude(self, gate: Gate, results: Results, fail_on_improvement: bool = False) -> Gate:
         """The gate with what is better than the baseline by more than it may be worse."""

@@ -86,13 +86,18 @@ def _calibrate(results: Results, name: str, repeat: int) -> MetricNoise:
     if smallest_p((repeat, repeat)) > ALPHA:
         found.reason = f"no limit passes with {repeat} runs per side: increase the number of runs"
         return found
-    _propose(found, values, sum(len(series.known) - 1 for series in cells))
+    sign = -1 if cells[0].goal == "min" else 1
+    _propose(found, values, sum(len(series.known) - 1 for series in cells), sign)
     return found
 
 
-def _propose(found: MetricNoise, cells: Sequence[Sequence[float]], degrees: int) -> None:
-    """Set the floor, or say why there is none. The parts of a curve are as cells."""
-    floors = _smallest_floors(_deviations(cells), len(cells), found.repeat)
+def _propose(found: MetricNoise, cells: Sequence[Sequence[float]], degrees: int, sign: int) -> None:
+    """Set the floor, or say why there is none. The parts of a curve are as cells.
+
+    `sign` makes higher values better, because the test sets only low ones apart.
+    """
+    runs = [sign * (1 + deviation) for deviation in _deviations(cells)]
+    floors = _smallest_floors(runs, len(cells), found.repeat)
     measured = floors[math.ceil(TARGET * len(floors)) - 1]
     found.measured = _round_up(measured)
     floor = _round_up(measured * _margin(degrees))
@@ -143,12 +148,12 @@ def _deviations(cells: Sequence[Sequence[float]]) -> list[float]:
     ]
 
 
-def _smallest_floors(deviations: Sequence[float], cells: int, repeat: int) -> list[float]:
+def _smallest_floors(runs: Sequence[float], cells: int, repeat: int) -> list[float]:
     """Sorted: the smallest floor at which a gate of unchanged cells passes, draw by draw."""
     random = Random(_SEED)  # noqa: S311 - statistics
 
     def side() -> list[float]:
-        return [1 + deviation for deviation in random.choices(deviations, k=repeat)]
+        return random.choices(runs, k=repeat)
 
     return sorted(
         max(_smallest_floor(CellSides(side(), side())) for _ in range(cells))

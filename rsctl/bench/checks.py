@@ -130,15 +130,15 @@ class UndecidedCheck(msgspec.Struct):
         """The metric's goal."""
         return self.check.goal or "max"
 
-    def weigh(self) -> Evidence:
-        """The evidence of its cells, or of its parts together."""
+    def weigh(self, level: float = 1.0) -> Evidence:
+        """The evidence of its cells, or of its parts together, fine enough for a p of `level`."""
         if self.parts:
-            return self._weigh_parts()
+            return self._weigh_parts(level)
         if self.strata:
-            return weigh_strata(self.strata, self.floor)
-        return weigh(self.cells, self.floor) if self.cells else NO_EVIDENCE
+            return weigh_strata(self.strata, self.floor, level)
+        return weigh(self.cells, self.floor, level) if self.cells else NO_EVIDENCE
 
-    def _weigh_parts(self) -> Evidence:
+    def _weigh_parts(self, level: float) -> Evidence:
         """The effect of the worst part, and the p of all parts.
 
         That of any part being lower is exact: an exchange of runs exchanges their whole curves.
@@ -161,7 +161,7 @@ class UndecidedCheck(msgspec.Struct):
             )
             for part, each in zip(self.parts, found, strict=True)
         ]
-        p = p_of_any([part.blocks for part in self.parts])
+        p = p_of_any([part.blocks for part in self.parts], level)
         excluded, apart = (
             max(column) for column in zip(*(each[2:] for each in found), strict=True)
         )

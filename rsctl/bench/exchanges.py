@@ -21,6 +21,8 @@ from rsctl.bench.scores import all_scores
 from rsctl.bench.sides import Sides
 
 DRAWS = 20_000
+_BELOW, _MOST_DRAWS = 4, 2_000_000
+"""How many times finer than a level draws resolve it, and the most of them: some seconds."""
 _ENOUGH = 1_000
 """Draws as low as the sides after which no further ones are made."""
 SEED = 20_260_101
@@ -47,16 +49,16 @@ class _Scored(NamedTuple):
         return math.comb(len(self.scores[0]), self.chosen)
 
 
-def p_within(blocks: Sequence[Sides]) -> float:
+def p_within(blocks: Sequence[Sides], level: float = 1.0) -> float:
     """One-sided p of the candidate being lower, by exchanges of runs within their block.
 
-    Where the exchanges are too many to count, 20,000 seeded draws stand for all; that p is valid
-    too, never below 1/20,001. 1 without values.
+    Where the exchanges are too many to count, 20,000 seeded draws stand for all, or as many as a p
+    below `level` needs; that p is valid too, never below one in their number. 1 without values.
     """
-    return p_of_any([blocks])
+    return p_of_any([blocks], level)
 
 
-def p_of_any(measured: Sequence[Sequence[Sides]]) -> float:
+def p_of_any(measured: Sequence[Sequence[Sides]], level: float = 1.0) -> float:
     """One-sided p of the candidate being lower in any of several measurements of the same runs.
 
     An exchange exchanges runs with all that was measured of them, so that p is exact however the
@@ -88,7 +90,8 @@ def p_of_any(measured: Sequence[Sequence[Sides]]) -> float:
     limits = [lowest - deduction + _TIE for deduction in deductions]
     parts = _parts(scored)
     if parts is None:
-        return _p_by_draws(scored, limits)
+        finest = min(_MOST_DRAWS, math.ceil(_BELOW / level))
+        return _p_by_draws(scored, limits, max(DRAWS, finest))
     as_low = sum(_count(left, right, limits) for left, right in parts)
     return min(1.0, as_low / math.prod(block.exchanges for block in scored))
 
@@ -191,7 +194,7 @@ def _count(left: _Sums, right: _Sums, limits: Sequence[int]) -> int:
     return sum(map(int.bit_count, reached))
 
 
-def _p_by_draws(blocks: Sequence[_Scored], limits: Sequence[int]) -> float:
+def _p_by_draws(blocks: Sequence[_Scored], limits: Sequence[int], draws: int) -> float:
     """p by draws of exchanges. The sums by all scores are lanes of one integer.
 
     A lane of the difference keeps its highest bit if the sum is at most the limit. The draws end
@@ -203,11 +206,11 @@ def _p_by_draws(blocks: Sequence[_Scored], limits: Sequence[int]) -> float:
     (limit,) = _packed([limits], shift + highest)
     bits = sum(highest << (_LANE * lane) for lane in range(len(limits)))
     as_low = 0
-    for draw in range(1, DRAWS + 1):
+    for draw in range(1, draws + 1):
         as_low += (limit - draw_sum()) & bits != 0
         if as_low == _ENOUGH:
             return as_low / draw
-    return (as_low + 1) / (DRAWS + 1)
+    return (as_low + 1) / (draws + 1)
 
 
 class _Chunk(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 
 from rsctl.bench.fingerprint import Cell
 from rsctl.bench.results import Results
-from rsctl.bench.stats import detectable, excludable, noise, smallest_p
+from rsctl.bench.stats import Fresh, detectable, excludable, noise, smallest_p
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
 from rsctl.runs.stream.formatting import format_duration, format_number
 
@@ -125,13 +125,18 @@ def _of_metric(
     runs = (before, repeat)
     smallest = smallest_p((before or repeat, repeat))
     share = shares(*checks, smallest, alpha)[0] or alpha / checks[0]
+    fresh = Fresh(0, confirm) if confirm else None
+    level = share
+    if fresh:
+        all_runs = smallest_p((before or repeat, repeat + confirm))
+        level = shares(*checks, all_runs, alpha * CONFIRMED)[0] or alpha * CONFIRMED / checks[0]
     is_comparable = spread is not None and before > 0
     return Forecast(
         metric=name,
         runs=runs,
         floor=floor,
         noise=spread,
-        detectable=detectable(spread, runs, floor.amount, share)
+        detectable=detectable(spread, runs, floor.amount, level, fresh)
         if is_comparable and spread
         else None,
         passes=excludable(spread, runs, share) if is_comparable and spread else None,

@@ -175,12 +175,13 @@ def evaluate(
 
 def judge(cases: Sequence[UndecidedCheck], alpha: float = ALPHA) -> None:
     """Decide the checks by the runs that there are."""
-    evidence = [case.weigh() for case in cases]
+    shared = [_share(case, cases, alpha) for case in cases]
+    evidence = [case.weigh(share or 1.0) for case, share in zip(cases, shared, strict=True)]
     levels = _levels(cases, evidence, alpha)
-    for case, found, level in zip(cases, evidence, levels, strict=True):
+    for case, found, level, share in zip(cases, evidence, levels, shared, strict=True):
         if not case.cells:
             continue
-        fill(case, found, level, _share(case, cases, alpha))
+        fill(case, found, level, share)
         verdict = decide(found, level, case.floor, alpha)
         case.check.suspected = found.is_beyond(case.floor)
         conclude(case, verdict, found, alpha)
@@ -210,12 +211,15 @@ def judge_again(
     alone = {_key(case.check): case for case in fresh}
     suspects = {_key(check) for check in first.suspects}
     kept = {_key(check): check for check in first.checks}
-    evidence = [c.weigh() if _key(c.check) in suspects else NO_EVIDENCE for c in cases]
+    shared = [_share(case, cases, alpha * CONFIRMED) for case in cases]
+    evidence = [
+        case.weigh(share or 1.0) if _key(case.check) in suspects else NO_EVIDENCE
+        for case, share in zip(cases, shared, strict=True)
+    ]
     levels = _levels(cases, evidence, alpha * CONFIRMED)
-    for case, pooled, level in zip(cases, evidence, levels, strict=True):
+    for case, pooled, level, share in zip(cases, evidence, levels, shared, strict=True):
         key = _key(case.check)
         if key in suspects:
-            share = _share(case, cases, alpha * CONFIRMED)
             _confirm(case, alone.get(key), pooled, level, share, alpha)
         else:
             case.check = kept.get(key, case.check)

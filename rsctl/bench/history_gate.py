@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import msgspec
 
 from rsctl.bench.checks import MetricCheck
 from rsctl.bench.fingerprint import Cell, CellPrint, Fingerprint
+from rsctl.bench.forecast import Forecast
 from rsctl.bench.gate import Gate, evaluate, exit_code
 from rsctl.bench.history_series import CommitPoint, HistorySeries
 from rsctl.bench.results import CellRuns, Results, Series, cell_label
@@ -25,18 +26,36 @@ WINDOW = 20
 SEARCHED = 300
 """The number of commits at the end of a history in which a gate looks for steps."""
 
+_OF_POWER = 0.8416  # standard deviations that 80 % of a normal distribution are below
 _FEWEST = 3  # commits of which a threshold can be computed
 
 
 class Threshold(NamedTuple):
-    """By how much a single commit may be worse than the window's median, as a part of it.
+    """By how much a single commit may be worse than the window's median.
 
-    The one-sided 95 % prediction limit of one further value, by Student's t of the commits'
-    medians.
+    `deviation` is the standard deviation of one further commit, by the commits' medians in the unit
+    of the metric, and `level` the size of the window's median.
     """
 
-    amount: float
+    deviation: float
+    level: float
     commits: int
+
+    @property
+    def amount(self) -> float:
+        """The one-sided 95 % prediction limit, as a part of the window's median."""
+        return self.limit(ALPHA, is_relative=True)
+
+    def limit(self, alpha: float, is_relative: bool) -> float:
+        """The deviation that one further commit exceeds with probability alpha (Student's t)."""
+        size = self.level if is_relative else 1.0
+        return student_t(1 - alpha, self.commits - 1) * self.deviation / size
+
+    def detectable(self, floor: float, alpha: float) -> float:
+        """The relative regression of a commit that is beyond floor and limit in 80 % of cases."""
+        return max(floor, self.limit(alpha, is_relative=True)) + _OF_POWER * (
+            self.deviation / self.level
+        )
 
 
 class HistoryBaseline(NamedTuple):
@@ -45,12 +64,14 @@ class HistoryBaseline(NamedTuple):
     results: Results
     thresholds: dict[tuple[str, str], Threshold]
 
-    def of(self, check: MetricCheck) -> Threshold | None:
-        """The threshold of a check; for the check across all cells the largest of its metric."""
-        if check.cell is not None:
-            return self.thresholds.get((check.metric, cell_label(check.cell)))
-        mine = [t for (name, _), t in self.thresholds.items() if name == check.metric]
-        return max(mine, default=None)
+    def of(self, check: MetricCheck) -> list[Threshold]:
+        """The thresholds of a check; for the check across all cells those of its metric."""
+        cell = None if check.cell is None else cell_label(check.cell)
+        return [
+            threshold
+            for (name, label), threshold in self.thresholds.items()
+            if name == check.metric and cell in (None, label)
+        ]
 
 
 def history_baseline(
@@ -121,14 +142,32 @@ def floors_of(baseline: HistoryBaseline) -> dict[str, Floor]:
     return found
 
 
+def with_limits(
+    forecasts: Sequence[Forecast], baseline: HistoryBaseline, checks: int, alpha: float = ALPHA
+) -> list[Forecast]:
+    """The forecasts, by the largest limit of a metric's cells; so many checks share alpha."""
+
+    def limited(known: Forecast) -> Forecast:
+        mine = [t for (name, _), t in baseline.thresholds.items() if name == known.metric]
+        if known.detectable is None or not mine:
+            return known
+        share = alpha / max(1, checks)
+        least = max(each.detectable(known.floor.amount, share) for each in mine)
+        return known._replace(detectable=max(known.detectable, least))
+
+    return [limited(each) for each in forecasts]
+
+
 def within_thresholds(
-    gate: Gate, baseline: HistoryBaseline, cells: Sequence[CellRuns] = ()
+    gate: Gate, baseline: HistoryBaseline, cells: Sequence[CellRuns] = (), alpha: float = ALPHA
 ) -> Gate:
     """A gate in which a regression that the window's own commits also show is inconclusive.
 
-    `cells` are the candidate's: one whose runs have all failed decides the exit code then.
+    The checks share alpha. `cells` are the candidate's: one whose runs have all failed decides the
+    exit code then.
     """
-    checks = [_within(check, baseline.of(check)) for check in gate.checks]
+    share = alpha / max(1, len(gate.checks))
+    checks = [_within(check, baseline.of(check), share) for check in gate.checks]
     if checks == gate.checks:
         return gate
     verdict = worst([check.verdict for check in checks])
@@ -193,19 +232,20 @@ def _threshold(window: Sequence[CommitPoint]) -> Threshold | None:
     level = middle(values)
     if len(values) < _FEWEST or not level:
         return None
-    limit = student_t(1 - ALPHA, len(values) - 1) * math.sqrt(1 + 1 / len(values))
-    amount = limit * stdev(values) / abs(level)
-    return Threshold(amount, len(values)) if math.isfinite(amount) else None
+    found = Threshold(math.sqrt(1 + 1 / len(values)) * stdev(values), abs(level), len(values))
+    return found if math.isfinite(found.amount) else None
 
 
-def _within(check: MetricCheck, threshold: Optional[Threshold]) -> MetricCheck:
-    if check.verdict is not Verdict.REGRESSED or threshold is None or not check.is_relative:
+def _within(check: MetricCheck, thresholds: Sequence[Threshold], alpha: float) -> MetricCheck:
+    if check.verdict is not Verdict.REGRESSED or check.effect is None or not thresholds:
         return check
-    if check.effect is None or abs(check.effect) > threshold.amount:
+    limit, commits = max((t.limit(alpha, check.is_relative), t.commits) for t in thresholds)
+    if abs(check.effect) > limit:
         return check
+    amount = f"{100 * limit:.2g} %" if check.is_relative else f"{limit:.4g}"
     reason = (
-        f"exceeds the allowed regression, but single ones of the last "
-        f"{threshold.commits} commits differ by up to {100 * threshold.amount:.2g} %, too"
+        f"exceeds the allowed regression, but single ones of the last {commits} commits differ by "
+        f"up to {amount}, too"
     )
     return msgspec.structs.replace(check, verdict=Verdict.INCONCLUSIVE, reason=reason)
 

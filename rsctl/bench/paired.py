@@ -94,9 +94,9 @@ def interval(cells: Sequence[PairedCell], is_relative: bool = True) -> tuple[flo
     return interval_of(_differences(blocks), blocks)
 
 
-def p_lower(blocks: Blocks) -> float:
+def p_lower(blocks: Blocks, level: float = 1.0) -> float:
     """One-sided p of the candidate being lower: exact, by exchanges within blocks."""
-    return p_within(blocks)
+    return p_within(blocks, level)
 
 
 def smallest_p(blocks: Blocks) -> float:

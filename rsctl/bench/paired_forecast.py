@@ -12,7 +12,7 @@ from rsctl.bench.forecast import format_detectable
 from rsctl.bench.paired import PairedCell
 from rsctl.bench.paired_results import PairedResults, paired_values
 from rsctl.bench.results import Results, cell_label, parts_of
-from rsctl.bench.stats import detectable, excludable
+from rsctl.bench.stats import Fresh, detectable, excludable
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
 from rsctl.estimate.costs.billing import PlanCost
 from rsctl.runs.stream.formatting import format_duration, format_number
@@ -60,12 +60,18 @@ def forecast_pairs(
     """For each metric, what `repeat` pairs of each cell can detect, by an earlier bench."""
     checks = len(cells) * len(floors), len(floors) if cells[1:] else 0
     share = shares(*checks, paired.smallest_p_of(repeat), alpha)[0] or alpha / checks[0]
+    fresh = Fresh(confirm, confirm) if confirm else None
+    smallest = paired.smallest_p_of(repeat) * (paired.smallest_p_of(confirm) if confirm else 1.0)
+    whole = alpha * CONFIRMED if confirm else alpha
+    level = shares(*checks, smallest, whole)[0] or whole / checks[0]
     least = _least(checks, confirm, alpha)
     found = []
     for name, floor in floors.items():
         noise = _noise(known, name, cells) if known is not None and floor.is_relative else None
         runs = (repeat, repeat)
-        size = detectable(noise, runs, floor.amount, share) if noise is not None else None
+        size = None
+        if noise is not None:
+            size = detectable(noise, runs, floor.amount, level, fresh, smallest)
         passes = excludable(noise, runs, share) if noise is not None else None
         found.append(PairedForecast(name, repeat, floor, noise, size, passes, least, len(cells)))
     return found

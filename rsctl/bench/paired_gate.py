@@ -27,7 +27,7 @@ _MOST_REASONS = 3
 _ONLY_TRACKED = "files that git does not track are not in the folder of a commit"
 
 
-def weigh_pairs(cells: Sequence[PairedCell], floor: Floor) -> Evidence:
+def weigh_pairs(cells: Sequence[PairedCell], floor: Floor, level: float = 1.0) -> Evidence:
     """The evidence of pairs in one oriented cell, or in several by means of repetitions."""
     measured = paired.effect(cells, floor.is_relative)
     if measured is None:
@@ -37,7 +37,7 @@ def weigh_pairs(cells: Sequence[PairedCell], floor: Floor) -> Evidence:
         for cell in cells
     ]
     tested, excluded = (paired.for_test(each, floor.is_relative) for each in (cells, moved))
-    return evidence_of(measured, paired.p_lower(tested), excluded)
+    return evidence_of(measured, paired.p_lower(tested, level), excluded)
 
 
 class PairedCheck(UndecidedCheck):
@@ -45,11 +45,11 @@ class PairedCheck(UndecidedCheck):
 
     cells: list[PairedCell] = []  # type: ignore[assignment]
 
-    def weigh(self) -> Evidence:
-        """The evidence of its cells, or of its parts together."""
+    def weigh(self, level: float = 1.0) -> Evidence:
+        """The evidence of its cells, or of its parts together, fine enough for a p of `level`."""
         if self.parts:
-            return self._weigh_parts()
-        return weigh_pairs(self.cells, self.floor) if self.cells else NO_EVIDENCE
+            return self._weigh_parts(level)
+        return weigh_pairs(self.cells, self.floor, level) if self.cells else NO_EVIDENCE
 
     @property
     def blocks(self) -> Sequence[Sides]:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from itertools import zip_longest
+from random import Random
 from statistics import NormalDist, median
 from statistics import fmean as _fmean
 from statistics import stdev as _stdev
@@ -25,6 +26,10 @@ LEVEL = 0.90
 
 _TOLERANCE = 1e-9
 _POWER = 0.8
+_ROWS, _SEED = 400, 1
+_FEW = 1_000
+"""Exchanges below alpha up to which their number matters."""
+
 _NORMAL = NormalDist()
 
 
@@ -121,9 +126,9 @@ def interval_of(
     return ordered[left_out], ordered[-1 - left_out]
 
 
-def p_lower(sides: Sides) -> float:
+def p_lower(sides: Sides, level: float = 1.0) -> float:
     """One-sided p of the candidate being lower: an exact test, see `rsctl.bench.exchanges`."""
-    return p_within([sides])
+    return p_within([sides], level)
 
 
 def p_two_sided(sides: Sides) -> float:
@@ -174,17 +179,50 @@ def stdev(values: Sequence[float]) -> float:
     return _stdev([value / size for value in values]) * size
 
 
-def detectable(spread: float, runs: tuple[int, int], floor: float, alpha: float) -> float | None:
+class Fresh(NamedTuple):
+    """The runs of a confirmation: how many of a baseline of their own, 0 without, and others."""
+
+    baseline: int
+    candidate: int
+
+
+def detectable(
+    spread: float,
+    runs: tuple[int, int],
+    floor: float,
+    alpha: float,
+    fresh: Fresh | None = None,
+    smallest: float | None = None,
+) -> float | None:
     """The smallest true regression that is found in 80 % of cases.
 
     `spread` is the standard deviation of a run in the unit of `floor`, `runs` their number in the
-    baseline and the candidate. None if so few can never reach `alpha`.
+    baseline and the candidate. `fresh` runs have to be beyond the floor, too, and `alpha` is for
+    all runs. None if so few can never reach `alpha`; `smallest` is the least p that they can.
     """
-    if min(runs) < 1 or smallest_p(runs) > alpha:
+    after = Fresh(0, 0) if fresh is None else fresh
+    both = runs[0] + after.baseline, runs[1] + after.candidate
+    smallest = smallest_p(both) if smallest is None else smallest
+    if min(runs) < 1 or smallest > alpha:
         return None
-    error = standard_error(spread, runs)
-    bound = student_t(1 - alpha, sum(runs) - 2) * error
-    return max(floor, bound) + _NORMAL.inv_cdf(_POWER) * error
+    if smallest * _FEW > alpha:  # the greatest p up to alpha that an exchange can have
+        alpha = smallest * math.floor(alpha / smallest * (1 + _TOLERANCE))
+    degrees = sum(both) - 2
+    bound = student_t(1 - alpha, degrees) * standard_error(1.0, both)
+    found = []
+    for first, second, third, fourth, fifth in _deviates():
+        before, now = first / math.sqrt(runs[0]), second / math.sqrt(runs[1])
+        needed, old, new = floor + spread * (now - before), before, now
+        if fresh is not None:
+            own = third / math.sqrt(after.baseline) if after.baseline else before
+            again = fourth / math.sqrt(after.candidate)
+            needed = max(needed, floor + spread * (again - own))
+            old = (runs[0] * before + after.baseline * own) / both[0]
+            new = (runs[1] * now + after.candidate * again) / both[1]
+        part = 2 / (9 * degrees)  # of a sample's variance, by Wilson and Hilferty (1931)
+        size = math.sqrt(max(0.0, 1 - part + fifth * math.sqrt(part)) ** 3)
+        found.append(max(needed, max(floor, spread * bound * size) + spread * (new - old)))
+    return sorted(found)[math.ceil(_POWER * len(found)) - 1]
 
 
 def excludable(spread: float, runs: tuple[int, int], alpha: float) -> float:
@@ -212,6 +250,14 @@ def student_t(probability: float, degrees: int) -> float:
         + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
         + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3)
     )
+
+
+@lru_cache(maxsize=1)
+def _deviates() -> list[tuple[float, ...]]:
+    """Rows of normal deviates, each column of which has each quantile once."""
+    random = Random(_SEED)  # noqa: S311 - statistics
+    quantiles = [_NORMAL.inv_cdf((index + 0.5) / _ROWS) for index in range(_ROWS)]
+    return list(zip(*(random.sample(quantiles, _ROWS) for _ in range(5)), strict=True))
 
 
 def _for_effect(cells: Sequence[CellSides], is_relative: bool) -> Sides:

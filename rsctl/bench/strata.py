@@ -48,12 +48,12 @@ def stratified_interval(strata: Sequence[Sides], is_relative: bool) -> tuple[flo
     return interval_of(_differences(strata, is_relative), strata)
 
 
-def stratified_p(strata: Sequence[Sides]) -> float:
+def stratified_p(strata: Sequence[Sides], level: float = 1.0) -> float:
     """One-sided p of the candidate being lower: exact, by exchanges within strata.
 
     Each value is divided by its stratum's mean.
     """
-    return p_within(blocks_of_strata(strata))
+    return p_within(blocks_of_strata(strata), level)
 
 
 def blocks_of_strata(strata: Sequence[Sides]) -> list[Sides]:

@@ -36,6 +36,7 @@ ALPHA = 0.05
 CONFIRMED = 0.2
 """The part of alpha that a confirmed regression has to reach."""
 
+_TOLERANCE = 1e-9
 _ACROSS_PART = 0.1
 """The least part of alpha for the checks across all cells."""
 
@@ -75,8 +76,8 @@ class Evidence(NamedTuple):
     apart: int = 0
 
     def is_beyond(self, floor: Floor) -> bool:
-        """Whether the effect is worse than the floor."""
-        return self.effect is not None and self.effect < -floor.amount
+        """Whether the effect is worse than the floor; a rounding error is not."""
+        return self.effect is not None and self.effect < -floor.amount * (1 + _TOLERANCE)
 
 
 NO_EVIDENCE = Evidence(None, 1.0, 1.0)
@@ -88,12 +89,15 @@ def oriented(values: Sequence[Optional[float]], goal: str) -> list[Optional[floa
     return [value if goal == "max" or value is None else -value for value in values]
 
 
-def weigh(cells: Sequence[CellSides], floor: Floor) -> Evidence:
-    """The evidence in one oriented cell, or in several by the means of their repetitions."""
+def weigh(cells: Sequence[CellSides], floor: Floor, level: float = 1.0) -> Evidence:
+    """The evidence in one oriented cell, or in several by the means of their repetitions.
+
+    p is fine enough to be compared with `level`.
+    """
     measured = effect(cells, floor.is_relative)
     if measured is None:
         return NO_EVIDENCE
-    p = p_lower(combine(cells, test_scale(floor)))
+    p = p_lower(combine(cells, test_scale(floor)), level)
     return evidence_of(measured, p, [_moved(cells, floor)])
 
 
@@ -125,7 +129,7 @@ def test_scale(floor: Floor) -> Callable[[Sides], float] | None:
     return by_both if floor.is_relative else None
 
 
-def weigh_strata(strata: Sequence[Sides], floor: Floor) -> Evidence:
+def weigh_strata(strata: Sequence[Sides], floor: Floor, level: float = 1.0) -> Evidence:
     """The evidence in one oriented cell whose runs are on machines of several kinds."""
     measured = stratified_effect(strata, floor.is_relative)
     if measured is None:
@@ -137,7 +141,7 @@ def weigh_strata(strata: Sequence[Sides], floor: Floor) -> Evidence:
         )
         for sides in strata
     ]
-    return evidence_of(measured, stratified_p(strata), blocks_of_strata(moved))
+    return evidence_of(measured, stratified_p(strata, level), blocks_of_strata(moved))
 
 
 def adjusted(

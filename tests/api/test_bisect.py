@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl import api
 from rsctl.api.prune.items import PruneLimits
@@ -139,6 +140,33 @@ def test_a_cell_with_a_lower_limit_is_searched(repository: Path) -> None:
         "throughput (run.args.n=3)",
         "change 3",
     )
+
+
+class Curves(Machine):
+    """Logs a value for each step; at two of them, which differ by commit, it is a little lower."""
+
+    def __call__(self, prepared: api.PreparedBench, bench: api.Bench) -> None:
+        super().__call__(prepared, bench)
+        folder = Path(bench.record.file).parent
+        low = int((folder / "train.py").read_text()[2:])
+        with closing(Store()) as store:
+            for trial in Benches(store).find(bench.id).trials:
+                [(_, first)] = store.metrics(trial.run)
+                for step in range(32):
+                    value = first.value * (0.99 if step // 2 == low else 1.0)
+                    time = f"2026-01-01T00:00:{step:02}.000000Z"
+                    event = replace(first, time=time, step=step, value=value)
+                    store.add_metrics(trial.run, [event])
+
+
+def test_curves_are_searched_whichever_their_worst_part_is(repository: Path) -> None:
+    curve = "curve.throughput"
+    limit, cell = [f"{curve}=5%"], ["run.args.n=2"]
+    search = api.prepare_bisect(
+        "job.yaml", good="HEAD~6", metrics=[curve], max_regression=limit, cells=cell
+    )
+    found = search.run(Curves())
+    assert found.headline.endswith("is the first bad commit: change 3"), found
 
 
 def test_other_cells_may_fail_between_the_ends(repository: Path) -> None:

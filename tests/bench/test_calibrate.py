@@ -65,6 +65,17 @@ def test_outliers_get_no_floor() -> None:
     )
 
 
+def test_slow_runs_of_a_time_are_set_apart_as_those_of_a_rate() -> None:
+    """One of twenty runs took three times as long."""
+    rates = [100.0, 101.0, 99.0, 100.5, 99.5, 33.0, *[100.2, 99.8, 100.7, 99.3, 100.1] * 2]
+    rates += [99.9, 100.4, 99.6, 100.3]
+    times = Series(name="seconds", goal="min", values=[100 / value for value in rates])
+    results = Results(label="bench", kind="bench", series=[times])
+    [found] = calibrate(results, ["seconds"], 5)
+    assert calibrated(rates).floor == pytest.approx(0.02, abs=0.01)
+    assert found.floor == pytest.approx(calibrated(rates).floor, abs=0.005)
+
+
 def test_large_noise_gets_no_floor() -> None:
     found = calibrated([100.0, 60.0, 140.0, 80.0, 120.0])
     assert found.floor is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.results import CellRuns, Results, Series
-from rsctl.bench.verdict import Floor
+from rsctl.bench.verdict import ALPHA, Floor
 from rsctl.findings import ExitCode, RsctlError
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5]
@@ -76,6 +77,39 @@ def verdicts(gate: Gate) -> list[str]:
 def test_effects(factor: float, goal: str, verdict: str, exit_code: int) -> None:
     gate = evaluate(results(STEADY, goal=goal), results(scaled(factor), goal=goal), FIVE_PERCENT)
     assert (gate.verdict.value, gate.exit_code) == (verdict, exit_code)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "goal", "floor"),
+    [
+        (100.0, 95.0, "max", Floor(0.05)),
+        (0.1, 0.11, "min", Floor(0.1)),
+        (0.1, 0.3, "min", Floor(0.2, is_relative=False)),
+        (100.0, 99.8, "max", Floor(0.2, is_relative=False)),
+    ],
+)
+def test_the_limit_itself_is_allowed(before: float, after: float, goal: str, floor: Floor) -> None:
+    """Rounded values, of which the difference of two floats is a little larger than the limit."""
+    sides = results([before] * 5, goal=goal), results([after] * 5, goal=goal)
+    assert verdicts(evaluate(*sides, {"throughput": floor})) != ["regressed"]
+
+
+def test_many_runs_find_a_regression_by_any_level() -> None:
+    """With more than 26 runs, draws stand for all exchanges: as many as the level needs."""
+    random = Random(1)
+    sides = [
+        results(
+            {
+                str(cell): [
+                    random.gauss(70 if (side, cell) == (1, 1) else 100, 1) for _ in range(14)
+                ]
+                for cell in (1, 2)
+            }
+        )
+        for side in range(2)
+    ]
+    gate = evaluate(*sides, FIVE_PERCENT, ALPHA / 1000)
+    assert verdicts(gate)[:2] == ["regressed", "pass"], gate.checks
 
 
 def test_what_a_check_tells() -> None:

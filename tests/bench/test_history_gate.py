@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
+from statistics import median
 
 import msgspec
 import pytest
 
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
+from rsctl.bench.forecast import forecast
 from rsctl.bench.gate import evaluate
 from rsctl.bench.history import HistoryRecord
 from rsctl.bench.history_gate import (
@@ -16,10 +19,11 @@ from rsctl.bench.history_gate import (
     history_baseline,
     improvements,
     outdated_text,
+    with_limits,
     within_thresholds,
 )
 from rsctl.bench.results import CellRuns, Results, Series
-from rsctl.bench.verdict import Floor, Verdict
+from rsctl.bench.verdict import ALPHA, Floor, Verdict
 from rsctl.findings import ExitCode, RsctlError
 from tests.bench.test_history import CELL, record, series_of
 
@@ -116,6 +120,50 @@ def test_a_regression_that_commits_show_themselves_is_inconclusive() -> None:
     assert reasons[0].startswith("exceeds the allowed regression, but single ones of the last 5 ")
     worse = candidate([70.0, 70.1, 70.2, 70.3, 70.4])
     assert within_thresholds(evaluate(found.results, worse, FLOORS), found).exit_code == 7
+
+
+def test_the_checks_and_looks_of_a_gate_share_the_error_of_the_limit() -> None:
+    """A commit that is worse than nine in ten of others is a regression by one check alone."""
+    levels = [100.0, 104.0, 96.0, 102.0, 98.0, 103.0, 97.0, 101.0, 99.0, 100.5]
+    found = window([record(n, [level] * 3) for n, level in enumerate(levels)])
+    now = candidate([93.0, 93.1, 93.2, 93.3, 93.4])
+    gate = evaluate(found.results, now, FLOORS)
+    assert within_thresholds(gate, found).verdict is Verdict.REGRESSED
+    assert within_thresholds(gate, found, alpha=ALPHA / 10).verdict is Verdict.INCONCLUSIVE
+    gate.checks = [*gate.checks, *(msgspec.structs.replace(c, metric="b") for c in gate.checks * 9)]
+    assert within_thresholds(gate, found).checks[0].verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_forecast_counts_with_what_commits_differ_by() -> None:
+    """The commits differ by 3 %, and each commit's runs by 0.1 %."""
+    random, found, cases = Random(1), 0, 300
+    for _ in range(cases):
+        levels = [random.gauss(100, 3) for _ in range(11)]
+        known = window(
+            [
+                record(n, [level * (1 + n / 1000) for n in range(3)])
+                for n, level in enumerate(levels[:10])
+            ]
+        )
+        [before] = forecast(known.results, FLOORS, [CELL], 3)
+        [said] = with_limits([before], known, checks=1)
+        assert (before.detectable or 0) < (said.detectable or 0) < 0.2
+        values = [levels[-1] * (1 - (said.detectable or 0)) * (1 + n / 1000) for n in range(3)]
+        effect = median(values) / median(known.results.series[0].known) - 1
+        [threshold] = known.thresholds.values()
+        found += -effect > max(0.05, threshold.amount)
+    assert 0.75 <= found / cases <= 0.85
+
+
+def test_commits_limit_an_allowed_amount_too() -> None:
+    noisy = [record(n, [level] * 3) for n, level in enumerate([100.0, 108.0, 93.0, 104.0, 96.0])]
+    found, floors = window(noisy), {"throughput": Floor(5.0, is_relative=False)}
+    for level, verdict in ((91.0, Verdict.INCONCLUSIVE), (70.0, Verdict.REGRESSED)):
+        gate = evaluate(found.results, candidate([level + n / 10 for n in range(5)]), floors)
+        assert gate.verdict is Verdict.REGRESSED
+        limited = within_thresholds(gate, found)
+        assert limited.verdict is verdict
+        assert ("by up to 14." in (limited.checks[0].reason or "")) is (level == 91.0)
 
 
 def test_a_cell_that_failed_decides_the_exit_code() -> None:

@@ -15,6 +15,7 @@ from rsctl.bench.scores import all_scores, winsorised
 from rsctl.bench.sides import Sides
 from rsctl.bench.stats import (
     CellSides,
+    Fresh,
     by_both,
     change,
     combine,
@@ -30,7 +31,7 @@ from rsctl.bench.stats import (
     spread,
     student_t,
 )
-from rsctl.bench.verdict import Floor, Verdict, shares
+from rsctl.bench.verdict import Floor, Verdict, decide, shares, weigh
 
 
 def by_hand(before: list[float], after: list[float]) -> float:
@@ -213,6 +214,33 @@ def test_student_t() -> None:
 
 def test_what_few_runs_cannot_detect() -> None:
     assert detectable(0.01, (2, 2), 0.05, 0.05) is None
+
+
+@pytest.mark.parametrize("spread_of_a_run", [0.01, 0.03, 0.05])
+@pytest.mark.parametrize("confirm", [False, True])
+def test_eight_of_ten_regressions_of_the_detectable_size_are_found(
+    spread_of_a_run: float, confirm: bool
+) -> None:
+    """With a confirmation both the first and the fresh runs have to show it."""
+    fresh, alpha = (Fresh(0, 5), 0.01) if confirm else (None, 0.05)
+    size = detectable(spread_of_a_run, (5, 5), 0.05, alpha, fresh)
+    assert size is not None
+    found = rates(Design(spread_of_a_run, -size, confirm=confirm), 500, seed=1)
+    assert 0.75 <= found[Verdict.REGRESSED] <= 0.86
+
+
+@pytest.mark.parametrize(("runs", "alpha"), [((4, 4), 0.025), ((5, 5), 0.01), ((8, 4), 0.01)])
+def test_the_detectable_size_is_by_the_p_that_so_few_exchanges_can_have(
+    runs: tuple[int, int], alpha: float
+) -> None:
+    """Here the limit and the test must both be passed: each alone is in more cases."""
+    random, floor, found = Random(1), Floor(0.05), 0
+    size = detectable(0.03, runs, floor.amount, alpha) or 0.0
+    for _ in range(500):
+        before, after = ([random.gauss(1, 0.03) for _ in range(count)] for count in runs)
+        evidence = weigh([CellSides(before, [value - size for value in after])], floor)
+        found += decide(evidence, evidence.p, floor, alpha) is Verdict.REGRESSED
+    assert 0.72 <= found / 500 <= 0.86
 
 
 @pytest.mark.parametrize(
