@@ -110,6 +110,16 @@ def test_a_lost_answer_finds_the_job(
     assert len(forgetful.jobs()) <= before + 1
 
 
+def test_a_rank_can_use_all_processors_of_its_node(
+    rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
+) -> None:
+    """The cluster binds each task to one core, and a task starts all ranks of its node."""
+    done = rsctl("submit", rsctl.write_job(**keys("nproc")), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    texts = [e["text"] for e in done.events if e["type"] == "log"]
+    assert forgetful.run("nproc").strip() in texts
+
+
 def test_a_second_job_of_a_run_ends(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
     """The script is submitted by hand while its job runs: the second job leaves it alone."""
     marker = forgetful.shared / "second-has-ended"
