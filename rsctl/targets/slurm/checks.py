@@ -9,7 +9,7 @@ from rsctl.images.package import Package, package_notes
 from rsctl.job.job import Job
 from rsctl.job.values import value_on
 from rsctl.targets.chief import rank_findings
-from rsctl.targets.slurm.directives import grace_of
+from rsctl.targets.slurm.directives import LONGEST_GRACE, grace_of
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.payload import size_findings
@@ -120,6 +120,9 @@ def _time_findings(job: Job) -> Iterator[Finding]:
             "than limits.grace, whose default is 2m"
         )
         yield note("grace", message, "set a shorter limits.grace", "limits.grace")
+    elif grace_of(job) > LONGEST_GRACE:
+        message = f"sbatch signals at most {LONGEST_GRACE} s (18h12m) before the time limit"
+        yield error("grace", message, "set limits.grace: 18h, or less", "limits.grace")
     yield from cloud_stall_findings(job, "Slurm")
 
 

@@ -25,6 +25,13 @@ from rsctl.targets.slurm.errors import ENDED, NO_JOB, UNANSWERED, refusal
 from rsctl.targets.slurm.records import record_of_sacct, record_of_scontrol
 
 _SECONDS = 60.0
+_ACCOUNTING_SECONDS = 40.0
+"""How long accounting may take: without its answer, the job's own records decide."""
+
+_OPEN = frozenset({"PENDING", "REQUEUED", "RESIZING", "RUNNING", "SUSPENDED"})
+"""States of sacct(1) that a job no longer has once the controller has forgotten it: accounting is
+late, or has missed the job's end ("runaway")."""
+
 _MOST_PROBLEMS = 1 << 16
 _LONGEST_FOLDER = 48
 """ssh adds 41 characters, and 17 more while it makes the socket, whose path can have 107."""
@@ -44,12 +51,12 @@ _MARK = "rsctl-part"
 
 _FIND_COMMANDS = (
     'command -v sbatch >/dev/null 2>&1 || eval "$('
-    '"${SHELL:-sh}" -lc env </dev/null 2>/dev/null | '
+    '{ "${SHELL:-sh}" -lc env </dev/null || echo env | "${SHELL:-sh}" -l; } 2>/dev/null | '
     "sed -n \"s/'/'\\\\\\\\''/g; s/^\\(PATH\\|SLURM_CONF\\)=\\(.*\\)/export \\1='\\2'/p\""
     ')"'
 )
 """Sets the PATH of the user's login shell if sshd's has no Slurm: many clusters have its commands
-in a folder such as /opt/slurm/bin, which /etc/profile.d names."""
+in a folder such as /opt/slurm/bin, which /etc/profile.d names. csh takes no option beside -l."""
 
 _NO_LOGIN = re.compile(
     r"Permission denied|Host key verification failed|Could not resolve"
@@ -231,14 +238,15 @@ class CommandCluster:
         raise self._problem(problem, f"describe job {job}")
 
     def _of_accounting(self, job: int) -> JobRecord | None:
-        """The job by sacct; None if accounting is off, or does not know it."""
+        """The job by sacct; None if accounting is off or slow, or does not know its end."""
         fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,JobName"
         program = (
-            f"SLURM_TIME_FORMAT=%s sacct --jobs={job} --allocations --noheader --parsable2"
-            f" --format={fields}\n"
+            f"SLURM_TIME_FORMAT=%s timeout {_ACCOUNTING_SECONDS:g} sacct --jobs={job} --allocations"
+            f" --noheader --parsable2 --format={fields}\n"
         )
         done = self._run_program(program)
-        return record_of_sacct(_texts(done)[0], job) if done.returncode == 0 else None
+        record = record_of_sacct(_texts(done)[0], job) if done.returncode == 0 else None
+        return record if record is not None and record.state not in _OPEN else None
 
     def cancel(self, job: int) -> None:
         """See Cluster."""
@@ -280,7 +288,7 @@ class CommandCluster:
         at = shlex.quote(folder)
         # `wc` opens each file, so that an NFS client asks the server for its size.
         program = (
-            f"cd {at} 2>/dev/null || {{ echo none; exit; }}\n"
+            f"cd {at} 2>/dev/null || {{ [ -e {at} ] || echo none; exit 0; }}\n"
             f"wc -c states ../{shlex.quote(os.path.basename(folder))}.batch.log"
             " logs/[0-9]*/*.log logs/[0-9]*/*.step 2>/dev/null; true\n"
         )

@@ -66,6 +66,14 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"limits": {"timeout": "3m"}},
         [],
     ),
+    "the longest grace of sbatch": ({"limits": {"timeout": "20h", "grace": "65535s"}}, []),
+    "a longer grace than sbatch takes": (
+        {"limits": {"timeout": "20h", "grace": "19h"}},
+        [
+            "error limits.grace: sbatch signals at most 65535 s (18h12m) before the time limit -> "
+            "set limits.grace: 18h, or less"
+        ],
+    ),
     "options of sbatch that keys set": (
         slurm(sbatch=["-N4", "--gpus-per-node=8", "--mem-per=1", "--nice=1"]),
         [

@@ -115,6 +115,21 @@ def test_commands_that_only_a_login_shell_finds(login_node: Node, tmp_path: Path
     assert submit(login_node(path="/usr/bin:/bin")) == Submitted(17, "alpha")
 
 
+CSH = """#!/bin/sh
+[ "$*" = -l ] || {{ echo "Unknown option: \\`$1'"; exit 1; }}
+PATH="{slurm}:$PATH" exec sh
+"""
+"""As tcsh 6.24, which is a login shell only with the one option -l."""
+
+
+def test_commands_that_only_the_login_shell_csh_finds(login_node: Node, tmp_path: Path) -> None:
+    shell = tmp_path / "csh"
+    shell.write_text(CSH.format(slurm=tmp_path / "slurm's"))
+    shell.chmod(0o755)
+    login = f"SHELL={shell}; export SHELL"
+    assert submit(login_node(login, path="/usr/bin:/bin")) == Submitted(17, "alpha")
+
+
 @pytest.mark.parametrize(
     ("login", "message"),
     [
