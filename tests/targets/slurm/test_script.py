@@ -389,6 +389,13 @@ def test_the_request_of_slurmrestd(tmp_path: Path) -> None:
     assert body == {"script": made.request["script"], "jobs": [workers, {**common, "nodes": "1"}]}
 
 
+def test_generic_resources_by_slurmrestd() -> None:
+    """Of the local disk beside the GPUs."""
+    script = "#!/bin/bash\n#SBATCH --gpus-per-node=a100:4\n#SBATCH --gres=nvme:100,shm\n"
+    body = rest_job.submission(script, {}, "/")
+    assert body["job"]["tres_per_node"] == "gres/gpu:a100:4,gres/nvme:100,gres/shm"
+
+
 def test_a_source_that_no_batch_script_can_have_is_an_error_of_the_plan(tmp_path: Path) -> None:
     """Text packs well, and weights do not."""
     (tmp_path / "source").mkdir()
