@@ -259,7 +259,8 @@ def test_pyxis(tmp_path: Path) -> None:
     srun = (
         'srun --cpu-bind=none --container-image="$RSCTL_IMAGE_FILE" '
         "--container-mounts=/shared/me:/shared/me --no-container-mount-home "
-        "--no-container-entrypoint --container-env=PYTHONPATH,RSCTL_ATTEMPT,RSCTL_CHECKPOINT_DIR,RSCTL_OUTPUT_DIR,RSCTL_RUN,RSCTL_SLURM_NODES,"
+        "--no-container-entrypoint --container-env=PYTHONPATH,RSCTL_ATTEMPT,"
+        "RSCTL_CHECKPOINT_DIR,RSCTL_OUTPUT_DIR,RSCTL_RUN,RSCTL_SLURM_NODES,"
         'RSCTL_TARGET "${@:3}" python3 "$RSCTL_START"'
     )
     assert f"    exec {srun} " in script
