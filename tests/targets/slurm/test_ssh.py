@@ -227,6 +227,26 @@ def test_a_host_without_slurm(login_node: Node) -> None:
     assert finding.path == "targets.slurm.connection"
 
 
+def test_a_host_without_slurm_that_speaks_another_language(
+    login_node: Node, tmp_path: Path
+) -> None:
+    """The message of its shell is not known, and its exit code is."""
+    login_node()
+    for name in ("sbatch", "scontrol", "squeue", "scancel"):
+        program = tmp_path / "slurm's" / name
+        program.write_text(
+            f"#!/bin/sh\necho 'sh: {name}: Kommando nicht gefunden.' >&2; exit 127\n"
+        )
+    cluster = CommandCluster("ssh://login1", ssh_runner("login1"), is_local=False)
+    calls: list[Callable[[], object]] = [
+        *(lambda: submit(cluster), lambda: cluster.job(17), lambda: cluster.cancel(17)),
+        *(lambda: cluster.find("rsctl:t-1"), lambda: cluster.test("#!/bin/sh\n")),
+    ]
+    for call in calls:
+        with pytest.raises(RsctlError, match="ssh://login1 has no commands of Slurm"):
+            call()
+
+
 def test_a_folder_of_sockets_that_others_can_use(
     login_node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
