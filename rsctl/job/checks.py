@@ -27,6 +27,7 @@ from rsctl.job.script_language import (
     check_shell_words,
 )
 from rsctl.job.tracking_checks import check_tracking
+from rsctl.job.watch_checks import check_watch
 from rsctl.node.path_placeholders import placeholder_names
 
 _TORCHCOMMS = "TORCH_DISTRIBUTED_USE_TORCHCOMMS"
@@ -52,7 +53,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_pools(job)
     yield from check_local_steps(job)
     yield from _check_metrics(job)
-    yield from _check_watch(job)
+    yield from check_watch(job)
     yield from check_gate(job)
     yield from check_tracking(job)
     yield from check_inputs(job)
@@ -91,15 +92,6 @@ def _check_what_runs(
             "use run.command, or launcher once",
             f"run.{given[0]}",
         )
-
-
-def _check_watch(job: Job) -> Iterator[Finding]:
-    for name, rule in job.watch.items():
-        given = rule.conditions
-        if len(given) != 1:
-            found = "none" if not given else " and ".join(given)
-            message = f"a rule needs exactly one of when, below and above, and this has {found}"
-            yield error("watch", message, "write `when: nan`, or a bound", f"watch.{name}")
 
 
 def _check_pools(job: Job) -> Iterator[Finding]:

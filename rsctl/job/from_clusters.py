@@ -216,7 +216,6 @@ def srun(arguments: list[str], read: Read) -> Launched:
     if "limits.timeout" not in keys:
         keys["limits.timeout"] = "1h"
         remarks.append("srun: without --time, which Slurm plans by: limits.timeout is 1h")
-    remarks += [f"srun: omitted --gres={other}: no key for it" for other in _gres(options)[1]]
     remarks += options.remarks(_SRUN_OURS)
     env = keys.pop("env")
     return launched._replace(nodes=nodes).within(env, keys, remarks)
@@ -275,6 +274,8 @@ def _slurm_keys(options: Options, nodes: int, each: int) -> dict[str, Any]:
         if memory and count:
             size = int(memory[1]) * count
             keys["targets.slurm.memory"] = f"{size}{memory[2] or 'M'}iB" if size else "all"
+    if others := _gres(options)[1]:
+        keys["targets.slurm.sbatch"] = [f"--gres={','.join(others)}"]
     for name, values in options.rest(without=(*_SRUN_OURS, *_NO_KEY)):
         program = "sbatch" if name in _OF_SBATCH else "srun"
         option = f"--{name.replace('_', '-')}" + (f"={values[0]}" if values else "")

@@ -79,10 +79,10 @@ class WatchRules:
                 continue
             series = self._series.setdefault((name, metric.replica), _Series())
             bound = _broken_bound(rule, series, metric.value)
-            if math.isfinite(metric.value):
-                series.values.append(metric.value)
             if bound is None:
                 series.since, series.count = None, 0
+                if math.isfinite(metric.value):  # others would become the normal with time
+                    series.values.append(metric.value)
                 continue
             series.since = series.since or metric.time
             series.count += 1

@@ -74,3 +74,13 @@ def test_each_replica_counts_for_itself_and_other_metrics_do_not() -> None:
     [trip] = rules.read([event("worker-1")])
     assert (trip.replica, trip.finding.severity, trip.fails) == ("worker-1", "warning", False)
     assert trip.finding.message == "loss is nan for 2 values"
+
+
+@pytest.mark.parametrize("usual", [100, 600])
+def test_a_slow_phase_does_not_become_the_normal(usual: int) -> None:
+    """A job that reports each second has reported more slow values than others in 5 minutes."""
+    rule = {"below": "80% of its median", "seconds": 300.0}
+    last = usual + 300
+    [message] = trips(rule, *[100.0] * usual, *[50.0] * 301)
+    assert message == f"loss is 50, below 80 (80% of its median), for 5:00 at step {last}"
+    assert trips(rule, *[100.0] * usual, *[50.0] * 300, 100.0, *[50.0] * 300) == []

@@ -53,9 +53,9 @@ class AttemptTracker:
         if progress.state is JobState.RUNNING and status.state in _BEING_STARTED:
             progress.restarts += 1
         number = max(status.attempt, 1 + progress.restarts, progress.attempt)
-        if number > progress.attempt:
-            is_counted = status.attempt == number  # then its reason is the restart's
-            self._begin(number, status.time, status.reason if is_counted else None)
+        is_counted = status.attempt == number  # then its reason is the restart's
+        for each in range(progress.attempt + 1, number + 1):
+            self._begin(each, status.time, status.reason if is_counted else None)
         if not status.state.is_final:
             self._end_if_too_many()
         number += progress.before

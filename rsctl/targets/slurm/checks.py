@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from rsctl.findings import Finding, error, note, warning
@@ -9,7 +10,7 @@ from rsctl.images.package import Package, package_notes
 from rsctl.job.job import Job
 from rsctl.job.values import value_on
 from rsctl.targets.chief import rank_findings
-from rsctl.targets.slurm.directives import grace_of
+from rsctl.targets.slurm.directives import LONGEST_GRACE, grace_of
 from rsctl.targets.slurm.info import INFO
 from rsctl.targets.slurm.options import SlurmOptions, slurm_options
 from rsctl.targets.slurm.payload import size_findings
@@ -120,6 +121,9 @@ def _time_findings(job: Job) -> Iterator[Finding]:
             "than limits.grace, whose default is 2m"
         )
         yield note("grace", message, "set a shorter limits.grace", "limits.grace")
+    elif grace_of(job) > LONGEST_GRACE:
+        message = f"sbatch signals at most {LONGEST_GRACE} s (18h12m) before the time limit"
+        yield error("grace", message, "set limits.grace: 18h, or less", "limits.grace")
     yield from cloud_stall_findings(job, "Slurm")
 
 
@@ -128,6 +132,8 @@ def _raw_findings(options: SlurmOptions) -> Iterator[Finding]:
     for number, option in enumerate(options.sbatch):
         path = f"targets.slurm.sbatch[{number}]"
         name = _name(option, [*_BATCH_KEYS, *_BATCH_OWN, "a", "array"])
+        if name == "gres" and not _asks_for_gpus(option):
+            continue
         if name in _BATCH_KEYS:
             message = f"{_shown(name)} of sbatch has a key"
             yield error("sbatch", message, f"set {_BATCH_KEYS[name]} instead", path)
@@ -151,6 +157,11 @@ def _name(option: str, known: Collection[str]) -> str:
         return option[1]
     name = option[2:].partition("=")[0]
     return name if name in known else min((k for k in known if k.startswith(name)), default=name)
+
+
+def _asks_for_gpus(option: str) -> bool:
+    """Whether a --gres asks for GPUs, and not only for other resources, such as local disks."""
+    return any(re.match(r"(gpu)?(:|$)", each) for each in option.partition("=")[2].split(","))
 
 
 def _shown(name: str) -> str:

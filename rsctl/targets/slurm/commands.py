@@ -25,6 +25,16 @@ from rsctl.targets.slurm.errors import ENDED, NO_JOB, UNANSWERED, refusal
 from rsctl.targets.slurm.records import record_of_sacct, record_of_scontrol
 
 _SECONDS = 60.0
+_ACCOUNTING_SECONDS = 40.0
+"""How long accounting may take: without its answer, the job's own records decide."""
+
+_OPEN = frozenset({"PENDING", "REQUEUED", "RESIZING", "RUNNING", "SUSPENDED"})
+"""States of sacct(1) that a job no longer has once the controller has forgotten it: accounting is
+late, or has missed the job's end ("runaway")."""
+
+_NO_COMMAND = 127
+"""The exit code of a shell for a command that does not exist; its message has any language."""
+
 _MOST_PROBLEMS = 1 << 16
 _LONGEST_FOLDER = 48
 """ssh adds 41 characters, and 17 more while it makes the socket, whose path can have 107."""
@@ -44,12 +54,12 @@ _MARK = "rsctl-part"
 
 _FIND_COMMANDS = (
     'command -v sbatch >/dev/null 2>&1 || eval "$('
-    '"${SHELL:-sh}" -lc env </dev/null 2>/dev/null | '
+    '{ "${SHELL:-sh}" -lc env </dev/null || echo env | "${SHELL:-sh}" -l; } 2>/dev/null | '
     "sed -n \"s/'/'\\\\\\\\''/g; s/^\\(PATH\\|SLURM_CONF\\)=\\(.*\\)/export \\1='\\2'/p\""
     ')"'
 )
 """Sets the PATH of the user's login shell if sshd's has no Slurm: many clusters have its commands
-in a folder such as /opt/slurm/bin, which /etc/profile.d names."""
+in a folder such as /opt/slurm/bin, which /etc/profile.d names. csh takes no option beside -l."""
 
 _NO_LOGIN = re.compile(
     r"Permission denied|Host key verification failed|Could not resolve"
@@ -201,7 +211,7 @@ class CommandCluster:
         match = re.search(r"^(\d+)(?:;(\S+))?\s+(\S*)\s*\Z", text, re.MULTILINE)
         if done.returncode == 0 and match:
             return Submitted(int(match[1]), match[2] or match[3] or "slurm")
-        self._require_commands(problem_text)
+        self._require_commands(done.returncode)
         if match or done.returncode == 0 or UNANSWERED.search(problem_text):
             raise Unanswered(name, refusal(problem_text, "submit the job"))
         raise refusal(problem_text, "submit the job")
@@ -228,17 +238,18 @@ class CommandCluster:
             return record_of_scontrol(text, job)
         if NO_JOB.search(problem):
             return self._of_accounting(job)
-        raise self._problem(problem, f"describe job {job}")
+        raise self._problem(done.returncode, problem, f"describe job {job}")
 
     def _of_accounting(self, job: int) -> JobRecord | None:
-        """The job by sacct; None if accounting is off, or does not know it."""
+        """The job by sacct; None if accounting is off or slow, or does not know its end."""
         fields = "State,ExitCode,Submit,Start,End,NodeList,Restarts,JobName"
         program = (
-            f"SLURM_TIME_FORMAT=%s sacct --jobs={job} --allocations --noheader --parsable2"
-            f" --format={fields}\n"
+            f"SLURM_TIME_FORMAT=%s timeout {_ACCOUNTING_SECONDS:g} sacct --jobs={job} --allocations"
+            f" --noheader --parsable2 --format={fields}\n"
         )
         done = self._run_program(program)
-        return record_of_sacct(_texts(done)[0], job) if done.returncode == 0 else None
+        record = record_of_sacct(_texts(done)[0], job) if done.returncode == 0 else None
+        return record if record is not None and record.state not in _OPEN else None
 
     def cancel(self, job: int) -> None:
         """See Cluster."""
@@ -246,7 +257,7 @@ class CommandCluster:
         _, problem = _texts(done)
         is_gone = NO_JOB.search(problem) or ENDED.search(problem)
         if done.returncode != 0 and not is_gone:
-            raise self._problem(problem, f"cancel job {job}")
+            raise self._problem(done.returncode, problem, f"cancel job {job}")
 
     def expected_start(self, job: int) -> float | None:
         """See Cluster."""
@@ -266,7 +277,7 @@ class CommandCluster:
         done = self._run_program(program)
         text = _texts(done)[0]
         if done.returncode != 0:
-            raise self._problem(text, "schedule the job")
+            raise self._problem(done.returncode, text, "schedule the job")
         return text.strip()
 
     def has_files(self, folder: str) -> bool:
@@ -280,7 +291,7 @@ class CommandCluster:
         at = shlex.quote(folder)
         # `wc` opens each file, so that an NFS client asks the server for its size.
         program = (
-            f"cd {at} 2>/dev/null || {{ echo none; exit; }}\n"
+            f"cd {at} 2>/dev/null || {{ [ -e {at} ] || echo none; exit 0; }}\n"
             f"wc -c states ../{shlex.quote(os.path.basename(folder))}.batch.log"
             " logs/[0-9]*/*.log logs/[0-9]*/*.step 2>/dev/null; true\n"
         )
@@ -316,18 +327,18 @@ class CommandCluster:
         done = self._run_program(program)
         text, problem = _texts(done)
         if done.returncode != 0:
-            raise self._problem(problem, doing)
+            raise self._problem(done.returncode, problem, doing)
         return text
 
-    def _problem(self, text: str, doing: str) -> Exception:
+    def _problem(self, code: int, text: str, doing: str) -> Exception:
         """Unreachable, or the error, for what a command has printed."""
-        self._require_commands(text)
+        self._require_commands(code)
         if UNANSWERED.search(text):
             return Unreachable(f"the Slurm controller gives no answer: {text.strip()[-200:]}")
         return refusal(text, doing)
 
-    def _require_commands(self, text: str) -> None:
-        if re.search(r"(sbatch|squeue|scontrol|scancel)\S*: (command )?not found", text):
+    def _require_commands(self, code: int) -> None:
+        if code == _NO_COMMAND:
             where = "this machine" if self.connection == "local" else self.connection
             message = f"{where} has no commands of Slurm"
             remedy = "set targets.slurm.connection: ssh://LOGIN-NODE, or to the URL of slurmrestd"

@@ -15,6 +15,8 @@ COMMENT = "rsctl:"
 
 
 _GRACE = 120.0
+LONGEST_GRACE = 65535
+"""The most seconds of `--signal` (sbatch(1))."""
 
 
 def grace_of(job: Job) -> float:

@@ -114,14 +114,18 @@ def _partition(text: str, job: Job, options: SlurmOptions) -> str:
         if name not in found:
             message = f"there is no partition {name}"
             raise refused("partition", message, _one_of(found), "targets.slurm.partition")
-        limit, asked = _seconds(found[name][1]), float(job.limits.timeout or 0)
-        if limit is not None and asked > limit:
-            message = f"partition {name} allows {found[name][1]}, and limits.timeout is longer: the"
-            message += " job would wait forever, or be refused"
-            remedy = "set a shorter limits.timeout, or another partition"
-            raise refused("time-limit", message, remedy, "limits.timeout")
-    closed = [f"partition {name} is {found[name][3]}" for name in wanted if found[name][3] != "up"]
-    if len(closed) == len(wanted):
+    asked = float(job.limits.timeout or 0)
+    limits = {name: _seconds(found[name][1]) for name in wanted}
+    # Of several partitions, Slurm takes one that allows the job.
+    long = [name for name in wanted if (limit := limits[name]) is None or asked <= limit]
+    if not long:
+        allowed = ", ".join(f"{name} allows {found[name][1]}" for name in wanted)
+        message = f"partition {allowed}, and limits.timeout is longer: the"
+        message += " job would wait forever, or be refused"
+        remedy = "set a shorter limits.timeout, or another partition"
+        raise refused("time-limit", message, remedy, "limits.timeout")
+    closed = [f"partition {name} is {found[name][3]}" for name in long if found[name][3] != "up"]
+    if len(closed) == len(long):
         message = f"{', '.join(closed)}: it starts no jobs"
         raise refused("partition", message, "set another partition", "targets.slurm.partition")
     shown = ", ".join(f"{n} ({found[n][2]} nodes, at most {found[n][1]})" for n in wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -20,6 +21,13 @@ from rsctl.targets.slurm.status import event_time, status_of
 
 _MOST_STATES = 1 << 18
 _GOING = ("PENDING", "CONFIGURING", "RUNNING")
+_SEEN_SECONDS = 90.0
+"""How long an NFS client may not see a folder that another machine has made."""
+
+_UNSTARTED = (
+    "its batch script did not run: a start file of bash, such as ~/.bash_profile, has ended it or "
+    "has replaced it by `exec`"
+)
 
 
 class SlurmJob:
@@ -28,6 +36,7 @@ class SlurmJob:
     def __init__(self, address: JobAddress, cluster: Cluster) -> None:
         self.url = address.url
         self._address, self._cluster = address, cluster
+        self._unseen_since: float | None = None
 
     def status(self) -> JobStatus:
         """See CloudJob."""
@@ -43,7 +52,31 @@ class SlurmJob:
             raise self._unknown()
         if status.state is not JobState.QUEUED and not self._sees_files():
             status = replace(status, findings=[*status.findings, self._unreadable()])
+        elif record is not None and status.state.is_final and states.started is None:
+            status = self._without_start(record, status)
         return status
+
+    def _without_start(self, record: JobRecord, status: JobStatus) -> JobStatus:
+        """The status of a job whose batch script has not made its folder: its log may say why."""
+        if self._cluster.files(self._address.folder) is not None:
+            return status
+        shared, _, run = self._address.folder.rpartition("/")
+        name = f"{run}.batch.log"
+        content = self._cluster.read(shared, [Part(name, 0, _MOST_STATES)]).get(name, b"")
+        lines = [line for line in content.decode(errors="replace").splitlines() if line.strip()]
+        own = [line.removeprefix("rsctl: ") for line in lines if line.startswith("rsctl: ")]
+        last = f": {lines[-1][:300]}" if lines else ""
+        if record.state == "FAILED" and lines:
+            reason = own[0] if own else f"{status.reason} before its batch script began{last}"
+            return replace(status, reason=reason)
+        # Accounting has no comment. It knows a job for so long that its folder may be removed.
+        if record.state != "COMPLETED" or not record.comment:
+            return status
+        self._unseen_since = self._unseen_since or min(record.ended or time.time(), time.time())
+        if time.time() - self._unseen_since < _SEEN_SECONDS:
+            reason = f"it has ended, and {shared} does not show its folder yet"
+            return replace(status, state=JobState.RUNNING, reason=reason)
+        return replace(status, state=JobState.FAILED, reason=f"{_UNSTARTED}{last}")
 
     def describe(self) -> JobDescription:
         """See CloudJob."""

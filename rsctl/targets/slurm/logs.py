@@ -58,7 +58,8 @@ class SlurmLog:
     def finish(self, ended: str) -> None:
         """See JobLog."""
         if self._ended is None:
-            self._ended = parse_time(ended).timestamp()
+            # This machine's clock may be behind the cluster's.
+            self._ended = min(parse_time(ended).timestamp(), time.time())
             self._due = 0.0
 
     def cursor(self) -> dict[str, Any]:

@@ -67,6 +67,7 @@ _FIELDS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "nodes": _text("nodes"),
     "ntasks-per-node": _whole("tasks_per_node"),
     "gpus-per-node": lambda value: {"tres_per_node": f"gres/gpu:{value}"},
+    "gres": lambda value: {"tres_per_node": ",".join(f"gres/{each}" for each in value.split(","))},
     "cpus-per-task": _whole("cpus_per_task"),
     "exclusive": lambda _: {"shared": ["none"]},
     "partition": _text("partition"),
@@ -131,7 +132,10 @@ def _component(options: Iterable[str]) -> dict[str, Any]:
     for option in options:
         name, _, value = option.lstrip("-").partition("=")
         try:
-            fields |= _FIELDS[name](value)
+            found = _FIELDS[name](value)
+            if "tres_per_node" in fields.keys() & found.keys():
+                found = {"tres_per_node": f"{fields['tres_per_node']},{found['tres_per_node']}"}
+            fields |= found
         except (KeyError, ValueError) as problem:
             reason = f" with this value ({problem})" if isinstance(problem, ValueError) else ""
             message = f"slurmrestd has no field for the option {option!r} of sbatch{reason}"

@@ -28,6 +28,10 @@ PACKAGE = "@package-sha256:{digest}@"
 _BATCH = Path(__file__).with_name("batch.sh")
 _END = "END-OF-PACKAGE"
 _START = '"$RSCTL_START"'
+_UNBOUND = "--cpu-bind=none"
+"""A task starts all ranks of its node, and some clusters bind each task to one core (slurm.conf(5),
+TaskPluginParam; srun does not take --cpus-per-task from sbatch in 22.05)."""
+
 _RUNTIME = ("PYTHONPATH", "RSCTL_ATTEMPT", "RSCTL_SLURM_NODES")
 """Variables that the batch script sets for the tasks."""
 
@@ -139,7 +143,7 @@ def _step_function(
 ) -> Iterator[str]:
     options, env = slurm_options(job), step_env(job, step)
     names = sorted({*_RUNTIME, *common_env(job, ""), *env})
-    words = ["srun", *containers.srun_words(options, mounts, names)]
+    words = ["srun", _UNBOUND, *containers.srun_words(options, mounts, names)]
     if step.role == "worker":
         words += ['"${RSCTL_HYPERPOD[@]}"'] if options.auto_resume else []
         words += [shlex.quote(option) for option in options.srun]

@@ -12,10 +12,14 @@ STATES = "states"
 
 def list_files(folder: str) -> list[FileState] | None:
     """See Cluster.files. Each file is opened: an NFS client then asks the server for its size."""
-    if not os.path.isdir(folder):
+    try:
+        paths = _paths(folder)
+    except FileNotFoundError:
         return None
+    except OSError:  # it is another user's
+        return []
     found = []
-    for path in _paths(folder):
+    for path in paths:
         try:
             with open(os.path.join(folder, path), "rb") as file:
                 found.append(FileState(path, os.fstat(file.fileno()).st_size))

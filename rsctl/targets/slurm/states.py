@@ -31,7 +31,8 @@ class States(NamedTuple):
 
     `restart` is how often Slurm had requeued it, `nodes` are the names of the nodes by replica,
     `suspects` nodes that were down, drained or silent when the job failed,
-    `unhealthy` those that have failed the job's checks.
+    `unhealthy` those that have failed the job's checks. `failed` is how many attempts have failed
+    within an allocation, and `code` the exit code of the last one in this start.
     """
 
     owner: Optional[str] = None
@@ -42,6 +43,8 @@ class States(NamedTuple):
     suspects: tuple[str, ...] = ()
     unhealthy: tuple[str, ...] = ()
     ended: Optional[Ended] = None
+    failed: int = 0
+    code: Optional[str] = None
 
 
 def read_states(text: str) -> States:
@@ -51,10 +54,13 @@ def read_states(text: str) -> States:
         time, word, *rest = [*line.split(" ", 2), ""][:3]
         fields = rest[0].split(" ")
         if word == "started" and len(fields) == 3 and fields[1].isdecimal():
-            states = States(fields[0], int(fields[1]), states.started or time)
+            since, failed = states.started or time, states.failed
+            states = States(fields[0], int(fields[1]), since, failed=failed)
         elif word == "running":
             nodes = rest[0].partition(" ")[2]
             states = states._replace(running=time, nodes=_nodes(nodes))
+        elif word == "failed" and len(fields) == 2:
+            states = states._replace(failed=states.failed + 1, code=fields[1])
         elif word == "suspects":
             states = states._replace(suspects=_suspects(rest[0]))
         elif word == "unhealthy":

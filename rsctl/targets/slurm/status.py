@@ -176,8 +176,8 @@ def status_of(
         time=_since(record, state),
         started=event_time(record.started) if state is not JobState.QUEUED else None,
         reason=_lost_reason(record, loss) or reason,
-        attempt=record.restarts + 1,
-        restarted="Slurm has requeued it",
+        attempt=record.restarts + 1 + states.failed,
+        restarted=_restarted(states),
         facts=list(_facts(record, states, expected, loss)),
         findings=list(_findings(record, state, loss)),
     )
@@ -187,7 +187,7 @@ def _of_states(states: States) -> JobStatus | None:
     """The status of a job that Slurm has forgotten."""
     if states.started is None:
         return None
-    started, attempt = states.running or states.started, states.restart + 1
+    started, attempt = states.running or states.started, states.restart + 1 + states.failed
     if states.ended is None:
         lost = "Slurm no longer knows the job, and the job has not written down how it ended"
         finding = warning(
@@ -201,6 +201,7 @@ def _of_states(states: States) -> JobStatus | None:
             started=started,
             reason=lost,
             attempt=attempt,
+            restarted=_restarted(states),
             findings=[finding],
         )
     code, why = states.ended.code, states.ended.reason
@@ -227,9 +228,17 @@ def _of_states(states: States) -> JobStatus | None:
         started=started,
         reason=_lost_reason(record, loss) or reason,
         attempt=attempt,
+        restarted=_restarted(states),
         facts=list(_facts(record, states, None, loss)),
         findings=list(_findings(record, state, loss)),
     )
+
+
+def _restarted(states: States) -> str:
+    """Why the present attempt follows another one, if it does."""
+    if states.code is None:
+        return "Slurm has requeued it"
+    return f"exit code {states.code}; the batch script has started all replicas again"
 
 
 def _lost_reason(record: JobRecord, loss: _Loss | None) -> Optional[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from rsctl.findings import JobState
@@ -143,6 +144,31 @@ def test_a_log_that_is_later_than_the_state_still_explains_the_attempt(
     assert running == [(1, at(1)), (2, at(11))]
     assert (stored(run).attempt, stored(run).first_failure) == (2, None)
     assert attempts(run) == [(1, "worker-0 failed with exit code 139", 139)]
+
+
+def test_two_restarts_between_two_looks_are_two_attempts(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """Where the service counts, and its count arrives before the log."""
+    limited(run, None)
+    cloud.lines = [line(1, "worker-0", NODE)]
+    events = target.events(run, {}, follow=True)
+    while "worker-0 running" not in reported(next(events)):
+        pass
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(1), attempt=3)
+    while stored(run).attempt == 1:
+        next(events)
+    for second, code in ((3, 139), (7, 134)):
+        cloud.lines += [line(second, "worker-0", died(second, code)), line(9, "worker-0", NODE)]
+    cloud.end(JobState.SUCCEEDED)
+    cloud.status = msgspec.structs.replace(cloud.status, attempt=3)
+    for _ in events:
+        pass
+    assert (stored(run).attempt, stored(run).first_failure) == (3, None)
+    assert attempts(run) == [
+        (1, "worker-0 failed with exit code 139", 139),
+        (2, "worker-0 failed with exit code 134", 134),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,33 @@ SHORTER = "set a shorter limits.timeout, or another partition"
             ("ok", None, "partition a (1 nodes, at most 1:30:00)", None),
         ),
         (
+            "partition",
+            {"partition": "a,b", "given": sinfo("a 30:00 2 up", "b 2:00:00 2 up"), "timeout": "1h"},
+            (
+                "ok",
+                None,
+                "partition a (2 nodes, at most 30:00), b (2 nodes, at most 2:00:00)",
+                None,
+            ),
+        ),
+        (
+            "partition",
+            {"partition": "a,b", "given": sinfo("a 30:00 2 up", "b 40:00 2 up"), "timeout": "1h"},
+            (
+                *("error", "limits.timeout"),
+                f"partition a allows 30:00, b allows 40:00, {TOO_LONG}",
+                SHORTER,
+            ),
+        ),
+        (
+            "partition",
+            {"partition": "a,b", "given": sinfo("a 30:00 2 up", "b 2:00:00 2 down")},
+            (
+                *("error", "targets.slurm.partition", "partition b is down: it starts no jobs"),
+                "set another partition",
+            ),
+        ),
+        (
             "shared folder",
             {"shared": "/no/folder"},
             (

@@ -110,6 +110,19 @@ def test_a_lost_answer_finds_the_job(
     assert len(forgetful.jobs()) <= before + 1
 
 
+def test_a_rank_has_the_processors_of_its_node_and_the_resources_of_the_job(
+    rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster
+) -> None:
+    """The cluster binds each task to one core, and a task starts all ranks of its node."""
+    asked = r"scontrol show job -o $SLURM_JOB_ID | grep -o 'TresPerNode=[^ ]*'"
+    more = {"slurm": {"sbatch": ["--gres=nvme:20"]}}
+    done = rsctl("submit", rsctl.write_job(**keys(f"nproc; {asked}", **more)), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    texts = [e["text"] for e in done.events if e["type"] == "log"]
+    assert forgetful.run("nproc").strip() in texts
+    assert "TresPerNode=gres/nvme:20" in texts
+
+
 def test_a_second_job_of_a_run_ends(rsctl: Rsctl, keys: Keys, forgetful: SlurmCluster) -> None:
     """The script is submitted by hand while its job runs: the second job leaves it alone."""
     marker = forgetful.shared / "second-has-ended"

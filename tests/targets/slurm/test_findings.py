@@ -66,6 +66,14 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"limits": {"timeout": "3m"}},
         [],
     ),
+    "the longest grace of sbatch": ({"limits": {"timeout": "20h", "grace": "65535s"}}, []),
+    "a longer grace than sbatch takes": (
+        {"limits": {"timeout": "20h", "grace": "19h"}},
+        [
+            "error limits.grace: sbatch signals at most 65535 s (18h12m) before the time limit -> "
+            "set limits.grace: 18h, or less"
+        ],
+    ),
     "options of sbatch that keys set": (
         slurm(sbatch=["-N4", "--gpus-per-node=8", "--mem-per=1", "--nice=1"]),
         [
@@ -74,6 +82,14 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "workers.accelerator instead",
             "error targets.slurm.sbatch[2]: --mem-per-cpu of sbatch has a key -> set "
             "targets.slurm.memory instead",
+        ],
+    ),
+    "generic resources": (
+        slurm(sbatch=["--gres=nvme:100,shm:1", "--gre=gpu:a100:4,nvme:100", "--gres=gpu"]),
+        [
+            f"error targets.slurm.sbatch[{n}]: --gres of sbatch has a key -> set "
+            "workers.accelerator instead"
+            for n in (1, 2)
         ],
     ),
     "options that rsctl sets": (
@@ -282,7 +298,14 @@ def test_an_option_that_rsctl_needs_is_refused(tmp_path: Path, program: str, opt
         *("--segment=2", "--mem-per-gpu=1G", "--mem-per-cpu=1G", "--mem=0", "-L a:1", "--requeue"),
         *("--signal=B:USR1@90", "--open-mode=append", "--het-group=0", "-s", "--exact", "-c 4"),
         *("--mail-type=ALL", "--dependency=afterok:1", "--ntasks-per-gpu=1", "--nice=1"),
-        *("--accel-bind=gn", "--mem-bind=local", "--gres-flags=enforce-binding", "--cpu-freq=High"),
+        *(
+            "--gres=nvme:20",
+            "--gres=gpu:1,nvme:20",
+            "--accel-bind=gn",
+            "--mem-bind=local",
+            "--gres-flags=enforce-binding",
+            "--cpu-freq=High",
+        ),
     ],
 )
 def test_init_writes_no_option_of_srun_that_a_plan_refuses(tmp_path: Path, option: str) -> None:

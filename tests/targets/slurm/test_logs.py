@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.targets.slurm import logs
 from rsctl.targets.slurm.commands import CommandCluster
 from rsctl.targets.slurm.logs import SlurmLog
 
@@ -100,3 +101,14 @@ def test_whose_line_it_is(tmp_path: Path, is_local: bool) -> None:
     [rest] = [(line.replica, line.text) for line in last]
     assert rest == ("worker-1", "the last line has no end")
     assert SlurmLog(cluster, str(folder), log.cursor()).read() == []
+
+
+def test_a_clock_that_is_behind_the_clusters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log ended as late as the difference of the clocks."""
+    monkeypatch.setattr(logs, "_SETTLED_SECONDS", 0.0)
+    log = SlurmLog(CommandCluster("local", run_here, is_local=True), str(tmp_path), {})
+    log.finish("2999-01-01T00:00:00.000000Z")
+    log.read()
+    assert log.is_complete

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from rsctl.targets.slurm import commands
 from rsctl.targets.slurm.cluster import JobRecord
 from rsctl.targets.slurm.records import record_of_sacct, record_of_scontrol
 
@@ -62,3 +67,32 @@ def test_a_job_of_accounting() -> None:
     assert (pending.started, pending.ended, pending.restarts) == (None, None, 0)
     assert pending.nodes == ""
     assert record_of_sacct("sacct: error: slurmdbd is away\n", 17) is None
+
+
+FORGOTTEN = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
+TIMES = "1764237600|1764237610|Unknown"
+
+
+@pytest.mark.parametrize(
+    ("sacct", "state"),
+    [
+        (f"echo 'CANCELLED by 1000|0:15|{TIMES}|n1|0|t-1'", "CANCELLED"),
+        (f"echo 'RUNNING|0:0|{TIMES}|n1|0|t-1'", None),
+        (f"echo 'PENDING|0:0|{TIMES}|None assigned|0|t-1'", None),
+        ("exec sleep 600", None),
+        ("echo 'Slurm accounting storage is disabled' >&2; exit 1", None),
+    ],
+)
+def test_a_job_that_the_controller_has_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, state: str | None
+) -> None:
+    """Accounting that is late, hangs or has missed the end does not keep a run alive forever."""
+    for name, text in {"scontrol": FORGOTTEN, "sacct": sacct}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(commands, "_SECONDS", 5.0)
+    monkeypatch.setattr(commands, "_ACCOUNTING_SECONDS", 0.2, raising=False)
+    cluster = commands.CommandCluster("local", commands.run_locally, is_local=True)
+    record = cluster.job(17)
+    assert (record and record.state) == state

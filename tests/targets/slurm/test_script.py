@@ -153,7 +153,7 @@ start_probe() { # OPTION... ROLE FIRST FOLDER TOKEN
 step_reducers() { # ROLE FIRST OPTION...
     export R=1
     export RSCTL_ON_REDUCER_LOSS=fail
-    exec srun --gres=none "${@:3}" python3 "$RSCTL_START" """
+    exec srun --cpu-bind=none --gres=none "${@:3}" python3 "$RSCTL_START" """
         """rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS" \\
         "$RSCTL_FOLDER/package/source" -- python3 "$RSCTL_START" rsctl.node.launch """
         """--launcher torchrun --processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
@@ -162,7 +162,7 @@ step_reducers() { # ROLE FIRST OPTION...
 step_workers() { # ROLE FIRST OPTION...
     export NAME='a b'
     export RSCTL_ON_REDUCER_LOSS=fail
-    exec srun --mpi=pmix "${@:3}" python3 "$RSCTL_START" """
+    exec srun --cpu-bind=none --mpi=pmix "${@:3}" python3 "$RSCTL_START" """
         """rsctl.node.platforms.slurm_task "$1" "$2" "$RSCTL_LOGS" \\
         "$RSCTL_FOLDER/package/source" -- python3 "$RSCTL_START" rsctl.node.launch """
         """--launcher torchrun --processes 8 --python -- train.py --lr 'it'"'"'s $HOME'
@@ -257,9 +257,10 @@ def test_pyxis(tmp_path: Path) -> None:
     made = planned(tmp_path, image={"uri": image}, slurm={"container": "pyxis"})
     script = made.request["script"]
     srun = (
-        'srun --container-image="$RSCTL_IMAGE_FILE" --container-mounts=/shared/me:/shared/me '
-        "--no-container-mount-home --no-container-entrypoint --container-env=PYTHONPATH,"
-        "RSCTL_ATTEMPT,RSCTL_CHECKPOINT_DIR,RSCTL_OUTPUT_DIR,RSCTL_RUN,RSCTL_SLURM_NODES,"
+        'srun --cpu-bind=none --container-image="$RSCTL_IMAGE_FILE" '
+        "--container-mounts=/shared/me:/shared/me --no-container-mount-home "
+        "--no-container-entrypoint --container-env=PYTHONPATH,RSCTL_ATTEMPT,"
+        "RSCTL_CHECKPOINT_DIR,RSCTL_OUTPUT_DIR,RSCTL_RUN,RSCTL_SLURM_NODES,"
         'RSCTL_TARGET "${@:3}" python3 "$RSCTL_START"'
     )
     assert f"    exec {srun} " in script
@@ -295,7 +296,7 @@ def test_apptainer(tmp_path: Path) -> None:
     made = planned(tmp_path, workers={"accelerator": "l4:1"}, **keys)
     script = made.request["script"]
     inside = 'apptainer exec --nv --no-home --bind /shared/me "$RSCTL_IMAGE_FILE" python3'
-    assert f'    exec srun "${{@:3}}" {inside} "$RSCTL_START" ' in script
+    assert f'    exec srun --cpu-bind=none "${{@:3}}" {inside} "$RSCTL_START" ' in script
     assert 'apptainer pull "$new" "docker://$RSCTL_IMAGE"' in script
 
 
@@ -387,6 +388,13 @@ def test_the_request_of_slurmrestd(tmp_path: Path) -> None:
         "required_switches": {**number, "number": 2},
     }
     assert body == {"script": made.request["script"], "jobs": [workers, {**common, "nodes": "1"}]}
+
+
+def test_generic_resources_by_slurmrestd() -> None:
+    """Of the local disk beside the GPUs."""
+    script = "#!/bin/bash\n#SBATCH --gpus-per-node=a100:4\n#SBATCH --gres=nvme:100,shm\n"
+    body = rest_job.submission(script, {}, "/")
+    assert body["job"]["tres_per_node"] == "gres/gpu:a100:4,gres/nvme:100,gres/shm"
 
 
 def test_a_source_that_no_batch_script_can_have_is_an_error_of_the_plan(tmp_path: Path) -> None:
@@ -564,7 +572,7 @@ def test_hyperpod_resumes_the_workers_step(tmp_path: Path) -> None:
     script = made.request["script"]
     assert "[ ! -d /opt/sagemaker_cluster ] || RSCTL_HYPERPOD=(--auto-resume=1)\n" in script
     assert (
-        'exec srun "${RSCTL_HYPERPOD[@]}" "${@:3}" python3 "$RSCTL_START" rsctl.node.platforms'
+        'exec srun --cpu-bind=none "${RSCTL_HYPERPOD[@]}" "${@:3}" python3 "$RSCTL_START" '
         in script
     )
     assert script.count('"${RSCTL_HYPERPOD[@]}"') == 1

@@ -115,6 +115,21 @@ def test_commands_that_only_a_login_shell_finds(login_node: Node, tmp_path: Path
     assert submit(login_node(path="/usr/bin:/bin")) == Submitted(17, "alpha")
 
 
+CSH = """#!/bin/sh
+[ "$*" = -l ] || {{ echo "Unknown option: \\`$1'"; exit 1; }}
+PATH="{slurm}:$PATH" exec sh
+"""
+"""As tcsh 6.24, which is a login shell only with the one option -l."""
+
+
+def test_commands_that_only_the_login_shell_csh_finds(login_node: Node, tmp_path: Path) -> None:
+    shell = tmp_path / "csh"
+    shell.write_text(CSH.format(slurm=tmp_path / "slurm's"))
+    shell.chmod(0o755)
+    login = f"SHELL={shell}; export SHELL"
+    assert submit(login_node(login, path="/usr/bin:/bin")) == Submitted(17, "alpha")
+
+
 @pytest.mark.parametrize(
     ("login", "message"),
     [
@@ -210,6 +225,26 @@ def test_a_host_without_slurm(login_node: Node) -> None:
     [finding] = caught.value.findings
     assert finding.message == "ssh://login1 has no commands of Slurm"
     assert finding.path == "targets.slurm.connection"
+
+
+def test_a_host_without_slurm_that_speaks_another_language(
+    login_node: Node, tmp_path: Path
+) -> None:
+    """The message of its shell is not known, and its exit code is."""
+    login_node()
+    for name in ("sbatch", "scontrol", "squeue", "scancel"):
+        program = tmp_path / "slurm's" / name
+        program.write_text(
+            f"#!/bin/sh\necho 'sh: {name}: Kommando nicht gefunden.' >&2; exit 127\n"
+        )
+    cluster = CommandCluster("ssh://login1", ssh_runner("login1"), is_local=False)
+    calls: list[Callable[[], object]] = [
+        *(lambda: submit(cluster), lambda: cluster.job(17), lambda: cluster.cancel(17)),
+        *(lambda: cluster.find("rsctl:t-1"), lambda: cluster.test("#!/bin/sh\n")),
+    ]
+    for call in calls:
+        with pytest.raises(RsctlError, match="ssh://login1 has no commands of Slurm"):
+            call()
 
 
 def test_a_folder_of_sockets_that_others_can_use(

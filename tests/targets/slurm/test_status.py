@@ -209,6 +209,21 @@ def test_a_requeued_job_that_waits() -> None:
     ]
 
 
+def test_attempts_within_an_allocation_count() -> None:
+    """As those that Slurm begins: a program without rsctl-launch says nothing of its start."""
+    again = "2026-11-27T10:00:02.000000Z failed 0 7\n2026-11-27T10:00:03.000000Z running 1 x\n"
+    for record in (JobRecord(7, "RUNNING"), None):
+        status = status_of(record, read_states(BEGUN + again))
+        assert status is not None
+        assert (status.attempt, status.restarted) == (
+            *(2, "exit code 7; the batch script has started all replicas again"),
+        )
+    requeued = BEGUN + again + "2026-11-27T10:00:09.000000Z started c/7 1 n1\n"
+    status = status_of(JobRecord(7, "RUNNING", restarts=1), read_states(requeued))
+    assert status is not None
+    assert (status.attempt, status.restarted) == (3, "Slurm has requeued it")
+
+
 def test_the_times_of_a_job_that_has_ended() -> None:
     record = JobRecord(
         7, "COMPLETED", submitted=1764237600.0, started=1764241200.0, ended=1764244800.0
