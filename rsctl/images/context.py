@@ -17,9 +17,10 @@ import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error, first_of
 from rsctl.images.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
-from rsctl.images.dockerignore import Dockerignore
+from rsctl.images.dockerignore import NAMED, Dockerignore
 from rsctl.images.exclusions import content_exclusion
 from rsctl.images.gitignore import Gitignore
+from rsctl.images.submodules import REASON as EMPTY_SUBMODULE
 from rsctl.images.submodules import EmptySubmodules
 
 if TYPE_CHECKING:
@@ -246,7 +247,29 @@ def source_entries(
             entries.append(ContextEntry(name, executable=bool(mode & 0o100), path=Path(item)))
         else:
             left_out.append(LeftOut(relative, "it is not a regular file"))
-    return entries, left_out
+    return _without_emptied(entries, left_out, prefix), left_out
+
+
+def _without_emptied(
+    entries: list[ContextEntry], left_out: list[LeftOut], prefix: str
+) -> list[ContextEntry]:
+    """The entries without folders whose content is left out, such as one with logs that git
+    ignores, or one of another branch, of which `__pycache__` remains: a new clone does not have
+    them. Docker keeps those that `.dockerignore` empties.
+    """
+    kept_reasons = (NAMED, EMPTY_SUBMODULE)
+    emptied = {
+        (prefix + path).rpartition("/")[0] for path, why in left_out if why not in kept_reasons
+    }
+    filled, kept = {prefix.rstrip("/")}, list[ContextEntry]()
+    for entry in reversed(entries):
+        folder = entry.name.rpartition("/")[0]
+        if entry.name in emptied and entry.name not in filled:
+            emptied.add(folder)
+        else:
+            filled.add(folder)
+            kept.append(entry)
+    return kept[::-1]
 
 
 def _walk(
@@ -273,6 +296,16 @@ def _walk(
             yield item, name
         if is_folder and (ignore.can_return or not reason):
             yield from _walk(Path(item), name, ignore, git, [] if reason else left_out, wanted)
+
+
+def leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
+    """Whether an entry is a link to a path outside `folder`, whose entries are below `prefix`."""
+    if entry.link is None:
+        return False
+    root = os.path.realpath(folder)
+    beside = os.path.dirname(entry.name.removeprefix(prefix))
+    target = os.path.join(root, beside, entry.link)
+    return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
 
 
 def copy_entries(entries: Iterable[ContextEntry], folder: Path) -> None:
