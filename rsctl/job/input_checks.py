@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, warning
 from rsctl.job.inputs import Input, LocationPerTarget, locations_of, variable_of
 from rsctl.job.job import Job
 from rsctl.job.units import Location
@@ -84,3 +84,8 @@ def _check_parts(key: str, location: Location) -> Iterator[Finding]:
             message = f"{shown!r} in a bucket cannot be the name of a file or folder"
             yield error("inputs", message, "use another prefix", key)
             return
+    if location.scheme != "file" and "*" in location:
+        shown = location if len(location) < 80 else f"...{location[-80:]}"
+        message = f"* in {shown!r} is not expanded: neither rsctl nor the clouds match names"
+        remedy = "name the folder, or write shards as a range such as train-{000..127}.tar"
+        yield warning("inputs", message, remedy, key)

@@ -298,6 +298,26 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     assert not (rsctl.home / "runs" / done.result["run"] / "inputs").exists()
 
 
+def test_a_copy_of_an_empty_folder_is_an_empty_folder(rsctl: Rsctl) -> None:
+    """As on the clouds: a folder to which samples come later is not an error of this run."""
+    (rsctl.folder / "data").mkdir()
+    job = rsctl.write_job(bash='ls "$RSCTL_INPUT_A"', inputs={"a": {"uri": "data", "mode": "copy"}})
+    done = rsctl("submit", job)
+    assert done.exit_code == 0, done.stderr
+
+
+def test_a_copy_of_a_file_that_leads_elsewhere_beside_rsctls_folder(rsctl: Rsctl) -> None:
+    """The file's folder has RSCTL_HOME in it, and the file is a link, as in a store of DVC."""
+    store = rsctl.home.parent.parent / "store"
+    store.mkdir()
+    (store / "blob").write_text("content")
+    (rsctl.home.parent / "data.bin").symlink_to(store / "blob")
+    inputs = {"a": {"uri": str(rsctl.home.parent / "data.bin"), "mode": "copy"}}
+    job = rsctl.write_job(bash='grep -q content "$RSCTL_INPUT_A"', inputs=inputs)
+    done = rsctl("submit", job)
+    assert done.exit_code == 0, done.stderr
+
+
 def test_a_bucket_that_cannot_be_read_is_why_a_run_fails(rsctl: Rsctl) -> None:
     inputs = {"train": {"uri": "gs://bucket/x", "mode": "copy"}}
     job = rsctl.write_job(bash="echo started", inputs=inputs)
