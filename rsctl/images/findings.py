@@ -96,6 +96,8 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
     ):
         where = "the context of image.dockerfile"
         yield from left_out_notes(base.context.left_out, where, key="image.dockerfile")
+        # docker does not read the .gitignore that keeps data out of the source.
+        yield from large_file_notes(base.context.entries, where, "image.dockerfile")
 
 
 def _secrets_of_dockerfile(path: Path, passed: list[str]) -> Iterator[Finding]:

@@ -91,6 +91,20 @@ def test_links_that_lead_to_nothing_in_the_image(job: ReadJob, tmp_path: Path) -
     ]
 
 
+def test_large_files_that_only_the_dockerfile_can_copy(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM base\n")
+    (tmp_path / ".gitignore").write_text("data/\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.bin").touch()
+    os.truncate(tmp_path / "data" / "a.bin", 100_000_000)
+    _, found = recipe_of(job("dockerfile: Dockerfile"), "compose")
+    [finding] = [finding for finding in found if finding.code == "large-files"]
+    assert finding.path == "image.dockerfile"
+    assert finding.message == (
+        "large files are copied into the context of image.dockerfile: data/a.bin (100 MB)"
+    )
+
+
 def test_a_secret_in_the_dockerfile_of_the_job(job: ReadJob, tmp_path: Path) -> None:
     lines = "FROM base\nARG HF_TOKEN\nENV HF_TOKEN=hunter2\nRUN export A_TOKEN=$HF_TOKEN\n"
     (tmp_path / "Dockerfile").write_text(lines)
