@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
 _SHOWN = 5
+_RESULTS = "results of the job's runs"
 SOURCE = "source/"
 """Where the files of `image.source` are in an image's context and in a package."""
 
@@ -221,13 +222,15 @@ def source_entries(
     prefix: str,
     ignore: Dockerignore | None = None,
     wanted: Callable[[str], bool] | None = None,
+    results: frozenset[str] = frozenset(),
 ) -> tuple[list[ContextEntry], list[LeftOut]]:
     """The files and folders of a source folder below `prefix`, and the omitted ones.
 
     Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
     own `.dockerignore` that counts, or `.gitignore` where there is none. `wanted` chooses files by
-    their names, relative to the folder; other files are neither read nor in the result. Raises
-    OSError, and RsctlError for a pattern that docker would not take.
+    their names, relative to the folder; other files are neither read nor in the result. `results`
+    are absolute paths that runs write to, which are left out. Raises OSError, and RsctlError for a
+    pattern that docker would not take.
     """
     is_gits = ignore is None and not (source / ".dockerignore").exists()
     git = Gitignore(source) if is_gits else None
@@ -235,7 +238,7 @@ def source_entries(
     entries = [ContextEntry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     empty_submodules = EmptySubmodules()
-    for item, relative in _walk(source, "", ignore, git, left_out, wanted):
+    for item, relative in _walk(source, "", ignore, git, left_out, wanted, results):
         name, mode = prefix + relative, item.stat(follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
             entries.append(ContextEntry(name, link=os.readlink(item)))
@@ -279,6 +282,7 @@ def _walk(
     git: Gitignore | None,
     left_out: list[LeftOut],
     wanted: Callable[[str], bool] | None,
+    results: frozenset[str],
 ) -> Iterator[tuple[os.DirEntry[str], str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
@@ -289,13 +293,14 @@ def _walk(
         if reason is None and git is not None:
             reason = git.exclusion(name, is_folder)
         if reason is None and not ignore.is_included(name):
-            reason = content_exclusion(item)
+            reason = _RESULTS if item.path in results else content_exclusion(item)
         if reason:
             left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
         else:
             yield item, name
         if is_folder and (ignore.can_return or not reason):
-            yield from _walk(Path(item), name, ignore, git, [] if reason else left_out, wanted)
+            below = [] if reason else left_out
+            yield from _walk(Path(item), name, ignore, git, below, wanted, results)
 
 
 def leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:
