@@ -283,6 +283,7 @@ def _walk(
     left_out: list[LeftOut],
     wanted: Callable[[str], bool] | None,
     results: frozenset[str],
+    above: str | None = None,
 ) -> Iterator[tuple[os.DirEntry[str], str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
@@ -292,15 +293,19 @@ def _walk(
         reason = ignore.exclusion(name)
         if reason is None and git is not None:
             reason = git.exclusion(name, is_folder)
-        if reason is None and not ignore.is_included(name):
-            reason = _RESULTS if item.path in results else content_exclusion(item)
+        inside = above  # why the folder is left out, other than by its name
+        if reason is None and ignore.is_included(name):
+            inside = None
+        elif reason is None:
+            found = _RESULTS if item.path in results else content_exclusion(item)
+            reason = inside = above or found
         if reason:
             left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
         else:
             yield item, name
         if is_folder and (ignore.can_return or not reason):
             below = [] if reason else left_out
-            yield from _walk(Path(item), name, ignore, git, below, wanted, results)
+            yield from _walk(Path(item), name, ignore, git, below, wanted, results, inside)
 
 
 def leads_out(entry: ContextEntry, folder: str, prefix: str) -> bool:

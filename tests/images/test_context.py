@@ -174,6 +174,17 @@ def test_a_folder_that_dockerignore_empties_stays_as_for_docker(source: Path) ->
     assert "source/pkg" in [entry.name for entry in context(source).entries]
 
 
+def test_a_virtual_environment_of_any_name_stays_out_beside_a_pattern_that_includes(
+    source: Path,
+) -> None:
+    for name in ("env/pyvenv.cfg", "env/bin/python", "env/lib/deep/a.py"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).touch()
+    (source / ".dockerignore").write_text("!pkg\n!env/lib\n")
+    names = [entry.name for entry in context(source).entries if "env" in entry.name]
+    assert names == ["source/env/lib", "source/env/lib/deep", "source/env/lib/deep/a.py"]
+
+
 def test_a_folder_that_is_taken_back_brings_no_credentials_or_caches(source: Path) -> None:
     (source / ".dockerignore").write_text("*\n!pkg\n")
     before = context(source).digest()
