@@ -108,6 +108,27 @@ def test_compose_mounts_the_folder_of_shards_and_the_copies(plan: Any, rsctl: Rs
     ]
 
 
+def test_links_out_of_a_mounted_folder_are_said(plan: Any, rsctl: Rsctl) -> None:
+    """As in a cache of Hugging Face, whose snapshots are links to ../../blobs."""
+    data = rsctl.folder / "data"
+    (data / "file").touch()
+    (data / "inside").symlink_to("file")
+    for number in range(4):
+        (data / f"t-{number}").symlink_to(f"../blobs/{number}")
+        (rsctl.folder / "blobs").mkdir(exist_ok=True)
+        (rsctl.folder / "blobs" / str(number)).touch()
+    inputs = {"a": "data", "b": "data/t-{0..3}", "c": {"uri": "data", "mode": "copy"}}
+    inputs["d"] = "data/file"
+    found = errors(plan(inputs, "compose"), "warning")
+    message = f"links in {data} lead out of it, to files that a container does not have: "
+    message += "t-0, t-1, t-2 and 1 more"
+    assert found == [
+        ("inputs.a", message, "give the folder that has the files, or copy the files into it"),
+        ("inputs.b", message, "set inputs.b.mode: copy, which copies the files of links"),
+    ]
+    assert errors(plan(inputs, "process"), "warning") == []
+
+
 REFUSED = {
     "no location": (
         *({"uri": {"vertex": "gs://bucket/x"}}, "sagemaker", "inputs.train.uri"),
