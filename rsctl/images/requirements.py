@@ -25,9 +25,9 @@ _INCLUDE = re.compile(
 _OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
 _VALUE = r"(?:\s*=\s*|\s+(?!=)|(?=[^\s=]))"  # between an option and its value
 _LOCAL = re.compile(
-    rf"^\s*(?:(?:-e|--editable){_VALUE}(?!\w+\+(?!file:))\S|\.{{0,2}}/|\.\s*(?:\[|$)"
+    rf"^\s*(?:(?:-e|--editable){_VALUE}(?!\\$|\w+\+(?!file:))\S|\.{{0,2}}/|\.\s*(?:\[|$)"
     r"|(?:\w+\+)?file:|[A-Za-z]:[\\/]|\w[\w.-]*/"
-    rf"|(?:-[fi]|--(?:find-links|index-url|extra-index-url)){_VALUE}(?!\$|(?!file:)\S*://)\S"
+    rf"|(?:-[fi]|--(?:find-links|index-url|extra-index-url)){_VALUE}(?!\\$|\$|(?!file:)\S*://)\S"
     r"|[^\s#@:]+\.(?:whl|zip|tar\.gz|tar\.bz2|tgz)\s*(?:[;#\[]|$))"
 )
 _CLONED = re.compile(r"^\s*(?:-e|--editable)")
